@@ -1,0 +1,3 @@
+//! A hook orchestrator for AI-agent hosts.
+
+pub mod model;

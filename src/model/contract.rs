@@ -1,0 +1,71 @@
+//! What a dialect owes the core, as one trait. The core calls nothing else of a dialect; refuses defaults that
+//! would make a forgotten method compile.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use bytes::Bytes;
+
+use super::{
+    DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Outcome, RawReply,
+    Reply, Strategy, Target, Verdict, WorkspaceId,
+};
+
+/// Where a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The workspace's id.
+    pub workspace_id: WorkspaceId,
+    /// Its directory: absolute, without symbolic links.
+    pub root: PathBuf,
+}
+
+/// What a host of a dialect gets: what a hook of that dialect would have printed, and its exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NativeAnswer {
+    /// For standard output, or the body of an answer over HTTP.
+    pub stdout: String,
+    /// For standard error.
+    pub stderr: String,
+    /// The exit code of a program that answers for hookyard.
+    pub exit_code: u8,
+}
+
+/// One dialect, on both sides: what hosts say and expect, and what hooks are told and answer.
+///
+/// Every method is a pure function: it may not block, read a clock or touch a file. An implementation that
+/// panics costs the one invocation in which it does.
+pub trait Dialect: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> DialectName;
+
+    /// Reads what a host of this dialect sent.
+    ///
+    /// Returns an error that names the field if the bytes are no event of this dialect.
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError>;
+
+    /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
+    /// thing it can, never the milder one.
+    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer;
+
+    /// How this dialect's hooks for a kind run.
+    fn strategy(&self, kind: EventKind) -> Strategy;
+
+    /// Whether a verdict of one of this dialect's serial hooks ends the chain.
+    fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
+
+    /// The envelope: what a hook of this dialect is told about the event as it stands.
+    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes;
+
+    /// The variables a command hook of this dialect gets, beside the allowed ones and its own.
+    fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)>;
+
+    /// Reads a hook's answer.
+    ///
+    /// Returns a failure if the answer is none that this dialect allows.
+    fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
+
+    /// Joins a patch with what was there.
+    ///
+    /// Returns an error if either is no JSON, which [`Json`] rules out.
+    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError>;
+}

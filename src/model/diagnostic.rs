@@ -1,0 +1,77 @@
+//! Diagnostics: what is wrong with a file, where, and what to do. Refuses to print itself.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Probably not meant.
+    Warning,
+    /// The hook or file is left out.
+    Error,
+}
+
+/// Something to say about a file that was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable word for the mistake, such as `unknown-key`.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1; 0 where the whole file is meant.
+    pub line: usize,
+    /// The column in characters, from 1; 0 where the whole file is meant.
+    pub column: usize,
+    /// How many characters are meant, at least 1.
+    #[serde(skip)]
+    pub length: usize,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// A diagnostic about a whole file.
+    pub fn of_file(severity: Severity, code: &'static str, file: &Path, message: impl Into<String>) -> Self {
+        Self {
+            severity,
+            code,
+            message: message.into(),
+            file: file.into(),
+            line: 0,
+            column: 0,
+            length: 1,
+            help: None,
+        }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.message)?;
+        self.help.iter().try_for_each(|help| write!(f, " ({help})"))
+    }
+}

@@ -1,0 +1,207 @@
+//! Names and identifiers, each its own type, so that a run id cannot stand where a session id belongs.
+//! Owns their syntax; refuses anything too long, empty or with control characters.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde::{Serialize, Serializer};
+
+/// The longest identifier a host may send, in bytes.
+const LONGEST_ID: usize = 256;
+
+/// The longest hook name, in bytes.
+const LONGEST_HOOK_NAME: usize = 64;
+
+/// Why a text is not a valid identifier or name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// Nothing was given.
+    #[error("is empty")]
+    Empty,
+    /// Longer than the limit, in bytes.
+    #[error("is {0} bytes long; at most {1} are allowed")]
+    TooLong(usize, usize),
+    /// A control character, which would garble logs and terminals.
+    #[error("contains a control character")]
+    Control,
+    /// A character that hook names do not allow.
+    #[error("contains {0:?}; allowed are letters, digits, `.`, `_` and `-`")]
+    Character(char),
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes the text as an identifier.
+            ///
+            /// Returns an error if it is empty, longer than 256 bytes or contains a control character.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+                check_id(text.as_ref())?;
+                Ok(Self(text.as_ref().into()))
+            }
+
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &*self.0)
+            }
+        }
+    };
+}
+
+id!(
+    /// One conversation, as the host names it.
+    SessionId
+);
+id!(
+    /// One piece of agent work inside a session. Hosts without run ids use the session id.
+    RunId
+);
+id!(
+    /// A registered workspace.
+    WorkspaceId
+);
+id!(
+    /// One tool call of a run; the same call in two events of one kind is the same event sent twice.
+    ToolCallId
+);
+id!(
+    /// One occurrence, as the host names it; the same id again is the same event sent twice.
+    EventId
+);
+
+fn check_id(text: &str) -> Result<(), IdError> {
+    if text.is_empty() {
+        return Err(IdError::Empty);
+    }
+    if text.len() > LONGEST_ID {
+        return Err(IdError::TooLong(text.len(), LONGEST_ID));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(IdError::Control);
+    }
+    Ok(())
+}
+
+/// The name of a hook: 1 to 64 of `A-Z a-z 0-9 . _ -`, safe as a metric label, a file name and a log word.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct HookName(Arc<str>);
+
+impl HookName {
+    /// Takes the text as a hook name.
+    ///
+    /// Returns an error if it is empty, longer than 64 bytes or has a character outside the set.
+    pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+        let text = text.as_ref();
+        if text.is_empty() {
+            return Err(IdError::Empty);
+        }
+        if text.len() > LONGEST_HOOK_NAME {
+            return Err(IdError::TooLong(text.len(), LONGEST_HOOK_NAME));
+        }
+        let foreign = |c: &char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+        match text.chars().find(foreign) {
+            Some(c) => Err(IdError::Character(c)),
+            None => Ok(Self(text.into())),
+        }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for HookName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl fmt::Debug for HookName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", &*self.0)
+    }
+}
+
+/// The names of the dialects hookyard speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DialectName {
+    /// hookyard's own words: canonical events and outcomes, and the native hooks of an embedding host.
+    Canonical,
+    /// OpenHarness.
+    OpenHarness,
+}
+
+impl DialectName {
+    /// The name as written in settings and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Canonical => "canonical",
+            Self::OpenHarness => "openharness",
+        }
+    }
+}
+
+impl fmt::Display for DialectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Names one outcome, in logs, in the audit and towards the host. Unique within a process and, by the
+/// process's start time, very likely between processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DecisionId {
+    process: u64,
+    number: u64,
+}
+
+impl DecisionId {
+    /// The next id of this process.
+    pub fn next() -> Self {
+        static PROCESS: OnceLock<u64> = OnceLock::new();
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let process = *PROCESS.get_or_init(|| {
+            let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+            let micros = u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX);
+            micros ^ (u64::from(std::process::id()) << 48)
+        });
+        Self { process, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl fmt::Display for DecisionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{:x}", self.process, self.number)
+    }
+}
+
+impl Serialize for DecisionId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,217 @@
+//! What a hook's matcher accepts. The one place that compiles patterns from outside; refuses patterns that
+//! could cost unbounded memory or time, and knows no dialect's spelling.
+
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Hir, HirKind, Look, literal::Extractor};
+
+/// The longest pattern, in bytes.
+const LONGEST_PATTERN: usize = 1024;
+
+/// How deep groups may nest.
+const DEEPEST_NESTING: u32 = 64;
+
+/// The most memory one compiled pattern may take, in bytes; the same again bounds its lazy automaton.
+const LARGEST_PROGRAM: usize = 1 << 20;
+
+/// A pattern that stands for more texts than this stays a pattern.
+const MOST_LITERALS: usize = 64;
+
+/// Why a pattern is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MatcherError {
+    /// Longer than the limit.
+    #[error("the pattern is {0} bytes long; at most {LONGEST_PATTERN} are allowed")]
+    TooLong(usize),
+    /// Not a pattern, with the offending character's place in it, from 1.
+    #[error("invalid pattern at character {column}: {message}")]
+    Syntax {
+        /// What is wrong.
+        message: String,
+        /// Where, in characters from 1.
+        column: usize,
+    },
+    /// The compiled pattern would take more memory than allowed.
+    #[error("the pattern compiles to more than {LARGEST_PROGRAM} bytes; use smaller repetitions")]
+    TooLarge,
+}
+
+/// Texts that a pattern stands for, where it stands for a few texts only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Literals {
+    /// The whole value is one of these.
+    Exact(Vec<String>),
+    /// One of these is somewhere in the value.
+    Contains(Vec<String>),
+}
+
+/// Decides whether a hook cares for an event's value: its tool name, its model and so on.
+#[derive(Clone)]
+pub struct Matcher {
+    pattern: Box<str>,
+    regex: Regex,
+    literals: Option<Literals>,
+}
+
+impl Matcher {
+    /// A pattern in the syntax of the `regex` crate, searched anywhere in the value.
+    ///
+    /// Returns an error if the pattern is malformed, uses look-around or backreferences, or is too large.
+    pub fn search(pattern: &str) -> Result<Self, MatcherError> {
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(MatcherError::TooLong(pattern.len()));
+        }
+        let hir = regex_syntax::ParserBuilder::new()
+            .nest_limit(DEEPEST_NESTING)
+            .build()
+            .parse(pattern)
+            .map_err(|e| syntax_error(&e))?;
+        let regex = RegexBuilder::new(pattern)
+            .size_limit(LARGEST_PROGRAM)
+            .dfa_size_limit(LARGEST_PROGRAM)
+            .nest_limit(DEEPEST_NESTING)
+            .build()
+            .map_err(|_| MatcherError::TooLarge)?;
+        Ok(Self { pattern: pattern.into(), regex, literals: literals(&hir) })
+    }
+
+    /// Whether the value is accepted.
+    pub fn accepts(&self, value: &str) -> bool {
+        self.regex.is_match(value)
+    }
+
+    /// The pattern as written.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The few texts that the pattern stands for, if that is all it does.
+    pub fn literals(&self) -> Option<&Literals> {
+        self.literals.as_ref()
+    }
+}
+
+impl fmt::Debug for Matcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/", self.pattern)
+    }
+}
+
+fn syntax_error(error: &regex_syntax::Error) -> MatcherError {
+    let (message, column) = match error {
+        regex_syntax::Error::Parse(e) => (e.kind().to_string(), e.span().start.column),
+        regex_syntax::Error::Translate(e) => (e.kind().to_string(), e.span().start.column),
+        other => (other.to_string(), 1),
+    };
+    MatcherError::Syntax { message, column }
+}
+
+fn literals(hir: &Hir) -> Option<Literals> {
+    exact(hir).map(Literals::Exact).or_else(|| contained(hir).map(Literals::Contains))
+}
+
+/// The texts of a pattern that is tied to both ends of the value.
+fn exact(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Capture(group) => exact(&group.sub),
+        HirKind::Alternation(branches) => joined(branches.iter().map(exact)),
+        HirKind::Concat(parts) => match parts.as_slice() {
+            [first, rest @ ..] if is_look(first, Look::Start) => ending(&Hir::concat(rest.to_vec())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The texts of a pattern that is tied to the end of the value.
+fn ending(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Capture(group) => ending(&group.sub),
+        HirKind::Alternation(branches) => joined(branches.iter().map(ending)),
+        HirKind::Concat(parts) => match parts.as_slice() {
+            [rest @ .., last] if is_look(last, Look::End) => finite(&Hir::concat(rest.to_vec())),
+            _ => None,
+        },
+        HirKind::Look(Look::End) => Some(vec![String::new()]),
+        _ => None,
+    }
+}
+
+fn joined(branches: impl Iterator<Item = Option<Vec<String>>>) -> Option<Vec<String>> {
+    let texts = branches.collect::<Option<Vec<_>>>()?.concat();
+    (texts.len() <= MOST_LITERALS).then_some(texts)
+}
+
+fn is_look(hir: &Hir, look: Look) -> bool {
+    matches!(hir.kind(), HirKind::Look(found) if *found == look)
+}
+
+/// An empty text is in every value, so a pattern that allows it is left to the regex.
+fn contained(hir: &Hir) -> Option<Vec<String>> {
+    finite(hir).filter(|texts| !texts.iter().any(String::is_empty))
+}
+
+fn finite(hir: &Hir) -> Option<Vec<String>> {
+    if !hir.properties().look_set().is_empty() {
+        return None;
+    }
+    let found = Extractor::new().limit_total(MOST_LITERALS).extract(hir);
+    if !found.is_exact() {
+        return None;
+    }
+    found.literals()?.iter().map(|text| String::from_utf8(text.as_bytes().to_vec()).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literals_of(pattern: &str) -> Option<Literals> {
+        Matcher::search(pattern).unwrap().literals
+    }
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    #[test]
+    fn patterns_that_are_a_few_texts_are_recognised() {
+        let exact = |t: &[&str]| Some(Literals::Exact(texts(t)));
+        let contains = |t: &[&str]| Some(Literals::Contains(texts(t)));
+        assert_eq!(literals_of("^Bash$"), exact(&["Bash"]));
+        assert_eq!(literals_of("^(?:Bash|Edit)$"), exact(&["Bash", "Edit"]));
+        assert_eq!(literals_of("^Bash$|^Edit$"), exact(&["Bash", "Edit"]));
+        assert_eq!(literals_of("(^Bash$)"), exact(&["Bash"]));
+        assert_eq!(literals_of("^$"), exact(&[""]));
+        assert_eq!(literals_of("Bash"), contains(&["Bash"]));
+        assert_eq!(literals_of("Bash|Write"), contains(&["Bash", "Write"]));
+        assert_eq!(literals_of("Bas[hk]"), contains(&["Bash", "Bask"]));
+        assert_eq!(literals_of("^Bash"), None);
+        assert_eq!(literals_of("^Bash$|Edit"), None);
+        assert_eq!(literals_of("mcp__.*"), None);
+        assert_eq!(literals_of("(?:Bash)?"), None);
+        assert_eq!(literals_of(r"\bBash\b"), None);
+    }
+
+    #[test]
+    fn a_pattern_is_searched_anywhere_and_folds_nothing() {
+        let matcher = Matcher::search("Bash|Edit").unwrap();
+        assert!(matcher.accepts("BashOutput") && matcher.accepts("MultiEdit"));
+        assert!(!matcher.accepts("bash") && !matcher.accepts("B\u{ff41}sh"));
+    }
+
+    #[test]
+    fn unsafe_patterns_are_refused_with_their_place() {
+        let message = |pattern: &str| Matcher::search(pattern).expect_err(pattern).to_string();
+        assert!(message("(").contains("at character 1"), "{}", message("("));
+        assert!(message("a(?=b)").contains("at character 2"), "{}", message("a(?=b)"));
+        assert!(message("a(?=b)").contains("look-around"));
+        assert!(message(r"(a)\1").contains("backreferences"));
+        assert!(message(r"\w{1000}{1000}").contains("more than"));
+        assert!(message(&"(?:a){50000}".repeat(3)).contains("more than"));
+        let nested = format!("{}a{}", "(".repeat(100), ")".repeat(100));
+        assert!(message(&nested).contains("nest"), "{}", message(&nested));
+        assert!(message(&"a".repeat(2000)).contains("2000 bytes"));
+    }
+}

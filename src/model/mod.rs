@@ -1,0 +1,29 @@
+//! The words everything else is written in: events, hooks, replies, outcomes, and the contract a dialect
+//! owes the core. Pure data and pure functions; refuses I/O, clocks, actors and native field names.
+
+mod contract;
+mod diagnostic;
+mod event;
+mod hook;
+mod id;
+mod json;
+mod matcher;
+mod outcome;
+mod patch;
+mod reply;
+
+pub use contract::{Dialect, NativeAnswer, Place};
+pub use diagnostic::{Diagnostic, Severity};
+pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};
+pub use hook::{
+    AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
+    HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text,
+};
+pub use id::{
+    DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
+};
+pub use json::{Fields, Json, JsonError};
+pub use matcher::{Literals, Matcher, MatcherError};
+pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
+pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
+pub use reply::{Failure, Opinion, Patch, RawReply, Reply};

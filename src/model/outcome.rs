@@ -1,0 +1,208 @@
+//! Outcomes: the answer to the host, and its canonical JSON. Refuses to decide anything.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde::{Serialize, Serializer};
+
+use super::{DecisionId, EventKind, HandlerKind, HookName, Targets};
+
+/// What the host should do, from the mildest to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Go on as the host would without hooks.
+    #[default]
+    Proceed,
+    /// Go on without asking a person.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// Don't.
+    Block,
+    /// End the run.
+    Halt,
+}
+
+impl Verdict {
+    /// Every verdict, from the mildest to the strictest.
+    pub const ALL: [Self; 5] = [Self::Proceed, Self::Allow, Self::Ask, Self::Block, Self::Halt];
+
+    /// The name, as in canonical outcomes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Proceed => "proceed",
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Block => "block",
+            Self::Halt => "halt",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// How an invocation ended: each ends in exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Ended {
+    /// With a reply that could be read.
+    Completed,
+    /// With a failure of its own: a foreign exit code, a signal, a panic.
+    Failed,
+    /// At its deadline.
+    TimedOut,
+    /// Before it began: the program is missing, say.
+    SpawnFailed,
+    /// With an answer that could not be read.
+    InvalidOutput,
+    /// With more output than allowed.
+    OutputTooLarge,
+    /// Because nobody waited for it any more.
+    Cancelled,
+    /// Before it began, because there was too much to do.
+    Shed,
+    /// Before it began, because its files are not trusted.
+    Untrusted,
+}
+
+impl Ended {
+    /// Every way of ending.
+    pub const ALL: [Self; 9] = [
+        Self::Completed,
+        Self::Failed,
+        Self::TimedOut,
+        Self::SpawnFailed,
+        Self::InvalidOutput,
+        Self::OutputTooLarge,
+        Self::Cancelled,
+        Self::Shed,
+        Self::Untrusted,
+    ];
+
+    /// The name, as in outcomes and metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+            Self::SpawnFailed => "spawn_failed",
+            Self::InvalidOutput => "invalid_output",
+            Self::OutputTooLarge => "output_too_large",
+            Self::Cancelled => "cancelled",
+            Self::Shed => "shed",
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// For whom a note is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoteKind {
+    /// For the person at the host.
+    SystemMessage,
+    /// For the model.
+    AdditionalContext,
+}
+
+/// Something a hook had to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Who says it.
+    pub hook: HookName,
+    /// For whom.
+    pub kind: NoteKind,
+    /// What.
+    pub text: Arc<str>,
+}
+
+/// How one hook fared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HookReport {
+    /// The hook.
+    pub hook: HookName,
+    /// What it runs.
+    pub handler: HandlerKind,
+    /// How its invocation ended.
+    pub ended: Ended,
+    /// What it thought of the event, after its policies.
+    #[serde(skip_serializing_if = "is_proceed")]
+    pub verdict: Verdict,
+    /// How long it ran.
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    pub duration: Duration,
+    /// Why it brought no reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Arc<str>>,
+    /// What was odd about its answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_proceed(verdict: &Verdict) -> bool {
+    *verdict == Verdict::Proceed
+}
+
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    let rounded_to_micros = (duration.as_secs_f64() * 1e6).round() / 1e3;
+    serializer.serialize_f64(rounded_to_micros)
+}
+
+/// The answer to the host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Names this answer in logs and in the audit.
+    pub decision_id: DecisionId,
+    /// The kind of event it answers.
+    pub event: EventKind,
+    /// What the host should do.
+    pub verdict: Verdict,
+    /// Why, for a person or a model to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Arc<str>>,
+    /// The hook that decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<HookName>,
+    /// The parts of the payload that hooks changed, with their final values.
+    #[serde(skip_serializing_if = "Targets::is_empty")]
+    pub patched: Targets,
+    /// What the hooks had to say, in plan order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Note>,
+    /// Whether the tool's output should not be shown.
+    pub suppress_output: bool,
+    /// How each hook fared, in plan order.
+    pub hooks: Vec<HookReport>,
+    /// The version of the registry that was used.
+    pub snapshot_version: u64,
+}
+
+impl Outcome {
+    /// The answer to an event for which no hook ran.
+    pub fn proceed(event: EventKind, snapshot_version: u64) -> Self {
+        Self {
+            decision_id: DecisionId::next(),
+            event,
+            verdict: Verdict::Proceed,
+            reason: None,
+            by: None,
+            patched: Targets::default(),
+            notes: Vec::new(),
+            suppress_output: false,
+            hooks: Vec::new(),
+            snapshot_version,
+        }
+    }
+}

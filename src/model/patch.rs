@@ -1,0 +1,291 @@
+//! What hooks may patch, the capability each patch needs, and the ways a patch joins what was there.
+//! Refuses to decide which way a dialect uses.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::value::RawValue;
+
+use super::{EventKind, Json, JsonError, json::Fields};
+
+/// A part of a payload that hooks may patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Target {
+    /// The prompt a person sent.
+    Prompt,
+    /// The context, with its messages.
+    Context,
+    /// The request to a model.
+    ModelRequest,
+    /// The answer of a model.
+    ModelResponse,
+    /// Which tools a model may choose from.
+    ToolConfig,
+    /// The input of a tool call.
+    ToolInput,
+    /// The output of a tool call.
+    ToolOutput,
+}
+
+impl Target {
+    /// Every target.
+    pub const ALL: [Self; 7] = [
+        Self::Prompt,
+        Self::Context,
+        Self::ModelRequest,
+        Self::ModelResponse,
+        Self::ToolConfig,
+        Self::ToolInput,
+        Self::ToolOutput,
+    ];
+
+    /// The canonical name of the field.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Context => "context",
+            Self::ModelRequest => "model_request",
+            Self::ModelResponse => "model_response",
+            Self::ToolConfig => "tool_config",
+            Self::ToolInput => "tool_input",
+            Self::ToolOutput => "tool_output",
+        }
+    }
+
+    /// The target of a canonical field name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|target| target.as_str() == name)
+    }
+
+    /// The capability a hook needs to patch it.
+    pub fn capability(self) -> Capability {
+        match self {
+            Self::Prompt => Capability::RewritePrompt,
+            Self::Context => Capability::RewriteContext,
+            Self::ModelRequest => Capability::RewriteModelRequest,
+            Self::ModelResponse => Capability::RewriteModelResponse,
+            Self::ToolConfig => Capability::RewriteToolConfig,
+            Self::ToolInput => Capability::RewriteToolRequest,
+            Self::ToolOutput => Capability::RewriteToolResponse,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The large parts of an event's payload, each there if the host sent it or a hook added it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Targets([Option<Json>; Target::ALL.len()]);
+
+impl Targets {
+    /// The part, if it is there.
+    pub fn get(&self, target: Target) -> Option<&Json> {
+        self.0[target as usize].as_ref()
+    }
+
+    /// Puts a part in.
+    pub fn set(&mut self, target: Target, value: Json) {
+        self.0[target as usize] = Some(value);
+    }
+
+    /// The parts that are there.
+    pub fn iter(&self) -> impl Iterator<Item = (Target, &Json)> {
+        Target::ALL.into_iter().filter_map(|target| Some((target, self.get(target)?)))
+    }
+
+    /// Whether no part is there.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+impl Serialize for Targets {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (target, value) in self.iter() {
+            map.serialize_entry(target.as_str(), value)?;
+        }
+        map.end()
+    }
+}
+
+/// What a hook may do besides giving its verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Capability {
+    /// Patch the prompt.
+    RewritePrompt,
+    /// Patch the context.
+    RewriteContext,
+    /// Patch the model request.
+    RewriteModelRequest,
+    /// Patch the model response.
+    RewriteModelResponse,
+    /// Patch the choice of tools.
+    RewriteToolConfig,
+    /// Patch the tool's input.
+    RewriteToolRequest,
+    /// Patch the tool's output.
+    RewriteToolResponse,
+    /// Keep the tool's output from being shown.
+    SuppressOutput,
+}
+
+impl Capability {
+    /// Every capability.
+    pub const ALL: [Self; 8] = [
+        Self::RewritePrompt,
+        Self::RewriteContext,
+        Self::RewriteModelRequest,
+        Self::RewriteModelResponse,
+        Self::RewriteToolConfig,
+        Self::RewriteToolRequest,
+        Self::RewriteToolResponse,
+        Self::SuppressOutput,
+    ];
+
+    /// The name as written in hook files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::RewritePrompt => "rewrite_prompt",
+            Self::RewriteContext => "rewrite_context",
+            Self::RewriteModelRequest => "rewrite_model_request",
+            Self::RewriteModelResponse => "rewrite_model_response",
+            Self::RewriteToolConfig => "rewrite_tool_config",
+            Self::RewriteToolRequest => "rewrite_tool_request",
+            Self::RewriteToolResponse => "rewrite_tool_response",
+            Self::SuppressOutput => "suppress_output",
+        }
+    }
+
+    /// The capability of a name or of one of its aliases (`patch_tool_input`, `patch_tool_output`).
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "patch_tool_input" => Some(Self::RewriteToolRequest),
+            "patch_tool_output" => Some(Self::RewriteToolResponse),
+            _ => Self::ALL.into_iter().find(|capability| capability.as_str() == name),
+        }
+    }
+
+    /// Whether a hook on this kind of event can make use of it.
+    pub fn applies_to(self, kind: EventKind) -> bool {
+        match self {
+            Self::SuppressOutput => kind == EventKind::AfterToolDispatch,
+            _ => kind.target().is_some_and(|target| target.capability() == self),
+        }
+    }
+}
+
+/// A set of capabilities.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities(u8);
+
+impl Capabilities {
+    /// Whether the capability is in the set.
+    pub fn contains(self, capability: Capability) -> bool {
+        self.0 & (1 << capability as u8) != 0
+    }
+
+    /// The capabilities in order.
+    pub fn iter(self) -> impl Iterator<Item = Capability> {
+        Capability::ALL.into_iter().filter(move |capability| self.contains(*capability))
+    }
+}
+
+impl FromIterator<Capability> for Capabilities {
+    fn from_iter<I: IntoIterator<Item = Capability>>(capabilities: I) -> Self {
+        Self(capabilities.into_iter().fold(0, |set, capability| set | 1 << capability as u8))
+    }
+}
+
+/// A way to join a patch with what was there.
+pub type Fold = fn(Option<&Json>, &Json) -> Result<Json, JsonError>;
+
+/// Two objects merge one level deep and the patch's keys win; anything else is replaced. A `null` is a
+/// value like any other and deletes nothing.
+///
+/// Returns an error if a value is no JSON, which [`Json`] rules out.
+pub fn merge_one_level(current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    merge(current, patch, |_, new| Ok(Cow::Borrowed(new)))
+}
+
+/// Objects merge at every level; arrays and everything else are replaced. A `null` is a value like any
+/// other and deletes nothing.
+///
+/// Returns an error if a value is no JSON, which [`Json`] rules out.
+pub fn merge_deep(current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    merge(current, patch, |old, new| {
+        let merged = merge_deep(Some(&Json::checked(old)), &Json::checked(new))?;
+        Ok(Cow::Owned(merged.into_raw()))
+    })
+}
+
+fn merge<'a>(
+    current: Option<&'a Json>,
+    patch: &'a Json,
+    join: impl Fn(&'a RawValue, &'a RawValue) -> Result<Cow<'a, RawValue>, JsonError>,
+) -> Result<Json, JsonError> {
+    let (Some(old), Some(new)) = (current.and_then(Json::fields), patch.fields()) else {
+        return Ok(patch.clone());
+    };
+    let joined = new
+        .iter()
+        .map(|(key, value)| match old.get(key) {
+            Some(former) => Ok((key, join(former, value)?)),
+            None => Ok((key, Cow::Borrowed(value))),
+        })
+        .collect::<Result<Vec<_>, JsonError>>()?;
+    let mut merged = Fields::default();
+    for (key, value) in old.iter() {
+        merged.set(Cow::Borrowed(key), value);
+    }
+    for (key, value) in &joined {
+        merged.set(Cow::Borrowed(key), value);
+    }
+    Json::of(&merged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Json {
+        Json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn one_level_keeps_untouched_keys_and_replaces_the_rest() {
+        let cases = [
+            (r#"{"a":1,"b":{"x":1}}"#, r#"{"b":{"y":2},"c":3}"#, r#"{"a":1,"b":{"y":2},"c":3}"#),
+            (r#"{"a":1.50}"#, r#"{"b":null}"#, r#"{"a":1.50,"b":null}"#),
+            (r#"{"a":1}"#, "[1]", "[1]"),
+            (r#""text""#, r#"{"a":1}"#, r#"{"a":1}"#),
+        ];
+        for (current, patch, expected) in cases {
+            assert_eq!(merge_one_level(Some(&json(current)), &json(patch)).unwrap(), json(expected));
+        }
+        assert_eq!(merge_one_level(None, &json("1")).unwrap(), json("1"));
+    }
+
+    #[test]
+    fn deep_merges_objects_and_replaces_arrays() {
+        let current = json(r#"{"a":{"x":1,"y":[1,2]},"messages":[1]}"#);
+        let patch = json(r#"{"a":{"y":[3]},"messages":[],"n":{"m":1}}"#);
+        let expected = json(r#"{"a":{"x":1,"y":[3]},"messages":[],"n":{"m":1}}"#);
+        assert_eq!(merge_deep(Some(&current), &patch).unwrap(), expected);
+    }
+
+    #[test]
+    fn capabilities_go_with_the_targets_of_kinds() {
+        assert!(Capability::RewriteToolRequest.applies_to(EventKind::BeforeToolDispatch));
+        assert!(!Capability::RewriteToolRequest.applies_to(EventKind::AfterToolDispatch));
+        assert!(Capability::SuppressOutput.applies_to(EventKind::AfterToolDispatch));
+        assert_eq!(Capability::from_name("patch_tool_input"), Some(Capability::RewriteToolRequest));
+        assert_eq!(Capability::from_name("rewrite_everything"), None);
+    }
+}

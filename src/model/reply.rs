@@ -1,0 +1,138 @@
+//! What handlers bring back, raw and as read by a dialect. Refuses to interpret: that is the dialects' part.
+
+use bytes::Bytes;
+
+use super::{Ended, Json, NoteKind, Target, Verdict};
+
+/// What a handler brought back.
+#[derive(Debug, Clone)]
+pub enum RawReply {
+    /// A program's exit.
+    Command {
+        /// Its exit code.
+        exit_code: i32,
+        /// What it wrote to its standard output.
+        stdout: Bytes,
+        /// Head and tail of what it wrote to its standard error.
+        stderr: Bytes,
+        /// Whether `stdout` is only the beginning.
+        truncated: bool,
+    },
+    /// A server's answer.
+    Http {
+        /// Its status code.
+        status: u16,
+        /// Its decoded body.
+        body: Bytes,
+    },
+    /// A model's answer.
+    Text(String),
+    /// A native hook's reply, which needs no reading.
+    Native(Reply),
+}
+
+/// What a hook answers, as its dialect reads the raw reply.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reply {
+    /// What it thinks of the event.
+    pub opinion: Opinion,
+    /// What it wants changed, in order.
+    pub patches: Vec<Patch>,
+    /// What it has to say.
+    pub notes: Vec<(NoteKind, String)>,
+    /// Whether the tool's output should not be shown.
+    pub suppress_output: bool,
+    /// What is odd about the answer without making it invalid.
+    pub warnings: Vec<String>,
+}
+
+impl Reply {
+    /// A reply without any opinion.
+    pub fn proceed() -> Self {
+        Self::default()
+    }
+
+    /// A block with its reason.
+    pub fn block(reason: impl Into<String>) -> Self {
+        Self { opinion: Opinion::Block(Some(reason.into())), ..Self::default() }
+    }
+
+    /// A question to a person, with its reason.
+    pub fn ask(reason: impl Into<String>) -> Self {
+        Self { opinion: Opinion::Ask(Some(reason.into())), ..Self::default() }
+    }
+
+    /// The end of the run, with its reason.
+    pub fn halt(reason: impl Into<String>) -> Self {
+        Self { opinion: Opinion::Halt(Some(reason.into())), ..Self::default() }
+    }
+
+    /// Adds a patch.
+    #[must_use]
+    pub fn patch(mut self, target: Target, value: Json) -> Self {
+        self.patches.push(Patch::Target(target, value));
+        self
+    }
+
+    /// Adds a note.
+    #[must_use]
+    pub fn note(mut self, kind: NoteKind, text: impl Into<String>) -> Self {
+        self.notes.push((kind, text.into()));
+        self
+    }
+}
+
+/// What a hook thinks of an event, with the reason where it gave one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Opinion {
+    /// Nothing.
+    #[default]
+    None,
+    /// Go on without asking a person.
+    Allow(Option<String>),
+    /// Ask a person.
+    Ask(Option<String>),
+    /// Don't.
+    Block(Option<String>),
+    /// End the run.
+    Halt(Option<String>),
+}
+
+impl Opinion {
+    /// The opinion as a verdict, and its reason.
+    pub fn into_parts(self) -> (Verdict, Option<String>) {
+        match self {
+            Self::None => (Verdict::Proceed, None),
+            Self::Allow(reason) => (Verdict::Allow, reason),
+            Self::Ask(reason) => (Verdict::Ask, reason),
+            Self::Block(reason) => (Verdict::Block, reason),
+            Self::Halt(reason) => (Verdict::Halt, reason),
+        }
+    }
+}
+
+/// One change that a hook wants.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Patch {
+    /// A change to a part of the payload.
+    Target(Target, Json),
+    /// A change to anything else, by the name the hook used; never applied.
+    Foreign(String),
+}
+
+/// Why an invocation brought no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// How it ended; never [`Ended::Completed`].
+    pub ended: Ended,
+    /// What happened, for the operator.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure that ended so.
+    pub fn new(ended: Ended, message: impl Into<String>) -> Self {
+        debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
+        Self { ended, message: message.into() }
+    }
+}

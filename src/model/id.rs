@@ -91,6 +91,17 @@ id!(
     EventId
 );
 
+impl WorkspaceId {
+    /// The id of a workspace that nobody named: its directory's name, with `-` for everything but letters,
+    /// digits, `.`, `_` and `-`.
+    pub fn of_directory(directory: &std::path::Path) -> Self {
+        let name = directory.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let id: String = name.chars().take(LONGEST_ID).map(|c| if allowed(c) { c } else { '-' }).collect();
+        Self(if id.is_empty() { "workspace".into() } else { id.into() })
+    }
+}
+
 fn check_id(text: &str) -> Result<(), IdError> {
     if text.is_empty() {
         return Err(IdError::Empty);

@@ -22,6 +22,7 @@ pub use hook::{
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
+pub(crate) use json::check as check_json;
 pub use json::{Fields, Json, JsonError};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};

@@ -1,0 +1,170 @@
+//! What hook files refer to, as it is on this machine. Owns the lookup of directories, programs and texts;
+//! refuses what leads outside the workspace.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Component, Path, PathBuf},
+};
+
+use super::discover;
+use crate::dialect::{Located, Surroundings};
+
+/// Where programs are looked up if the environment has no `PATH`.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The largest text file a handler may name, in bytes.
+const LARGEST_TEXT: u64 = 256 << 10;
+
+/// A workspace on disk and hookyard's own environment.
+pub(super) struct Disk<'a> {
+    root: &'a Path,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    path: Vec<PathBuf>,
+}
+
+impl<'a> Disk<'a> {
+    /// A workspace whose root has no symbolic links.
+    ///
+    /// Of the `PATH`, only absolute entries outside the workspace count: anyone who can write to the
+    /// workspace could put a program of a common name into the others.
+    pub(super) fn new(root: &'a Path, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
+        let is_safe = |entry: &PathBuf| entry.is_absolute() && !entry.starts_with(root);
+        Self { root, environment, path: std::env::split_paths(&path).filter(is_safe).collect() }
+    }
+
+    fn in_path(&self, name: &str) -> Located {
+        let found = self.path.iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
+        found.map_or_else(
+            || {
+                let entry = self.path.first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
+                Located::Missing(entry.join(name), format!("`{name}` was not found in PATH"))
+            },
+            Located::Found,
+        )
+    }
+}
+
+impl Surroundings for Disk<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
+    }
+
+    fn directory(&self, relative: &str) -> Located {
+        let Some(path) = inside(self.root, self.root, relative) else {
+            return Located::Refused(format!("`{relative}` leads outside the workspace"));
+        };
+        match discover::directory_inside(self.root, &path) {
+            Ok(Some(real)) => Located::Found(real),
+            Ok(None) => Located::Missing(path, format!("`{relative}` does not exist")),
+            Err(why) => Located::Refused(format!("`{relative}` {why}")),
+        }
+    }
+
+    fn program(&self, name: &str, cwd: &Path) -> Located {
+        if name.is_empty() {
+            return Located::Refused("the program's name is empty".to_owned());
+        }
+        if !name.contains('/') {
+            return self.in_path(name);
+        }
+        let path = if name.starts_with('/') {
+            PathBuf::from(name)
+        } else {
+            match inside(self.root, cwd, name) {
+                Some(path) => path,
+                None => return Located::Refused(format!("`{name}` leads outside the workspace")),
+            }
+        };
+        match problem(&path) {
+            None => Located::Found(path),
+            Some(why) => Located::Missing(path, format!("`{name}` {why}")),
+        }
+    }
+
+    fn text_file(&self, relative: &str) -> Located {
+        let outside = || Located::Refused(format!("`{relative}` leads outside the workspace"));
+        let Some(path) = inside(self.root, self.root, relative) else { return outside() };
+        match path.canonicalize() {
+            Ok(real) if !real.starts_with(self.root) => return outside(),
+            Ok(_) => {}
+            Err(_) => return Located::Missing(path, format!("`{relative}` does not exist")),
+        }
+        match discover::read_regular(&path, LARGEST_TEXT) {
+            Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => Located::Found(path),
+            Ok(_) => Located::Refused(format!("`{relative}` is not UTF-8")),
+            Err(why) => Located::Refused(format!("`{relative}` {why}")),
+        }
+    }
+}
+
+/// A relative path from a directory of the workspace, without `.` and `..`, if it stays in the workspace.
+/// Links in it are not followed: a program in the workspace may well be one, as in Python's environments.
+fn inside(root: &Path, from: &Path, relative: &str) -> Option<PathBuf> {
+    let mut path = from.to_path_buf();
+    for component in Path::new(relative).components() {
+        match component {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+        if !path.starts_with(root) {
+            return None;
+        }
+    }
+    path.starts_with(root).then_some(path)
+}
+
+/// Why a program cannot be run, or `None`.
+fn problem(path: &Path) -> Option<&'static str> {
+    match path.metadata() {
+        Err(_) => Some("does not exist"),
+        Ok(metadata) if !metadata.is_file() => Some("is not a file"),
+        Ok(metadata) if metadata.permissions().mode() & 0o111 == 0 => Some("is not executable"),
+        Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_workspace() {
+        let root = Path::new("/w");
+        let cases = [
+            ("a/b", Some("/w/a/b")),
+            ("./a", Some("/w/a")),
+            ("a/../b", Some("/w/b")),
+            ("..", None),
+            ("a/../../w/b", None),
+            ("/w/a", None),
+            ("", Some("/w")),
+        ];
+        for (relative, expected) in cases {
+            assert_eq!(inside(root, root, relative).as_deref(), expected.map(Path::new), "{relative}");
+        }
+        assert_eq!(inside(root, Path::new("/w/a"), "../b").as_deref(), Some(Path::new("/w/b")));
+    }
+
+    #[test]
+    fn programs_are_found_where_a_child_would_find_them() {
+        let root = Path::new("/nowhere");
+        let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
+        let disk = Disk::new(root, &environment);
+        assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
+        assert_eq!(disk.program("sh", root), Located::Found("/bin/sh".into()));
+        assert_eq!(disk.program("/bin/sh", root), Located::Found("/bin/sh".into()));
+        let missing = |path: &str, why: &str| Located::Missing(path.into(), why.into());
+        assert_eq!(disk.program("no-such", root), missing("/bin/no-such", "`no-such` was not found in PATH"));
+        assert_eq!(disk.program("./x", root), missing("/nowhere/x", "`./x` does not exist"));
+        assert_eq!(
+            disk.program("/etc/passwd", root),
+            missing("/etc/passwd", "`/etc/passwd` is not executable")
+        );
+        assert!(matches!(disk.program("../x", root), Located::Refused(_)));
+    }
+}

@@ -1,0 +1,199 @@
+//! Loading a workspace: its kind, its hooks and everything that is wrong with its files. A broken file costs
+//! its own hook and nothing else.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Settings,
+    discover::{self, Found, HOME},
+    disk::Disk,
+};
+use crate::{
+    dialect::{Document, read_hook},
+    model::{Diagnostic, Hook, HookName, Place, Severity, WorkspaceId},
+};
+
+/// What a workspace is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WorkspaceKind {
+    /// Work on files; its hooks run.
+    #[default]
+    Project,
+    /// Conversation; it never runs hooks.
+    Chat,
+}
+
+/// A workspace as it was found.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its id and root.
+    pub place: Place,
+    /// What it is for.
+    pub kind: WorkspaceKind,
+    /// The hooks of files without errors, in byte order of the file names.
+    pub hooks: Vec<Hook>,
+    /// Every file that was looked at, also those with errors.
+    pub files: Vec<PathBuf>,
+    /// What is wrong, by file and line.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Loads the workspace in a directory. `environment` looks up variables of hookyard's own environment.
+///
+/// ```
+/// use hookyard::config::{Settings, load_workspace};
+///
+/// let directory = tempfile::tempdir().unwrap();
+/// let loaded = load_workspace(directory.path(), None, &Settings::default(), &|name| std::env::var(name).ok());
+/// assert!(loaded.hooks.is_empty() && loaded.diagnostics.is_empty());
+/// ```
+pub fn load_workspace(
+    root: &Path,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Loaded {
+    let (root, problem) = match root.canonicalize() {
+        Ok(real) if real.is_dir() => (real, None),
+        Ok(real) => (real, Some("is not a directory".to_owned())),
+        Err(e) => (root.to_path_buf(), Some(format!("cannot be read: {}", e.kind()))),
+    };
+    let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
+    let mut loaded = Loaded {
+        place: Place { workspace_id, root },
+        kind: WorkspaceKind::Project,
+        hooks: Vec::new(),
+        files: Vec::new(),
+        diagnostics: Vec::new(),
+    };
+    match problem {
+        Some(why) => {
+            let diagnostic = Diagnostic::of_file(Severity::Error, "unreadable", &loaded.place.root, why);
+            loaded.diagnostics.push(diagnostic);
+        }
+        None => loaded.read(settings, environment),
+    }
+    let place = |d: &Diagnostic| (d.file.clone(), d.line, d.column);
+    loaded.diagnostics.sort_by_key(place);
+    loaded
+}
+
+impl Loaded {
+    fn read(&mut self, settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) {
+        let root = self.place.root.clone();
+        match discover::directory_inside(&root, &root.join(HOME)) {
+            Ok(Some(_)) => {}
+            Ok(None) => return,
+            Err(why) => return self.error("unreadable", &root.join(HOME), why),
+        }
+        self.read_kind(&root);
+        let (paths, diagnostics) = discover::hook_files(&root);
+        self.diagnostics.extend(diagnostics);
+        if self.kind == WorkspaceKind::Chat {
+            return self.ignore(&paths, &root);
+        }
+        let disk = Disk::new(&root, environment);
+        let rules = settings.hook_rules();
+        let mut named: Vec<(Hook, Found)> = Vec::new();
+        for path in paths {
+            self.files.push(path.clone());
+            match discover::read(path) {
+                Ok(file) => {
+                    let (hook, diagnostics) = read_hook(&file.bytes, &file.path, &rules, &disk);
+                    self.diagnostics.extend(diagnostics);
+                    named.extend(hook.map(|hook| (hook, file)));
+                }
+                Err(diagnostic) => self.diagnostics.push(*diagnostic),
+            }
+        }
+        self.keep_unique(named);
+    }
+
+    fn error(&mut self, code: &'static str, file: &Path, message: String) {
+        self.diagnostics.push(Diagnostic::of_file(Severity::Error, code, file, message));
+    }
+
+    fn ignore(&mut self, paths: &[PathBuf], root: &Path) {
+        if paths.is_empty() {
+            return;
+        }
+        let message = format!("the workspace is of kind `chat`: {} ignored", counted(paths.len()));
+        let file = root.join(HOME).join("settings.yaml");
+        self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
+    }
+
+    /// Reads the workspace's own settings. With a mistake in them the hooks run: they may be guards.
+    fn read_kind(&mut self, root: &Path) {
+        let path = root.join(HOME).join("settings.yaml");
+        if path.symlink_metadata().is_err() {
+            return;
+        }
+        self.files.push(path.clone());
+        match discover::read(path) {
+            Ok(file) => {
+                let (kind, diagnostics) = kind_in(&file);
+                self.kind = kind.unwrap_or_default();
+                self.diagnostics.extend(diagnostics);
+            }
+            Err(diagnostic) => self.diagnostics.push(*diagnostic),
+        }
+    }
+
+    /// Keeps the hooks whose names are their own. Of two with one name, neither can be told to be the one
+    /// that was meant.
+    fn keep_unique(&mut self, named: Vec<(Hook, Found)>) {
+        let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
+        for (hook, file) in &named {
+            let file = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            places.entry(hook.name.clone()).or_default().push(file);
+        }
+        for (hook, file) in named {
+            match places.get(&hook.name).map(Vec::as_slice) {
+                None | Some([_]) => self.hooks.push(hook),
+                Some(files) => self.diagnostics.push(duplicate(&hook, &file, files)),
+            }
+        }
+    }
+}
+
+fn counted(files: usize) -> String {
+    if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
+}
+
+fn kind_in(file: &Found) -> (Option<WorkspaceKind>, Vec<Diagnostic>) {
+    let document = match Document::parse(&file.bytes, &file.path) {
+        Ok(document) => document,
+        Err(diagnostic) if diagnostic.code == "empty-document" => return (None, Vec::new()),
+        Err(diagnostic) => return (None, vec![*diagnostic]),
+    };
+    let kind = document.root().and_then(|root| {
+        root.allow_only(&["kind"]);
+        root.get("kind")?.choice(&[("project", WorkspaceKind::Project), ("chat", WorkspaceKind::Chat)])
+    });
+    (kind, document.into_diagnostics())
+}
+
+fn duplicate(hook: &Hook, file: &Found, files: &[String]) -> Diagnostic {
+    let name = hook.name.as_str();
+    let message = format!("the name `{name}` is used by {} hooks, so none of them is loaded", files.len());
+    let mut diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file.path, message)
+        .help(format!("rename all but one; it is in {}", files.join(", ")));
+    diagnostic.line = hook.source.line;
+    diagnostic.column = column_of(&file.bytes, hook.source.line, name);
+    diagnostic.length = name.len();
+    diagnostic
+}
+
+/// Where a name stands in its line, in characters from 1.
+fn column_of(bytes: &[u8], line: usize, name: &str) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let found = text.lines().nth(line.saturating_sub(1)).and_then(|line| {
+        let value = line.find(':').map_or(0, |colon| colon + 1);
+        let at = value + line[value..].find(name)?;
+        Some(line[..at].chars().count() + 1)
+    });
+    found.unwrap_or(1)
+}

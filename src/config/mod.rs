@@ -1,0 +1,12 @@
+//! Settings and the hooks of a workspace, from files: what is read, what is refused, and how it is reported.
+
+mod discover;
+mod disk;
+mod load;
+mod quantity;
+mod section;
+mod settings;
+
+pub use discover::nearest_workspace;
+pub use load::{Loaded, WorkspaceKind, load_workspace};
+pub use settings::{CommandPool, Limits, NativePool, Pools, Settings};

@@ -1,0 +1,67 @@
+//! hookyard's own words: canonical events in, canonical outcomes out, and the native hooks of an embedding
+//! host. Refuses answers of programs, servers and models: no such hook is written in these words.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{answer, fields, fields::Vocabulary, fold};
+use crate::model::{
+    Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
+    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+};
+
+static VOCABULARY: Vocabulary = Vocabulary {
+    dialect: DialectName::Canonical,
+    kind_fields: &["event", "hook_event_name"],
+    kinds: EventKind::ALL,
+};
+
+/// hookyard's own words.
+#[derive(Debug, Clone, Copy)]
+pub struct Canonical;
+
+impl Dialect for Canonical {
+    fn name(&self) -> DialectName {
+        DialectName::Canonical
+    }
+
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
+        fields::read_event(bytes, &VOCABULARY)
+    }
+
+    fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
+        answer::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
+    }
+
+    fn strategy(&self, kind: EventKind) -> Strategy {
+        kind.strategy()
+    }
+
+    fn ends_chain(&self, _: EventKind, verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::Block | Verdict::Halt)
+    }
+
+    /// Native hooks are handed the draft itself, so nothing is written.
+    fn envelope(&self, _: &Draft, _: &Place) -> Bytes {
+        Bytes::new()
+    }
+
+    fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn read_reply(&self, hook: &Hook, _: EventKind, raw: RawReply) -> Result<Reply, Failure> {
+        match raw {
+            RawReply::Native(reply) => Ok(reply),
+            RawReply::Command { .. } | RawReply::Http { .. } | RawReply::Text(_) => {
+                let message = format!("`{}` is a native hook and must answer as one", hook.name);
+                Err(Failure::new(Ended::InvalidOutput, message))
+            }
+        }
+    }
+
+    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+        fold::fold(target, current, patch)
+    }
+}

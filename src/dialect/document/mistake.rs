@@ -1,0 +1,31 @@
+//! One thing that is wrong with a document, before its place is known.
+
+use super::place::Spot;
+use crate::model::Severity;
+
+/// One thing that is wrong with a document.
+#[derive(Debug, Clone)]
+pub(crate) struct Mistake {
+    pub(super) severity: Severity,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+    pub(super) spot: Spot,
+}
+
+impl Mistake {
+    /// Something for which the document is refused.
+    pub(crate) fn error(code: &'static str, spot: Spot, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, code, message: message.into(), help: None, spot }
+    }
+
+    /// Something that is probably not meant.
+    pub(crate) fn warning(code: &'static str, spot: Spot, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, spot, message) }
+    }
+
+    /// Adds what to do.
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}

@@ -1,0 +1,10 @@
+//! One YAML document whose mistakes have places: what it holds, how it is read, what is wrong with it.
+
+mod grow;
+mod mistake;
+mod place;
+mod read;
+
+pub(crate) use mistake::Mistake;
+pub(crate) use place::Spot;
+pub(crate) use read::{Document, Mapping, Value};

@@ -1,0 +1,302 @@
+//! Typed reading of a document: every mistake is recorded and reading goes on. Refuses to convert: `name: 123`
+//! is a mistake, not the text "123".
+
+use std::{cell::RefCell, path::Path, rc::Rc};
+
+use super::{
+    super::near::{did_you_mean, shorten},
+    grow::{Node, Refusal, grow},
+    mistake::Mistake,
+    place::{Part, Spot, locate, place_of},
+};
+use crate::model::{Diagnostic, Severity};
+
+/// How many mistakes of one file are reported.
+const MOST_MISTAKES: usize = 20;
+
+/// How much of an unknown key is repeated, in characters.
+const LONGEST_ECHO: usize = 64;
+
+/// A document and what is wrong with it so far.
+pub(crate) struct Document<'t> {
+    text: &'t str,
+    file: &'t Path,
+    root: Node,
+    mistakes: RefCell<Vec<Mistake>>,
+}
+
+impl<'t> Document<'t> {
+    /// Takes the bytes of a file as one document.
+    ///
+    /// Returns a diagnostic if they are none at all.
+    pub(crate) fn parse(bytes: &'t [u8], file: &'t Path) -> Result<Self, Box<Diagnostic>> {
+        let text = std::str::from_utf8(bytes).map_err(|e| {
+            let message = format!("not UTF-8: invalid byte at offset {}", e.valid_up_to());
+            Box::new(
+                Diagnostic::of_file(Severity::Error, "not-utf8", file, message)
+                    .help("save the file as UTF-8"),
+            )
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let root = grow(text).map_err(|refusal| Box::new(refused(refusal, text, file)))?;
+        Ok(Self { text, file, root, mistakes: RefCell::default() })
+    }
+
+    /// The mapping that the whole document is.
+    pub(crate) fn root(&self) -> Option<Mapping<'_>> {
+        self.value(Rc::from([]), "the document", &self.root).mapping()
+    }
+
+    fn value<'d>(&'d self, path: Rc<[usize]>, name: &'d str, node: &'d Node) -> Value<'d> {
+        Value { document: self, path, name, node }
+    }
+
+    /// Records a mistake.
+    pub(crate) fn report(&self, mistake: Mistake) {
+        self.mistakes.borrow_mut().push(mistake);
+    }
+
+    /// Whether any mistake is an error.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.mistakes.borrow().iter().any(|mistake| mistake.severity == Severity::Error)
+    }
+
+    /// The line of a spot, from 1.
+    pub(crate) fn line(&self, spot: &Spot) -> usize {
+        locate(self.text, spot).map_or(0, |place| place.line)
+    }
+
+    /// What is wrong, in the order of the text.
+    pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
+        let mut mistakes = self.mistakes.into_inner();
+        mistakes.sort_by_key(|mistake| std::cmp::Reverse(mistake.severity));
+        let unreported = mistakes.len().saturating_sub(MOST_MISTAKES);
+        let mut diagnostics: Vec<Diagnostic> =
+            mistakes.into_iter().take(MOST_MISTAKES).map(|m| placed(m, self.text, self.file)).collect();
+        diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+        if unreported > 0 {
+            let message = format!("{unreported} more mistakes in this file");
+            diagnostics.push(Diagnostic::of_file(Severity::Error, "more-mistakes", self.file, message));
+        }
+        diagnostics
+    }
+}
+
+fn refused(refusal: Refusal, text: &str, file: &Path) -> Diagnostic {
+    let mut diagnostic = Diagnostic::of_file(Severity::Error, refusal.code, file, refusal.message);
+    if let Some(place) = refusal.offset.map(|offset| place_of(text, offset)) {
+        (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
+    }
+    Diagnostic { help: refusal.help.map(str::to_owned), ..diagnostic }
+}
+
+fn placed(mistake: Mistake, text: &str, file: &Path) -> Diagnostic {
+    let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, file, mistake.message);
+    if let Some(place) = locate(text, &mistake.spot) {
+        (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
+    }
+    Diagnostic { help: mistake.help, ..diagnostic }
+}
+
+/// A mapping in a document.
+#[derive(Clone)]
+pub(crate) struct Mapping<'d> {
+    document: &'d Document<'d>,
+    path: Rc<[usize]>,
+    name: &'d str,
+    entries: &'d [(String, Node)],
+}
+
+impl<'d> Mapping<'d> {
+    /// The document it is in.
+    pub(crate) fn document(&self) -> &'d Document<'d> {
+        self.document
+    }
+
+    /// Where it begins.
+    pub(crate) fn spot(&self) -> Spot {
+        Spot { path: Rc::clone(&self.path), part: Part::Value }
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &str) -> Option<Value<'d>> {
+        self.values().find(|value| value.name == key)
+    }
+
+    /// The value of a key that has to be there.
+    pub(crate) fn require(&self, key: &str) -> Option<Value<'d>> {
+        let found = self.get(key);
+        if found.is_none() {
+            let message = format!("`{key}` is missing");
+            self.document.report(Mistake::error("missing-key", self.spot(), message));
+        }
+        found
+    }
+
+    /// All values in order.
+    pub(crate) fn values(&self) -> impl Iterator<Item = Value<'d>> {
+        let (document, path) = (self.document, Rc::clone(&self.path));
+        self.entries.iter().enumerate().map(move |(index, (key, node))| {
+            document.value(path.iter().copied().chain([index]).collect(), key, node)
+        })
+    }
+
+    /// Records every key that is not among the known ones.
+    pub(crate) fn allow_only(&self, known: &[&str]) {
+        for value in self.values().filter(|value| !known.contains(&value.name)) {
+            let message = format!("unknown key `{}`", shorten(value.name, LONGEST_ECHO));
+            let mistake = Mistake::error("unknown-key", value.key_spot(), message);
+            self.document.report(mistake.help(did_you_mean(value.name, known)));
+        }
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> &'d str {
+        self.name
+    }
+}
+
+/// A value in a document, with the key or list it belongs to.
+#[derive(Clone)]
+pub(crate) struct Value<'d> {
+    document: &'d Document<'d>,
+    path: Rc<[usize]>,
+    name: &'d str,
+    node: &'d Node,
+}
+
+impl<'d> Value<'d> {
+    /// Where it is.
+    pub(crate) fn spot(&self) -> Spot {
+        Spot { path: Rc::clone(&self.path), part: Part::Value }
+    }
+
+    /// Where its key is.
+    pub(crate) fn key_spot(&self) -> Spot {
+        Spot { path: Rc::clone(&self.path), part: Part::Key }
+    }
+
+    /// Its key, or that of the list it is in.
+    pub(crate) fn name(&self) -> &'d str {
+        self.name
+    }
+
+    /// Records an error here.
+    pub(crate) fn error(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
+        self.document.report(Mistake::error(code, self.spot(), message).help(help));
+    }
+
+    /// Records an error elsewhere in this value.
+    pub(crate) fn error_at(
+        &self,
+        spot: Spot,
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.document.report(Mistake::error(code, spot, message).help(help));
+    }
+
+    /// Records a warning here.
+    pub(crate) fn warn(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
+        self.document.report(Mistake::warning(code, self.spot(), message).help(help));
+    }
+
+    /// A text.
+    pub(crate) fn text(&self) -> Option<&'d str> {
+        match self.node {
+            Node::Text(text) => Some(text),
+            Node::Bool(_) | Node::Integer(_) | Node::Float(_) => {
+                self.wrong_type("a string", Some("put it in quotes"))
+            }
+            _ => self.wrong_type("a string", None),
+        }
+    }
+
+    /// A text, where anything else is the caller's mistake to report.
+    pub(crate) fn as_text(&self) -> Option<&'d str> {
+        match self.node {
+            Node::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self) -> Option<bool> {
+        match self.node {
+            Node::Bool(flag) => Some(*flag),
+            _ => self.wrong_type("a boolean", Some("write `true` or `false`")),
+        }
+    }
+
+    /// A whole number.
+    pub(crate) fn integer(&self) -> Option<i64> {
+        match self.node {
+            Node::Integer(number) => Some(*number),
+            Node::Float(_) => {
+                self.wrong_type("a whole number", Some("write it without fraction, at most 2^63-1"))
+            }
+            _ => self.wrong_type("a whole number", None),
+        }
+    }
+
+    /// A number, perhaps with a fraction.
+    #[expect(clippy::cast_precision_loss, reason = "numbers in files are small")]
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self.node {
+            Node::Integer(number) => Some(*number as f64),
+            Node::Float(number) => Some(*number),
+            _ => self.wrong_type("a number", None),
+        }
+    }
+
+    /// A list.
+    pub(crate) fn list(&self) -> Option<Vec<Value<'d>>> {
+        let Node::List(items) = self.node else {
+            let help = matches!(self.node, Node::Text(_)).then_some("put it in brackets: `[…]`");
+            return self.wrong_type("a list", help);
+        };
+        let value = |(index, node)| {
+            self.document.value(self.path.iter().copied().chain([index]).collect(), self.name, node)
+        };
+        Some(items.iter().enumerate().map(value).collect())
+    }
+
+    /// A mapping.
+    pub(crate) fn mapping(&self) -> Option<Mapping<'d>> {
+        match self.node {
+            Node::Mapping(entries) => Some(Mapping {
+                document: self.document,
+                path: Rc::clone(&self.path),
+                name: self.name,
+                entries,
+            }),
+            _ => self.wrong_type("a mapping", None),
+        }
+    }
+
+    /// One of a few words.
+    pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
+        let text = self.text()?;
+        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+        if found.is_none() {
+            let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+            let message = format!("unknown {} `{}`", self.name, shorten(text, LONGEST_ECHO));
+            self.error("unknown-word", message, did_you_mean(text, &words));
+        }
+        found
+    }
+
+    fn wrong_type<T>(&self, expected: &str, help: Option<&str>) -> Option<T> {
+        let name = if self.path.is_empty() { self.name.to_owned() } else { format!("`{}`", self.name) };
+        let what =
+            if matches!(self.node, Node::Null) { "empty".to_owned() } else { self.node.kind().to_owned() };
+        let message = format!("{name} must be {expected}, not {what}");
+        let mistake = Mistake::error("wrong-type", self.spot(), message);
+        self.document.report(match help {
+            Some(help) => mistake.help(help),
+            None => mistake,
+        });
+        None
+    }
+}

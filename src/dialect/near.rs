@@ -1,0 +1,70 @@
+//! Suggestions for misspelt words. Refuses to suggest what is not close.
+
+/// How alike two words must be, from 0 to 1, to be worth a suggestion.
+const ALIKE: f64 = 0.8;
+
+/// The known word closest to the given one, if it is close.
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = shorten(word, 64).to_lowercase();
+    known
+        .iter()
+        .map(|&candidate| (strsim::jaro_winkler(&lower, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|(a, _), (b, _)| a.total_cmp(b))
+        .map(|(_, candidate)| candidate)
+}
+
+/// What to say about an unknown word: the closest known one, or all of them.
+pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", listed(known)),
+    }
+}
+
+/// The words in backticks, separated by commas.
+pub(crate) fn listed(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// At most `longest` characters of a text on one line, with control characters escaped, so that a message
+/// can neither flood a terminal nor drive it.
+pub(crate) fn shorten(text: &str, longest: usize) -> String {
+    let mut short = String::new();
+    for (count, c) in text.chars().enumerate() {
+        if count == longest {
+            short.push('…');
+            break;
+        }
+        if c.is_control() || is_invisible(c) {
+            short.extend(c.escape_default());
+        } else {
+            short.push(c);
+        }
+    }
+    short
+}
+
+/// Characters that reorder or hide what stands beside them.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_words_are_suggested_and_others_listed() {
+        let known = ["capabilities", "matcher", "name"];
+        assert_eq!(nearest("capabilites", &known), Some("capabilities"));
+        assert_eq!(nearest("Matcher", &known), Some("matcher"));
+        assert_eq!(did_you_mean("zzz", &known), "known are `capabilities`, `matcher`, `name`");
+    }
+
+    #[test]
+    fn excerpts_are_short_and_harmless() {
+        assert_eq!(shorten("a\u{1b}[31m\u{202e}b", 80), "a\\u{1b}[31m\\u{202e}b");
+        assert_eq!(shorten("abcdef", 3), "abc…");
+    }
+}

@@ -1,0 +1,78 @@
+//! The answer for an OpenHarness host: the unified output JSON. Refuses to be milder than the outcome.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::super::answer;
+use crate::model::{EventKind, NativeAnswer, NoteKind, Outcome, Targets, Verdict};
+
+/// Printed if an answer has no JSON form.
+const STRICTEST: &str = r#"{"continue":true,"decision":"block","reason":"the answer could not be written"}"#;
+
+/// What a hook would have printed.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Unified<'a> {
+    r#continue: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppress_output: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook_specific_output: Option<Specific<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Specific<'a> {
+    hook_event_name: EventKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    additional_context: Option<String>,
+    #[serde(skip_serializing_if = "Targets::is_empty")]
+    patch: &'a Targets,
+}
+
+pub(super) fn write(outcome: &Outcome) -> NativeAnswer {
+    let given = outcome.reason.as_deref();
+    let reason = match outcome.verdict {
+        Verdict::Block => Some(Cow::Borrowed(given.unwrap_or("blocked by a hook"))),
+        // The dialect has no word for a question. A host that went on would leave the person out.
+        Verdict::Ask => Some(match given {
+            Some(reason) => Cow::Owned(format!("a person has to be asked first: {reason}")),
+            None => Cow::Borrowed("a person has to be asked first"),
+        }),
+        Verdict::Proceed | Verdict::Allow | Verdict::Halt => None,
+    };
+    let halted = outcome.verdict == Verdict::Halt;
+    let output = Unified {
+        r#continue: !halted,
+        stop_reason: halted.then(|| given.unwrap_or("stopped by a hook")),
+        decision: reason.is_some().then_some("block"),
+        reason,
+        suppress_output: outcome.suppress_output.then_some(true),
+        system_message: notes(outcome, NoteKind::SystemMessage),
+        hook_specific_output: specific(outcome),
+    };
+    answer::of(&output, STRICTEST)
+}
+
+fn specific(outcome: &Outcome) -> Option<Specific<'_>> {
+    let additional_context = notes(outcome, NoteKind::AdditionalContext);
+    if additional_context.is_none() && outcome.patched.is_empty() {
+        return None;
+    }
+    Some(Specific { hook_event_name: outcome.event, additional_context, patch: &outcome.patched })
+}
+
+/// All notes of one kind, with a blank line between them.
+fn notes(outcome: &Outcome, kind: NoteKind) -> Option<String> {
+    let texts: Vec<&str> = outcome.notes.iter().filter(|n| n.kind == kind).map(|n| &*n.text).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}

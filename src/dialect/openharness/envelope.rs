@@ -1,0 +1,117 @@
+//! What a hook of OpenHarness is told: its envelope and its variables. Refuses to build any tree: an
+//! envelope is written in one pass, and parts of the payload are copied as they came.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::super::fields::FACTS;
+use crate::model::{DialectName, Draft, Event, Place, Target};
+
+/// The facts that OpenHarness has a word for.
+const OWN_FACTS: [&str; 6] =
+    ["agent_name", "effective_agent_name", "model_ref", "tool_name", "trigger_type", "run_status"];
+
+/// The targets that OpenHarness has a word for.
+const OWN_TARGETS: [Target; 5] =
+    [Target::ModelRequest, Target::ModelResponse, Target::ToolInput, Target::ToolOutput, Target::Context];
+
+/// The other fields of an envelope.
+const OTHER_FIELDS: [&str; 6] =
+    ["workspace_id", "session_id", "run_id", "cwd", "hook_event_name", "tool_call_id"];
+
+/// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
+const USUAL_FRAME: usize = 512;
+
+/// The envelope of an event as it stands.
+pub(super) fn write(draft: &Draft, place: &Place) -> Bytes {
+    let payload = OWN_TARGETS.iter().filter_map(|target| draft.target(*target));
+    let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
+    let mut text = Vec::with_capacity(size);
+    match serde_json::to_writer(&mut text, &Envelope { draft, place }) {
+        Ok(()) => text.into(),
+        // Every part is a text or checked JSON and the writer is memory. A hook that is told nothing
+        // fails by its own policy.
+        Err(_) => Bytes::new(),
+    }
+}
+
+/// The variables a command hook gets beside the allowed ones.
+pub(super) fn environment(draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)> {
+    vec![
+        ("OPENHARNESS_WORKSPACE_ROOT", place.root.display().to_string()),
+        ("HOOKYARD_EVENT", draft.event().kind.as_str().to_owned()),
+        ("HOOKYARD_DEADLINE_MS", timeout.as_millis().to_string()),
+    ]
+}
+
+struct Envelope<'a> {
+    draft: &'a Draft,
+    place: &'a Place,
+}
+
+impl Serialize for Envelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let event = self.draft.event();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("workspace_id", event.workspace_id.as_ref().unwrap_or(&self.place.workspace_id))?;
+        map.serialize_entry("session_id", &event.session_id)?;
+        map.serialize_entry("run_id", &event.run_id)?;
+        match &event.cwd {
+            Some(cwd) => map.serialize_entry("cwd", &**cwd)?,
+            None => map.serialize_entry("cwd", &self.place.root.to_string_lossy())?,
+        }
+        map.serialize_entry("hook_event_name", event.kind.as_str())?;
+        self.payload(&mut map, Words::Own)?;
+        if let Some(id) = &event.tool_call_id {
+            map.serialize_entry("tool_call_id", id)?;
+        }
+        if matches!(event.dialect, DialectName::OpenHarness | DialectName::Canonical) {
+            self.payload(&mut map, Words::Foreign)?;
+            extra(event, &mut map)?;
+        }
+        map.end()
+    }
+}
+
+/// Which fields of an event are meant.
+#[derive(Clone, Copy, PartialEq)]
+enum Words {
+    /// Those OpenHarness has a word for.
+    Own,
+    /// The canonical ones beyond, which a host of the same words hands to its own hooks.
+    Foreign,
+}
+
+impl Envelope<'_> {
+    fn payload<M: SerializeMap>(&self, map: &mut M, words: Words) -> Result<(), M::Error> {
+        let meant = |own: bool| own == (words == Words::Own);
+        let facts = &self.draft.event().facts;
+        for fact in FACTS.iter().filter(|fact| meant(OWN_FACTS.contains(&fact.name))) {
+            if let Some(text) = (fact.get)(facts) {
+                map.serialize_entry(fact.name, text)?;
+            }
+        }
+        for target in Target::ALL.into_iter().filter(|target| meant(OWN_TARGETS.contains(target))) {
+            if let Some(value) = self.draft.target(target) {
+                map.serialize_entry(target.as_str(), value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An embedding host builds events by hand, so a field of the same name as a known one may be there.
+fn extra<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
+    for (name, value) in event.extra.iter().filter(|(name, _)| !is_known(name)) {
+        map.serialize_entry(&**name, value)?;
+    }
+    Ok(())
+}
+
+fn is_known(name: &str) -> bool {
+    OTHER_FIELDS.contains(&name)
+        || FACTS.iter().any(|fact| fact.name == name)
+        || Target::from_name(name).is_some()
+}

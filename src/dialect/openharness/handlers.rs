@@ -1,0 +1,311 @@
+//! The `handler` of a hook file, as written and as run. Owns the four types and what each needs; refuses to
+//! load what this version cannot run, because a guard that silently never runs is worse than none.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::{
+    super::{Mapping, Mistake, Value, near::shorten},
+    hook_file::seconds,
+    requests::{self, AgentAsWritten, HttpAsWritten, PromptAsWritten},
+    variables::{self, UnsafeVariables},
+    written::{HookRules, Located, Surroundings},
+};
+use crate::model::{CommandHandler, CommandLine, Handler, HandlerKind, Mode};
+
+/// The longest single argument of a program, in bytes, as Linux has it.
+const LONGEST_ARGUMENT: usize = 128 << 10;
+
+/// The most that arguments and variables of a program may take together, in bytes: half of the usual limit,
+/// because hookyard's own variables come on top.
+const LONGEST_COMMAND: usize = 1 << 20;
+
+/// Characters that mean something to a shell, so that a line's first word may not be its program.
+const SHELL_SYNTAX: &str = "'\"\\$`|&;<>()*?[]#~=%!{}";
+
+/// Words that a shell knows itself.
+const SHELL_WORDS: &[&str] = &[
+    ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done", "echo", "elif",
+    "else", "esac", "eval", "exec", "exit", "export", "false", "fg", "fi", "for", "getopts", "hash", "if",
+    "in", "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift", "source",
+    "test", "then", "time", "times", "trap", "true", "type", "ulimit", "umask", "unalias", "unset", "until",
+    "wait", "while",
+];
+
+/// A handler as its file says it.
+pub(super) struct HandlerAsWritten<'d> {
+    timeout: Option<Value<'d>>,
+    what: What<'d>,
+}
+
+enum What<'d> {
+    Command(CommandAsWritten<'d>),
+    Http(HttpAsWritten<'d>),
+    Prompt(PromptAsWritten<'d>),
+    Agent(AgentAsWritten<'d>),
+}
+
+struct CommandAsWritten<'d> {
+    handler: Mapping<'d>,
+    line: Option<Value<'d>>,
+    args: Option<Value<'d>>,
+    cwd: Option<Value<'d>>,
+    environment: Vec<Value<'d>>,
+}
+
+/// A handler and its timeout, checked.
+pub(super) struct Ready {
+    pub(super) handler: Handler,
+    pub(super) timeout: Duration,
+}
+
+/// Reads the keys of a handler.
+pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<HandlerAsWritten<'d>> {
+    use HandlerKind::{Agent, Command, Http, Prompt};
+    let kind = handler.require("type")?;
+    let what = match kind.choice(&[Command, Http, Prompt, Agent].map(|kind| (kind.as_str(), kind)))? {
+        Http => What::Http(HttpAsWritten::read(handler)),
+        Prompt => What::Prompt(PromptAsWritten::read(handler)),
+        Agent => What::Agent(AgentAsWritten::read(handler)),
+        Command | HandlerKind::Native => What::Command(CommandAsWritten::read(handler)),
+    };
+    Some(HandlerAsWritten { timeout: handler.get("timeout_seconds"), what })
+}
+
+impl HandlerAsWritten<'_> {
+    /// The handler as it is run, or `None` if anything about it is wrong.
+    pub(super) fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<Ready> {
+        let timeout = match &self.timeout {
+            Some(value) => timeout(value, rules.max_timeout),
+            None => Some(rules.default_timeout),
+        };
+        let handler = match &self.what {
+            What::Command(command) => command.prepare(rules, surroundings).map(Handler::Command),
+            What::Http(http) => http.prepare(surroundings).map(Handler::Http),
+            What::Prompt(prompt) => prompt.prepare(surroundings).map(Handler::Prompt),
+            What::Agent(agent) => agent.prepare(surroundings).map(Handler::Agent),
+        };
+        Some(Ready { handler: handler?, timeout: timeout? })
+    }
+}
+
+fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
+    let number = value.number()?;
+    let timeout = Duration::try_from_secs_f64(number).ok().filter(|timeout| !timeout.is_zero());
+    match timeout {
+        Some(timeout) if timeout <= longest => Some(timeout),
+        Some(_) => {
+            let message = format!("`timeout_seconds` is longer than the {} allowed", seconds(longest));
+            value.error("timeout", message, "shorten it, or raise `max_timeout` in the settings");
+            None
+        }
+        None if number > 0.0 => {
+            let message = format!("`timeout_seconds` is longer than the {} allowed", seconds(longest));
+            value.error("timeout", message, "shorten it");
+            None
+        }
+        None => {
+            value.error(
+                "timeout",
+                "`timeout_seconds` must be more than 0",
+                "write seconds, such as `5` or `0.5`",
+            );
+            None
+        }
+    }
+}
+
+impl<'d> CommandAsWritten<'d> {
+    fn read(handler: &Mapping<'d>) -> Self {
+        handler.allow_only(&[
+            "type",
+            "command",
+            "args",
+            "cwd",
+            "timeout_seconds",
+            "environment",
+            "mode",
+            "spares",
+        ]);
+        check_mode(handler);
+        let environment = handler.get("environment").and_then(|value| value.mapping());
+        Self {
+            handler: handler.clone(),
+            line: handler.get("command"),
+            args: handler.get("args"),
+            cwd: handler.get("cwd"),
+            environment: environment.map(|mapping| mapping.values().collect()).unwrap_or_default(),
+        }
+    }
+
+    fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<CommandHandler> {
+        let cwd = self.cwd(surroundings);
+        let place = cwd.clone().unwrap_or_default();
+        let line = match (&self.line, &self.args) {
+            (Some(line), None) => shell(line, &place, surroundings),
+            (None, Some(args)) => exec(args, &place, surroundings),
+            (Some(_), Some(args)) => {
+                args.error("command", "`command` and `args` cannot both be there", "keep one of the two");
+                None
+            }
+            (None, None) => {
+                let message = "`command` is missing";
+                let mistake = Mistake::error("missing-key", self.handler.spot(), message);
+                self.handler
+                    .document()
+                    .report(mistake.help("a shell line, or `args` for a program without a shell"));
+                None
+            }
+        };
+        let variables = self.environment.iter().map(|value| variable(value, rules, surroundings));
+        let environment = variables.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>();
+        let handler =
+            CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: Mode::Oneshot };
+        self.fits(&handler).then_some(handler)
+    }
+
+    fn cwd(&self, surroundings: &dyn Surroundings) -> Option<PathBuf> {
+        let located = match &self.cwd {
+            Some(value) => (surroundings.directory(value.text()?), value),
+            None => return found_root(surroundings),
+        };
+        match located {
+            (Located::Found(path), _) => Some(path),
+            (Located::Missing(path, why), value) => {
+                let help = "create it; until then the hook will end `spawn_failed`";
+                value.warn("cwd", format!("`cwd`: {why}"), help);
+                Some(path)
+            }
+            (Located::Refused(why), value) => {
+                value.error("cwd", format!("`cwd`: {why}"), "name a directory inside the workspace");
+                None
+            }
+        }
+    }
+
+    fn fits(&self, handler: &CommandHandler) -> bool {
+        let line = match &handler.line {
+            CommandLine::Shell(line) => line.len(),
+            CommandLine::Exec { args, .. } => args.iter().map(|arg| arg.len() + 1).sum(),
+        };
+        let variables: usize = handler.environment.iter().map(|(n, v)| n.len() + v.len() + 2).sum();
+        let total = line + variables;
+        if total > LONGEST_COMMAND {
+            let message =
+                format!("arguments and variables take {total} bytes; at most {LONGEST_COMMAND} are allowed");
+            let mistake = Mistake::error("too-large", self.handler.spot(), message);
+            self.handler.document().report(mistake.help("put the data in a file"));
+        }
+        total <= LONGEST_COMMAND
+    }
+}
+
+fn found_root(surroundings: &dyn Surroundings) -> Option<PathBuf> {
+    match surroundings.directory("") {
+        Located::Found(path) | Located::Missing(path, _) => Some(path),
+        Located::Refused(_) => None,
+    }
+}
+
+fn check_mode(handler: &Mapping<'_>) {
+    const LATER: &str = "remove it; the only mode is `oneshot`";
+    if let Some(mode) = handler.get("mode") {
+        match mode.text() {
+            None | Some("oneshot") => {}
+            Some(later @ ("prespawn" | "worker")) => {
+                mode.error("mode", format!("`mode: {later}` is not available in this version"), LATER);
+            }
+            Some(other) => {
+                mode.error("unknown-word", format!("unknown mode `{}`", shorten(other, 64)), LATER);
+            }
+        }
+    }
+    if let Some(spares) = handler.get("spares") {
+        spares.error("mode", "`spares` is not available in this version", LATER);
+    }
+}
+
+/// A text for a program: without NUL, which would cut it, and no longer than a system takes.
+fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
+    let text = value.text()?;
+    let name = value.name();
+    if text.contains('\0') {
+        value.error(
+            "nul",
+            format!("`{name}` contains a NUL character"),
+            "remove it; no program can be given one",
+        );
+        return None;
+    }
+    if text.len() >= LONGEST_ARGUMENT {
+        let message =
+            format!("`{name}` is {} bytes long; at most {} are allowed", text.len(), LONGEST_ARGUMENT - 1);
+        value.error("too-large", message, "put it in a script");
+        return None;
+    }
+    Some(text)
+}
+
+fn shell(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundings) -> Option<CommandLine> {
+    let line = argument(value)?;
+    let Some(first) = line.split_whitespace().next() else {
+        value.error("command", "`command` is empty", "write the line that the shell runs");
+        return None;
+    };
+    let is_plain = !first.contains(|c| SHELL_SYNTAX.contains(c)) && !SHELL_WORDS.contains(&first);
+    if is_plain && let Located::Missing(_, why) = surroundings.program(first, cwd) {
+        value.warn("program", why, "the hook will end `spawn_failed`");
+    }
+    Some(CommandLine::Shell(line.to_owned()))
+}
+
+fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundings) -> Option<CommandLine> {
+    let items = value.list()?;
+    let args = items.iter().map(argument).collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
+    let (Some((first, rest)), Some(place)) = (args.split_first(), items.first()) else {
+        value.error("command", "`args` is empty", "the first is the program");
+        return None;
+    };
+    let program = match surroundings.program(first, cwd) {
+        Located::Found(path) => path,
+        Located::Missing(path, why) => {
+            place.warn("program", why, "the hook will end `spawn_failed`");
+            path
+        }
+        Located::Refused(why) => {
+            place.error(
+                "program",
+                why,
+                "name a program inside the workspace, in the `PATH`, or by its absolute path",
+            );
+            return None;
+        }
+    };
+    Some(CommandLine::Exec { program, args: rest.iter().map(|&arg| arg.to_owned()).collect() })
+}
+
+fn variable(
+    value: &Value<'_>,
+    rules: &HookRules,
+    surroundings: &dyn Surroundings,
+) -> Option<(String, String)> {
+    let name = value.name();
+    let shown = shorten(name, 64);
+    if !variables::is_name(name) {
+        let message = format!("`{shown}` is no name for a variable");
+        value.error_at(
+            value.key_spot(),
+            "environment",
+            message,
+            "use `A-Z a-z 0-9 _`, not beginning with a digit",
+        );
+        return None;
+    }
+    if rules.unsafe_variables == UnsafeVariables::Refused && variables::is_unsafe(name) {
+        let message = format!("`{shown}` may not be set: it makes programs run other code");
+        let help = "remove it, or set `allow_unsafe_environment: true` in the settings";
+        value.error_at(value.key_spot(), "environment", message, help);
+        return None;
+    }
+    let expanded = requests::expanded(value, argument(value)?, surroundings)?;
+    Some((name.to_owned(), expanded))
+}

@@ -1,0 +1,120 @@
+//! From a hook file to a hook: what its parts mean together. Owns the checks across keys; refuses to touch the
+//! file system, which is whoever loads hooks' part.
+
+use std::{path::Path, time::Duration};
+
+use super::{
+    super::{Document, Mistake, near::listed},
+    OpenHarness, event,
+    handlers::Ready,
+    written::{HookAsWritten, HookRules, Said, Surroundings},
+};
+use crate::model::{Capability, Diagnostic, EventKind, FailurePolicy, Hook, Scope, Source, Strategy};
+
+/// Reads one hook file.
+///
+/// Returns the hook if the file has no error, and everything that is wrong with the file.
+pub fn read_hook(
+    bytes: &[u8],
+    file: &Path,
+    rules: &HookRules,
+    surroundings: &dyn Surroundings,
+) -> (Option<Hook>, Vec<Diagnostic>) {
+    let document = match Document::parse(bytes, file) {
+        Ok(document) => document,
+        Err(diagnostic) => return (None, vec![*diagnostic]),
+    };
+    let hook = document.root().and_then(|root| {
+        let written = HookAsWritten::read(&root);
+        check_together(&document, &written);
+        let ready = written.handler.as_ref().and_then(|handler| handler.prepare(rules, surroundings));
+        hook(&document, file, written, ready?)
+    });
+    let hook = hook.filter(|_| !document.has_errors());
+    (hook, document.into_diagnostics())
+}
+
+fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready: Ready) -> Option<Hook> {
+    let name = written.name?;
+    Some(Hook {
+        source: Source {
+            scope: Scope::Project,
+            file: Some(file.into()),
+            line: document.line(&name.spot),
+            position: 0,
+        },
+        name: name.value,
+        dialect: &OpenHarness,
+        events: written.events.into_iter().collect(),
+        matcher: written.matcher.map(|matcher| matcher.value),
+        handler: ready.handler,
+        capabilities: written.capabilities.into_iter().map(|capability| capability.value).collect(),
+        priority: written.priority,
+        enabled: written.enabled,
+        timeout: ready.timeout,
+        on_error: written.on_error.map(|policy| policy.value).unwrap_or_default(),
+        on_timeout: written.on_timeout.map(|policy| policy.value).unwrap_or_default(),
+    })
+}
+
+/// Checks what the keys mean together. Without any event every such remark would be noise.
+fn check_together(document: &Document<'_>, written: &HookAsWritten<'_>) {
+    if written.events.is_empty() {
+        return;
+    }
+    check_matcher(document, written);
+    for capability in &written.capabilities {
+        check_capability(document, capability, &written.events);
+    }
+    check_policy(document, "on_error", written.on_error.as_ref(), &written.events);
+    check_policy(document, "on_timeout", written.on_timeout.as_ref(), &written.events);
+}
+
+fn check_matcher(document: &Document<'_>, written: &HookAsWritten<'_>) {
+    let Some(matcher) = &written.matcher else { return };
+    if written.events.iter().any(|kind| event::has_matcher(*kind)) {
+        return;
+    }
+    let message = "`matcher` is ignored: context events have nothing to match on";
+    let mistake = Mistake::warning("matcher", matcher.spot.clone(), message);
+    document.report(mistake.help("remove it; the hook runs for every such event"));
+}
+
+fn check_capability(document: &Document<'_>, capability: &Said<Capability>, events: &[EventKind]) {
+    if events.iter().any(|kind| capability.value.applies_to(*kind)) {
+        return;
+    }
+    let fitting: Vec<&str> = Capability::ALL
+        .iter()
+        .filter(|other| events.iter().any(|kind| other.applies_to(*kind)))
+        .map(|other| other.as_str())
+        .collect();
+    let name = capability.value.as_str();
+    let message = format!("`{name}` does nothing: none of the hook's events has what it rewrites");
+    let help = if fitting.is_empty() {
+        "remove it; these events cannot be changed".to_owned()
+    } else {
+        format!("for these events it is {}", listed(&fitting))
+    };
+    document.report(Mistake::error("capability", capability.spot.clone(), message).help(help));
+}
+
+fn check_policy(
+    document: &Document<'_>,
+    key: &str,
+    policy: Option<&Said<FailurePolicy>>,
+    events: &[EventKind],
+) {
+    let Some(policy) = policy.filter(|policy| policy.value != FailurePolicy::Ignore) else { return };
+    if events.iter().any(|kind| kind.strategy() == Strategy::Serial) {
+        return;
+    }
+    let message =
+        format!("`{key}: {}` does nothing: hooks on these events only watch", policy.value.as_str());
+    document.report(Mistake::warning("policy", policy.spot.clone(), message).help("remove it"));
+}
+
+/// The longest and the usual timeout, as a message shows them.
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}

@@ -1,0 +1,56 @@
+//! The dialect as the core calls it. Refuses to do anything but hand over to the files beside it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    super::{fields, fold},
+    answer, envelope, event, reply,
+};
+use crate::model::{
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, NativeAnswer,
+    Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+};
+
+/// The OpenHarness dialect.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenHarness;
+
+impl Dialect for OpenHarness {
+    fn name(&self) -> DialectName {
+        DialectName::OpenHarness
+    }
+
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
+        fields::read_event(bytes, &event::VOCABULARY)
+    }
+
+    fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
+        answer::write(outcome)
+    }
+
+    fn strategy(&self, kind: EventKind) -> Strategy {
+        kind.strategy()
+    }
+
+    fn ends_chain(&self, _: EventKind, verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::Block | Verdict::Halt)
+    }
+
+    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+        envelope::write(draft, place)
+    }
+
+    fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)> {
+        envelope::environment(draft, place, timeout)
+    }
+
+    fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
+        reply::read(hook, kind, raw)
+    }
+
+    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+        fold::fold(target, current, patch)
+    }
+}

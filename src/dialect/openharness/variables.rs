@@ -1,0 +1,161 @@
+//! Variables in hook files: which a hook may set, and `${…}` in values. Refuses everything that looks like a
+//! substitution and is none, so that no secret's name is ever sent in place of its value.
+
+use super::written::Surroundings;
+
+/// Whether hooks may set variables that make programs run code of someone else's choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnsafeVariables {
+    /// They may not.
+    #[default]
+    Refused,
+    /// They may.
+    Allowed,
+}
+
+/// Beginnings of variables that tell the dynamic linker what else to load.
+const LINKER: [&str; 2] = ["LD_", "DYLD_"];
+
+/// Variables that make a shell, an interpreter or a common tool run or load code that the command line does
+/// not name. `NODE_PATH`, which only adds places for modules not found elsewhere, is not among them.
+const CODE: [&str; 27] = [
+    "BASH_ENV",
+    "ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PS4",
+    "IFS",
+    "ZDOTDIR",
+    "NODE_OPTIONS",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONINSPECT",
+    "PERL5OPT",
+    "PERL5LIB",
+    "PERL5DB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PROXY_COMMAND",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "DOTNET_STARTUP_HOOKS",
+];
+
+/// Whether a program may read other code because of this variable.
+pub(super) fn is_unsafe(name: &str) -> bool {
+    LINKER.iter().any(|prefix| name.starts_with(prefix)) || CODE.contains(&name)
+}
+
+/// Whether a shell could name it.
+pub(super) fn is_name(name: &str) -> bool {
+    let mut chars = name.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A value with its `${env.NAME}` replaced.
+///
+/// Returns what is wrong and what to do if anything else in it looks like a substitution, or if the variable
+/// is not set.
+pub(super) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<String, (String, String)> {
+    if value.contains("$(") {
+        return Err(("commands in values are not run".into(), "remove the `$(…)`".into()));
+    }
+    let mut expanded = String::new();
+    let mut rest = value;
+    while let Some(start) = rest.find("${") {
+        expanded.push_str(&rest[..start]);
+        let Some(end) = rest[start..].find('}').map(|length| start + length) else {
+            return Err(("`${` is never closed".into(), "write `${env.NAME}`".into()));
+        };
+        expanded.push_str(&substitute(&rest[start + 2..end], surroundings)?);
+        rest = &rest[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<String, (String, String)> {
+    let shown = super::super::near::shorten(reference, 64);
+    match reference.split_once('.') {
+        Some(("env", name)) if is_name(name) => surroundings.variable(name).ok_or_else(|| {
+            let help = "set it where hookyard is started, or write the value out";
+            (format!("the variable `{shown}` is not set"), help.into())
+        }),
+        Some(("secrets", _)) => Err((
+            format!("there is no secret for `${{{shown}}}`: no source of secrets is configured"),
+            "use `${env.NAME}`".into(),
+        )),
+        _ => Err((format!("unknown reference `${{{shown}}}`"), "only `${env.NAME}` is known".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::dialect::Located;
+
+    struct Home;
+
+    impl Surroundings for Home {
+        fn variable(&self, name: &str) -> Option<String> {
+            (name == "HOME").then(|| "/home/a".to_owned())
+        }
+
+        fn directory(&self, _: &str) -> Located {
+            Located::Found(PathBuf::new())
+        }
+
+        fn program(&self, _: &str, _: &Path) -> Located {
+            Located::Found(PathBuf::new())
+        }
+
+        fn text_file(&self, _: &str) -> Located {
+            Located::Found(PathBuf::new())
+        }
+    }
+
+    #[test]
+    fn variables_are_expanded_and_nothing_else() {
+        let cases = [
+            ("plain $5 {x}", Ok("plain $5 {x}")),
+            ("a ${env.HOME}/b ${env.HOME}", Ok("a /home/a/b /home/a")),
+            ("${env.NOPE}", Err("not set")),
+            ("${secrets.KEY}", Err("no source of secrets")),
+            ("${other.X}", Err("unknown reference")),
+            ("${secrets.${x}}", Err("no source of secrets")),
+            ("${env.HOME", Err("never closed")),
+            ("$(id)", Err("are not run")),
+            ("${}", Err("unknown reference")),
+        ];
+        for (value, expected) in cases {
+            match (expand(value, &Home), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err((message, _)), Err(expected)) => {
+                    assert!(message.contains(expected), "{value}: {message}");
+                }
+                (found, _) => panic!("{value}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_load_code_are_known() {
+        for name in ["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "NODE_OPTIONS", "PYTHONSTARTUP"] {
+            assert!(is_unsafe(name), "{name}");
+        }
+        for name in ["HOME", "NODE_PATH", "CI", "LDAP"] {
+            assert!(!is_unsafe(name), "{name}");
+        }
+        assert!(is_name("_A1") && !is_name("1A") && !is_name("A-B") && !is_name(""));
+    }
+}

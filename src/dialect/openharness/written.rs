@@ -1,0 +1,210 @@
+//! A hook as its file says it: the keys with their values, before the parts are checked against each other.
+//! Refuses to judge combinations.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    super::{
+        Mapping, Spot, Value,
+        near::{did_you_mean, shorten},
+    },
+    UnsafeVariables, event,
+    handlers::{self, HandlerAsWritten},
+};
+use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
+
+/// What hook files are checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct HookRules {
+    /// The timeout of a hook that has none.
+    pub default_timeout: Duration,
+    /// The longest timeout a hook may have.
+    pub max_timeout: Duration,
+    /// Whether hooks may set variables that make programs run other code.
+    pub unsafe_variables: UnsafeVariables,
+}
+
+/// A place a hook file names, as it is on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Located {
+    /// It is there: an absolute path.
+    Found(PathBuf),
+    /// It is not there now, or cannot be used: where it would be, and what the matter is. A hook that names
+    /// it is loaded all the same, because a guard that fails closed must not vanish with its program.
+    Missing(PathBuf, String),
+    /// It may not be used: why.
+    Refused(String),
+}
+
+/// What a hook file refers to outside itself. Whoever loads hook files looks these things up.
+pub trait Surroundings {
+    /// The value of a variable of hookyard's own environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// A directory inside the workspace, by its path from the workspace's root.
+    fn directory(&self, relative: &str) -> Located;
+
+    /// A program: a name is looked up in the `PATH`, a relative path begins at `cwd`.
+    fn program(&self, name: &str, cwd: &Path) -> Located;
+
+    /// A text file inside the workspace, by its path from the workspace's root.
+    fn text_file(&self, relative: &str) -> Located;
+}
+
+/// Something a file says, and where.
+#[derive(Debug, Clone)]
+pub(super) struct Said<T> {
+    pub(super) value: T,
+    pub(super) spot: Spot,
+}
+
+/// A hook as its file says it; what is missing or was refused is not there.
+pub(super) struct HookAsWritten<'d> {
+    pub(super) name: Option<Said<HookName>>,
+    pub(super) events: Vec<EventKind>,
+    pub(super) matcher: Option<Said<Matcher>>,
+    pub(super) capabilities: Vec<Said<Capability>>,
+    pub(super) handler: Option<HandlerAsWritten<'d>>,
+    pub(super) priority: i32,
+    pub(super) enabled: bool,
+    pub(super) on_error: Option<Said<FailurePolicy>>,
+    pub(super) on_timeout: Option<Said<FailurePolicy>>,
+}
+
+const KEYS: [&str; 9] =
+    ["name", "events", "matcher", "handler", "capabilities", "priority", "enabled", "on_error", "on_timeout"];
+
+impl<'d> HookAsWritten<'d> {
+    /// Reads the keys of a hook file.
+    pub(super) fn read(file: &Mapping<'d>) -> Self {
+        file.allow_only(&KEYS);
+        let handler = file.require("handler").and_then(|value| value.mapping());
+        Self {
+            name: file.require("name").and_then(|value| name(&value)),
+            events: file.require("events").map(|value| events(&value)).unwrap_or_default(),
+            matcher: file.get("matcher").and_then(|value| matcher(&value)),
+            capabilities: file.get("capabilities").map(|value| capabilities(&value)).unwrap_or_default(),
+            handler: handler.and_then(|handler| handlers::read(&handler)),
+            priority: file.get("priority").and_then(|value| priority(&value)).unwrap_or_default(),
+            enabled: file.get("enabled").and_then(|value| value.flag()).unwrap_or(true),
+            on_error: file.get("on_error").and_then(|value| policy(&value)),
+            on_timeout: file.get("on_timeout").and_then(|value| policy(&value)),
+        }
+    }
+}
+
+fn name(value: &Value<'_>) -> Option<Said<HookName>> {
+    match HookName::new(value.text()?) {
+        Ok(name) => Some(Said { value: name, spot: value.spot() }),
+        Err(e) => {
+            value.error("name", format!("`name` {e}"), "use 1 to 64 of `A-Z a-z 0-9 . _ -`");
+            None
+        }
+    }
+}
+
+fn events(value: &Value<'_>) -> Vec<EventKind> {
+    let items = value.list();
+    if items.as_ref().is_some_and(Vec::is_empty) {
+        value.error("events", "`events` is empty", "name at least one event, or set `enabled: false`");
+    }
+    let mut kinds = Vec::new();
+    for item in items.unwrap_or_default() {
+        let Some(kind) = event_kind(&item) else { continue };
+        if kinds.contains(&kind) {
+            item.warn("events", format!("`{kind}` is there twice"), "keep one of the two");
+        } else {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+fn event_kind(item: &Value<'_>) -> Option<EventKind> {
+    let text = item.text()?;
+    let kind = EventKind::from_name(text).filter(|kind| event::KINDS.contains(kind));
+    if kind.is_none() {
+        let known: Vec<&str> = event::KINDS.iter().map(|kind| kind.as_str()).collect();
+        let message = format!("unknown event `{}`", shorten(text, 64));
+        item.error("unknown-event", message, did_you_mean(text, &known));
+    }
+    kind
+}
+
+fn matcher(value: &Value<'_>) -> Option<Said<Matcher>> {
+    const LEAVE_OUT: &str = "leave `matcher` out to match everything";
+    let pattern = value.text()?;
+    let matches_all = match pattern {
+        "" => Some("`matcher` is empty"),
+        "*" => Some("`matcher` is a pattern, not a glob: `*` alone means nothing"),
+        _ => None,
+    };
+    if let Some(message) = matches_all {
+        value.error("matcher", message, LEAVE_OUT);
+        return None;
+    }
+    match Matcher::search(pattern) {
+        Ok(matcher) => Some(Said { value: matcher, spot: value.spot() }),
+        Err(e) => {
+            let spot = match e {
+                MatcherError::Syntax { column, .. } => value.spot().character(column),
+                MatcherError::TooLong(_) | MatcherError::TooLarge => value.spot(),
+            };
+            value.error_at(spot, "matcher", format!("`matcher`: {e}"), advice(&e));
+            None
+        }
+    }
+}
+
+fn advice(error: &MatcherError) -> &'static str {
+    match error {
+        MatcherError::Syntax { message, .. } if message.contains("look-around") => {
+            "look-around is unsupported; match more and let the hook decide"
+        }
+        MatcherError::Syntax { message, .. } if message.contains("backreference") => {
+            "backreferences are unsupported; match more and let the hook decide"
+        }
+        MatcherError::Syntax { .. } => "put a `\\` before characters that stand for themselves",
+        MatcherError::TooLong(_) | MatcherError::TooLarge => "match more and let the hook decide",
+    }
+}
+
+fn capabilities(value: &Value<'_>) -> Vec<Said<Capability>> {
+    let known: Vec<&str> = Capability::ALL
+        .iter()
+        .filter(|capability| event::KINDS.iter().any(|kind| capability.applies_to(*kind)))
+        .map(|capability| capability.as_str())
+        .collect();
+    let mut found = Vec::new();
+    for item in value.list().unwrap_or_default() {
+        let Some(text) = item.text() else { continue };
+        if let Some(capability) = Capability::from_name(text) {
+            found.push(Said { value: capability, spot: item.spot() });
+        } else {
+            let message = format!("unknown capability `{}`", shorten(text, 64));
+            item.error("unknown-capability", message, did_you_mean(text, &known));
+        }
+    }
+    found
+}
+
+fn priority(value: &Value<'_>) -> Option<i32> {
+    let number = value.integer()?;
+    let priority = i32::try_from(number).ok();
+    if priority.is_none() {
+        value.error(
+            "priority",
+            "`priority` is out of range",
+            "use -2147483648 to 2147483647; lower runs earlier",
+        );
+    }
+    priority
+}
+
+fn policy(value: &Value<'_>) -> Option<Said<FailurePolicy>> {
+    let choices = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
+    value.choice(&choices).map(|policy| Said { value: policy, spot: value.spot() })
+}

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{answer, fields, fields::Vocabulary, fold};
 use crate::model::{
     Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
@@ -32,6 +32,10 @@ impl Dialect for Canonical {
 
     fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
         answer::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
+    }
+
+    fn matched(&self, kind: EventKind) -> Option<Matched> {
+        kind.matched()
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {

@@ -6,8 +6,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Outcome, RawReply,
-    Reply, Strategy, Target, Verdict, WorkspaceId,
+    DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched, Outcome,
+    RawReply, Reply, Strategy, Target, Verdict, WorkspaceId,
 };
 
 /// Where a hook runs.
@@ -46,6 +46,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
     /// thing it can, never the milder one.
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer;
+
+    /// What the matchers of this dialect's hooks look at for a kind, or `None` if they are ignored there.
+    fn matched(&self, kind: EventKind) -> Option<Matched>;
 
     /// How this dialect's hooks for a kind run.
     fn strategy(&self, kind: EventKind) -> Strategy;

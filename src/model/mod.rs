@@ -27,4 +27,4 @@ pub use json::{Fields, Json, JsonError};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
-pub use reply::{Failure, Opinion, Patch, RawReply, Reply};
+pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply};

@@ -1,5 +1,7 @@
 //! What handlers bring back, raw and as read by a dialect. Refuses to interpret: that is the dialects' part.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{Ended, Json, NoteKind, Target, Verdict};
@@ -120,6 +122,24 @@ pub enum Patch {
     Foreign(String),
 }
 
+impl Patch {
+    /// The name of what it changes.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Target(target, _) => target.as_str(),
+            Self::Foreign(name) => name,
+        }
+    }
+
+    /// The target it changes, if it is one.
+    pub fn target(&self) -> Option<Target> {
+        match self {
+            Self::Target(target, _) => Some(*target),
+            Self::Foreign(_) => None,
+        }
+    }
+}
+
 /// Why an invocation brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -134,5 +154,21 @@ impl Failure {
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {
         debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
         Self { ended, message: message.into() }
+    }
+}
+
+/// How one invocation ended.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// The reply as its dialect reads it, or why there is none.
+    pub result: Result<Reply, Failure>,
+    /// How long the hook ran.
+    pub duration: Duration,
+}
+
+impl Conclusion {
+    /// An invocation that failed before it ran.
+    pub fn not_run(ended: Ended, message: impl Into<String>) -> Self {
+        Self { result: Err(Failure::new(ended, message)), duration: Duration::ZERO }
     }
 }

@@ -9,8 +9,8 @@ use super::{
     answer, envelope, event, reply,
 };
 use crate::model::{
-    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, NativeAnswer,
-    Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched,
+    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
 };
 
 /// The OpenHarness dialect.
@@ -28,6 +28,11 @@ impl Dialect for OpenHarness {
 
     fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
         answer::write(outcome)
+    }
+
+    /// Context events are not matched on anything.
+    fn matched(&self, kind: EventKind) -> Option<Matched> {
+        kind.matched().filter(|_| kind.target() != Some(Target::Context))
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {

@@ -1,0 +1,181 @@
+//! Owns how a program is started, and why it could not be.
+//! Refuses every setting that keeps the standard library from `posix_spawn` (no `pre_exec`, no uid or gid): forking
+//! a large daemon costs milliseconds. Talks to: `process`.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::io::Errno;
+
+/// What to start, and in what surroundings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program's absolute path; no `PATH` is searched.
+    pub path: PathBuf,
+    /// Its arguments, without the program's own name.
+    pub args: Vec<OsString>,
+    /// The directory it starts in.
+    pub cwd: PathBuf,
+    /// Its whole environment: nothing is inherited.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The path is relative and would be looked up in hookyard's own `PATH`.
+    #[error("the program `{path}` is not an absolute path; write the path out")]
+    RelativeProgram {
+        /// The program.
+        path: PathBuf,
+    },
+    /// No file has that name.
+    #[error("the program `{path}` does not exist; install it or correct the hook's command")]
+    MissingProgram {
+        /// The program.
+        path: PathBuf,
+    },
+    /// The program exists, but what its first line or its header names to run it does not.
+    #[error("the interpreter that `{path}` asks for does not exist; install it or correct the `#!` line")]
+    MissingInterpreter {
+        /// The program.
+        path: PathBuf,
+    },
+    /// The file has no execute permission, is a directory or lies on a file system mounted `noexec`.
+    #[error(
+        "`{path}` is not an executable file; make it one with `chmod +x`, or start it through its interpreter"
+    )]
+    NotExecutable {
+        /// The program.
+        path: PathBuf,
+    },
+    /// The file is neither a program of this architecture nor a script with a `#!` line.
+    #[error(
+        "`{path}` has no format that this system can run; add a `#!` line or install a build for this machine"
+    )]
+    WrongFormat {
+        /// The program.
+        path: PathBuf,
+    },
+    /// Arguments and environment exceed the system's limit, in all or in one string.
+    #[error(
+        "arguments and environment of `{path}` have {bytes} bytes, the longest {longest}, more than the system takes; \
+         shorten them or pass the data on stdin"
+    )]
+    TooLarge {
+        /// The program.
+        path: PathBuf,
+        /// The bytes of all arguments and variables.
+        bytes: usize,
+        /// The bytes of the longest argument or variable.
+        longest: usize,
+    },
+    /// A string of the program cannot be handed to the system.
+    #[error("path, arguments, environment or cwd of `{path}` have a NUL byte; remove it")]
+    NulByte {
+        /// The program.
+        path: PathBuf,
+    },
+    /// The directory to start in does not exist.
+    #[error("the working directory `{cwd}` does not exist; create it or correct the hook's `cwd`")]
+    MissingCwd {
+        /// The directory.
+        cwd: PathBuf,
+    },
+    /// The directory to start in is a file, or closed to this user.
+    #[error("the working directory `{cwd}` cannot be entered; correct the hook's `cwd` or its permissions")]
+    UnusableCwd {
+        /// The directory.
+        cwd: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system has no process, descriptor or memory left.
+    #[error(
+        "the system could not provide a process for `{path}`; lower the pool's concurrency or raise the limits"
+    )]
+    Exhausted {
+        /// The program.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error("`{path}` could not be started in `{cwd}`")]
+    Other {
+        /// The program.
+        path: PathBuf,
+        /// The directory.
+        cwd: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Starts `program` as the leader of its own group, with pipes for its three streams.
+#[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
+pub(super) fn spawn(program: &Program) -> Result<Child, SpawnError> {
+    if !program.path.is_absolute() {
+        return Err(SpawnError::RelativeProgram { path: program.path.clone() });
+    }
+    Command::new(&program.path)
+        .args(&program.args)
+        .env_clear()
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&program.cwd)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| SpawnError::of(program, error))
+}
+
+impl SpawnError {
+    /// Names what is wrong with `program`, given what the system said.
+    pub(super) fn of(program: &Program, source: io::Error) -> Self {
+        let path = program.path.clone();
+        match Errno::from_io_error(&source) {
+            None if source.kind() == io::ErrorKind::InvalidInput => Self::NulByte { path },
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
+                cwd_fault(program).unwrap_or_else(|| program_fault(program, &source))
+            }
+            Some(Errno::NOEXEC) => Self::WrongFormat { path },
+            Some(Errno::TOOBIG) => too_large(program),
+            Some(Errno::AGAIN | Errno::NOMEM | Errno::MFILE | Errno::NFILE) => {
+                Self::Exhausted { path, source }
+            }
+            _ => Self::Other { path, cwd: program.cwd.clone(), source },
+        }
+    }
+}
+
+/// The system's error does not say which path it is about, so the directory is looked at again.
+/// Its entry `.` can be seen only by those who may enter it.
+fn cwd_fault(program: &Program) -> Option<SpawnError> {
+    let cwd = program.cwd.clone();
+    let source = cwd.join(".").metadata().err()?;
+    Some(match source.kind() {
+        io::ErrorKind::NotFound => SpawnError::MissingCwd { cwd },
+        _ => SpawnError::UnusableCwd { cwd, source },
+    })
+}
+
+fn program_fault(program: &Program, source: &io::Error) -> SpawnError {
+    let path = program.path.clone();
+    match (source.kind(), path.metadata()) {
+        (io::ErrorKind::PermissionDenied, _) => SpawnError::NotExecutable { path },
+        (_, Ok(_)) => SpawnError::MissingInterpreter { path },
+        (_, Err(_)) => SpawnError::MissingProgram { path },
+    }
+}
+
+fn too_large(program: &Program) -> SpawnError {
+    let variables = program.environment.iter().map(|(name, value)| name.len() + value.len() + 2);
+    let lengths = program.args.iter().map(|arg| arg.len() + 1).chain(variables);
+    let (bytes, longest) = lengths.fold((0, 0), |(sum, longest), length| (sum + length, length.max(longest)));
+    SpawnError::TooLarge { path: program.path.clone(), bytes, longest }
+}

@@ -1,0 +1,231 @@
+//! The path of one event: its plan, admission, its run's actor, its outcome. Owns every reason for which an
+//! event gets no outcome; refuses to queue without bound.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{Inner, Orchestrator};
+use crate::{
+    dialect,
+    model::{DialectName, Event, EventError, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId},
+    registry::Snapshot,
+    run::{Lease, NoLease, Refusal, Request, RunKey, RunMessage},
+    supervisor::{NoRun, SupervisorMessage},
+    telemetry::{Shed, ShedReason, ShedWhere},
+};
+
+/// How often an actor that went away between two steps is looked for again. Once is rare; more means that
+/// something kills the actors of this run as fast as they are made.
+const MOST_ATTEMPTS: usize = 3;
+
+/// Why an event got no outcome. The host decides what that means; nothing was decided for it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DispatchError {
+    /// The event cannot be read.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The event names a workspace that is not registered.
+    #[error("unknown workspace `{0}`")]
+    UnknownWorkspace(WorkspaceId),
+    /// The event names no workspace, and there is more than one.
+    #[error("the event names no workspace, and there is more than one; set `workspace_id`")]
+    NoWorkspace,
+    /// There is too much to do.
+    #[error("overloaded: {0}; try again later")]
+    Overloaded(Overload),
+    /// The actor of the run died while the event was in its hands.
+    #[error("the run's actor died while it worked on the event; hooks may have run")]
+    RunLost,
+    /// hookyard takes no more events.
+    #[error("hookyard is shutting down")]
+    ShuttingDown,
+}
+
+/// Which limit was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Overload {
+    /// `limits.in_flight`
+    #[error("as many events are under way as `limits.in_flight` allows")]
+    InFlight,
+    /// `limits.pending_per_run`
+    #[error("the run has as many events in hand as `limits.pending_per_run` allows")]
+    PendingPerRun,
+    /// `limits.pending_deadline`
+    #[error("the event waited longer for its turn than `limits.pending_deadline`")]
+    PendingDeadline,
+    /// `limits.runs`
+    #[error("as many runs are known as `limits.runs` allows")]
+    Runs,
+}
+
+impl DispatchError {
+    pub(super) fn id(field: &'static str, source: crate::model::IdError) -> Self {
+        Self::Event(EventError::Id { field, source })
+    }
+}
+
+impl From<JsonError> for DispatchError {
+    fn from(error: JsonError) -> Self {
+        Self::Event(error.into())
+    }
+}
+
+impl Orchestrator {
+    /// Takes an event through its hooks and answers with one outcome. Dropping the future cancels the event
+    /// and kills its processes.
+    ///
+    /// Returns an error if the event has no workspace, a limit is reached, hookyard is shutting down, or the
+    /// run's actor dies.
+    pub async fn dispatch(&self, event: Event) -> Result<Outcome, DispatchError> {
+        let id = event.workspace_id.as_ref();
+        let snapshot = self.snapshot(id).ok_or_else(|| match id {
+            Some(id) => DispatchError::UnknownWorkspace(id.clone()),
+            None => DispatchError::NoWorkspace,
+        })?;
+        self.dispatch_to(&snapshot, event).await
+    }
+
+    /// The same for a workspace that the caller chooses, whatever workspace the event names.
+    ///
+    /// Returns an error as [`Orchestrator::dispatch`] does.
+    pub async fn dispatch_in(&self, workspace: &WorkspaceId, event: Event) -> Result<Outcome, DispatchError> {
+        let unknown = || DispatchError::UnknownWorkspace(workspace.clone());
+        let snapshot = self.snapshot(Some(workspace)).ok_or_else(unknown)?;
+        self.dispatch_to(&snapshot, event).await
+    }
+
+    /// The same for an event as a host of a dialect sends it. One that cannot be read is blocked where a hook
+    /// with `on_error: deny` might have cared for it.
+    ///
+    /// Returns an error as [`Orchestrator::dispatch`] does, and if the event cannot be read.
+    pub async fn dispatch_json(&self, dialect: DialectName, bytes: &[u8]) -> Result<Outcome, DispatchError> {
+        match self.read(dialect, bytes) {
+            Ok(event) => self.dispatch(event).await,
+            Err(error) => self.refuse_unread(None, &error).ok_or(DispatchError::Event(error)),
+        }
+    }
+
+    /// Reads an event as a host of a dialect sends it.
+    ///
+    /// Returns an error that names the field if it cannot be read, or if it is larger than `limits.payload`.
+    pub fn read(&self, dialect: DialectName, bytes: &[u8]) -> Result<Event, EventError> {
+        let limit = self.0.settings.limits.payload;
+        if bytes.len() > limit {
+            return Err(EventError::TooLarge { size: bytes.len(), limit });
+        }
+        dialect::named(dialect).read_event(bytes)
+    }
+
+    /// The block that an unreadable event gets where a hook with `on_error: deny` might have cared for it:
+    /// what cannot be read cannot be checked.
+    pub fn refuse_unread(&self, workspace: Option<&WorkspaceId>, error: &EventError) -> Option<Outcome> {
+        let snapshot = self.snapshot(workspace)?;
+        let (hook, kind) = snapshot.hooks().iter().find_map(|registered| {
+            let hook = &registered.hook;
+            let kind = hook.events.iter().find(|kind| kind.is_interceptor())?;
+            (hook.enabled && hook.on_error == FailurePolicy::Deny).then_some((hook, kind))
+        })?;
+        let reason = format!("hook `{}` could not be asked: {error} (on_error: deny)", hook.name);
+        Some(Outcome {
+            verdict: Verdict::Block,
+            reason: Some(reason.into()),
+            by: Some(hook.name.clone()),
+            ..Outcome::proceed(kind, snapshot.version())
+        })
+    }
+
+    async fn dispatch_to(&self, snapshot: &Arc<Snapshot>, event: Event) -> Result<Outcome, DispatchError> {
+        let inner = &*self.0;
+        if inner.closed.load(Ordering::Acquire) {
+            return Err(DispatchError::ShuttingDown);
+        }
+        let directory = &inner.context.directory;
+        let key = RunKey { workspace: snapshot.place().workspace_id.clone(), run: event.run_id.clone() };
+        if event.kind.is_interceptor()
+            && let Some(halt) = directory.halted(&key)
+        {
+            return Ok(halt.outcome(event.kind, snapshot.version()));
+        }
+        let plan = snapshot.plan(&event);
+        if plan.is_empty() {
+            if event.kind.ends_run() {
+                directory.end_quietly(&key);
+            }
+            return Ok(Outcome::proceed(event.kind, snapshot.version()));
+        }
+        let accepted = Instant::now();
+        let permit =
+            Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| shed(Overload::InFlight))?;
+        let (waiter, answer) = oneshot::channel();
+        let request = |lease| Request {
+            event: Arc::new(event),
+            plan,
+            place: Arc::clone(snapshot.place()),
+            snapshot_version: snapshot.version(),
+            waiter,
+            accepted,
+            lease,
+            permit,
+        };
+        let lease = inner.lease(&key).await?;
+        let actor = lease.actor().clone();
+        // A send fails only if the actor has just died; its record is cleared and the host may try again.
+        actor.cast(RunMessage::Dispatch(Box::new(request(lease)))).map_err(|_| DispatchError::RunLost)?;
+        let mut waiting = Waiting { actor: Some(actor) };
+        let answer = answer.await;
+        waiting.actor = None;
+        match answer {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(Refusal::PendingDeadline)) => Err(DispatchError::Overloaded(Overload::PendingDeadline)),
+            Err(_) if inner.closed.load(Ordering::Acquire) => Err(DispatchError::ShuttingDown),
+            Err(_) => Err(DispatchError::RunLost),
+        }
+    }
+}
+
+impl Inner {
+    /// A lease of the run's actor, which the supervisor makes if there is none.
+    async fn lease(&self, key: &RunKey) -> Result<Lease, DispatchError> {
+        let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);
+        let mut handle = self.context.directory.find(key).and_then(|record| record.handle());
+        for _ in 0..MOST_ATTEMPTS {
+            match handle.map(|handle| handle.lease(limit)) {
+                Some(Ok(lease)) if lease.is_alive() => return Ok(lease),
+                Some(Err(NoLease::Full)) => return Err(shed(Overload::PendingPerRun)),
+                Some(Ok(_) | Err(NoLease::Closed)) | None => {}
+            }
+            let spawn =
+                ractor::call!(self.supervisor, |reply| SupervisorMessage::SpawnRun(key.clone(), reply));
+            handle = match spawn {
+                Ok(Ok(handle)) => Some(handle),
+                Ok(Err(NoRun::TooMany)) => return Err(shed(Overload::Runs)),
+                Ok(Err(NoRun::ShuttingDown)) | Err(_) => return Err(DispatchError::ShuttingDown),
+            };
+        }
+        Err(DispatchError::RunLost)
+    }
+}
+
+/// Tells the run's actor when the caller stops waiting.
+struct Waiting {
+    actor: Option<ractor::ActorRef<RunMessage>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(actor) = self.actor.take() {
+            // A send fails only if the actor is gone, and the event with it.
+            drop(actor.cast(RunMessage::Abandoned));
+        }
+    }
+}
+
+fn shed(overload: Overload) -> DispatchError {
+    let at = match overload {
+        Overload::InFlight | Overload::Runs => ShedWhere::Admission,
+        Overload::PendingPerRun | Overload::PendingDeadline => ShedWhere::Run,
+    };
+    Shed { at, reason: ShedReason::Full }.emit();
+    DispatchError::Overloaded(overload)
+}

@@ -1,0 +1,145 @@
+//! Native hooks as an embedding program writes them. Owns their defaults; refuses names, matchers and
+//! capabilities that a hook file could not have either.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    dialect,
+    model::{
+        Capability, DialectName, Draft, EventKind, EventKinds, FailurePolicy, Handler, Hook, HookName,
+        Matcher, NativeHandler, NativeReply, Scope, Source,
+    },
+};
+
+/// A closure that is a hook, with the same matchers, capabilities, policies and timeouts as any other.
+pub struct NativeHook {
+    name: String,
+    events: EventKinds,
+    matcher: Option<String>,
+    capabilities: Vec<Capability>,
+    priority: i32,
+    timeout: Option<Duration>,
+    on_error: FailurePolicy,
+    on_timeout: FailurePolicy,
+    handler: NativeHandler,
+}
+
+impl NativeHook {
+    /// A closure that runs inside the run's actor. It must be quick and must not block: while it runs, nothing
+    /// else of its run does. An error counts as a failure of the hook, and so does a panic.
+    pub fn inline(
+        name: impl Into<String>,
+        events: impl IntoIterator<Item = EventKind>,
+        closure: impl Fn(&Draft) -> NativeReply + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(name.into(), events, NativeHandler::Inline(Arc::new(closure)))
+    }
+
+    /// A closure whose future runs as a task of its own. It is dropped at the hook's timeout, and when nobody
+    /// waits for the outcome any more.
+    pub fn task<F>(
+        name: impl Into<String>,
+        events: impl IntoIterator<Item = EventKind>,
+        closure: impl Fn(Draft) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = NativeReply> + Send + 'static,
+    {
+        Self::new(name.into(), events, NativeHandler::Task(Arc::new(move |draft| Box::pin(closure(draft)))))
+    }
+
+    fn new(name: String, events: impl IntoIterator<Item = EventKind>, handler: NativeHandler) -> Self {
+        Self {
+            name,
+            events: events.into_iter().collect(),
+            matcher: None,
+            capabilities: Vec::new(),
+            priority: 0,
+            timeout: None,
+            on_error: FailurePolicy::Ignore,
+            on_timeout: FailurePolicy::Ignore,
+            handler,
+        }
+    }
+
+    /// Only events whose value this pattern is found in: the tool's name for tool events, and so on.
+    #[must_use]
+    pub fn matcher(mut self, pattern: impl Into<String>) -> Self {
+        self.matcher = Some(pattern.into());
+        self
+    }
+
+    /// Lets it do something besides giving its verdict.
+    #[must_use]
+    pub fn capability(mut self, capability: Capability) -> Self {
+        self.capabilities.push(capability);
+        self
+    }
+
+    /// Lower runs earlier; the default is 0.
+    #[must_use]
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The longest it may take; the default is that of the settings.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// What a failure counts as; the default is to go on.
+    #[must_use]
+    pub fn on_error(mut self, policy: FailurePolicy) -> Self {
+        self.on_error = policy;
+        self
+    }
+
+    /// What a timeout counts as; the default is to go on.
+    #[must_use]
+    pub fn on_timeout(mut self, policy: FailurePolicy) -> Self {
+        self.on_timeout = policy;
+        self
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The hook as run, or what is wrong with it.
+    pub(super) fn into_hook(self, position: usize, default_timeout: Duration) -> Result<Hook, String> {
+        if self.events.is_empty() {
+            return Err("it has no events; name at least one".to_owned());
+        }
+        let useless = |capability: &&Capability| !self.events.iter().any(|kind| capability.applies_to(kind));
+        if let Some(capability) = self.capabilities.iter().find(useless) {
+            return Err(format!("the capability `{}` fits none of its events", capability.as_str()));
+        }
+        let matcher = self.matcher.map(|pattern| Matcher::search(&pattern)).transpose();
+        Ok(Hook {
+            name: HookName::new(&self.name).map_err(|error| format!("its name {error}"))?,
+            dialect: dialect::named(DialectName::Canonical),
+            events: self.events,
+            matcher: matcher.map_err(|error| error.to_string())?,
+            handler: Handler::Native(self.handler),
+            capabilities: self.capabilities.into_iter().collect(),
+            priority: self.priority,
+            enabled: true,
+            timeout: self.timeout.unwrap_or(default_timeout),
+            on_error: self.on_error,
+            on_timeout: self.on_timeout,
+            source: Source { scope: Scope::Host, file: None, line: 0, position },
+        })
+    }
+}
+
+impl fmt::Debug for NativeHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeHook")
+            .field("name", &self.name)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}

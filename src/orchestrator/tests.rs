@@ -1,0 +1,95 @@
+//! What only the inside can bring about: actors that die.
+
+use std::{sync::Arc, time::Duration};
+
+use ractor::concurrency::sleep;
+
+use super::*;
+use crate::model::{Ended, Event, EventKind, Reply, SessionId, Verdict};
+
+fn tool(run: &str) -> Event {
+    let mut event = Event::new(
+        EventKind::BeforeToolDispatch,
+        SessionId::new("session").unwrap(),
+        RunId::new(run).unwrap(),
+    );
+    event.facts.tool_name = Some("Bash".into());
+    event
+}
+
+impl Orchestrator {
+    fn kill_run(&self, run: &str) {
+        let workspace = self.snapshot(None).unwrap().place().workspace_id.clone();
+        let key = crate::run::RunKey { workspace, run: RunId::new(run).unwrap() };
+        self.0.context.directory.find(&key).unwrap().handle().unwrap().actor.kill();
+    }
+}
+
+async fn slow_orchestrator() -> Orchestrator {
+    let slow = NativeHook::task("slow", [EventKind::BeforeToolDispatch], |_| async {
+        sleep(Duration::from_secs(5)).await;
+        Ok(Reply::proceed())
+    });
+    Orchestrator::builder().native_hook(slow).start().await.unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_killed_run_answers_its_callers_and_goes_on_with_the_next_event() {
+    let orchestrator = slow_orchestrator().await;
+    let calls: Vec<_> = (0..3)
+        .map(|_| {
+            let orchestrator = orchestrator.clone();
+            tokio::spawn(async move { orchestrator.dispatch(tool("run")).await })
+        })
+        .collect();
+    sleep(Duration::from_secs(1)).await;
+    orchestrator.kill_run("run");
+    for call in calls {
+        assert_eq!(call.await.unwrap(), Err(DispatchError::RunLost));
+    }
+    let next = orchestrator.dispatch(tool("run")).await.unwrap();
+    assert_eq!(next.hooks[0].ended, Ended::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_halt_outlives_the_actor_that_was_told() {
+    let halting =
+        NativeHook::inline("halting", [EventKind::BeforeToolDispatch], |_| Ok(Reply::halt("enough")));
+    let orchestrator = Orchestrator::builder().native_hook(halting).start().await.unwrap();
+    orchestrator.dispatch(tool("run")).await.unwrap();
+    orchestrator.kill_run("run");
+    sleep(Duration::from_secs(1)).await;
+    let next = orchestrator.dispatch(tool("run")).await.unwrap();
+    assert_eq!((next.verdict, next.hooks.len()), (Verdict::Halt, 0));
+}
+
+#[tokio::test]
+async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let hook = "name: quick\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
+    std::fs::write(hooks.join("quick.yaml"), hook).unwrap();
+    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let pool = Arc::clone(&orchestrator.0.context.pools.command);
+    let mut restarts = 0;
+    // One more death than the supervisor forgives.
+    for number in 0..=5 {
+        let ended = orchestrator.dispatch(tool(&format!("run-{number}"))).await.unwrap().hooks[0].ended;
+        assert_eq!(ended, Ended::Completed, "after {restarts} restarts");
+        let factory = pool.factory().unwrap();
+        factory.kill();
+        let restarted = async {
+            while pool.factory().is_none_or(|current| current.get_id() == factory.get_id()) {
+                tokio::task::yield_now().await;
+            }
+        };
+        match tokio::time::timeout(Duration::from_secs(2), restarted).await {
+            Ok(()) => restarts += 1,
+            Err(_) => break,
+        }
+    }
+    assert_eq!(restarts, 5);
+    let report = orchestrator.dispatch(tool("last")).await.unwrap().hooks.remove(0);
+    assert_eq!((report.ended, report.error.as_deref()), (Ended::Shed, Some("the command pool is down")));
+}

@@ -1,0 +1,179 @@
+//! Finds, for one event kind, the hooks whose matchers accept a value, in a time that hardly grows with their
+//! number. Owns the three look-ups; refuses to know what the value means.
+//!
+//! Most matchers are a few plain texts. Those that are tied to both ends of the value are looked up in a hash
+//! map, those that may stand anywhere in one Aho-Corasick automaton. Only the rest is searched as patterns,
+//! a set at a time.
+
+use std::collections::HashMap;
+
+use aho_corasick::AhoCorasick;
+use regex::{RegexSet, RegexSetBuilder};
+
+use crate::model::{Literals, Matcher};
+
+/// Patterns per set: large enough that a search is shared by many, small enough that the lazy automaton of
+/// one set stays within its cache.
+const SET_SIZE: usize = 64;
+
+/// The most memory one set's program or one set's automaton may take, in bytes.
+const LARGEST_SET: usize = 8 << 20;
+
+/// The hooks of one event kind, by what their matchers accept. Hooks are numbers: their rank in the registry.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    always: Vec<u32>,
+    exact: HashMap<Box<str>, Vec<u32>>,
+    contained: Option<Contained>,
+    sets: Vec<PatternSet>,
+}
+
+/// Texts that may stand anywhere in the value, and the hooks they belong to.
+#[derive(Debug)]
+struct Contained {
+    automaton: AhoCorasick,
+    hooks: Vec<u32>,
+}
+
+#[derive(Debug)]
+enum PatternSet {
+    Together { set: RegexSet, hooks: Vec<u32> },
+    Alone { matcher: Matcher, hook: u32 },
+}
+
+/// Collects the hooks of one event kind for an [`Index`].
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    index: Index,
+    texts: Vec<(String, u32)>,
+    patterns: Vec<(Matcher, u32)>,
+}
+
+impl IndexBuilder {
+    /// A hook that wants every event of the kind.
+    pub(super) fn add_always(&mut self, hook: u32) {
+        self.index.always.push(hook);
+    }
+
+    /// A hook that wants the events whose value its matcher accepts.
+    pub(super) fn add(&mut self, matcher: &Matcher, hook: u32) {
+        match matcher.literals() {
+            Some(Literals::Exact(texts)) => {
+                for text in texts {
+                    self.index.exact.entry(text.as_str().into()).or_default().push(hook);
+                }
+            }
+            Some(Literals::Contains(texts)) => {
+                self.texts.extend(texts.iter().map(|text| (text.clone(), hook)));
+            }
+            None => self.patterns.push((matcher.clone(), hook)),
+        }
+    }
+
+    pub(super) fn build(mut self) -> Index {
+        let (texts, hooks): (Vec<_>, Vec<_>) = self.texts.into_iter().unzip();
+        match AhoCorasick::new(&texts) {
+            Ok(_) if texts.is_empty() => {}
+            Ok(automaton) => self.index.contained = Some(Contained { automaton, hooks }),
+            // More states than an automaton can number: the patterns say the same, only slower.
+            Err(_) => {
+                let literal =
+                    |(text, hook): (String, u32)| Some((Matcher::search(&regex::escape(&text)).ok()?, hook));
+                self.patterns.extend(texts.into_iter().zip(hooks).filter_map(literal));
+            }
+        }
+        for patterns in self.patterns.chunks(SET_SIZE) {
+            add_set(&mut self.index.sets, patterns);
+        }
+        self.index
+    }
+}
+
+/// Adds the patterns as one set, or as smaller ones if together they would be too large.
+fn add_set(sets: &mut Vec<PatternSet>, patterns: &[(Matcher, u32)]) {
+    if let [(matcher, hook)] = patterns {
+        sets.push(PatternSet::Alone { matcher: matcher.clone(), hook: *hook });
+        return;
+    }
+    let set = RegexSetBuilder::new(patterns.iter().map(|(matcher, _)| matcher.pattern()))
+        .size_limit(LARGEST_SET)
+        .dfa_size_limit(LARGEST_SET)
+        .build();
+    if let Ok(set) = set {
+        sets.push(PatternSet::Together { set, hooks: patterns.iter().map(|(_, hook)| *hook).collect() });
+    } else {
+        let (first, second) = patterns.split_at(patterns.len() / 2);
+        add_set(sets, first);
+        add_set(sets, second);
+    }
+}
+
+impl Index {
+    /// The hooks that want an event with this value, in the order of their numbers, each once.
+    pub(super) fn select(&self, value: Option<&str>) -> Vec<u32> {
+        let mut found = Vec::new();
+        if let Some(value) = value {
+            if let Some(hooks) = self.exact.get(value) {
+                found.extend_from_slice(hooks);
+            }
+            if let Some(Contained { automaton, hooks }) = &self.contained {
+                found.extend(
+                    automaton.find_overlapping_iter(value).map(|hit| hooks[hit.pattern().as_usize()]),
+                );
+            }
+            for set in &self.sets {
+                set.select(value, &mut found);
+            }
+        }
+        found.extend_from_slice(&self.always);
+        if found.len() > self.always.len() {
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
+    }
+}
+
+impl PatternSet {
+    fn select(&self, value: &str, found: &mut Vec<u32>) {
+        match self {
+            Self::Together { set, hooks } => {
+                // `is_match` allocates nothing, and most sets have no match.
+                if set.is_match(value) {
+                    found.extend(set.matches(value).iter().map(|pattern| hooks[pattern]));
+                }
+            }
+            Self::Alone { matcher, hook } => {
+                if matcher.accepts(value) {
+                    found.push(*hook);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        // Compiling sets of patterns is slow without optimisation.
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn finds_what_trying_each_matcher_finds(
+            patterns in prop::collection::vec(r"\^?(A|B|AB|Bash|\[AB\]c\?|A\.\*B|B\+)(\|(C|\^Bash\$|AB))?\$?", 0..90),
+            value in "(Bash|[ABc]{0,6})",
+        ) {
+            let matchers: Vec<_> = patterns.iter().map(|p| Matcher::search(p).unwrap()).collect();
+            let mut builder = IndexBuilder::default();
+            for (hook, matcher) in (0..).zip(&matchers) {
+                builder.add(matcher, hook);
+            }
+            let expected: Vec<u32> = (0..).zip(&matchers).filter(|(_, m)| m.accepts(&value)).map(|(i, _)| i).collect();
+            prop_assert_eq!(builder.build().select(Some(&value)), expected);
+        }
+    }
+}

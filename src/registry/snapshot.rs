@@ -1,0 +1,93 @@
+//! The immutable registry of one workspace at one version. Owns the total order of hooks; refuses to change.
+
+use std::sync::Arc;
+
+use super::{
+    index::{Index, IndexBuilder},
+    plan::{Explanation, Plan, Skip, Skipped},
+};
+use crate::{
+    model::{Event, EventKind, Hook, Place},
+    telemetry::HookMeters,
+};
+
+/// A hook in a snapshot, with its metric handles resolved.
+#[derive(Debug)]
+pub struct Registered {
+    /// The hook.
+    pub hook: Hook,
+    pub(crate) meters: HookMeters,
+}
+
+/// The hooks of one workspace at one version.
+#[derive(Debug)]
+pub struct Snapshot {
+    version: u64,
+    place: Arc<Place>,
+    hooks: Vec<Arc<Registered>>,
+    indexes: Vec<Index>,
+}
+
+impl Snapshot {
+    /// Orders the hooks and prepares their look-up.
+    ///
+    /// Hooks run in this order: by scope (host, managed, user, project), then dialect, then priority (lower
+    /// first), then file, then position in the file, then name.
+    pub fn new(version: u64, place: Arc<Place>, mut hooks: Vec<Hook>) -> Self {
+        hooks.sort_by(|a, b| {
+            let rank = |hook: &Hook| (hook.source.scope, hook.dialect.name(), hook.priority);
+            let spot = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
+            rank(a).cmp(&rank(b)).then_with(|| spot(a).cmp(&spot(b))).then_with(|| a.name.cmp(&b.name))
+        });
+        let hooks: Vec<_> = hooks
+            .into_iter()
+            .enumerate()
+            .map(|(rank, hook)| Arc::new(Registered { meters: HookMeters::resolve(&hook, rank), hook }))
+            .collect();
+        let indexes = EventKind::ALL.iter().map(|kind| index(*kind, &hooks)).collect();
+        Self { version, place, hooks, indexes }
+    }
+
+    /// Grows with every reload.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Where its hooks run.
+    pub fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// Every hook, in the order in which they run.
+    pub fn hooks(&self) -> &[Arc<Registered>] {
+        &self.hooks
+    }
+
+    /// What runs for an event.
+    pub fn plan(&self, event: &Event) -> Plan {
+        let selected = self.indexes[event.kind as usize].select(event.matched_text());
+        Plan::new(event.kind, selected.into_iter().map(|rank| Arc::clone(&self.hooks[rank as usize])))
+    }
+
+    /// What runs for an event, and why the rest does not.
+    pub fn explain(&self, event: &Event) -> Explanation {
+        let skip =
+            |hook: &Arc<Registered>| Some(Skipped { why: Skip::of(hook, event)?, hook: Arc::clone(hook) });
+        Explanation { plan: self.plan(event), skipped: self.hooks.iter().filter_map(skip).collect() }
+    }
+}
+
+fn index(kind: EventKind, hooks: &[Arc<Registered>]) -> Index {
+    let mut builder = IndexBuilder::default();
+    for (rank, registered) in (0..).zip(hooks) {
+        let hook = &registered.hook;
+        if !hook.enabled || !hook.events.contains(kind) {
+            continue;
+        }
+        match &hook.matcher {
+            Some(matcher) if hook.dialect.matched(kind).is_some() => builder.add(matcher, rank),
+            _ => builder.add_always(rank),
+        }
+    }
+    builder.build()
+}

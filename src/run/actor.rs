@@ -1,0 +1,376 @@
+//! The actor of one run: takes interceptor events one after the other, lifecycle events as they come, and sees
+//! each through its course. Owns which event goes next; refuses to wait for a handler: it submits jobs and
+//! returns, and conclusions come back as messages.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::{sync::broadcast, time::Instant};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    answers::{Answers, EventKey},
+    course::{Course, Progress},
+    directory::{Directory, Halt, RunKey, RunRecord},
+    message::{Notice, Refusal, Request, RunMessage, RunPlace, Ticket, Waiter},
+};
+use crate::{
+    handler::{Invocation, native},
+    model::{Conclusion, Delivery, Event, Handler, NativeHandler, Outcome, Verdict},
+    pool::{Class, Job, Pools, ReplyPort},
+    telemetry::{EventAnswered, LateReply, Shed, ShedReason, ShedWhere},
+};
+
+/// How many answers a run without an actor keeps: enough for a host that repeats its last event.
+const ANSWERS_PARKED: usize = 4;
+
+/// What the actors of all runs share.
+#[derive(Debug)]
+pub(crate) struct RunContext {
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) pools: Pools,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    /// How many interceptor events of one run are under way at once.
+    pub(crate) interceptor_concurrency: usize,
+    /// How long an interceptor event may wait for its turn.
+    pub(crate) pending_deadline: Duration,
+    /// How many answers are remembered for repeated events.
+    pub(crate) answers: usize,
+}
+
+/// The actor of one run.
+#[derive(Debug)]
+pub(crate) struct RunActor {
+    pub(crate) context: Arc<RunContext>,
+    pub(crate) key: RunKey,
+    pub(crate) record: Arc<RunRecord>,
+}
+
+/// What the actor knows.
+#[derive(Debug)]
+pub(crate) struct RunState {
+    myself: ActorRef<RunMessage>,
+    /// Events under way, by number.
+    running: BTreeMap<u64, Running>,
+    /// Interceptor events that wait for their turn.
+    pending: VecDeque<Request>,
+    answers: Answers,
+    next_number: u64,
+    ended: bool,
+    /// Whether a look at the queue is due when its first event has waited too long.
+    deadline_set: bool,
+}
+
+/// An event under way.
+#[derive(Debug)]
+struct Running {
+    course: Course,
+    key: Option<EventKey>,
+    /// The one whose event it is, and those that sent it again.
+    waiters: Vec<Waiter>,
+    /// Whether it goes on without anyone waiting.
+    detached: bool,
+    cancel: CancellationToken,
+    /// Cancels its invocations when the event is dropped, also by the death of the actor.
+    _cancel_on_drop: DropGuard,
+    accepted: Instant,
+    /// Given back when the event is done.
+    _held: (super::directory::Lease, tokio::sync::OwnedSemaphorePermit),
+}
+
+impl Actor for RunActor {
+    type Msg = RunMessage;
+    type State = RunState;
+    type Arguments = ();
+
+    async fn pre_start(&self, myself: ActorRef<RunMessage>, (): ()) -> Result<RunState, ActorProcessingErr> {
+        Ok(RunState {
+            myself,
+            running: BTreeMap::new(),
+            pending: VecDeque::new(),
+            answers: self.record.unpark(),
+            next_number: 0,
+            ended: false,
+            deadline_set: false,
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<RunMessage>,
+        message: RunMessage,
+        state: &mut RunState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RunMessage::Dispatch(request) => self.accept(state, *request),
+            RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, conclusion),
+            RunMessage::Abandoned => abandon(state),
+            RunMessage::PendingDeadline => self.refuse_overdue(state),
+            RunMessage::End => state.ended = true,
+            RunMessage::Passivate => {
+                // Parked first: once the handle is closed, the next actor may begin at any moment.
+                self.record.park(std::mem::take(&mut state.answers).shrink(ANSWERS_PARKED));
+                if self.go_away(state) {
+                    myself.stop(None);
+                    return Ok(());
+                }
+                state.answers = self.record.unpark();
+            }
+        }
+        self.start_pending(state);
+        if state.ended && self.go_away(state) {
+            self.context.directory.end(&self.key);
+            myself.stop(None);
+        }
+        Ok(())
+    }
+}
+
+impl RunActor {
+    /// A new event: started, or put in the queue of interceptor events.
+    fn accept(&self, state: &mut RunState, request: Request) {
+        if state.ended {
+            tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
+        }
+        if request.event.kind.is_interceptor() {
+            state.pending.push_back(request);
+        } else {
+            self.start_or_join(state, request);
+        }
+    }
+
+    /// Starts waiting interceptor events while there is room for them. A loop, since one that ends at once
+    /// makes room for the next.
+    fn start_pending(&self, state: &mut RunState) {
+        while state.interceptors_running() < self.context.interceptor_concurrency
+            && let Some(request) = state.pending.pop_front()
+        {
+            if !request.waiter.is_closed() {
+                self.start_or_join(state, request);
+            }
+        }
+        if !state.pending.is_empty() && !state.deadline_set {
+            self.set_deadline(state);
+        }
+    }
+
+    /// Starts an event, unless it is one that was sent before: that gets the first answer.
+    fn start_or_join(&self, state: &mut RunState, request: Request) {
+        let key = EventKey::of(&request.event);
+        if let Some(key) = &key {
+            if let Some(outcome) = state.answers.get(key) {
+                return answer(request.waiter, outcome.clone());
+            }
+            let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(key));
+            if let Some(running) = state.running.values_mut().find(twin) {
+                running.waiters.push(request.waiter);
+                return;
+            }
+        }
+        self.start(state, request, key);
+    }
+
+    fn start(&self, state: &mut RunState, request: Request, key: Option<EventKey>) {
+        let Request { event, plan, place, snapshot_version, waiter, accepted, lease, permit } = request;
+        let kind = event.kind;
+        if kind.is_interceptor()
+            && let Some(halt) = self.record.halted()
+        {
+            return answer(waiter, halt.outcome(kind, snapshot_version));
+        }
+        let detached = event.delivery == Delivery::Detached && !kind.is_interceptor();
+        let mut waiters = Vec::with_capacity(1);
+        if detached {
+            answer(waiter, Outcome::proceed(kind, snapshot_version));
+        } else {
+            waiters.push(waiter);
+        }
+        let (course, progress) = Course::begin(event, plan, place, snapshot_version);
+        let number = state.next_number;
+        state.next_number += 1;
+        let cancel = CancellationToken::new();
+        let running = Running {
+            course,
+            key,
+            waiters,
+            detached,
+            _cancel_on_drop: cancel.clone().drop_guard(),
+            cancel,
+            accepted,
+            _held: (lease, permit),
+        };
+        self.drive(state, number, running, progress);
+    }
+
+    /// A reply came back. One whose event is no longer under way is late, and dropped.
+    fn conclude(&self, state: &mut RunState, ticket: Ticket, conclusion: Conclusion) {
+        match state.running.remove(&ticket.course) {
+            Some(mut running) if running.course.is_running(ticket.step) => {
+                let progress = running.course.conclude(ticket.step, conclusion);
+                self.drive(state, ticket.course, running, progress);
+            }
+            running => {
+                LateReply::emit();
+                state.running.extend(running.map(|running| (ticket.course, running)));
+            }
+        }
+    }
+
+    /// Launches what a course wants, until it has to wait for replies or is done.
+    fn drive(&self, state: &mut RunState, number: u64, mut running: Running, mut progress: Progress) {
+        loop {
+            match progress {
+                Progress::Done => return self.finish(state, running),
+                Progress::Wait => {
+                    state.running.insert(number, running);
+                    return;
+                }
+                Progress::Run(steps) => {
+                    progress = Progress::Wait;
+                    for step in steps {
+                        let launched =
+                            self.launch(&state.myself, Ticket { course: number, step }, &mut running);
+                        if let Some(conclusion) = launched {
+                            progress = running.course.conclude(step, conclusion);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs one step: an inline closure here and now, anything else in its pool.
+    fn launch(
+        &self,
+        myself: &ActorRef<RunMessage>,
+        ticket: Ticket,
+        running: &mut Running,
+    ) -> Option<Conclusion> {
+        let registered = Arc::clone(running.course.step(ticket.step));
+        let hook = &registered.hook;
+        if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
+            return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
+        }
+        let actor = myself.clone();
+        // A send fails only if the run's actor is gone, and with it everyone who waited.
+        let reply =
+            ReplyPort::new(move |conclusion| drop(actor.cast(RunMessage::Concluded { ticket, conclusion })));
+        let cancel = running.cancel.clone();
+        let course = &mut running.course;
+        if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
+            let draft = course.draft().clone();
+            self.context.pools.native.submit(Arc::clone(make), draft, hook.timeout, cancel, reply);
+            return None;
+        }
+        let event = course.event().kind;
+        let class = if event.is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
+        let invocation = Invocation {
+            envelope: course.envelope(ticket.step),
+            environment: hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+            event,
+            root: course.place().root.clone(),
+            timeout: hook.timeout,
+            hook: Arc::clone(&registered),
+        };
+        self.context.pools.command.submit(Job { class, invocation, cancel, reply });
+        None
+    }
+
+    /// An event is done: remember it, tell everyone, and act on what it means for the run.
+    fn finish(&self, state: &mut RunState, running: Running) {
+        let Running { course, key, waiters, accepted, .. } = running;
+        let event = Arc::clone(course.event());
+        let outcome = course.into_outcome();
+        if outcome.verdict == Verdict::Halt && event.kind.is_interceptor() {
+            let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
+            self.context.directory.halt(&self.record, halt);
+        }
+        EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
+        self.announce(&event, &outcome);
+        state.ended |= event.kind.ends_run();
+        if let Some(key) = key {
+            state.answers.remember(key, outcome.clone(), self.context.answers);
+        }
+        let mut waiters = waiters.into_iter();
+        if let Some(first) = waiters.next() {
+            waiters.for_each(|waiter| answer(waiter, outcome.clone()));
+            answer(first, outcome);
+        }
+    }
+
+    /// Tells those who watch, if anyone does.
+    fn announce(&self, event: &Event, outcome: &Outcome) {
+        let notices = &self.context.notices;
+        if notices.receiver_count() == 0 {
+            return;
+        }
+        let run = Arc::new(RunPlace {
+            workspace_id: self.key.workspace.clone(),
+            session_id: event.session_id.clone(),
+            run_id: event.run_id.clone(),
+        });
+        // A send fails only if the last watcher has just left.
+        for report in &outcome.hooks {
+            let report = report.clone();
+            drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
+        }
+        drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
+    }
+
+    /// Interceptor events that have waited too long are refused; the rest is looked at again in time.
+    fn refuse_overdue(&self, state: &mut RunState) {
+        let deadline = self.context.pending_deadline;
+        while state.pending.front().is_some_and(|request| request.accepted.elapsed() >= deadline) {
+            if let Some(request) = state.pending.pop_front() {
+                Shed { at: ShedWhere::Run, reason: ShedReason::Deadline }.emit();
+                // A send fails only if the caller has stopped waiting.
+                drop(request.waiter.send(Err(Refusal::PendingDeadline)));
+            }
+        }
+        state.deadline_set = false;
+    }
+
+    fn set_deadline(&self, state: &mut RunState) {
+        let Some(first) = state.pending.front() else { return };
+        let (myself, when) = (state.myself.clone(), first.accepted + self.context.pending_deadline);
+        state.deadline_set = true;
+        tokio::spawn(async move {
+            tokio::time::sleep_until(when).await;
+            drop(myself.cast(RunMessage::PendingDeadline));
+        });
+    }
+
+    /// Closes the run's handle if nothing is in hand.
+    fn go_away(&self, state: &RunState) -> bool {
+        let idle = state.running.is_empty() && state.pending.is_empty();
+        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
+        idle && mine.is_none_or(|handle| handle.close())
+    }
+}
+
+impl RunState {
+    fn interceptors_running(&self) -> usize {
+        self.running.values().filter(|running| running.course.event().kind.is_interceptor()).count()
+    }
+}
+
+/// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
+fn abandon(state: &mut RunState) {
+    state.pending.retain(|request| !request.waiter.is_closed());
+    for running in state.running.values_mut() {
+        running.waiters.retain(|waiter| !waiter.is_closed());
+    }
+    let unwanted = |running: &Running| running.waiters.is_empty() && !running.detached;
+    for (_, mut running) in state.running.extract_if(.., |_, running| unwanted(running)) {
+        running.course.cancel();
+    }
+}
+
+fn answer(waiter: Waiter, outcome: Outcome) {
+    // A send fails only if the caller has stopped waiting.
+    drop(waiter.send(Ok(outcome)));
+}

@@ -1,0 +1,62 @@
+//! The answers a run gave lately, so that the same event sent again gets the first answer and runs no hook
+//! twice. Bounded; refuses to remember events that cannot be told apart.
+
+use std::collections::VecDeque;
+
+use crate::model::{Event, EventId, EventKind, Outcome, ToolCallId};
+
+/// What makes two events the same: the host's event id, or the tool call and the kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct EventKey {
+    id: Option<EventId>,
+    call: Option<(EventKind, ToolCallId)>,
+}
+
+impl EventKey {
+    /// The key of an event, or `None` if it has nothing to be recognised by.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let call = event.tool_call_id.clone().map(|call| (event.kind, call));
+        let key = Self { id: event.id.clone(), call };
+        (key != Self::default()).then_some(key)
+    }
+
+    /// Whether both name the same event.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let same_id = self.id.is_some() && self.id == other.id;
+        let same_call = self.call.is_some() && self.call == other.call;
+        same_id || same_call
+    }
+}
+
+/// The latest answers of one run, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(VecDeque<(EventKey, Outcome)>);
+
+impl Answers {
+    /// The answer that was given to the same event.
+    pub(super) fn get(&self, key: &EventKey) -> Option<&Outcome> {
+        self.0.iter().rev().find(|(known, _)| known.is_same(key)).map(|(_, outcome)| outcome)
+    }
+
+    /// Remembers an answer and forgets the oldest beyond `most`.
+    pub(super) fn remember(&mut self, key: EventKey, outcome: Outcome, most: usize) {
+        self.0.push_back((key, outcome));
+        self.keep(most);
+    }
+
+    /// Forgets all but the latest answers, and gives back memory.
+    pub(super) fn shrink(mut self, most: usize) -> Self {
+        self.keep(most);
+        self.0.shrink_to_fit();
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn keep(&mut self, most: usize) {
+        let surplus = self.0.len().saturating_sub(most);
+        self.0.drain(..surplus);
+    }
+}

@@ -1,0 +1,354 @@
+//! The course of one event through the stages of its plan. Pure: it is told how invocations ended and says
+//! what to run next; refuses clocks, I/O and actors, and cannot fail.
+//!
+//! ```text
+//! begin ──▶ Run(steps of stage 0) ──conclude──▶ Wait … ──▶ Run(steps of stage 1) … ──▶ Done ──▶ outcome
+//! ```
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::{
+    model::{
+        Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy,
+        HookReport, Note, Opinion, Outcome, Patch, Place, Reply, Target, Targets, Verdict,
+    },
+    registry::{Plan, Registered},
+    telemetry::PatchResult,
+};
+
+/// What a course wants next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a course that is not driven never ends"]
+pub enum Progress {
+    /// Run these steps of the plan, all at the same time, with the draft as it is now.
+    Run(Range<usize>),
+    /// Nothing: other steps of the stage are still running.
+    Wait,
+    /// Nothing ever again: take the outcome.
+    Done,
+}
+
+/// One event on its way through its plan.
+#[derive(Debug)]
+pub struct Course {
+    event: Arc<Event>,
+    plan: Plan,
+    place: Arc<Place>,
+    snapshot_version: u64,
+    draft: Draft,
+    stage: usize,
+    slots: Vec<Slot>,
+    envelope: Option<(DialectName, u32, Bytes)>,
+    changed: Vec<Target>,
+    decision: Decision,
+    notes: Vec<Note>,
+    suppress_output: bool,
+}
+
+/// Where one step of the plan stands.
+#[derive(Debug)]
+enum Slot {
+    NotRun,
+    Running,
+    Concluded(Conclusion),
+    Reported(HookReport),
+}
+
+/// The strictest verdict so far, the first of its strictness in plan order.
+#[derive(Debug, Default)]
+struct Decision {
+    verdict: Verdict,
+    reason: Option<Arc<str>>,
+    by: Option<crate::model::HookName>,
+}
+
+impl Course {
+    /// Sets an event on its way; the plan must not be empty for there to be anything to run.
+    pub fn begin(
+        event: Arc<Event>,
+        plan: Plan,
+        place: Arc<Place>,
+        snapshot_version: u64,
+    ) -> (Self, Progress) {
+        let slots = plan.steps().iter().map(|_| Slot::NotRun).collect();
+        let mut course = Self {
+            draft: Draft::new(Arc::clone(&event)),
+            event,
+            plan,
+            place,
+            snapshot_version,
+            stage: 0,
+            slots,
+            envelope: None,
+            changed: Vec::new(),
+            decision: Decision::default(),
+            notes: Vec::new(),
+            suppress_output: false,
+        };
+        let progress = course.enter_stage();
+        (course, progress)
+    }
+
+    /// The event as the host sent it.
+    pub fn event(&self) -> &Arc<Event> {
+        &self.event
+    }
+
+    /// The event with the patches so far.
+    pub fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
+    /// Where its hooks run.
+    pub fn place(&self) -> &Arc<Place> {
+        &self.place
+    }
+
+    /// A step of the plan.
+    pub fn step(&self, step: usize) -> &Arc<Registered> {
+        &self.plan.steps()[step]
+    }
+
+    /// What the hook of a step is told now. Hooks of one dialect share it until a patch changes the draft.
+    pub fn envelope(&mut self, step: usize) -> Bytes {
+        let dialect = self.plan.steps()[step].hook.dialect;
+        match &self.envelope {
+            Some((name, revision, bytes))
+                if *name == dialect.name() && *revision == self.draft.revision() =>
+            {
+                bytes.clone()
+            }
+            _ => {
+                let bytes = dialect.envelope(&self.draft, &self.place);
+                self.envelope = Some((dialect.name(), self.draft.revision(), bytes.clone()));
+                bytes
+            }
+        }
+    }
+
+    /// Takes note of how the invocation of a step ended. A step that is not running is left alone.
+    pub fn conclude(&mut self, step: usize, conclusion: Conclusion) -> Progress {
+        if !matches!(self.slots[step], Slot::Running) {
+            return Progress::Wait;
+        }
+        self.slots[step] = Slot::Concluded(conclusion);
+        let Some(stage) = self.plan.stage(self.stage) else { return Progress::Done };
+        if self.slots[stage.clone()].iter().any(|slot| matches!(slot, Slot::Running)) {
+            return Progress::Wait;
+        }
+        // Configured order, whatever the order of completion was.
+        let ends = stage.fold(false, |ends, step| self.settle(step) | ends);
+        self.stage += 1;
+        if ends { Progress::Done } else { self.enter_stage() }
+    }
+
+    /// Whether the invocation of a step is under way.
+    pub fn is_running(&self, step: usize) -> bool {
+        matches!(self.slots[step], Slot::Running)
+    }
+
+    /// Ends every invocation that is under way as cancelled.
+    pub fn cancel(&mut self) {
+        for step in 0..self.slots.len() {
+            if self.is_running(step) {
+                let cancelled =
+                    Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more");
+                self.slots[step] = Slot::Concluded(cancelled);
+                self.settle(step);
+            }
+        }
+    }
+
+    /// The outcome, with the reports of the hooks that ran so far.
+    pub fn into_outcome(self) -> Outcome {
+        let mut patched = Targets::default();
+        for target in self.changed {
+            if let Some(value) = self.draft.target(target) {
+                patched.set(target, value.clone());
+            }
+        }
+        let report = |slot| match slot {
+            Slot::Reported(report) => Some(report),
+            Slot::NotRun | Slot::Running | Slot::Concluded(_) => None,
+        };
+        Outcome {
+            decision_id: DecisionId::next(),
+            event: self.event.kind,
+            verdict: self.decision.verdict,
+            reason: self.decision.reason,
+            by: self.decision.by,
+            patched,
+            notes: self.notes,
+            suppress_output: self.suppress_output,
+            hooks: self.slots.into_iter().filter_map(report).collect(),
+            snapshot_version: self.snapshot_version,
+        }
+    }
+
+    fn enter_stage(&mut self) -> Progress {
+        match self.plan.stage(self.stage) {
+            None => Progress::Done,
+            Some(steps) => {
+                self.slots[steps.clone()].fill_with(|| Slot::Running);
+                Progress::Run(steps)
+            }
+        }
+    }
+
+    /// Turns the conclusion of a step into its report and lets it act on the event. Returns whether it ends
+    /// the chain.
+    fn settle(&mut self, step: usize) -> bool {
+        let Slot::Concluded(conclusion) = std::mem::replace(&mut self.slots[step], Slot::NotRun) else {
+            return false;
+        };
+        let registered = Arc::clone(&self.plan.steps()[step]);
+        let hook = &registered.hook;
+        let mut report = HookReport {
+            hook: hook.name.clone(),
+            handler: hook.handler.kind(),
+            ended: Ended::Completed,
+            verdict: Verdict::Proceed,
+            duration: conclusion.duration,
+            error: None,
+            warnings: Vec::new(),
+        };
+        let mut accepted_failure = None;
+        match conclusion.result {
+            Ok(reply) if self.event.kind.is_interceptor() => self.intercept(&registered, reply, &mut report),
+            Ok(reply) => self.watch(&registered, reply, &mut report),
+            Err(failure) => accepted_failure = self.fail(&registered, failure, &mut report),
+        }
+        registered.meters.ended(self.event.kind, &report, accepted_failure);
+        let verdict = report.verdict;
+        self.slots[step] = Slot::Reported(report);
+        verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict)
+    }
+
+    /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
+    fn intercept(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
+        let hook = &registered.hook;
+        report.warnings = reply.warnings;
+        let (verdict, reason) = reply.opinion.into_parts();
+        report.verdict = verdict;
+        if verdict < Verdict::Block {
+            for patch in reply.patches {
+                let (target, result) = self.apply(registered, patch, &mut report.warnings);
+                registered.meters.patched(self.event.kind, target, result);
+            }
+        }
+        if reply.suppress_output && Capability::SuppressOutput.applies_to(self.event.kind) {
+            if hook.capabilities.contains(Capability::SuppressOutput) {
+                self.suppress_output = true;
+            } else {
+                report
+                    .warnings
+                    .push("suppressOutput ignored: the hook lacks the capability `suppress_output`".into());
+            }
+        }
+        self.note(registered, reply.notes);
+        self.decide(registered, verdict, reason.map(Arc::from));
+    }
+
+    /// The reply of a lifecycle hook: only its notes count.
+    fn watch(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
+        let kind = self.event.kind;
+        report.warnings = reply.warnings;
+        if !matches!(reply.opinion, Opinion::None | Opinion::Allow(_)) {
+            let (verdict, _) = reply.opinion.into_parts();
+            report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));
+        }
+        for patch in reply.patches {
+            report.warnings.push(format!("patch of `{}` ignored: hooks on {kind} only watch", patch.name()));
+            registered.meters.patched(kind, patch.target(), PatchResult::Rejected);
+        }
+        self.note(registered, reply.notes);
+    }
+
+    /// A failure is no verdict, unless a policy of the hook makes it one. Returns whether it was let pass,
+    /// where there was a choice.
+    fn fail(&mut self, registered: &Registered, failure: Failure, report: &mut HookReport) -> Option<bool> {
+        let hook = &registered.hook;
+        report.ended = failure.ended;
+        let choice = match failure.ended {
+            Ended::Cancelled => None,
+            _ if !self.event.kind.is_interceptor() => None,
+            Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
+            _ => Some(("on_error", hook.on_error)),
+        };
+        if let Some((policy, choice)) = choice {
+            report.verdict = match choice {
+                FailurePolicy::Ignore => Verdict::Proceed,
+                FailurePolicy::Deny => Verdict::Block,
+                FailurePolicy::Ask => Verdict::Ask,
+            };
+            if report.verdict != Verdict::Proceed {
+                let (name, ended, message) = (&hook.name, failure.ended, &failure.message);
+                let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());
+                self.decide(registered, report.verdict, Some(reason.into()));
+            }
+        }
+        report.error = Some(failure.message.into());
+        choice.map(|(_, choice)| choice == FailurePolicy::Ignore)
+    }
+
+    fn note(&mut self, registered: &Registered, notes: Vec<(crate::model::NoteKind, String)>) {
+        let hook = &registered.hook.name;
+        self.notes.extend(notes.into_iter().map(|(kind, text)| Note {
+            hook: hook.clone(),
+            kind,
+            text: text.into(),
+        }));
+    }
+
+    fn decide(&mut self, registered: &Registered, verdict: Verdict, reason: Option<Arc<str>>) {
+        if verdict > self.decision.verdict {
+            self.decision = Decision { verdict, reason, by: Some(registered.hook.name.clone()) };
+        }
+    }
+
+    /// Applies one patch, or warns why not.
+    fn apply(
+        &mut self,
+        registered: &Registered,
+        patch: Patch,
+        warnings: &mut Vec<String>,
+    ) -> (Option<Target>, PatchResult) {
+        let hook = &registered.hook;
+        let kind = self.event.kind;
+        let (target, value) = match patch {
+            Patch::Target(target, value) => (target, value),
+            Patch::Foreign(name) => {
+                warnings.push(format!("patch of `{name}` rejected: hooks may not change it"));
+                return (None, PatchResult::Rejected);
+            }
+        };
+        if kind.target() != Some(target) {
+            warnings.push(format!("patch of `{target}` rejected: it is not what hooks on {kind} may change"));
+            return (Some(target), PatchResult::Rejected);
+        }
+        let capability = target.capability();
+        if !hook.capabilities.contains(capability) {
+            let capability = capability.as_str();
+            warnings
+                .push(format!("patch of `{target}` ignored: the hook lacks the capability `{capability}`"));
+            return (Some(target), PatchResult::NoCapability);
+        }
+        let current = self.draft.target(target);
+        match hook.dialect.fold(target, current, &value) {
+            Ok(folded) if Some(&folded) == current => (Some(target), PatchResult::Unchanged),
+            Ok(folded) => {
+                self.draft.set(target, folded);
+                if !self.changed.contains(&target) {
+                    self.changed.push(target);
+                }
+                (Some(target), PatchResult::Applied)
+            }
+            Err(error) => {
+                warnings.push(format!("patch of `{target}` rejected: {error}"));
+                (Some(target), PatchResult::Rejected)
+            }
+        }
+    }
+}

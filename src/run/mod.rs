@@ -1,0 +1,14 @@
+//! Runs: one actor for each run with work in flight, and the pure course of an event through its stages.
+//! Refuses to execute hooks: that is the pools' part.
+
+mod actor;
+mod answers;
+mod course;
+mod directory;
+mod message;
+
+pub(crate) use actor::{RunActor, RunContext};
+pub use course::{Course, Progress};
+pub(crate) use directory::{Directory, Lease, NoLease, RunHandle, RunKey};
+pub use message::{Notice, RunPlace};
+pub(crate) use message::{Refusal, Request, RunMessage};

@@ -1,0 +1,220 @@
+//! The supervisor's actor. Owns which run has which actor, and how often a pool may be restarted; overrides
+//! `ractor`'s default, which stops a parent when any child ends.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
+use tokio::time::Instant;
+
+use super::message::{NoRun, Registry, SupervisorMessage};
+use crate::{
+    pool::Factory,
+    run::{RunActor, RunContext, RunHandle, RunKey, RunMessage},
+    telemetry::ActorRestarted,
+};
+
+/// How often a pool may die within [`RESTART_WINDOW`] and still be restarted.
+const MOST_RESTARTS: usize = 5;
+
+/// The time in which restarts are counted. A pool that dies more often is broken for good, and restarting it
+/// for ever would hide that.
+const RESTART_WINDOW: Duration = Duration::from_secs(10);
+
+/// The longest between two looks for idle runs.
+const LONGEST_SWEEP: Duration = Duration::from_secs(15);
+
+/// The supervisor.
+#[derive(Debug)]
+pub(crate) struct Supervisor;
+
+/// What the supervisor starts with.
+#[derive(Debug)]
+pub(crate) struct SupervisorArguments {
+    pub(crate) context: Arc<RunContext>,
+    pub(crate) registry: Arc<ArcSwap<Registry>>,
+    /// How many runs may be kept.
+    pub(crate) most_runs: usize,
+    /// After which a run without events gives up its actor.
+    pub(crate) run_idle: Duration,
+    /// After which a run without an actor is forgotten.
+    pub(crate) run_forget: Duration,
+}
+
+/// What the supervisor knows.
+#[derive(Debug)]
+pub(crate) struct SupervisorState {
+    arguments: SupervisorArguments,
+    myself: ActorRef<SupervisorMessage>,
+    runs: HashMap<ActorId, (RunKey, Arc<RunHandle>)>,
+    /// Runs that gave up their actor, oldest first, with how many actors they had had by then.
+    passivated: VecDeque<(Instant, RunKey, u32)>,
+    command_pool: Factory,
+    restarts: VecDeque<Instant>,
+    draining: bool,
+}
+
+impl Actor for Supervisor {
+    type Msg = SupervisorMessage;
+    type State = SupervisorState;
+    type Arguments = SupervisorArguments;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<SupervisorMessage>,
+        arguments: SupervisorArguments,
+    ) -> Result<SupervisorState, ActorProcessingErr> {
+        let command_pool = arguments.context.pools.command.start(myself.get_cell()).await?;
+        let period = (arguments.run_idle / 2).clamp(Duration::from_millis(10), LONGEST_SWEEP);
+        myself.send_interval(period, || SupervisorMessage::Sweep);
+        Ok(SupervisorState {
+            arguments,
+            myself,
+            runs: HashMap::new(),
+            passivated: VecDeque::new(),
+            command_pool,
+            restarts: VecDeque::new(),
+            draining: false,
+        })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<SupervisorMessage>,
+        message: SupervisorMessage,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            // A reply fails only if the caller has stopped waiting.
+            SupervisorMessage::SpawnRun(key, reply) => drop(reply.send(state.spawn_run(key))),
+            SupervisorMessage::Publish(snapshot, reply) => {
+                let registry = &state.arguments.registry;
+                registry.store(Arc::new(Registry::clone(&registry.load()).with(snapshot)));
+                drop(reply.send(()));
+            }
+            SupervisorMessage::Sweep => state.sweep(),
+            SupervisorMessage::Drain => state.draining = true,
+            SupervisorMessage::RestartPool => state.restart_pool().await?,
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<SupervisorMessage>,
+        event: SupervisionEvent,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        let (who, failure) = match event {
+            SupervisionEvent::ActorTerminated(who, ..) => (who, None),
+            SupervisionEvent::ActorFailed(who, error) => (who, Some(error)),
+            _ => return Ok(()),
+        };
+        if who.get_id() == state.command_pool.get_id() {
+            return state.pool_died(failure);
+        }
+        if let Some((key, handle)) = state.runs.remove(&who.get_id()) {
+            state.run_gone(key, &handle, failure);
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<SupervisorMessage>,
+        state: &mut SupervisorState,
+    ) -> Result<(), ActorProcessingErr> {
+        state.arguments.context.pools.command.stop();
+        Ok(())
+    }
+}
+
+impl SupervisorState {
+    /// The run's actor; made, and linked to the supervisor, if it has none that takes messages.
+    fn spawn_run(&mut self, key: RunKey) -> Result<Arc<RunHandle>, NoRun> {
+        if self.draining {
+            return Err(NoRun::ShuttingDown);
+        }
+        let context = &self.arguments.context;
+        let ended_before = context.directory.has_ended(&key);
+        let record = context.directory.find_or_make(&key, self.arguments.most_runs).ok_or(NoRun::TooMany)?;
+        if let Some(handle) = record.handle().filter(|handle| handle.is_open() && self.knows(handle)) {
+            return Ok(handle);
+        }
+        if ended_before {
+            tracing::warn!(run = %key.run, "an event came for a run that has ended; it gets a fresh record");
+        }
+        let actor = RunActor { context: Arc::clone(context), key: key.clone(), record: Arc::clone(&record) };
+        let spawned = ActorRuntime::spawn_linked_instant(None, actor, (), self.myself.get_cell());
+        // Only an actor's name can be refused here, and runs have none.
+        let (actor, _) = spawned.map_err(|_| NoRun::ShuttingDown)?;
+        let handle = Arc::new(RunHandle::new(actor));
+        record.attach(Arc::clone(&handle));
+        self.runs.insert(handle.actor.get_id(), (key, Arc::clone(&handle)));
+        Ok(handle)
+    }
+
+    /// Whether the handle's actor is alive, as far as its supervisor has been told.
+    fn knows(&self, handle: &RunHandle) -> bool {
+        self.runs.contains_key(&handle.actor.get_id())
+            && !matches!(
+                handle.actor.get_status(),
+                ractor::ActorStatus::Stopping | ractor::ActorStatus::Stopped
+            )
+    }
+
+    /// A run's actor has ended, by its own choice or not. The record stays for the next event.
+    fn run_gone(&mut self, key: RunKey, handle: &RunHandle, failure: Option<ActorProcessingErr>) {
+        if let Some(error) = failure {
+            tracing::error!(run = %key.run, %error, "the actor of a run died; its next event gets a new one");
+            ActorRestarted("run").emit();
+        }
+        let Some(record) = self.arguments.context.directory.find(&key) else { return };
+        if record.handle().is_some_and(|current| current.actor.get_id() == handle.actor.get_id()) {
+            let actors = record.detach();
+            self.passivated.push_back((Instant::now(), key, actors));
+        }
+    }
+
+    /// Asks idle runs to give up their actors, and forgets those that gave them up long ago.
+    fn sweep(&mut self) {
+        let idle = |handle: &RunHandle| handle.idle_for() >= self.arguments.run_idle;
+        for (_, handle) in self.runs.values().filter(|(_, handle)| idle(handle)) {
+            // A send fails only if the actor is ending anyway.
+            drop(handle.actor.cast(RunMessage::Passivate));
+        }
+        let forget = self.arguments.run_forget;
+        while self.passivated.front().is_some_and(|(since, ..)| since.elapsed() >= forget) {
+            if let Some((_, key, actors)) = self.passivated.pop_front()
+                && self.arguments.context.directory.forget(&key, actors)
+            {
+                self.passivated.push_back((Instant::now(), key, actors));
+            }
+        }
+    }
+
+    fn pool_died(&mut self, failure: Option<ActorProcessingErr>) -> Result<(), ActorProcessingErr> {
+        let pool = &self.arguments.context.pools.command;
+        pool.stop();
+        self.restarts.retain(|when| when.elapsed() < RESTART_WINDOW);
+        let reason = failure.map_or_else(|| "it stopped".to_owned(), |error| error.to_string());
+        if self.restarts.len() >= MOST_RESTARTS {
+            tracing::error!(reason, "the command pool died too often and stays down; its hooks end as shed");
+            return Ok(());
+        }
+        tracing::error!(reason, "the command pool died and is restarted");
+        self.restarts.push_back(Instant::now());
+        self.myself.cast(SupervisorMessage::RestartPool)?;
+        Ok(())
+    }
+
+    async fn restart_pool(&mut self) -> Result<(), ActorProcessingErr> {
+        self.command_pool = self.arguments.context.pools.command.start(self.myself.get_cell()).await?;
+        ActorRestarted("command_pool").emit();
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! What the supervisor is told, and the registry it publishes. Refuses to act.
+
+use std::{collections::HashMap, sync::Arc};
+
+use ractor::RpcReplyPort;
+
+use crate::{
+    model::WorkspaceId,
+    registry::Snapshot,
+    run::{RunHandle, RunKey},
+};
+
+/// The current snapshot of each workspace.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Registry {
+    workspaces: HashMap<WorkspaceId, Arc<Snapshot>>,
+    /// The workspace of events that name none: the only one.
+    only: Option<Arc<Snapshot>>,
+}
+
+impl Registry {
+    /// The snapshot of a workspace, or of the only one if none is named.
+    pub(crate) fn find(&self, id: Option<&WorkspaceId>) -> Option<&Arc<Snapshot>> {
+        match id {
+            Some(id) => self.workspaces.get(id),
+            None => self.only.as_ref(),
+        }
+    }
+
+    /// This registry with a snapshot in the place of the workspace's former one, unless that is newer.
+    pub(super) fn with(mut self, snapshot: Arc<Snapshot>) -> Self {
+        let id = snapshot.place().workspace_id.clone();
+        let newer = self.workspaces.get(&id).is_some_and(|known| known.version() > snapshot.version());
+        if !newer {
+            self.workspaces.insert(id, snapshot);
+        }
+        let mut snapshots = self.workspaces.values();
+        self.only = snapshots.next().filter(|_| snapshots.next().is_none()).cloned();
+        self
+    }
+}
+
+/// Why a run gets no actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoRun {
+    /// As many runs are kept as may be.
+    TooMany,
+    /// The supervisor is shutting down.
+    ShuttingDown,
+}
+
+/// What the supervisor is told.
+#[derive(Debug)]
+pub(crate) enum SupervisorMessage {
+    /// Give this run an actor, if it has none.
+    SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, NoRun>>),
+    /// Use this snapshot for the events to come.
+    Publish(Arc<Snapshot>, RpcReplyPort<()>),
+    /// Look for runs that are idle or forgotten.
+    Sweep,
+    /// Give runs no actors any more.
+    Drain,
+    /// Start this pool again.
+    RestartPool,
+}

@@ -1,0 +1,132 @@
+//! The metrics of one hook, with their handles resolved when its snapshot is made, so that an event pays for
+//! an atomic add and nothing else. Owns the label firewall; refuses labels from outside.
+
+use std::fmt;
+
+use metrics::{Counter, Histogram};
+
+use super::names;
+use crate::model::{Ended, EventKind, Hook, HookReport, Target, Verdict};
+
+/// How many hooks get a label of their own; the rest share [`OTHER`].
+const MOST_LABELS: usize = 200;
+
+/// The label of the hooks beyond [`MOST_LABELS`].
+const OTHER: &str = "__other__";
+
+/// What became of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum PatchResult {
+    /// It changed the payload.
+    Applied,
+    /// The payload was already so.
+    Unchanged,
+    /// The hook may not patch this.
+    NoCapability,
+    /// Nobody may patch this, or not so.
+    Rejected,
+}
+
+impl PatchResult {
+    const ALL: [Self; 4] = [Self::Applied, Self::Unchanged, Self::NoCapability, Self::Rejected];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Unchanged => "unchanged",
+            Self::NoCapability => "no_capability",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// The metric handles of one hook.
+pub(crate) struct HookMeters {
+    kinds: Vec<KindMeters>,
+}
+
+/// The metric handles of one hook for one kind of event.
+struct KindMeters {
+    kind: EventKind,
+    duration: Histogram,
+    runs: [Counter; Ended::ALL.len()],
+    verdicts: [Counter; Verdict::ALL.len()],
+    fail_open: [Counter; Ended::ALL.len()],
+    fail_closed: [Counter; Ended::ALL.len()],
+    /// For the target of the kind, if it has one, and for anything else.
+    patches: [[Counter; PatchResult::ALL.len()]; 2],
+}
+
+impl HookMeters {
+    /// The handles of a hook with this rank in its registry.
+    pub(crate) fn resolve(hook: &Hook, rank: usize) -> Self {
+        let name = if rank < MOST_LABELS { hook.name.as_str() } else { OTHER };
+        let handler = hook.handler.kind().as_str();
+        Self { kinds: hook.events.iter().map(|kind| KindMeters::resolve(name, handler, kind)).collect() }
+    }
+
+    /// Counts an invocation that has ended.
+    pub(crate) fn ended(&self, kind: EventKind, report: &HookReport, accepted_failure: Option<bool>) {
+        let Some(meters) = self.of(kind) else { return };
+        meters.runs[report.ended as usize].increment(1);
+        meters.duration.record(report.duration);
+        meters.verdicts[report.verdict as usize].increment(1);
+        match accepted_failure {
+            Some(true) => meters.fail_open[report.ended as usize].increment(1),
+            Some(false) => meters.fail_closed[report.ended as usize].increment(1),
+            None => {}
+        }
+    }
+
+    /// Counts a patch; `target` is `None` for anything that is no target.
+    pub(crate) fn patched(&self, kind: EventKind, target: Option<Target>, result: PatchResult) {
+        let Some(meters) = self.of(kind) else { return };
+        let foreign = usize::from(target.is_none() || target != kind.target());
+        meters.patches[foreign][result as usize].increment(1);
+    }
+
+    fn of(&self, kind: EventKind) -> Option<&KindMeters> {
+        self.kinds.iter().find(|meters| meters.kind == kind)
+    }
+}
+
+impl fmt::Debug for HookMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookMeters").finish_non_exhaustive()
+    }
+}
+
+#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
+impl KindMeters {
+    fn resolve(hook: &str, handler: &'static str, kind: EventKind) -> Self {
+        let (hook, event) = (hook.to_owned(), kind.as_str());
+        let by_ended = |name: &'static str| {
+            Ended::ALL.map(
+                |ended| metrics::counter!(name, "hook" => hook.clone(), "event" => event, "ended" => ended.as_str()),
+            )
+        };
+        let by_result = |target: &'static str| {
+            PatchResult::ALL.map(|result| {
+                metrics::counter!(names::PATCHES,
+                    "hook" => hook.clone(), "target" => target, "result" => result.as_str())
+            })
+        };
+        Self {
+            kind,
+            duration: metrics::histogram!(names::HOOK_DURATION,
+                "hook" => hook.clone(), "handler" => handler, "event" => event),
+            runs: Ended::ALL.map(|ended| {
+                metrics::counter!(names::HOOK_RUNS,
+                    "hook" => hook.clone(), "event" => event, "handler" => handler, "ended" => ended.as_str())
+            }),
+            verdicts: Verdict::ALL.map(|verdict| {
+                metrics::counter!(names::HOOK_VERDICTS,
+                    "hook" => hook.clone(), "event" => event, "verdict" => verdict.as_str())
+            }),
+            fail_open: by_ended(names::HOOK_FAIL_OPEN),
+            fail_closed: by_ended(names::HOOK_FAIL_CLOSED),
+            patches: [by_result(kind.target().map_or("other", Target::as_str)), by_result("other")],
+        }
+    }
+}

@@ -1,0 +1,4 @@
+#!/bin/sh
+# Exits 2 and prints an allow.
+echo '{"decision":"allow"}'
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Reads its stdin to the end and prints its length.
+wc -c | tr -d ' '

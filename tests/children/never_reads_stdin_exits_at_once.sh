@@ -1,0 +1,3 @@
+#!/bin/sh
+# Exits at once, without a look at its stdin.
+exit 0

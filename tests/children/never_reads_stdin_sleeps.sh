@@ -1,0 +1,3 @@
+#!/bin/sh
+# Never reads its stdin and sleeps.
+exec sleep 30

@@ -1,0 +1,3 @@
+#!/bin/sh
+# Stops itself with SIGSTOP.
+kill -STOP $$

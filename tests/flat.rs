@@ -1,0 +1,66 @@
+//! What must not grow: memory under a flood of output, descriptors, zombies and threads over many runs.
+//! One test in a process of its own, because it measures that process.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+mod watch;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookyard::handler::command::process::{Bounds, End, SpawnError, run};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio_util::sync::CancellationToken;
+use watch::{bounds, own_memory, program, timed, zombies};
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_and_many_runs_leave_memory_descriptors_and_processes_flat() {
+    a_flood_is_capped_in_flat_memory().await;
+    many_runs_leave_nothing_open().await;
+    without_descriptors_the_error_says_so().await;
+}
+
+async fn a_flood_is_capped_in_flat_memory() {
+    timed("silent_success", 0, bounds(20_000, 400)).await;
+    let before = own_memory("VmRSS");
+
+    let (out, _) = timed("floods_stdout", 0, bounds(60_000, 400)).await;
+    assert_eq!((out.end, out.stdout.seen, out.stdout.bytes.len()), (End::Exited(0), GIB, 1024 * 1024));
+
+    let (err, _) = timed("floods_stderr", 0, bounds(60_000, 400)).await;
+    assert_eq!((err.end, err.stderr.seen), (End::Exited(0), GIB + 11));
+    assert!(err.stderr.bytes.starts_with(b"first\n\0") && err.stderr.bytes.ends_with(b"\0last\n"));
+    let marker = format!("\n[... {} bytes left out ...]\n", GIB + 11 - 64 * 1024);
+    assert!(err.stderr.bytes.windows(marker.len()).any(|part| part == marker.as_bytes()));
+
+    let grown = own_memory("VmHWM").saturating_sub(before);
+    assert!(grown < 8 * 1024, "grew by {grown} KiB");
+}
+
+async fn many_runs_leave_nothing_open() {
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for round in 0..100 {
+        timed("silent_success", 1024, bounds(20_000, 400)).await;
+        let (sleeper, cancel) = (program("never_reads_stdin_sleeps"), CancellationToken::new());
+        let patient = Bounds::within(Duration::from_mins(1));
+        let dropped = run(&sleeper, Bytes::from(vec![0; 1024 * 1024]), patient, &cancel);
+        let ended = tokio::time::timeout(Duration::from_millis(round % 10), dropped).await;
+        assert!(ended.is_err());
+    }
+    assert_eq!(open(), before);
+    let zombies = zombies().await;
+    assert!(zombies.is_empty(), "{zombies:?}");
+    assert_eq!(hookyard::handler::command::dying(), 0);
+}
+
+async fn without_descriptors_the_error_says_so() {
+    let limits = getrlimit(Resource::Nofile);
+    let scarce = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64 + 3;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(scarce), ..limits }).unwrap();
+    let sleeper = program("never_reads_stdin_sleeps");
+    let result = run(&sleeper, Bytes::new(), bounds(500, 100), &CancellationToken::new()).await;
+    setrlimit(Resource::Nofile, limits).unwrap();
+    assert!(matches!(result, Err(SpawnError::Exhausted { .. })), "{result:?}");
+}

@@ -100,15 +100,17 @@ pub(crate) fn tag(tag: &str) -> String {
     format!("{tag}-{}", std::process::id())
 }
 
+/// Whether the process has `TAG` in its environment, set to this tag.
+pub(crate) fn is_tagged(process: &Process, tag: &str) -> bool {
+    let wanted = format!("TAG={}", self::tag(tag));
+    let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+}
+
 /// Polls for the process that was started as a leader with `TAG` in its environment set to this tag, for at most 5 s; returns its pid.
 pub(crate) async fn started(tag: &str) -> u32 {
     let last = Instant::now() + Duration::from_secs(5);
-    let wanted = format!("TAG={}", self::tag(tag));
-    let tagged = |process: &Process| {
-        let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-        process.group == process.pid
-            && environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
+    let tagged = |process: &Process| process.group == process.pid && is_tagged(process, tag);
     loop {
         if let Some(process) = processes(tagged).first() {
             return process.pid;

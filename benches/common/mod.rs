@@ -1,0 +1,70 @@
+//! What the benches share: events and hooks like those of a busy host.
+#![allow(dead_code, reason = "each bench uses its part")]
+
+use std::{sync::Arc, time::Duration};
+
+use hookyard::{
+    NativeHook, Orchestrator, dialect,
+    model::{
+        Capabilities, DialectName, Event, EventKind, FailurePolicy, Handler, Hook, HookName, Json, Matcher,
+        NativeHandler, Place, Reply, RunId, Scope, SessionId, Source, Target, WorkspaceId,
+    },
+};
+
+/// The shapes of matchers: whole names, parts of names, and what only a pattern can say. `#` stands for the
+/// hook's number.
+pub(crate) const SHAPES: [(&str, &str); 3] =
+    [("exact", "^tool_#$"), ("contained", "tool_#_"), ("patterns", "^mcp__server_#__.*_write$")];
+
+/// A runtime like that of a host with two cores.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+}
+
+/// A tool call of a run.
+pub(crate) fn tool_event(run: usize) -> Event {
+    let id = format!("run-{run}");
+    let session = SessionId::new(&id).expect("an id");
+    let mut event = Event::new(EventKind::BeforeToolDispatch, session, RunId::new(&id).expect("an id"));
+    event.facts.tool_name = Some("Bash".into());
+    event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"npm run lint"}"#).expect("JSON"));
+    event
+}
+
+/// An orchestrator with so many native hooks on tool calls, whose matchers follow a pattern.
+pub(crate) async fn orchestrator(count: usize, pattern: &str) -> Orchestrator {
+    let hook =
+        |number: usize| {
+            NativeHook::inline(format!("hook-{number}"), [EventKind::BeforeToolDispatch], |_| {
+                Ok(Reply::proceed())
+            })
+            .matcher(pattern.replace('#', &number.to_string()))
+        };
+    let builder =
+        (0..count).fold(Orchestrator::builder(), |builder, number| builder.native_hook(hook(number)));
+    builder.start().await.expect("an orchestrator")
+}
+
+/// So many hooks as a registry takes them.
+pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
+    let hook = |position: usize| Hook {
+        name: HookName::new(format!("hook-{position}")).expect("a name"),
+        dialect: dialect::named(DialectName::OpenHarness),
+        events: [EventKind::BeforeToolDispatch].into_iter().collect(),
+        matcher: Some(Matcher::search(&pattern.replace('#', &position.to_string())).expect("a pattern")),
+        handler: Handler::Native(NativeHandler::Inline(Arc::new(|_| Ok(Reply::proceed())))),
+        capabilities: Capabilities::from_iter([Target::ToolInput.capability()]),
+        priority: 0,
+        enabled: true,
+        timeout: Duration::from_mins(1),
+        on_error: FailurePolicy::Ignore,
+        on_timeout: FailurePolicy::Ignore,
+        source: Source { scope: Scope::Host, file: None, line: 0, position },
+    };
+    (0..count).map(hook).collect()
+}
+
+/// A place for a registry.
+pub(crate) fn place() -> Arc<Place> {
+    Arc::new(Place { workspace_id: WorkspaceId::new("bench").expect("an id"), root: "/".into() })
+}

@@ -1,0 +1,221 @@
+//! Prints what hookyard costs beside the least it could cost: each figure is measured alternately with its
+//! floor, in one run, on one machine. Refuses to judge: it fails nothing.
+
+mod common;
+
+use std::{
+    process::Stdio,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use common::{SHAPES, orchestrator, runtime, tool_event};
+use hdrhistogram::Histogram;
+use hookyard::Orchestrator;
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    task::JoinSet,
+    time::Instant,
+};
+
+/// Pairs of rounds; the median of the pairs' ratios is what counts.
+const PAIRS: usize = 15;
+
+fn main() {
+    let runtime = runtime();
+    println!("| what | hookyard | floor | ratio | goal |");
+    println!("| --- | --- | --- | --- | --- |");
+    for (shape, pattern) in SHAPES {
+        runtime.block_on(nothing_to_run(shape, pattern));
+    }
+    runtime.block_on(five_native_hooks());
+    runtime.block_on(oneshot());
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The median time of one dispatch, in nanoseconds.
+async fn dispatch_p50(orchestrator: &Orchestrator) -> f64 {
+    let mut times = Histogram::<u64>::new(3).expect("a histogram");
+    let event = tool_event(1);
+    for _ in 0..20_000 {
+        let event = event.clone();
+        let begun = Instant::now();
+        std::hint::black_box(orchestrator.dispatch(event).await.expect("an outcome"));
+        times.saturating_record(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+    }
+    times.value_at_quantile(0.5) as f64
+}
+
+async fn nothing_to_run(shape: &str, pattern: &str) {
+    let (few, many) = (orchestrator(10, pattern).await, orchestrator(10_000, pattern).await);
+    let (mut with_few, mut with_many) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        with_few.push(dispatch_p50(&few).await);
+        with_many.push(dispatch_p50(&many).await);
+    }
+    assert_eq!(many.run_count().known, 0, "an event with nothing to run touches no actor");
+    let (few, many) = (median(with_few), median(with_many));
+    let ratio = many / few;
+    println!(
+        "| event with nothing to run, 10,000 hooks ({shape}) | p50 {many:.0} ns | 10 hooks: {few:.0} ns | {ratio:.2} | ≤ 1 µs, ≤ 3 |"
+    );
+}
+
+/// An actor that answers, and nothing else.
+struct Echo;
+
+impl Actor for Echo {
+    type Msg = RpcReplyPort<()>;
+    type State = ();
+    type Arguments = ();
+
+    async fn pre_start(&self, _: ActorRef<Self::Msg>, (): ()) -> Result<(), ActorProcessingErr> {
+        Ok(())
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<Self::Msg>,
+        port: Self::Msg,
+        (): &mut (),
+    ) -> Result<(), ActorProcessingErr> {
+        Ok(port.send(())?)
+    }
+}
+
+/// Calls in 64 tasks at once; returns how many were made in a second.
+async fn rate<F: Future<Output = ()> + Send + 'static>(each: usize, work: impl Fn(usize) -> F) -> f64 {
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    for task in 0..64 {
+        tasks.spawn(work(task));
+    }
+    tasks.join_all().await;
+    (64 * each) as f64 / begun.elapsed().as_secs_f64()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the floor is measured without our supervisor")]
+async fn five_native_hooks() {
+    const EACH: usize = 2_000;
+    let orchestrator = orchestrator(5, "Bash").await;
+    let mut echoes = Vec::new();
+    for _ in 0..64 {
+        echoes.push(Actor::spawn(None, Echo, ()).await.expect("an actor").0);
+    }
+    let ours = |run: usize| {
+        let orchestrator = orchestrator.clone();
+        async move {
+            let event = tool_event(run);
+            for _ in 0..EACH {
+                orchestrator.dispatch(event.clone()).await.expect("an outcome");
+            }
+        }
+    };
+    let bare = |task: usize| {
+        let echo = echoes[task].clone();
+        async move {
+            for _ in 0..EACH {
+                ractor::call!(echo, |port| port).expect("an answer");
+            }
+        }
+    };
+    let (mut hookyard, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..PAIRS {
+        hookyard.push(rate(EACH, ours).await);
+        floor.push(rate(EACH, bare).await);
+    }
+    let (hookyard, floor) = (median(hookyard), median(floor));
+    let ratio = hookyard / floor;
+    println!(
+        "| 5 serial native hooks, 64 runs at once | {hookyard:.0} events/s | one ractor call: {floor:.0}/s | {ratio:.2} | ≥ 100,000/s |"
+    );
+}
+
+/// Processes a round, 16 at once; returns how many ran in a second.
+async fn processes<F: Future<Output = ()> + Send + 'static>(
+    one: impl Fn(usize) -> F + Copy + Send + 'static,
+) -> f64 {
+    const TOTAL: usize = 400;
+    let taken = Arc::new(AtomicUsize::new(0));
+    let begun = Instant::now();
+    let mut tasks = JoinSet::new();
+    for task in 0..16 {
+        let taken = Arc::clone(&taken);
+        tasks.spawn(async move {
+            while taken.fetch_add(1, Ordering::Relaxed) < TOTAL {
+                one(task).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    TOTAL as f64 / begun.elapsed().as_secs_f64()
+}
+
+async fn oneshot() {
+    let workspace = tempfile::tempdir().expect("a directory");
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).expect("a directory");
+    let hook =
+        "name: nothing\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
+    std::fs::write(hooks.join("nothing.yaml"), hook).expect("a file");
+    let orchestrator =
+        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
+    // A reference that lives as long as the program makes the closures `Copy`.
+    let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
+    let ours = move |run: usize| async move {
+        let outcome = orchestrator.dispatch(tool_event(run)).await.expect("an outcome");
+        assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
+    };
+    let (mut hookyard, mut floor, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    processes(ours).await;
+    processes(bare).await;
+    for pair in 0..PAIRS {
+        // The order within a pair alternates too: whoever comes second finds the caches warm.
+        let (a, b) = if pair % 2 == 0 {
+            let a = processes(ours).await;
+            (a, processes(bare).await)
+        } else {
+            let b = processes(bare).await;
+            (processes(ours).await, b)
+        };
+        hookyard.push(a);
+        floor.push(b);
+        ratios.push(a / b);
+    }
+    let (hookyard, floor, ratio) = (median(hookyard), median(floor), median(ratios));
+    println!(
+        "| oneshot command hook `true`, 16 at once | {hookyard:.0}/s | bare tokio Command: {floor:.0}/s | {ratio:.2} | ≥ 0.90 |"
+    );
+    drop(workspace);
+}
+
+#[allow(clippy::disallowed_methods, reason = "the floor is measured without our own code")]
+async fn bare(_: usize) {
+    let mut child = tokio::process::Command::new("/bin/sh")
+        .args(["-c", "true"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let mut stderr = child.stderr.take().expect("a pipe");
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let feed = async {
+        // `true` may be gone before it is told anything.
+        drop(stdin.write_all(&[b' '; 300]).await);
+        drop(stdin);
+    };
+    let ((), out_read, err_read, status) =
+        tokio::join!(feed, stdout.read_to_end(&mut out), stderr.read_to_end(&mut err), child.wait());
+    assert!(out_read.is_ok() && err_read.is_ok() && status.expect("a status").success());
+}

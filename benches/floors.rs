@@ -1,5 +1,6 @@
 //! Prints what hookyard costs beside the least it could cost: each figure is measured alternately with its
 //! floor, in one run, on one machine. Refuses to judge: it fails nothing.
+#![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 mod common;
 
@@ -9,7 +10,6 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use common::{SHAPES, orchestrator, runtime, tool_event};

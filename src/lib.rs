@@ -1,4 +1,67 @@
-//! A hook orchestrator for AI-agent hosts.
+//! hookyard runs hooks for AI-agent hosts.
+//!
+//! A host tells it what is about to happen in a run ("the model wants to call the tool Bash with this input");
+//! hookyard finds the hooks that care, runs them, and answers with one [verdict](model::Verdict): go on, go on
+//! with these changes, ask a person, don't, or stop the run. [`Orchestrator`] is the door.
+//!
+//! # The map
+//!
+//! ```text
+//!                         host
+//!                          │ Event                                ▲ Outcome
+//!                          ▼                                      │
+//!   ┌─ orchestrator ── snapshot.plan(event) ── empty? ───────────▶┤
+//!   │                      │ Plan                                 │
+//!   │ SpawnRun             ▼                                      │
+//!   ▼              RunMessage::Dispatch(Request)                  │
+//! supervisor ────▶ run::RunActor ── Course::begin ─▶ Run(steps)   │
+//!   │   spawns,            │  ▲                          │        │
+//!   │   restarts,          │  └── conclude(step) ◀───────┼────────┤ Done
+//!   │   forgets            │ Job                         │        │
+//!   │                      ▼                             │        │
+//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, native}
+//!     starts               ▲                             │ RawReply
+//!                          └── Conclusion ◀── dialect.read_reply(…)
+//! ```
+//!
+//! # Floors
+//!
+//! A module imports only from lower floors and its own folder; `tests/house.rs` holds it to that.
+//!
+//! | floor | module | holds |
+//! | --- | --- | --- |
+//! | 0 | [`model`] | events, hooks, replies, outcomes, and what a dialect owes the core; pure |
+//! | 1 | [`dialect`] | native words, the only place that knows them; pure |
+//! | 1 | [`registry`] | which hooks an event concerns; pure |
+//! | 1 | `telemetry` | metric names and typed occurrences |
+//! | 2 | [`config`] | settings and hook files, from disk |
+//! | 2 | [`handler`] | how one hook is run once: processes and closures |
+//! | 3 | `pool` | bounded places to run handlers |
+//! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |
+//! | 5 | `supervisor` | the registry, and who lives |
+//! | 6 | `orchestrator` | the library's door |
+//! | 8 | `cli` | the command line |
+//!
+//! # One event, in reading order
+//!
+//! `dialect` (read event) → `orchestrator/dispatch.rs` → `registry/snapshot.rs` → `run/actor.rs` →
+//! `run/course.rs` → `pool/command.rs` → `handler/command/oneshot.rs` → `dialect` (read reply) →
+//! `run/course.rs` → `model/outcome.rs` → `dialect` (write answer)
+//!
+//! # Invariants
+//!
+//! - Only `dialect/` knows a native field name.
+//! - The core cannot wait and cannot fail: matching, planning, courses and folding are plain functions.
+//! - The supervisor reads no file and runs no hook.
+//! - `RunActor::handle` never awaits a handler.
+//! - Every invocation ends exactly once, whatever becomes of its pool or its process.
+//! - No id, tool name or command text is ever a metric label.
+//! - A broken hook file removes that hook and nothing else.
+//! - An event keeps the snapshot it began with.
+//! - A message is sent to a run's actor only under a lease, so no actor goes away with a message unread.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");
 
 pub mod config;
 pub mod dialect;

@@ -20,7 +20,7 @@ fn workspace(handler: &str, policies: &str) -> TempDir {
     let workspace = tempfile::tempdir().unwrap();
     let hooks = workspace.path().join(".openharness/hooks");
     fs::create_dir_all(&hooks).unwrap();
-    let handler: String = handler.lines().map(|line| format!("  {line}\n")).collect();
+    let handler = format!("  {}\n", handler.replace('\n', "\n  "));
     let file = format!(
         "name: hook\nevents: [before_tool_dispatch]\n{policies}\nhandler:\n  type: command\n{handler}"
     );

@@ -202,7 +202,7 @@ fn functions_are_short() {
             let closing = |other: &&str| {
                 other.starts_with('}') && indent == 0 || **other == format!("{}}}", " ".repeat(indent))
             };
-            let length = lines[start..].iter().position(|other| closing(&other)).unwrap_or(0);
+            let length = lines[start..].iter().position(closing).unwrap_or(0);
             assert!(length <= LONGEST_FUNCTION, "{}:{}: {length} lines; split it", source.path, start + 1);
         }
     }

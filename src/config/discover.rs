@@ -33,8 +33,9 @@ pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The nearest directory with hook files: the given one, or one of those above it.
+/// The nearest directory with hook files: the given one, or one of those above it; without symbolic links.
 pub fn nearest_workspace(start: &Path) -> Option<PathBuf> {
+    let start = start.canonicalize().ok()?;
     start.ancestors().find(|directory| directory.join(HOME).is_dir()).map(Path::to_path_buf)
 }
 
@@ -48,7 +49,12 @@ pub(super) fn hook_files(root: &Path) -> (Vec<PathBuf>, Vec<Diagnostic>) {
         Err(why) => Err(why),
     };
     let (names, total) = names.unwrap_or_else(|why| {
-        diagnostics.push(Diagnostic::of_file(Severity::Error, "unreadable", &directory, why));
+        diagnostics.push(Diagnostic::of_file(
+            Severity::Error,
+            "unreadable",
+            &directory,
+            format!("the directory {why}"),
+        ));
         (BTreeSet::new(), 0)
     });
     if total > MOST_FILES {
@@ -104,7 +110,7 @@ pub(super) fn read(path: PathBuf) -> Result<Found, Box<Diagnostic>> {
         Ok(bytes) => Ok(Found { path, bytes }),
         Err(why) => {
             let code = if why.contains("bytes") { "too-large" } else { "unreadable" };
-            Err(Box::new(Diagnostic::of_file(Severity::Error, code, &path, why)))
+            Err(Box::new(Diagnostic::of_file(Severity::Error, code, &path, format!("the file {why}"))))
         }
     }
 }

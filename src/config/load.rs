@@ -71,8 +71,8 @@ pub fn load_workspace(
     };
     match problem {
         Some(why) => {
-            let diagnostic = Diagnostic::of_file(Severity::Error, "unreadable", &loaded.place.root, why);
-            loaded.diagnostics.push(diagnostic);
+            let root = loaded.place.root.clone();
+            loaded.error("unreadable", &root, format!("the directory {why}"));
         }
         None => loaded.read(settings, environment),
     }
@@ -87,7 +87,7 @@ impl Loaded {
         match discover::directory_inside(&root, &root.join(HOME)) {
             Ok(Some(_)) => {}
             Ok(None) => return,
-            Err(why) => return self.error("unreadable", &root.join(HOME), why),
+            Err(why) => return self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
         }
         self.read_kind(&root);
         let (paths, diagnostics) = discover::hook_files(&root);

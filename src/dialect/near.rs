@@ -1,6 +1,7 @@
 //! Suggestions for misspelt words. Refuses to suggest what is not close.
 
-/// How alike two words must be, from 0 to 1, to be worth a suggestion.
+/// How alike two words must be, from 0 to 1, to be worth a suggestion. It favours common beginnings, so the
+/// number of differing letters has a bound of its own.
 const ALIKE: f64 = 0.8;
 
 /// The known word closest to the given one, if it is close.
@@ -9,9 +10,14 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
         .map(|&candidate| (strsim::jaro_winkler(&lower, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .filter(|(likeness, candidate)| *likeness >= ALIKE && differ_little(&lower, candidate))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate)
+}
+
+fn differ_little(word: &str, candidate: &str) -> bool {
+    let abbreviates = word.len() >= 4 && candidate.starts_with(word);
+    abbreviates || strsim::osa_distance(word, candidate) <= 2.max(candidate.len() / 4)
 }
 
 /// What to say about an unknown word: the closest known one, or all of them.
@@ -59,6 +65,8 @@ mod tests {
         let known = ["capabilities", "matcher", "name"];
         assert_eq!(nearest("capabilites", &known), Some("capabilities"));
         assert_eq!(nearest("Matcher", &known), Some("matcher"));
+        assert_eq!(nearest("timeout", &["timeout_seconds"]), Some("timeout_seconds"));
+        assert_eq!(nearest("rewrite_everything", &["rewrite_context"]), None);
         assert_eq!(did_you_mean("zzz", &known), "known are `capabilities`, `matcher`, `name`");
     }
 

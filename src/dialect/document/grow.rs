@@ -6,11 +6,13 @@ use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt};
 use serde::de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, Visitor};
 use serde_yaml::Deserializer;
 
-use super::place::offset_of_character;
-
 /// What a document may always grow to, beside twice its length. A document without aliases stays far below;
 /// with them a small file could stand for gigabytes.
 const ALWAYS_ALLOWED: usize = 4096;
+
+/// How many opening brackets a document may have, wherever they stand. The parser's work grows with the square
+/// of how deep brackets nest, long before it tells how deep they do.
+const MOST_BRACKETS: usize = 8192;
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,9 +58,15 @@ impl Refusal {
 
 /// The nodes of a text without a byte order mark.
 pub(super) fn grow(text: &str) -> Result<Node, Refusal> {
-    if let Some(offset) = text.find('\0') {
-        let refusal = Refusal::new("yaml-syntax", "NUL characters are not allowed", "remove the character");
+    if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
+        let message = format!("the character U+{:04X} is not allowed", u32::from(c));
+        let refusal =
+            Refusal::new("yaml-syntax", message, "remove it, or write it as an escape in double quotes");
         return Err(Refusal { offset: Some(offset), ..refusal });
+    }
+    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).nth(MOST_BRACKETS).is_some() {
+        let message = format!("nested too deeply: there are more than {MOST_BRACKETS} opening brackets");
+        return Err(Refusal::new("too-deep", message, "write lists and mappings on lines of their own"));
     }
     if let Some(offset) = tag_directive(text) {
         return Err(Refusal { offset: Some(offset), ..tags() });
@@ -73,6 +81,12 @@ pub(super) fn grow(text: &str) -> Result<Node, Refusal> {
         }
         root => Ok(root),
     }
+}
+
+/// Characters the parser refuses without telling where, or, as NUL, takes for the end of the text.
+fn is_forbidden(c: char) -> bool {
+    let is_allowed_control = matches!(c, '\t' | '\n' | '\r' | '\u{85}');
+    (c.is_control() && !is_allowed_control) || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 fn tags() -> Refusal {
@@ -105,7 +119,7 @@ fn attempt(text: &str) -> Result<Node, Refusal> {
         Err(error) => error,
     };
     let refusal = growth.take().refusal.unwrap_or_else(|| translated(&error));
-    let place = error.location().map(|place| offset_of_character(text, place.index()));
+    let place = error.location().map(|place| text.floor_char_boundary(place.index()));
     let offset = place.or_else(|| (refusal.code == "several-documents").then(|| second_document(text))?);
     Err(Refusal { offset, ..refusal })
 }
@@ -127,6 +141,9 @@ fn translated(error: &serde_yaml::Error) -> Refusal {
         return Refusal::new("several-documents", "more than one document in the file", help);
     }
     let what = text.split(" at line ").next().unwrap_or_default();
+    if what.contains("expected a key") {
+        return Refusal::new("wrong-type", "a key must be a string", "put it in quotes");
+    }
     Refusal { code: "yaml-syntax", message: format!("not valid YAML: {what}"), help: None, offset: None }
 }
 
@@ -284,7 +301,7 @@ impl<'de> Visitor<'de> for GrowKey<'_, '_> {
     type Value = String;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string as key; put it in quotes")
+        f.write_str("a key")
     }
 
     fn visit_str<E: de::Error>(self, key: &str) -> Result<String, E> {

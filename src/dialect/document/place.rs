@@ -43,9 +43,9 @@ pub(super) struct Place {
 pub(super) fn locate(text: &str, spot: &Spot) -> Option<Place> {
     let seek = Seek { path: &spot.path, stop_at_key: spot.part == Part::Key };
     let error = seek.deserialize(Deserializer::from_str(text)).err()?;
-    let offset = offset_of_character(text, error.location()?.index());
+    let offset = text.floor_char_boundary(error.location()?.index());
     Some(match spot.part {
-        Part::Character(column) => place_of(text, inside(text, offset, column)),
+        Part::Character(column) => Place { length: 1, ..place_of(text, inside(text, offset, column)) },
         Part::Key | Part::Value => place_of(text, offset),
     })
 }
@@ -59,11 +59,6 @@ pub(super) fn place_of(text: &str, offset: usize) -> Place {
         column: before[line_start..].chars().count() + 1,
         length: token_length(rest.lines().next().unwrap_or_default()),
     }
-}
-
-/// The offset in bytes of a character, by its number.
-pub(super) fn offset_of_character(text: &str, index: usize) -> usize {
-    text.char_indices().nth(index).map_or(text.len(), |(offset, _)| offset)
 }
 
 /// The offset of a character of the text that begins at `offset`. Where quotes hide escapes before it, or the
@@ -126,10 +121,48 @@ impl<'de> Visitor<'de> for Seek<'_> {
         }
         if path.is_empty() && self.stop_at_key {
             map.next_key_seed(Seek { path, ..self })?;
-        } else {
-            map.next_key::<IgnoredAny>()?;
+        } else if map.next_key::<IgnoredAny>()?.is_some() {
             map.next_value_seed(Seek { path, ..self })?;
         }
         Err(de::Error::custom("not here"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "# ü\nname: 'ä'\nlist:\n  - a\n  - { k: \"x y\", z: 1 } # c\nline: |\n  text\nab: &s é\ncd: *s\n";
+
+    fn place(path: &[usize], part: Part) -> (usize, usize, usize) {
+        let place = locate(TEXT, &Spot { path: path.into(), part }).unwrap();
+        (place.line, place.column, place.length)
+    }
+
+    #[test]
+    fn keys_and_values_have_places() {
+        assert_eq!(place(&[], Part::Value), (2, 1, 4));
+        assert_eq!(place(&[0], Part::Key), (2, 1, 4));
+        assert_eq!(place(&[0], Part::Value), (2, 7, 3));
+        assert_eq!(place(&[1, 0], Part::Value), (4, 5, 1));
+        assert_eq!(place(&[1, 1, 0], Part::Key), (5, 7, 1));
+        assert_eq!(place(&[1, 1, 0], Part::Value), (5, 10, 5));
+        assert_eq!(place(&[1, 1, 1], Part::Value), (5, 20, 1));
+        assert_eq!(place(&[2], Part::Value), (6, 7, 1));
+        assert_eq!(place(&[3], Part::Value).0, 8);
+        assert_eq!(place(&[4], Part::Key), (9, 1, 2));
+    }
+
+    #[test]
+    fn characters_of_a_value_have_places_where_it_is_written_plainly() {
+        assert_eq!(place(&[1, 1, 0], Part::Character(3)), (5, 13, 1));
+        assert_eq!(place(&[2], Part::Character(3)), (6, 7, 1));
+    }
+
+    #[test]
+    fn what_is_not_there_has_the_place_of_what_it_is_not_in() {
+        let place = locate(TEXT, &Spot { path: [9].into(), part: Part::Value });
+        assert_eq!(place.map(|place| place.line), Some(2));
     }
 }

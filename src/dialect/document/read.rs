@@ -44,11 +44,11 @@ impl<'t> Document<'t> {
 
     /// The mapping that the whole document is.
     pub(crate) fn root(&self) -> Option<Mapping<'_>> {
-        self.value(Rc::from([]), "the document", &self.root).mapping()
+        self.value(Rc::from([]), "the document", Role::Document, &self.root).mapping()
     }
 
-    fn value<'d>(&'d self, path: Rc<[usize]>, name: &'d str, node: &'d Node) -> Value<'d> {
-        Value { document: self, path, name, node }
+    fn value<'d>(&'d self, path: Rc<[usize]>, name: &'d str, role: Role, node: &'d Node) -> Value<'d> {
+        Value { document: self, path, name, role, node }
     }
 
     /// Records a mistake.
@@ -137,7 +137,7 @@ impl<'d> Mapping<'d> {
     pub(crate) fn values(&self) -> impl Iterator<Item = Value<'d>> {
         let (document, path) = (self.document, Rc::clone(&self.path));
         self.entries.iter().enumerate().map(move |(index, (key, node))| {
-            document.value(path.iter().copied().chain([index]).collect(), key, node)
+            document.value(path.iter().copied().chain([index]).collect(), key, Role::Entry, node)
         })
     }
 
@@ -162,7 +162,16 @@ pub(crate) struct Value<'d> {
     document: &'d Document<'d>,
     path: Rc<[usize]>,
     name: &'d str,
+    role: Role,
     node: &'d Node,
+}
+
+/// How a value came by its name.
+#[derive(Clone, Copy)]
+enum Role {
+    Document,
+    Entry,
+    Item,
 }
 
 impl<'d> Value<'d> {
@@ -246,7 +255,7 @@ impl<'d> Value<'d> {
         match self.node {
             Node::Integer(number) => Some(*number as f64),
             Node::Float(number) => Some(*number),
-            _ => self.wrong_type("a number", None),
+            _ => self.wrong_type("a number", Some("write it plainly, such as `5` or `0.5`")),
         }
     }
 
@@ -257,7 +266,12 @@ impl<'d> Value<'d> {
             return self.wrong_type("a list", help);
         };
         let value = |(index, node)| {
-            self.document.value(self.path.iter().copied().chain([index]).collect(), self.name, node)
+            self.document.value(
+                self.path.iter().copied().chain([index]).collect(),
+                self.name,
+                Role::Item,
+                node,
+            )
         };
         Some(items.iter().enumerate().map(value).collect())
     }
@@ -281,17 +295,22 @@ impl<'d> Value<'d> {
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
         if found.is_none() {
             let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            let message = format!("unknown {} `{}`", self.name, shorten(text, LONGEST_ECHO));
+            let message = format!("unknown value `{}` for `{}`", shorten(text, LONGEST_ECHO), self.name);
             self.error("unknown-word", message, did_you_mean(text, &words));
         }
         found
     }
 
     fn wrong_type<T>(&self, expected: &str, help: Option<&str>) -> Option<T> {
-        let name = if self.path.is_empty() { self.name.to_owned() } else { format!("`{}`", self.name) };
-        let what =
-            if matches!(self.node, Node::Null) { "empty".to_owned() } else { self.node.kind().to_owned() };
-        let message = format!("{name} must be {expected}, not {what}");
+        let name = match self.role {
+            Role::Document => self.name.to_owned(),
+            Role::Entry => format!("`{}`", shorten(self.name, LONGEST_ECHO)),
+            Role::Item => format!("each item of `{}`", shorten(self.name, LONGEST_ECHO)),
+        };
+        let message = match self.node {
+            Node::Null => format!("{name} is empty; it must be {expected}"),
+            node => format!("{name} must be {expected}, not {}", node.kind()),
+        };
         let mistake = Mistake::error("wrong-type", self.spot(), message);
         self.document.report(match help {
             Some(help) => mistake.help(help),

@@ -88,13 +88,17 @@ impl Envelope<'_> {
     fn payload<M: SerializeMap>(&self, map: &mut M, words: Words) -> Result<(), M::Error> {
         let meant = |own: bool| own == (words == Words::Own);
         let facts = &self.draft.event().facts;
-        for fact in FACTS.iter().filter(|fact| meant(OWN_FACTS.contains(&fact.name))) {
-            if let Some(text) = (fact.get)(facts) {
+        for fact in FACTS {
+            if let Some(text) = (fact.get)(facts)
+                && meant(OWN_FACTS.contains(&fact.name))
+            {
                 map.serialize_entry(fact.name, text)?;
             }
         }
-        for target in Target::ALL.into_iter().filter(|target| meant(OWN_TARGETS.contains(target))) {
-            if let Some(value) = self.draft.target(target) {
+        for target in Target::ALL {
+            if let Some(value) = self.draft.target(target)
+                && meant(OWN_TARGETS.contains(&target))
+            {
                 map.serialize_entry(target.as_str(), value)?;
             }
         }

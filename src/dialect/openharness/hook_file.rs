@@ -25,8 +25,8 @@ pub fn read_hook(
         Err(diagnostic) => return (None, vec![*diagnostic]),
     };
     let hook = document.root().and_then(|root| {
-        let written = HookAsWritten::read(&root);
-        check_together(&document, &written);
+        let mut written = HookAsWritten::read(&root);
+        check_together(&document, &mut written);
         let ready = written.handler.as_ref().and_then(|handler| handler.prepare(rules, surroundings));
         hook(&document, file, written, ready?)
     });
@@ -58,7 +58,7 @@ fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready:
 }
 
 /// Checks what the keys mean together. Without any event every such remark would be noise.
-fn check_together(document: &Document<'_>, written: &HookAsWritten<'_>) {
+fn check_together(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
     if written.events.is_empty() {
         return;
     }
@@ -70,13 +70,15 @@ fn check_together(document: &Document<'_>, written: &HookAsWritten<'_>) {
     check_policy(document, "on_timeout", written.on_timeout.as_ref(), &written.events);
 }
 
-fn check_matcher(document: &Document<'_>, written: &HookAsWritten<'_>) {
-    let Some(matcher) = &written.matcher else { return };
+/// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects
+/// match on.
+fn check_matcher(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
     if written.events.iter().any(|kind| event::has_matcher(*kind)) {
         return;
     }
+    let Some(matcher) = written.matcher.take() else { return };
     let message = "`matcher` is ignored: context events have nothing to match on";
-    let mistake = Mistake::warning("matcher", matcher.spot.clone(), message);
+    let mistake = Mistake::warning("matcher", matcher.spot, message);
     document.report(mistake.help("remove it; the hook runs for every such event"));
 }
 

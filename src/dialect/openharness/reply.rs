@@ -110,18 +110,17 @@ fn object_in(text: &str) -> Result<&str, Failure> {
     if !text.starts_with('{') && check_json(text).is_ok() {
         return Err(no_object(text));
     }
-    let (Some(first), Some(last)) = (text.find('{'), text.rfind('}')) else {
-        return Err(no_object(text));
-    };
-    let object = text.get(first..=last).ok_or_else(|| no_object(text))?;
+    let first = text.find('{').ok_or_else(|| no_object(text))?;
+    let end = text.rfind('}').map_or(text.len(), |last| last + 1);
+    let object = text.get(first..end).ok_or_else(|| no_object(text))?;
     match check_json(object) {
         Ok(()) => Ok(object),
         Err(e) if e.message.contains("trailing characters") => {
             Err(invalid("the answer has more than one JSON object, or text with braces around it"))
         }
         Err(e) => {
-            let what = shorten(&e.to_string(), LONGEST_MESSAGE);
-            Err(invalid(format!("the answer is not valid JSON: {what}; it is: {}", excerpt(text))))
+            let what = excerpt(&e.to_string());
+            Err(invalid(format!("the answer is not valid JSON: {what}: {}", excerpt(text))))
         }
     }
 }

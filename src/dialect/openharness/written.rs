@@ -81,13 +81,15 @@ impl<'d> HookAsWritten<'d> {
     /// Reads the keys of a hook file.
     pub(super) fn read(file: &Mapping<'d>) -> Self {
         file.allow_only(&KEYS);
-        let handler = file.require("handler").and_then(|value| value.mapping());
         Self {
             name: file.require("name").and_then(|value| name(&value)),
             events: file.require("events").map(|value| events(&value)).unwrap_or_default(),
             matcher: file.get("matcher").and_then(|value| matcher(&value)),
             capabilities: file.get("capabilities").map(|value| capabilities(&value)).unwrap_or_default(),
-            handler: handler.and_then(|handler| handlers::read(&handler)),
+            handler: file
+                .require("handler")
+                .and_then(|value| value.mapping())
+                .and_then(|handler| handlers::read(&handler)),
             priority: file.get("priority").and_then(|value| priority(&value)).unwrap_or_default(),
             enabled: file.get("enabled").and_then(|value| value.flag()).unwrap_or(true),
             on_error: file.get("on_error").and_then(|value| policy(&value)),
@@ -161,14 +163,16 @@ fn matcher(value: &Value<'_>) -> Option<Said<Matcher>> {
 
 fn advice(error: &MatcherError) -> &'static str {
     match error {
-        MatcherError::Syntax { message, .. } if message.contains("look-around") => {
-            "look-around is unsupported; match more and let the hook decide"
+        MatcherError::Syntax { message, .. } if message.contains("not supported") => {
+            "match more, and let the hook decide"
         }
-        MatcherError::Syntax { message, .. } if message.contains("backreference") => {
-            "backreferences are unsupported; match more and let the hook decide"
+        MatcherError::Syntax { message, .. }
+            if message.contains("unclosed") || message.contains("unopened") =>
+        {
+            "put a `\\` before characters that stand for themselves"
         }
-        MatcherError::Syntax { .. } => "put a `\\` before characters that stand for themselves",
-        MatcherError::TooLong(_) | MatcherError::TooLarge => "match more and let the hook decide",
+        MatcherError::Syntax { .. } => "the syntax is that of the Rust crate `regex`",
+        MatcherError::TooLong(_) | MatcherError::TooLarge => "match more, and let the hook decide",
     }
 }
 

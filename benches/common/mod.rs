@@ -11,10 +11,14 @@ use hookyard::{
     },
 };
 
-/// The shapes of matchers: whole names, parts of names, and what only a pattern can say. `#` stands for the
-/// hook's number.
-pub(crate) const SHAPES: [(&str, &str); 3] =
-    [("exact", "^tool_#$"), ("contained", "tool_#_"), ("patterns", "^mcp__server_#__.*_write$")];
+/// The shapes of matchers: whole names, parts of names, patterns that begin with a text, and patterns that need
+/// no text. `#` stands for the hook's number.
+pub(crate) const SHAPES: [(&str, &str); 4] = [
+    ("exact", "^tool_#$"),
+    ("contained", "tool_#_"),
+    ("prefixes", "^mcp__server_#__.*_write$"),
+    ("patterns", "[a-z]+__#_(read|write)"),
+];
 
 /// A runtime like that of a host with two cores.
 pub(crate) fn runtime() -> tokio::runtime::Runtime {

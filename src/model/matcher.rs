@@ -4,7 +4,10 @@
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use regex_syntax::hir::{Hir, HirKind, Look, literal::Extractor};
+use regex_syntax::hir::{
+    Hir, HirKind, Look,
+    literal::{Extractor, Seq},
+};
 
 /// The longest pattern, in bytes.
 const LONGEST_PATTERN: usize = 1024;
@@ -37,13 +40,15 @@ pub enum MatcherError {
     TooLarge,
 }
 
-/// Texts that a pattern stands for, where it stands for a few texts only.
+/// What a few plain texts say about a pattern, so that it can be looked up instead of searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literals {
     /// The whole value is one of these.
     Exact(Vec<String>),
     /// One of these is somewhere in the value.
     Contains(Vec<String>),
+    /// One of these is somewhere in the value, or the pattern does not match; if one is, the pattern decides.
+    Needs(Vec<String>),
 }
 
 /// Decides whether a hook cares for an event's value: its tool name, its model and so on.
@@ -86,7 +91,7 @@ impl Matcher {
         &self.pattern
     }
 
-    /// The few texts that the pattern stands for, if that is all it does.
+    /// The few texts that the pattern stands for or needs, if it does.
     pub fn literals(&self) -> Option<&Literals> {
         self.literals.as_ref()
     }
@@ -107,8 +112,13 @@ fn syntax_error(error: &regex_syntax::Error) -> MatcherError {
     MatcherError::Syntax { message, column }
 }
 
+/// All alternatives must be exact or all must be free: a mixture could be looked up neither as a whole value
+/// nor as a part of one.
 fn literals(hir: &Hir) -> Option<Literals> {
-    exact(hir).map(Literals::Exact).or_else(|| contained(hir).map(Literals::Contains))
+    exact(hir)
+        .map(Literals::Exact)
+        .or_else(|| contained(hir).map(Literals::Contains))
+        .or_else(|| needed(hir).map(Literals::Needs))
 }
 
 /// The texts of a pattern that is tied to both ends of the value.
@@ -152,14 +162,21 @@ fn contained(hir: &Hir) -> Option<Vec<String>> {
     finite(hir).filter(|texts| !texts.iter().any(String::is_empty))
 }
 
+/// The texts of which one begins every match. A single letter would rule out too little.
+fn needed(hir: &Hir) -> Option<Vec<String>> {
+    texts(&Extractor::new().limit_total(MOST_LITERALS).extract(hir))
+        .filter(|texts| texts.iter().all(|t| t.len() > 1))
+}
+
 fn finite(hir: &Hir) -> Option<Vec<String>> {
     if !hir.properties().look_set().is_empty() {
         return None;
     }
     let found = Extractor::new().limit_total(MOST_LITERALS).extract(hir);
-    if !found.is_exact() {
-        return None;
-    }
+    found.is_exact().then(|| texts(&found)).flatten()
+}
+
+fn texts(found: &Seq) -> Option<Vec<String>> {
     found.literals()?.iter().map(|text| String::from_utf8(text.as_bytes().to_vec()).ok()).collect()
 }
 
@@ -187,11 +204,13 @@ mod tests {
         assert_eq!(literals_of("Bash"), contains(&["Bash"]));
         assert_eq!(literals_of("Bash|Write"), contains(&["Bash", "Write"]));
         assert_eq!(literals_of("Bas[hk]"), contains(&["Bash", "Bask"]));
-        assert_eq!(literals_of("^Bash"), None);
-        assert_eq!(literals_of("^Bash$|Edit"), None);
-        assert_eq!(literals_of("mcp__.*"), None);
+        let needs = |t: &[&str]| Some(Literals::Needs(texts(t)));
+        assert_eq!(literals_of("^Bash"), needs(&["Bash"]));
+        assert_eq!(literals_of("^Bash$|Edit"), needs(&["Bash", "Edit"]));
+        assert_eq!(literals_of("mcp__.*"), needs(&["mcp__"]));
+        assert_eq!(literals_of(r"\bBash\b"), needs(&["Bash"]));
         assert_eq!(literals_of("(?:Bash)?"), None);
-        assert_eq!(literals_of(r"\bBash\b"), None);
+        assert_eq!(literals_of(".*_write"), None);
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! number. Owns the three look-ups; refuses to know what the value means.
 //!
 //! Most matchers are a few plain texts. Those that are tied to both ends of the value are looked up in a hash
-//! map, those that may stand anywhere in one Aho-Corasick automaton. Only the rest is searched as patterns,
-//! a set at a time.
+//! map, those that may stand anywhere in one Aho-Corasick automaton. So are the texts that a pattern cannot
+//! match without; the pattern itself is then searched. Only the rest is searched always, a set at a time.
 
 use std::collections::HashMap;
 
@@ -28,11 +28,18 @@ pub(super) struct Index {
     sets: Vec<PatternSet>,
 }
 
-/// Texts that may stand anywhere in the value, and the hooks they belong to.
+/// Texts that may stand anywhere in the value, and what each means.
 #[derive(Debug)]
 struct Contained {
     automaton: AhoCorasick,
-    hooks: Vec<u32>,
+    hits: Vec<Hit>,
+}
+
+/// A hook that wants the value if a text is in it, and if its matcher, where it has to be asked, accepts it.
+#[derive(Debug)]
+struct Hit {
+    hook: u32,
+    ask: Option<Matcher>,
 }
 
 #[derive(Debug)]
@@ -45,7 +52,7 @@ enum PatternSet {
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     index: Index,
-    texts: Vec<(String, u32)>,
+    texts: Vec<(String, Hit)>,
     patterns: Vec<(Matcher, u32)>,
 }
 
@@ -64,22 +71,27 @@ impl IndexBuilder {
                 }
             }
             Some(Literals::Contains(texts)) => {
-                self.texts.extend(texts.iter().map(|text| (text.clone(), hook)));
+                self.texts.extend(texts.iter().map(|text| (text.clone(), Hit { hook, ask: None })));
+            }
+            Some(Literals::Needs(texts)) => {
+                let hit = || Hit { hook, ask: Some(matcher.clone()) };
+                self.texts.extend(texts.iter().map(|text| (text.clone(), hit())));
             }
             None => self.patterns.push((matcher.clone(), hook)),
         }
     }
 
     pub(super) fn build(mut self) -> Index {
-        let (texts, hooks): (Vec<_>, Vec<_>) = self.texts.into_iter().unzip();
+        let (texts, hits): (Vec<_>, Vec<_>) = self.texts.into_iter().unzip();
         match AhoCorasick::new(&texts) {
             Ok(_) if texts.is_empty() => {}
-            Ok(automaton) => self.index.contained = Some(Contained { automaton, hooks }),
+            Ok(automaton) => self.index.contained = Some(Contained { automaton, hits }),
             // More states than an automaton can number: the patterns say the same, only slower.
             Err(_) => {
-                let literal =
-                    |(text, hook): (String, u32)| Some((Matcher::search(&regex::escape(&text)).ok()?, hook));
-                self.patterns.extend(texts.into_iter().zip(hooks).filter_map(literal));
+                let pattern = |(text, hit): (String, Hit)| {
+                    Some((hit.ask.or_else(|| Matcher::search(&regex::escape(&text)).ok())?, hit.hook))
+                };
+                self.patterns.extend(texts.into_iter().zip(hits).filter_map(pattern));
             }
         }
         for patterns in self.patterns.chunks(SET_SIZE) {
@@ -116,10 +128,10 @@ impl Index {
             if let Some(hooks) = self.exact.get(value) {
                 found.extend_from_slice(hooks);
             }
-            if let Some(Contained { automaton, hooks }) = &self.contained {
-                found.extend(
-                    automaton.find_overlapping_iter(value).map(|hit| hooks[hit.pattern().as_usize()]),
-                );
+            if let Some(Contained { automaton, hits }) = &self.contained {
+                let hits = automaton.find_overlapping_iter(value).map(|hit| &hits[hit.pattern().as_usize()]);
+                let wanted = hits.filter(|hit| hit.ask.as_ref().is_none_or(|matcher| matcher.accepts(value)));
+                found.extend(wanted.map(|hit| hit.hook));
             }
             for set in &self.sets {
                 set.select(value, &mut found);
@@ -164,7 +176,7 @@ mod tests {
 
         #[test]
         fn finds_what_trying_each_matcher_finds(
-            patterns in prop::collection::vec(r"\^?(A|B|AB|Bash|\[AB\]c\?|A\.\*B|B\+)(\|(C|\^Bash\$|AB))?\$?", 0..90),
+            patterns in prop::collection::vec(r"\^?(A|B|AB|Bash|\[AB\]c\?|A\.\*B|AB\.\*c|B\+)(\|(C|\^Bash\$|AB))?\$?", 0..90),
             value in "(Bash|[ABc]{0,6})",
         ) {
             let matchers: Vec<_> = patterns.iter().map(|p| Matcher::search(p).unwrap()).collect();

@@ -309,6 +309,19 @@ fn ten_thousand_files_are_capped() {
 }
 
 #[test]
+fn large_files_have_a_bound_together() {
+    let root = workspace(&[]);
+    let comment = format!("# {}\n", "x".repeat(250_000));
+    for i in 0..80 {
+        let text = GOOD.replace("good", &format!("h{i:02}")) + &comment;
+        fs::write(hooks(&root).join(format!("h{i:02}.yaml")), text).unwrap();
+    }
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), 1 + (16 << 20) / 250_000);
+    assert!(told(&loaded).contains("not loaded: hook files may have 16777216 bytes together"));
+}
+
+#[test]
 fn at_most_twenty_mistakes_of_a_file_are_told() {
     let text = (0..50).map(|i| format!("key{i}: 1\n")).collect::<Vec<_>>().concat();
     let root = workspace(&[("bad.yaml", text.into())]);

@@ -16,6 +16,10 @@ use crate::{
     model::{Diagnostic, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
+/// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
+/// so without a bound hundreds of the largest files would take minutes to load.
+const LARGEST_TOTAL: usize = 16 << 20;
+
 /// What a workspace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkspaceKind {
@@ -98,10 +102,16 @@ impl Loaded {
         let disk = Disk::new(&root, environment);
         let rules = settings.hook_rules();
         let mut named: Vec<(Hook, Found)> = Vec::new();
+        let mut total = 0;
         for path in paths {
             self.files.push(path.clone());
             match discover::read(path) {
+                Ok(file) if total + file.bytes.len() > LARGEST_TOTAL => {
+                    let why = format!("not loaded: hook files may have {LARGEST_TOTAL} bytes together");
+                    self.error("too-large", &file.path, why);
+                }
                 Ok(file) => {
+                    total += file.bytes.len();
                     let (hook, diagnostics) = read_hook(&file.bytes, &file.path, &rules, &disk);
                     self.diagnostics.extend(diagnostics);
                     named.extend(hook.map(|hook| (hook, file)));

@@ -9,15 +9,16 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = shorten(word, 64).to_lowercase();
     known
         .iter()
-        .map(|&candidate| (strsim::jaro_winkler(&lower, candidate), candidate))
-        .filter(|(likeness, candidate)| *likeness >= ALIKE && differ_little(&lower, candidate))
+        .filter_map(|&candidate| Some((likeness(&lower, &candidate.to_lowercase())?, candidate)))
         .max_by(|(a, _), (b, _)| a.total_cmp(b))
         .map(|(_, candidate)| candidate)
 }
 
-fn differ_little(word: &str, candidate: &str) -> bool {
+fn likeness(word: &str, candidate: &str) -> Option<f64> {
     let abbreviates = word.len() >= 4 && candidate.starts_with(word);
-    abbreviates || strsim::osa_distance(word, candidate) <= 2.max(candidate.len() / 4)
+    let differs_little = strsim::osa_distance(word, candidate) <= 2.max(candidate.len() / 4);
+    let likeness = strsim::jaro_winkler(word, candidate);
+    (likeness >= ALIKE && (abbreviates || differs_little)).then_some(likeness)
 }
 
 /// What to say about an unknown word: the closest known one, or all of them.
@@ -65,6 +66,7 @@ mod tests {
         let known = ["capabilities", "matcher", "name"];
         assert_eq!(nearest("capabilites", &known), Some("capabilities"));
         assert_eq!(nearest("Matcher", &known), Some("matcher"));
+        assert_eq!(nearest("post", &["GET", "POST"]), Some("POST"));
         assert_eq!(nearest("timeout", &["timeout_seconds"]), Some("timeout_seconds"));
         assert_eq!(nearest("rewrite_everything", &["rewrite_context"]), None);
         assert_eq!(did_you_mean("zzz", &known), "known are `capabilities`, `matcher`, `name`");

@@ -69,8 +69,6 @@ pub struct Limits {
     pub stdout: usize,
     /// How much of a command's standard error is kept, in bytes.
     pub stderr: usize,
-    /// The largest patch, in bytes.
-    pub patch: usize,
     /// How many runs are remembered.
     pub runs: NonZeroUsize,
     /// How many events are worked on at the same time.
@@ -126,7 +124,6 @@ impl Default for Limits {
             payload: 16 << 20,
             stdout: 1 << 20,
             stderr: 64 << 10,
-            patch: 8 << 20,
             runs: count(1_000_000),
             in_flight: count(16_384),
             pending_per_run: count(64),
@@ -221,7 +218,6 @@ impl Limits {
         limits.size("payload", &mut self.payload);
         limits.size("stdout", &mut self.stdout);
         limits.size("stderr", &mut self.stderr);
-        limits.size("patch", &mut self.patch);
         limits.count("runs", &mut self.runs);
         limits.count("in_flight", &mut self.in_flight);
         limits.count("pending_per_run", &mut self.pending_per_run);

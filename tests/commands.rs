@@ -7,9 +7,9 @@ mod watch;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use hookyard::{
-    Orchestrator,
+    NativeHook, Orchestrator,
     config::Settings,
-    model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
+    model::{Ended, Event, EventKind, Json, Outcome, Reply, RunId, SessionId, Target, Verdict},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -291,4 +291,38 @@ async fn an_event_that_cannot_be_read_is_blocked_where_a_hook_fails_closed() {
             Err(error) => assert!(!blocked && error.to_string().contains("not valid JSON"), "{error}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_native_hook_takes_the_place_of_a_file_with_its_name() {
+    let workspace = workspace("command: exit 2", "");
+    let native = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::ask("really?")));
+    let builder = Orchestrator::builder().workspace(workspace.path()).native_hook(native);
+    let orchestrator = builder.start().await.unwrap();
+    let outcome = orchestrator.dispatch(event()).await.unwrap();
+    assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Ask, 1));
+    let report = orchestrator.load_reports().into_values().next().unwrap();
+    assert_eq!((report.hooks, report.diagnostics[0].code), (1, "duplicate-name"));
+}
+
+#[tokio::test]
+async fn a_reload_sees_new_files_and_events_under_way_keep_the_old() {
+    let workspace = workspace("command: sleep 1; exit 2", "");
+    let orchestrator = start(workspace.path(), Settings::default()).await;
+    let old = orchestrator.dispatch(event());
+    let new = async {
+        let hooks = workspace.path().join(".openharness/hooks");
+        fs::write(hooks.join("broken.yaml"), "name: broken\n").unwrap();
+        fs::remove_file(hooks.join("hook.yaml")).unwrap();
+        let (_, report) = orchestrator.reload().await.unwrap().remove(0);
+        assert_eq!((report.version, report.hooks), (2, 0));
+        assert!(!report.diagnostics.is_empty());
+        let other = Event { run_id: RunId::new("other").unwrap(), ..event() };
+        orchestrator.dispatch(other).await.unwrap()
+    };
+    let (old, new) = tokio::join!(old, new);
+    assert_eq!(
+        (old.unwrap().verdict, new.verdict, new.snapshot_version),
+        (Verdict::Block, Verdict::Proceed, 2)
+    );
 }

@@ -29,7 +29,7 @@ pub use run::Run;
 
 use crate::{
     config::{self, Settings},
-    model::{Diagnostic, Hook, Place, RunId, WorkspaceId},
+    model::{Diagnostic, Hook, Place, RunId, Severity, Source, WorkspaceId},
     registry::Snapshot,
     run::{Notice, RunContext},
     supervisor::{Registry, SupervisorMessage},
@@ -183,9 +183,10 @@ impl Orchestrator {
         place: Place,
         mut hooks: Vec<Hook>,
         files: Vec<PathBuf>,
-        diagnostics: Vec<Diagnostic>,
+        mut diagnostics: Vec<Diagnostic>,
     ) -> Result<LoadReport, DispatchError> {
         let id = place.workspace_id.clone();
+        diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let report = LoadReport { version, hooks: hooks.len(), files, diagnostics };
@@ -195,6 +196,17 @@ impl Orchestrator {
         self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(id, report.clone());
         Ok(report)
     }
+}
+
+/// Leaves out the hook of a file that has the name of a native hook: of two scopes, the higher one wins.
+fn shadow(hooks: &mut Vec<Hook>, native: &Hook) -> Option<Diagnostic> {
+    let position = hooks.iter().position(|hook| hook.name == native.name)?;
+    let Source { file, line, .. } = hooks.remove(position).source;
+    let message = format!("the name `{}` is that of a native hook, so this one is not loaded", native.name);
+    let mut diagnostic =
+        Diagnostic::of_file(Severity::Error, "duplicate-name", &file?, message).help("rename it");
+    (diagnostic.line, diagnostic.column) = (line, 1);
+    Some(diagnostic)
 }
 
 /// How much is done at a time, within what a semaphore can count and be asked for at once.

@@ -78,3 +78,8 @@ pub use orchestrator::{
     Builder, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount, StartError,
 };
 pub use run::{Notice, RunPlace};
+
+/// The README's Rust is compiled and run like any example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

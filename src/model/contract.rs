@@ -53,7 +53,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// How this dialect's hooks for a kind run.
     fn strategy(&self, kind: EventKind) -> Strategy;
 
-    /// Whether a verdict of one of this dialect's serial hooks ends the chain.
+    /// Whether a verdict of one of this dialect's interceptors ends the chain after its stage. A halt always does.
     fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
     /// The envelope: what a hook of this dialect is told about the event as it stands.

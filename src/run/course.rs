@@ -130,7 +130,7 @@ impl Course {
 
     /// Takes note of how the invocation of a step ended. A step that is not running is left alone.
     pub fn conclude(&mut self, step: usize, conclusion: Conclusion) -> Progress {
-        if !matches!(self.slots[step], Slot::Running) {
+        if !self.is_running(step) {
             return Progress::Wait;
         }
         self.slots[step] = Slot::Concluded(conclusion);
@@ -146,16 +146,19 @@ impl Course {
 
     /// Whether the invocation of a step is under way.
     pub fn is_running(&self, step: usize) -> bool {
-        matches!(self.slots[step], Slot::Running)
+        matches!(self.slots.get(step), Some(Slot::Running))
     }
 
-    /// Ends every invocation that is under way as cancelled.
+    /// Ends every invocation that is under way as cancelled. Those of the same stage that have ended keep
+    /// their ends.
     pub fn cancel(&mut self) {
         for step in 0..self.slots.len() {
             if self.is_running(step) {
                 let cancelled =
                     Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more");
                 self.slots[step] = Slot::Concluded(cancelled);
+            }
+            if matches!(self.slots[step], Slot::Concluded(_)) {
                 self.settle(step);
             }
         }
@@ -255,7 +258,7 @@ impl Course {
     fn watch(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
         let kind = self.event.kind;
         report.warnings = reply.warnings;
-        if !matches!(reply.opinion, Opinion::None | Opinion::Allow(_)) {
+        if reply.opinion != Opinion::None {
             let (verdict, _) = reply.opinion.into_parts();
             report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));
         }

@@ -71,7 +71,10 @@ impl HookMeters {
         let Some(meters) = self.of(kind) else { return };
         meters.runs[report.ended as usize].increment(1);
         meters.duration.record(report.duration);
-        meters.verdicts[report.verdict as usize].increment(1);
+        // A failure is no verdict, unless a policy made it one.
+        if report.ended == Ended::Completed || report.verdict != Verdict::Proceed {
+            meters.verdicts[report.verdict as usize].increment(1);
+        }
         match accepted_failure {
             Some(true) => meters.fail_open[report.ended as usize].increment(1),
             Some(false) => meters.fail_closed[report.ended as usize].increment(1),

@@ -10,11 +10,16 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use common::{SHAPES, orchestrator, runtime, tool_event};
 use hdrhistogram::Histogram;
-use hookyard::Orchestrator;
+use hookyard::{
+    NativeHook, Orchestrator,
+    config::Settings,
+    model::{EventKind, Reply, ToolCallId},
+};
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -34,6 +39,7 @@ fn main() {
     }
     runtime.block_on(five_native_hooks());
     runtime.block_on(oneshot());
+    runtime.block_on(open_runs());
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -218,4 +224,42 @@ async fn bare(_: usize) {
     let ((), out_read, err_read, status) =
         tokio::join!(feed, stdout.read_to_end(&mut out), stderr.read_to_end(&mut err), child.wait());
     assert!(out_read.is_ok() && err_read.is_ok() && status.expect("a status").success());
+}
+
+/// Memory of this process, in bytes.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number") * 1024.0
+}
+
+/// What an open run costs in memory: with its actor, and after the actor was given up. Each run has had one
+/// event with a tool call id, so each remembers an answer.
+async fn open_runs() {
+    const LIVE: usize = 20_000;
+    const OPEN: usize = 1_000_000;
+    let settings = Settings { run_idle: Duration::from_millis(200), ..Settings::default() };
+    let hook = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    let orchestrator =
+        Orchestrator::builder().settings(settings).native_hook(hook).start().await.expect("it starts");
+    let before = resident();
+    let (mut each, mut opened) = (f64::NAN, 0);
+    while opened < OPEN {
+        for run in opened..opened + LIVE {
+            let mut event = tool_event(run);
+            event.tool_call_id = Some(ToolCallId::new("toolu_01").expect("an id"));
+            orchestrator.dispatch(event).await.expect("an outcome");
+        }
+        if opened == 0 {
+            let active = orchestrator.run_count().active as f64;
+            each = (resident() - before) / active / 1024.0;
+        }
+        opened += LIVE;
+        while orchestrator.run_count().active > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let (all, known) = ((resident() - before) / f64::from(1 << 20), orchestrator.run_count().known);
+    println!("| open run with its actor | {each:.1} KiB | – | – | ≤ 12 KiB |");
+    println!("| {known} open idle runs | {all:.0} MiB | – | – | ≤ 1024 MiB |");
 }

@@ -126,8 +126,10 @@ fn the_recording_has_all_ten_kinds_three_runs_and_forty_events() {
     let events: Vec<_> = recording.lines().map(read).collect();
     let mut kinds: Vec<_> = events.iter().map(|event| event.kind).collect();
     let mut runs: Vec<_> = events.iter().map(|event| event.run_id.clone()).collect();
-    (kinds.sort_unstable(), kinds.dedup());
-    (runs.sort_unstable(), runs.dedup());
+    kinds.sort_unstable();
+    kinds.dedup();
+    runs.sort_unstable();
+    runs.dedup();
     assert_eq!((kinds.len(), runs.len()), (10, 3));
     assert!(events.len() >= 40);
 }

@@ -1,0 +1,113 @@
+//! What the README and the docs show works as shown: their shell lines are run, their JSON and YAML is read, and
+//! their Rust is compiled and run as a doc test.
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use hookyard::{config, model::Json};
+use serde_json::Value;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The fenced blocks of one language, in order.
+fn blocks(file: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join(file)).unwrap();
+    let fence = format!("\n```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
+}
+
+/// Runs shell lines with `hookyard` in the PATH; they must succeed, as a person would expect of them.
+#[allow(clippy::disallowed_methods, reason = "a test runs what the README shows")]
+fn shell(lines: &str, directory: &Path) -> Output {
+    let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let output = Command::new("sh")
+        .args(["-eu", "-c", lines])
+        .current_dir(directory)
+        .env("PATH", path)
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{lines}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+#[test]
+fn the_first_hook_is_checked_explained_and_blocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let blocks = blocks("README.md", "sh");
+    let [replay, tests, write, check, fire] = blocks.as_slice() else {
+        panic!("{} shell blocks", blocks.len())
+    };
+    assert!(replay.starts_with("cargo run --release -- replay ") && tests == "scripts/test");
+    shell(write, directory.path());
+    let checked = shell(check, directory.path());
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("no-force-push"));
+    let mut seen: Value = serde_json::from_slice(&shell(fire, directory.path()).stdout).unwrap();
+    let mut shown: Value = serde_json::from_str(&self::blocks("README.md", "json")[0]).unwrap();
+    for outcome in [&mut seen, &mut shown] {
+        assert!(outcome["decision_id"].take().is_string());
+        assert!(outcome["hooks"][0]["duration_ms"].take().is_number());
+    }
+    assert_eq!(seen, shown);
+}
+
+#[test]
+fn the_main_job_shows_what_the_readme_says() {
+    let replay = blocks("README.md", "sh")[0].replace("cargo run --release --", "hookyard");
+    let directory = tempfile::tempdir().unwrap();
+    let missing = ["node", "python3"].into_iter().find(|program| {
+        #[allow(clippy::disallowed_methods, reason = "a test looks at its machine")]
+        Command::new(program).arg("--version").output().is_err()
+    });
+    if let Some(program) = missing {
+        return println!("not run: {program} is missing");
+    }
+    let lines = format!("TMPDIR={} {replay}", directory.path().display());
+    let output = String::from_utf8(shell(&lines, &repository()).stdout).unwrap();
+    for shown in ["dangerous-command-guard", "npm-patcher", "block", "halt", "run_7a02"] {
+        assert!(output.contains(shown), "{shown} is not in\n{output}");
+    }
+}
+
+#[test]
+fn the_yaml_of_the_docs_loads() {
+    for handler in blocks("docs/openharness.md", "yaml") {
+        let workspace = tempfile::tempdir().unwrap();
+        let hooks = workspace.path().join(".openharness/hooks");
+        fs::create_dir_all(hooks.join("scripts")).unwrap();
+        fs::write(
+            hooks.join("hook.yaml"),
+            format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n"),
+        )
+        .unwrap();
+        let home = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let loaded = config::load_workspace(workspace.path(), None, &config::Settings::default(), &home);
+        assert_eq!(loaded.hooks.len(), 1, "{:?}", loaded.diagnostics);
+    }
+}
+
+#[test]
+fn the_json_of_the_docs_is_json() {
+    for block in ["README.md", "docs/openharness.md"].into_iter().flat_map(|file| blocks(file, "json")) {
+        Json::parse(&block).unwrap();
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for file in ["README.md", "docs/openharness.md"] {
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        let folder = repository().join(file).parent().unwrap().to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(link.starts_with("https://") || folder.join(link).exists(), "{file}: {link}");
+        }
+    }
+}

@@ -63,6 +63,8 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");
 
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod config;
 pub mod dialect;
 pub mod handler;

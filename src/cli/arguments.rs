@@ -1,0 +1,107 @@
+//! What can be typed: the commands and the flags they share. Refuses to act on any of it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, builder::PossibleValue};
+
+use super::{
+    check::Check, completions::Completions, explain::Explain, fire::Fire, list::List, replay::Replay,
+};
+use crate::model::DialectName;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard check                         Is everything in order here?
+  hookyard list                          Which hooks are there, and in which order do they run?
+  hookyard explain --event event.json    Which of them run for this event, and why not the others?
+  hookyard fire --event event.json       Run them, and show what a host would be told
+  hookyard replay session.jsonl          Do so for a whole recorded session
+
+Exit codes: 0 done, 1 the work failed or found errors, 2 the arguments make no sense.
+Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
+
+/// Runs hooks for AI-agent hosts, and helps to write them.
+///
+/// A hook is a small program that is told what an agent is about to do, and may change or stop it. Hooks
+/// stand in files of a workspace; these commands look at them and try them out.
+#[derive(Debug, Parser)]
+#[command(name = "hookyard", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Command,
+
+    /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: ColorChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    Check(Check),
+    List(List),
+    Explain(Explain),
+    Fire(Fire),
+    Replay(Replay),
+    Completions(Completions),
+}
+
+/// Which hooks, under which settings.
+#[derive(Debug, Clone, Args)]
+pub(super) struct WorkspaceFlags {
+    /// The workspace; without it, the nearest directory with hook files, from here upwards
+    #[arg(long, short, value_name = "DIR")]
+    pub(super) workspace: Option<PathBuf>,
+
+    /// A settings file; without it, every setting has its default
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+}
+
+/// Which event, in which words.
+#[derive(Debug, Clone, Args)]
+pub(super) struct EventFlags {
+    /// A file with the event as JSON; `-` reads it from standard input
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) event: PathBuf,
+
+    #[command(flatten)]
+    pub(super) dialect: DialectFlag,
+}
+
+/// Whose words an event is written in.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct DialectFlag {
+    /// Whose words the event is written in
+    #[arg(long, short, value_name = "NAME", default_value = "canonical")]
+    pub(super) dialect: DialectName,
+}
+
+/// Who reads the result.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct JsonFlag {
+    /// Prints JSON, for programs
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+impl ValueEnum for DialectName {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Canonical, Self::OpenHarness]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Canonical => "hookyard's own; `hook_event_name` is read like `event`",
+            Self::OpenHarness => "as OpenHarness hosts send them",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_arguments_are_sound() {
+        crate::cli::command().debug_assert();
+    }
+}

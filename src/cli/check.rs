@@ -1,0 +1,103 @@
+//! `check`: everything that is wrong with the files of a workspace. Runs nothing.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    arguments::{JsonFlag, WorkspaceFlags},
+    diagnostics,
+    exit::{Ending, Exit},
+    page::Page,
+    screen::Screen,
+    workspace::{Found, counted, no_files, shown},
+};
+use crate::{
+    config::Loaded,
+    model::{Diagnostic, Severity},
+};
+
+/// More files than this are counted instead of named.
+const FEW_FILES: usize = 12;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard check
+  hookyard check --workspace ~/projects/shop --verbose
+  hookyard check --json | jq '.diagnostics[].message'
+
+Exit code 1 means that there are errors; warnings alone are no failure.";
+
+/// Says what is wrong with the hook files of a workspace
+///
+/// Reads every hook file as a host would and shows each mistake with its line and what to do about it. A
+/// mistake costs its own hook and no other. Nothing is run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Check {
+    #[command(flatten)]
+    workspace: WorkspaceFlags,
+
+    /// Names every file that was read, however many there are
+    #[arg(long, short)]
+    verbose: bool,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    hooks: usize,
+    files: &'a [std::path::PathBuf],
+    diagnostics: Vec<&'a Diagnostic>,
+}
+
+impl Check {
+    pub(super) fn run(self, screen: &Screen) -> Ending {
+        let found = Found::find(&self.workspace)?;
+        let loaded = found.load();
+        let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
+        let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        if self.output.json {
+            let hooks = loaded.hooks.len();
+            screen.print_json(&Report { hooks, files: &loaded.files, diagnostics })?;
+        } else {
+            screen.print(&self.report(&diagnostics, &loaded, screen))?;
+            if loaded.files.is_empty() {
+                screen.note(&no_files(&found.root));
+            }
+        }
+        Ok(if has_errors { Exit::Failed } else { Exit::Done })
+    }
+
+    fn report(&self, diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
+        let mut page = Page::default();
+        for diagnostic in diagnostics {
+            page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
+        }
+        if self.verbose || loaded.files.len() <= FEW_FILES {
+            for file in &loaded.files {
+                page.line(&format!("{} {}", screen.out.paint.dim("read"), shown(file)));
+            }
+        }
+        page.line(&summary(diagnostics, loaded, screen));
+        page.into_text()
+    }
+}
+
+fn summary(diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
+    let paint = screen.out.paint;
+    let number = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
+    let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
+    let colored = |number, severity, text: String| match number {
+        0 => text,
+        _ => paint.severity(severity, &text),
+    };
+    format!(
+        "{} loaded, {} read, {}, {}",
+        counted(loaded.hooks.len(), "hook"),
+        counted(loaded.files.len(), "file"),
+        colored(errors, Severity::Error, counted(errors, "error")),
+        colored(warnings, Severity::Warning, counted(warnings, "warning")),
+    )
+}

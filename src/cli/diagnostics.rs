@@ -1,0 +1,174 @@
+//! Diagnostics as a compiler shows them: where, the line with a mark under it, and what to do. Owns the
+//! reading of the line; refuses to show a line of anything but a small regular file.
+
+use std::{fmt, fs::File, io::Read, path::Path};
+
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use rustix::fs::{Mode, OFlags, open};
+
+use super::{escape, paint::Paint, workspace::shown};
+use crate::model::{Diagnostic, Severity};
+
+/// The largest file of which a line is shown, in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// The longest line that is shown, in characters; around a longer one there is nothing to see.
+const LONGEST_LINE: usize = 240;
+
+/// A diagnostic about a file, with its line if the file can still be read.
+pub(super) fn render(diagnostic: &Diagnostic, paint: Paint, width: usize) -> String {
+    let source = if diagnostic.line > 0 { read(&diagnostic.file) } else { None };
+    render_in(diagnostic, source.as_deref(), paint, width)
+}
+
+/// A diagnostic about a text that is at hand.
+pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Paint, width: usize) -> String {
+    let theme = match paint {
+        Paint::Colored => GraphicalTheme::unicode(),
+        Paint::Plain => GraphicalTheme::unicode_nocolor(),
+    };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_width(width)
+        .with_links(false)
+        .without_primary_span_start()
+        .without_syntax_highlighting();
+    let mut shown = String::new();
+    // Writing to a string cannot fail.
+    _ = handler.render_report(&mut shown, &Shown::new(diagnostic, text));
+    shown
+}
+
+/// A diagnostic in the shape that the renderer takes.
+#[derive(Debug)]
+struct Shown {
+    severity: Severity,
+    code: &'static str,
+    message: String,
+    help: Option<String>,
+    excerpt: Option<(NamedSource<String>, LabeledSpan)>,
+}
+
+impl Shown {
+    fn new(diagnostic: &Diagnostic, text: Option<&str>) -> Self {
+        let mut place = shown(&diagnostic.file);
+        if diagnostic.line > 0 {
+            place = format!("{place}:{}:{}", diagnostic.line, diagnostic.column);
+        }
+        let excerpt = text.and_then(|text| excerpt(diagnostic, text, &place));
+        let message = escape::line(&diagnostic.message);
+        Self {
+            severity: diagnostic.severity,
+            code: diagnostic.code,
+            message: if excerpt.is_some() { message.into_owned() } else { format!("{place}: {message}") },
+            help: diagnostic.help.as_deref().map(|help| escape::block(help, 0)),
+            excerpt,
+        }
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Shown {}
+
+impl miette::Diagnostic for Shown {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Info => miette::Severity::Advice,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.excerpt.as_ref().map(|(source, _)| source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        self.excerpt.as_ref().map(|(_, span)| Box::new(std::iter::once(span.clone())) as Box<_>)
+    }
+}
+
+/// The text with a mark in it, or `None` where there is nothing to see.
+fn excerpt(diagnostic: &Diagnostic, text: &str, place: &str) -> Option<(NamedSource<String>, LabeledSpan)> {
+    if diagnostic.line == 0 {
+        return None;
+    }
+    let source = escape::source(text);
+    // Something missing at the end is reported on the line after the last; the last is what can be shown.
+    let last = source.lines().count();
+    let at_end = diagnostic.line == last + 1;
+    let number = if at_end { last } else { diagnostic.line };
+    let line = source.lines().nth(number.checked_sub(1)?)?;
+    let column = if at_end { line.chars().count() } else { diagnostic.column.max(1) - 1 };
+    if column + diagnostic.length > LONGEST_LINE || line.chars().count() > LONGEST_LINE {
+        return None;
+    }
+    let start: usize = source.split_inclusive('\n').take(number - 1).map(str::len).sum();
+    let bytes = |characters: usize| line.chars().take(characters).map(char::len_utf8).sum::<usize>();
+    let (from, to) = (bytes(column), bytes(column + diagnostic.length.max(1)));
+    let span = LabeledSpan::new_primary_with_span(
+        None,
+        (start + from, (to - from).max(usize::from(from < line.len()))),
+    );
+    Some((NamedSource::new(place, source), span))
+}
+
+/// The text of a file, or `None` if it is not what it was when it was loaded.
+fn read(path: &Path) -> Option<String> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = File::from(open(path, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(line: usize, column: usize, length: usize) -> Diagnostic {
+        let file = Path::new("hooks/a.yaml");
+        let mut diagnostic = Diagnostic::of_file(Severity::Error, "unknown-key", file, "unknown key `vnts`");
+        (diagnostic.line, diagnostic.column, diagnostic.length) = (line, column, length);
+        diagnostic.help("did you mean `events`?")
+    }
+
+    fn plain(diagnostic: &Diagnostic, text: &str) -> String {
+        render_in(diagnostic, Some(text), Paint::Plain, 80)
+    }
+
+    #[test]
+    fn the_mark_is_under_the_mistake() {
+        insta::assert_snapshot!(plain(&diagnostic(2, 6, 4), "name: a\nüü:\x1b vnts: []\nhandler:\n"));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_shown_is_named() {
+        let expected = "hooks/a.yaml:1:900: unknown key";
+        assert!(plain(&diagnostic(1, 900, 4), &"x".repeat(2000)).contains(expected));
+        assert!(plain(&diagnostic(9, 900, 4), "x").contains("hooks/a.yaml:9:900: unknown key"));
+        assert!(plain(&diagnostic(0, 0, 1), "x").contains("hooks/a.yaml: unknown key"));
+        // At the end of a line, of a text, and in an empty one.
+        for (line, column, text) in [(1, 2, "x\n"), (1, 2, "x"), (1, 1, ""), (2, 1, "x\n"), (1, 9, "x\ny")] {
+            assert!(
+                plain(&diagnostic(line, column, 4), text).contains("hooks/a.yaml"),
+                "{line} {column} {text}"
+            );
+        }
+    }
+}

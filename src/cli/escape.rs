@@ -1,0 +1,107 @@
+//! Makes text from outside safe to show: hooks, hosts and file names may carry control characters that move
+//! the cursor, recolour the screen or reverse the reading order. Refuses to touch anything visible.
+
+use std::{borrow::Cow, fmt::Write, path::Path};
+
+/// A text on one line, with its control characters spelled out.
+pub(super) fn line(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    text.chars().for_each(|c| spell(c, &mut shown));
+    Cow::Owned(shown)
+}
+
+/// A text that keeps its lines, each after the first indented by this many spaces.
+pub(super) fn block(text: &str, indent: usize) -> String {
+    let separator = format!("\n{}", " ".repeat(indent));
+    let lines: Vec<_> = text.lines().map(|text| line(&text.replace('\t', "    ")).into_owned()).collect();
+    lines.join(&separator)
+}
+
+/// The beginning of a text on one line, with `…` where it was cut.
+pub(super) fn short(text: &str, most: usize) -> String {
+    // No more than needed is looked at: texts may be megabytes long.
+    let beginning: String = text.chars().take(most + 1).collect();
+    let shown = line(&beginning);
+    if shown.chars().count() <= most {
+        return shown.into_owned();
+    }
+    shown.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// JSON for a terminal. In valid JSON these characters stand in strings only, except for white space.
+pub(super) fn json(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\r' | '\t' => shown.push(' '),
+            '\n' => shown.push(c),
+            c if is_unsafe(c) => _ = write!(shown, "\\u{:04x}", u32::from(c)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// A path on one line.
+pub(super) fn path(path: &Path) -> String {
+    line(&path.to_string_lossy()).into_owned()
+}
+
+/// The lines of a file, each character kept as one, so that columns stay where they are.
+pub(super) fn source(text: &str) -> String {
+    let replace = |c: char| match c {
+        '\n' => c,
+        // The wider picture of a tab would put carets in the wrong place.
+        '\t' => ' ',
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        c if is_unsafe(c) => '\u{fffd}',
+        c => c,
+    };
+    text.replace("\r\n", "\n").chars().map(replace).collect()
+}
+
+/// Control characters, and those that change the direction in which text is read.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn spell(c: char, shown: &mut String) {
+    match c {
+        '\n' => shown.push_str("\\n"),
+        '\r' => shown.push_str("\\r"),
+        '\t' => shown.push_str("\\t"),
+        // Writing to a string cannot fail.
+        c if is_unsafe(c) && u32::from(c) < 0x80 => _ = write!(shown, "\\x{:02x}", u32::from(c)),
+        c if is_unsafe(c) => _ = write!(shown, "\\u{{{:x}}}", u32::from(c)),
+        c => shown.push(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_from_outside_reaches_the_terminal_as_a_command() {
+        assert_eq!(
+            line("\x1b[2Jgone\r\n\u{9b}1m \u{202e}txt\u{7f}"),
+            r"\x1b[2Jgone\r\n\u{9b}1m \u{202e}txt\x7f"
+        );
+        assert_eq!(line("plain — ünïcode 🙂"), "plain — ünïcode 🙂");
+        assert_eq!(block("a\n\tb\x07", 2), "a\n      b\\x07");
+        assert_eq!(json("{\r\n\t\"a\": \"\u{9b}\u{202e}\"}"), "{ \n \"a\": \"\\u009b\\u202e\"}");
+        assert_eq!(source("a\x1b\tb\r\nc"), "a␛ b\nc");
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(short("abcdef", 6), "abcdef");
+        assert_eq!(short("abcdefg", 6), "abcde…");
+        assert_eq!(short("ab\ndefg", 6), "ab\\nd…");
+    }
+}

@@ -1,0 +1,93 @@
+//! Reads one event from a file or from standard input, and says what is wrong with one that cannot be read.
+//! Refuses to read more than an event may have.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal, Read},
+    path::{Path, PathBuf},
+};
+
+use super::{diagnostics, escape, exit::Trouble, screen::Screen, workspace::reason};
+use crate::model::{Diagnostic, EventError, Severity};
+
+/// The file name that means standard input.
+const STANDARD_INPUT: &str = "-";
+
+/// The bytes of an event, and where they are from.
+#[derive(Debug)]
+pub(super) struct EventSource {
+    pub(super) bytes: Vec<u8>,
+    name: PathBuf,
+}
+
+impl EventSource {
+    /// Reads at most one byte more than `limit`, by which a larger event is recognised.
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(super) fn read(path: &Path, limit: usize, screen: &Screen) -> Result<Self, Trouble> {
+        let is_standard = path == Path::new(STANDARD_INPUT);
+        let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
+        let unreadable = |error: io::Error| {
+            let name = escape::path(&name);
+            Trouble::with_help(
+                format!("the event `{name}` cannot be read: {}", reason(&error)),
+                "give a file with one event as JSON, or `-` for standard input",
+            )
+        };
+        let mut bytes = Vec::new();
+        let most = limit as u64 + 1;
+        if is_standard {
+            if io::stdin().is_terminal() {
+                screen.note("note: type the event as JSON and end it with Ctrl-D");
+            }
+            io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+        } else {
+            let file = File::open(path).map_err(unreadable)?;
+            file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+        }
+        Ok(Self { bytes, name })
+    }
+
+    /// Says why it cannot be read as an event: with the line where the JSON is broken, else by the field.
+    pub(super) fn tell(&self, error: &EventError, screen: &Screen) {
+        let name = escape::path(&self.name);
+        match error {
+            EventError::Json(json) if json.line > 0 => {
+                let text = String::from_utf8_lossy(&self.bytes);
+                let mut diagnostic =
+                    Diagnostic::of_file(Severity::Error, "invalid-json", &self.name, json.message.clone());
+                diagnostic.line = json.line;
+                diagnostic.column = character(&text, json.line, json.column);
+                let paint = screen.err.paint;
+                screen.note(&diagnostics::render_in(&diagnostic, Some(&text), paint, screen.width()));
+                screen.error(&format!("{name} has no event: it is not valid JSON"), None);
+            }
+            EventError::TooLarge { limit, .. } => {
+                let help = "raise `limits.payload` in the settings";
+                screen
+                    .error(&format!("{name} is larger than the {limit} bytes an event may have"), Some(help));
+            }
+            _ => screen.error(&format!("{name}: {error}"), None),
+        }
+    }
+}
+
+/// The column in characters of a column in bytes; both count from 1.
+fn character(text: &str, line: usize, column: usize) -> usize {
+    let line = text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
+    let end = column.saturating_sub(1).min(line.len());
+    String::from_utf8_lossy(&line.as_bytes()[..end]).chars().count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_counted_in_characters() {
+        assert_eq!(character("a\nüü}", 2, 5), 3);
+        assert_eq!(character("abc", 1, 3), 3);
+        assert_eq!(character("abc", 1, 99), 4);
+        assert_eq!(character("abc", 7, 2), 1);
+    }
+}

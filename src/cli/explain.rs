@@ -1,0 +1,144 @@
+//! `explain`: which hooks would run for an event, and why the others would not. Runs nothing.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    arguments::{EventFlags, JsonFlag, WorkspaceFlags},
+    escape,
+    event_source::EventSource,
+    exit::{Ending, Exit},
+    list::handler,
+    page::Page,
+    screen::Screen,
+    workspace::{Found, counted, snapshot},
+};
+use crate::{
+    dialect,
+    model::{Event, EventError},
+    registry::Explanation,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard explain --event event.json
+  sed -n 25p session.jsonl | hookyard explain --dialect openharness --event -
+
+An event is a JSON object such as
+  {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
+   \"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}";
+
+/// Shows which hooks run for an event, in which order, and why the others do not
+///
+/// Hooks run in stages, one after the other; hooks of one stage run at the same time. Nothing is run here.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Explain {
+    #[command(flatten)]
+    event: EventFlags,
+
+    #[command(flatten)]
+    workspace: WorkspaceFlags,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    stages: Vec<Vec<&'a str>>,
+    skipped: Vec<Skipped<'a>>,
+}
+
+#[derive(Serialize)]
+struct Skipped<'a> {
+    hook: &'a str,
+    why: String,
+}
+
+impl Explain {
+    pub(super) fn run(self, screen: &Screen) -> Ending {
+        let found = Found::find_sound(&self.workspace, screen)?;
+        let limit = found.settings.limits.payload;
+        let source = EventSource::read(&self.event.event, limit, screen)?;
+        let size = source.bytes.len();
+        let read = if size > limit {
+            Err(EventError::TooLarge { size, limit })
+        } else {
+            dialect::named(self.event.dialect.dialect).read_event(&source.bytes)
+        };
+        let event = match read {
+            Ok(event) => event,
+            Err(error) => {
+                source.tell(&error, screen);
+                return Ok(Exit::Failed);
+            }
+        };
+        let mut loaded = found.load();
+        let (diagnostics, files) =
+            (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
+        let explanation = snapshot(loaded).explain(&event);
+        if self.output.json {
+            screen.print_json(&report(&explanation))?;
+        } else {
+            screen.print(&view(&event, &explanation, screen))?;
+        }
+        found.note_problems(&diagnostics, &files, screen);
+        Ok(Exit::Done)
+    }
+}
+
+fn report(explanation: &Explanation) -> Report<'_> {
+    let stages = explanation.plan.stages();
+    Report {
+        stages: stages.map(|stage| stage.iter().map(|step| step.hook.name.as_str()).collect()).collect(),
+        skipped: explanation
+            .skipped
+            .iter()
+            .map(|skipped| Skipped { hook: skipped.hook.hook.name.as_str(), why: skipped.why.to_string() })
+            .collect(),
+    }
+}
+
+fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
+    let paint = screen.out.paint;
+    let (plan, skipped) = (&explanation.plan, &explanation.skipped);
+    let names = plan.steps().iter().chain(skipped.iter().map(|skipped| &skipped.hook));
+    let width = names.map(|known| known.hook.name.as_str().len()).max().unwrap_or(0);
+    let mut page = Page::default();
+    page.line(&format!("{}{}", paint.bold(event.kind.as_str()), matched(event)));
+    match plan.stages().count() {
+        0 => page.line("No hook runs: the host would be told to go on at once."),
+        1 => {}
+        stages => {
+            let (hooks, stages) = (counted(plan.steps().len(), "hook"), counted(stages, "stage"));
+            page.line(&format!("{hooks} in {stages}, one after the other:"));
+        }
+    }
+    for (number, stage) in (1..).zip(plan.stages()) {
+        for (position, step) in stage.iter().enumerate() {
+            let number = if position == 0 { format!("{number:>3}") } else { "  +".to_owned() };
+            let name = paint.green(&format!("{:<width$}", step.hook.name));
+            page.line(&format!("{number}  {name}  {}", handler(&step.hook.handler)));
+        }
+    }
+    if plan.stages().any(|stage| stage.len() > 1) {
+        page.line(&paint.dim("  + runs at the same time as the hook above it"));
+    }
+    if !skipped.is_empty() {
+        page.line("Left out:");
+    }
+    for skipped in skipped {
+        let (name, why) = (&skipped.hook.hook.name, skipped.why.to_string());
+        page.line(&format!("  -  {name:<width$}  {}", escape::line(&why)));
+    }
+    page.into_text()
+}
+
+/// What the matchers look at.
+fn matched(event: &Event) -> String {
+    let field = event.kind.matched().zip(event.matched_text());
+    field
+        .map(|(field, value)| format!(", {} {}", field.as_str(), escape::short(value, 80)))
+        .unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! `fire`: one event, its hooks, one outcome. Owns in which form the outcome is told.
+
+use clap::Args;
+
+use super::{
+    arguments::{EventFlags, JsonFlag, WorkspaceFlags},
+    escape,
+    event_source::EventSource,
+    exit::{Ending, Exit},
+    outcome_view,
+    screen::Screen,
+    started::Started,
+    workspace::Found,
+};
+use crate::{
+    DispatchError, dialect,
+    model::{Event, EventError, Outcome, RunId, SessionId},
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard fire --event event.json
+  hookyard fire --event event.json --json | jq -r .verdict
+  sed -n 25p session.jsonl | hookyard fire --dialect openharness --event - --native
+
+An event is a JSON object such as
+  {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
+   \"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}
+
+Exit code 0 means that there is an outcome, whatever it says; with --native,
+the exit code is the dialect's own.";
+
+/// Runs the hooks for one event, and shows what a host would be told
+///
+/// On a terminal the outcome is laid out to be read; elsewhere, or with `--json`, it is canonical JSON.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Fire {
+    #[command(flatten)]
+    event: EventFlags,
+
+    #[command(flatten)]
+    workspace: WorkspaceFlags,
+
+    /// Answers as a hook of the dialect would: its output, its standard error, its exit code
+    #[arg(long, conflicts_with = "json")]
+    native: bool,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+/// What became of the event.
+enum Fired {
+    /// Its hooks ran.
+    Answered(Box<Event>, Outcome),
+    /// It cannot be read; there may be a block all the same.
+    Unread(EventError, Option<Outcome>),
+    /// There is no outcome.
+    Refused(DispatchError),
+}
+
+impl Fire {
+    /// Whether the host reads standard error.
+    pub(super) fn is_native(&self) -> bool {
+        self.native
+    }
+
+    pub(super) async fn run(self, screen: &Screen) -> Ending {
+        let found = Found::find_sound(&self.workspace, screen)?;
+        let source = EventSource::read(&self.event.event, found.settings.limits.payload, screen)?;
+        let mut started = Started::start(&found).await?;
+        if !self.native {
+            found.note_problems(&started.report.diagnostics, &started.report.files, screen);
+        }
+        let (orchestrator, workspace) = (started.orchestrator.clone(), started.workspace.clone());
+        let dialect = self.event.dialect.dialect;
+        let fire = async {
+            match orchestrator.read(dialect, &source.bytes) {
+                Ok(event) => match orchestrator.dispatch_in(&workspace, event.clone()).await {
+                    Ok(outcome) => Fired::Answered(Box::new(event), outcome),
+                    Err(error) => Fired::Refused(error),
+                },
+                Err(error) => {
+                    let block = orchestrator.refuse_unread(Some(&workspace), &error);
+                    Fired::Unread(error, block)
+                }
+            }
+        };
+        let fired = match started.until_interrupted(fire).await {
+            Ok(fired) => fired,
+            Err(exit) => return Ok(started.give_up(exit, "before there was an outcome", screen).await),
+        };
+        // The answer comes first: hooks that nobody waits for may still run.
+        let told = self.tell(&source, fired, screen);
+        match started.stop(screen).await {
+            Ok(()) => told,
+            Err(exit) => Ok(exit),
+        }
+    }
+
+    fn tell(&self, source: &EventSource, fired: Fired, screen: &Screen) -> Ending {
+        match fired {
+            Fired::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
+            Fired::Unread(error, block) => {
+                source.tell(&error, screen);
+                match block {
+                    // A host takes the dialect's exit code for the answer; any other would let the event pass.
+                    Some(block) if self.native => self.answer(None, &block, screen),
+                    Some(block) => self.answer(None, &block, screen).map(|_| Exit::Failed),
+                    None => Ok(Exit::Failed),
+                }
+            }
+            Fired::Refused(error) => {
+                let what = format!("the event got no outcome: {}", escape::line(&error.to_string()));
+                screen.error(&what, None);
+                Ok(Exit::Failed)
+            }
+        }
+    }
+
+    fn answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
+        if self.native {
+            return self.native_answer(event, outcome, screen);
+        }
+        if self.output.json || !screen.out.is_terminal {
+            screen.print_json(outcome)?;
+        } else {
+            screen.print(&outcome_view::render(event, outcome, screen.out.paint, screen.table_width()))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
+        let unread = unread_event(outcome);
+        let Some(event) = event.or(unread.as_ref()) else { return Ok(Exit::Failed) };
+        let answer = dialect::named(self.event.dialect.dialect).write_answer(event, outcome);
+        if !answer.stdout.is_empty() {
+            screen.print(&answer.stdout)?;
+        }
+        if !answer.stderr.is_empty() {
+            screen.note(answer.stderr.trim_end());
+        }
+        Ok(Exit::Native(answer.exit_code))
+    }
+}
+
+/// An event to answer where the real one could not be read: dialects look at its kind.
+fn unread_event(outcome: &Outcome) -> Option<Event> {
+    const UNKNOWN: &str = "unknown";
+    Some(Event::new(outcome.event, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?))
+}

@@ -1,0 +1,179 @@
+//! `list`: the hooks of a workspace in the order in which they run. Runs nothing.
+
+use std::path::Path;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    arguments::{JsonFlag, WorkspaceFlags},
+    escape,
+    exit::{Ending, Exit},
+    page::Page,
+    screen::Screen,
+    table::Rows,
+    workspace::{Found, shown, snapshot},
+};
+use crate::{
+    model::{DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher},
+    registry::Snapshot,
+};
+
+/// How much of what a handler runs is shown, in characters.
+const LONGEST_HANDLER: usize = 60;
+
+/// What is shown for trust: no hook's files are checked for it.
+const UNCHECKED: &str = "not checked";
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard list
+  hookyard list --workspace ~/projects/shop
+  hookyard list --json | jq -r '.[] | select(.matcher == null) | .name'
+
+The order: scope (managed, user, project), dialect, priority (lower first),
+file name.";
+
+/// Shows the hooks of a workspace, in the order in which they run
+///
+/// Hooks whose files have errors are not listed; `hookyard check` says what is wrong with them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct List {
+    #[command(flatten)]
+    workspace: WorkspaceFlags,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+/// One hook as programs see it.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    dialect: DialectName,
+    events: EventKinds,
+    matcher: Option<&'a str>,
+    handler: HandlerKind,
+    mode: Option<&'static str>,
+    scope: &'static str,
+    /// Nothing: no hook's files are checked for trust.
+    trust: Option<&'static str>,
+    priority: i32,
+    enabled: bool,
+    file: Option<&'a Path>,
+    line: usize,
+}
+
+impl List {
+    pub(super) fn run(self, screen: &Screen) -> Ending {
+        let found = Found::find_sound(&self.workspace, screen)?;
+        let mut loaded = found.load();
+        let (diagnostics, files) =
+            (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
+        let snapshot = snapshot(loaded);
+        if self.output.json {
+            let rows: Vec<Row<'_>> = snapshot.hooks().iter().map(|known| row(&known.hook)).collect();
+            screen.print_json(&rows)?;
+        } else if !snapshot.hooks().is_empty() {
+            screen.print(&view(&snapshot, screen))?;
+        }
+        found.note_problems(&diagnostics, &files, screen);
+        Ok(Exit::Done)
+    }
+}
+
+fn row(hook: &Hook) -> Row<'_> {
+    Row {
+        name: hook.name.as_str(),
+        dialect: hook.dialect.name(),
+        events: hook.events,
+        matcher: hook.matcher.as_ref().map(Matcher::pattern),
+        handler: hook.handler.kind(),
+        mode: match &hook.handler {
+            Handler::Command(command) => Some(command.mode.as_str()),
+            Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
+        },
+        scope: hook.source.scope.as_str(),
+        trust: None,
+        priority: hook.priority,
+        enabled: hook.enabled,
+        file: hook.source.file.as_deref(),
+        line: hook.source.line,
+    }
+}
+
+fn view(snapshot: &Snapshot, screen: &Screen) -> String {
+    let rows = rows(snapshot, screen);
+    match screen.table_width() {
+        Some(width) if rows.natural_width() > width => records(snapshot, screen),
+        _ => rows.render(),
+    }
+}
+
+/// A hook on each line.
+fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
+    let header = ["name", "events", "matcher", "handler", "scope", "trust", "file"];
+    let mut rows = Rows::new(&header, screen.out.paint, screen.table_width());
+    for registered in snapshot.hooks() {
+        let hook = &registered.hook;
+        rows.add([
+            name(hook),
+            events(hook),
+            matcher(hook).unwrap_or_else(|| "any".to_owned()),
+            handler(&hook.handler),
+            hook.source.scope.to_string(),
+            UNCHECKED.to_owned(),
+            place(hook),
+        ]);
+    }
+    rows
+}
+
+/// A few lines for each hook, where a table would have to fold commands and paths.
+fn records(snapshot: &Snapshot, screen: &Screen) -> String {
+    let paint = screen.out.paint;
+    let mut page = Page::default();
+    for registered in snapshot.hooks() {
+        let hook = &registered.hook;
+        let matcher = matcher(hook).map(|matcher| format!("  matching {matcher}"));
+        page.line(&paint.bold(&name(hook)));
+        page.line(&format!("  {}  {}{}", paint.dim("on  "), events(hook), matcher.unwrap_or_default()));
+        page.line(&format!("  {}  {}", paint.dim("runs"), handler(&hook.handler)));
+        let scope = hook.source.scope;
+        page.line(&format!("  {}  {} ({scope}, trust {UNCHECKED})", paint.dim("from"), place(hook)));
+    }
+    page.into_text()
+}
+
+fn name(hook: &Hook) -> String {
+    if hook.enabled { hook.name.to_string() } else { format!("{} (disabled)", hook.name) }
+}
+
+fn events(hook: &Hook) -> String {
+    hook.events.iter().map(EventKind::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn matcher(hook: &Hook) -> Option<String> {
+    hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
+}
+
+/// What a hook runs, on one line.
+pub(super) fn handler(handler: &Handler) -> String {
+    let what = match handler {
+        Handler::Command(command) => command.line.to_string(),
+        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.url),
+        Handler::Prompt(prompt) => prompt.model_ref.clone(),
+        Handler::Agent(agent) => agent.agent.clone(),
+        Handler::Native(_) => return handler.kind().to_string(),
+    };
+    format!("{}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
+}
+
+fn place(hook: &Hook) -> String {
+    let file = hook.source.file.as_deref();
+    file.map_or_else(
+        || "the program itself".to_owned(),
+        |file| format!("{}:{}", shown(file), hook.source.line),
+    )
+}

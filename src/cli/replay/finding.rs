@@ -1,0 +1,147 @@
+//! What is worth telling about a played event: verdicts, patches, failures, warnings. Refuses to tell of
+//! events that hooks left alone.
+
+use super::{
+    super::{escape, outcome_view::ended},
+    play::{Finished, Player},
+};
+use crate::model::{Ended, EventKind, HookReport, Outcome, Verdict};
+
+/// How much of a text from a hook or host is shown, in characters.
+const LONGEST_TEXT: usize = 160;
+
+/// What sort of finding it is, the strictest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sort {
+    /// The event got no outcome.
+    NoOutcome,
+    /// A hook gave a verdict.
+    Verdict(Verdict),
+    /// The payload was changed.
+    Patched,
+    /// The tool's output is not to be shown.
+    Hidden,
+    /// A hook brought no reply.
+    Failed,
+    /// A hook answered oddly.
+    Warning,
+}
+
+impl Sort {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::NoOutcome => "no outcome",
+            Self::Verdict(verdict) => verdict.as_str(),
+            Self::Patched => "patched",
+            Self::Hidden => "hidden",
+            Self::Failed => "failed",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// Something worth telling, in the order of the recording, but for the words: those of a hook may differ with
+/// every copy of the event.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Finding {
+    pub(super) line: usize,
+    pub(super) sort: Sort,
+    /// The hook or target that it is about, and which of several remarks it is.
+    about: (String, usize),
+    /// As in the recording.
+    pub(super) run: String,
+    pub(super) event: String,
+}
+
+/// How a finding was found in the copies of its event.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    /// On one line, ready to print; in the words of the first copy.
+    pub(super) what: String,
+    /// In how many copies.
+    pub(super) copies: u64,
+    /// Whether other copies have other words for it.
+    pub(super) varies: bool,
+}
+
+impl Told {
+    pub(super) fn new(what: &str) -> Self {
+        Self { what: what.to_owned(), copies: 0, varies: false }
+    }
+
+    pub(super) fn add(&mut self, what: &str) {
+        self.copies += 1;
+        self.varies |= self.what != what;
+    }
+}
+
+/// What was found, before its place is added.
+type Found = (Sort, (String, usize), String);
+
+/// Everything worth telling about an event, with its words.
+pub(super) fn of(finished: &Finished, player: &Player) -> Vec<(Finding, String)> {
+    let mut found = Vec::new();
+    match &finished.result {
+        Ok(outcome) => of_outcome(outcome, player, &mut found),
+        Err(error) => {
+            found.push((Sort::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
+        }
+    }
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let (line, run, event) = (finished.line, escape::short(finished.run.as_str(), 40), subject(finished));
+    let placed = |(sort, about, what): Found| {
+        (Finding { line, sort, about, run: run.clone(), event: event.clone() }, what)
+    };
+    found.into_iter().map(placed).collect()
+}
+
+/// The event's kind, and what its matchers looked at.
+pub(super) fn subject(finished: &Finished) -> String {
+    let matched = finished.matched.as_ref().map(|text| format!(" {}", escape::short(text, 40)));
+    format!("{}{}", finished.kind, matched.unwrap_or_default())
+}
+
+fn of_outcome(outcome: &Outcome, player: &Player, found: &mut Vec<Found>) {
+    let about = |whom: &dyn std::fmt::Display| (whom.to_string(), 0);
+    if outcome.verdict != Verdict::Proceed {
+        found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
+    }
+    for (target, _) in outcome.patched.iter() {
+        let by = player.patcher(outcome, target).map(|hook| format!(" by {hook}"));
+        found.push((Sort::Patched, about(&target), format!("{target}{}", by.unwrap_or_default())));
+    }
+    if outcome.suppress_output {
+        found.push((Sort::Hidden, (String::new(), 0), "the tool's output is not to be shown".to_owned()));
+    }
+    for report in &outcome.hooks {
+        if report.ended != Ended::Completed {
+            found.push((Sort::Failed, about(&report.hook), failure(report, outcome.event)));
+        }
+        for (number, warning) in report.warnings.iter().enumerate() {
+            let what = format!("{}: {}", report.hook, escape::short(warning, LONGEST_TEXT));
+            found.push((Sort::Warning, (report.hook.to_string(), number), what));
+        }
+    }
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    let by = outcome.by.as_ref().map(|hook| format!("by {hook}")).unwrap_or_default();
+    // Only a run that a halt has ended gets a verdict without any hook.
+    if outcome.hooks.is_empty() {
+        return format!("{by}, earlier in this run");
+    }
+    let reason = outcome.reason.as_ref().map(|reason| format!(": {}", escape::short(reason, LONGEST_TEXT)));
+    format!("{by}{}", reason.unwrap_or_default())
+}
+
+fn failure(report: &HookReport, event: EventKind) -> String {
+    let error = report.error.as_ref().map(|error| format!(": {}", escape::short(error, LONGEST_TEXT)));
+    let then = match report.verdict {
+        Verdict::Proceed if event.is_interceptor() => "; the event went on without it".to_owned(),
+        Verdict::Proceed => String::new(),
+        verdict => format!("; that counts as {verdict}"),
+    };
+    format!("{} {}{}{then}", report.hook, ended(report.ended), error.unwrap_or_default())
+}

@@ -1,0 +1,187 @@
+//! `replay`: a recorded session, as often as wanted, and how its hooks fared. Owns the course of the command;
+//! reading, playing, counting and showing have a file each.
+
+mod finding;
+mod play;
+mod recording;
+mod report;
+mod tally;
+mod view;
+
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use clap::Args;
+use futures_util::StreamExt;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tokio::time::Instant;
+
+use self::{play::Player, recording::Recording, report::Report, tally::Tally};
+use super::{
+    arguments::{DialectFlag, JsonFlag, WorkspaceFlags},
+    escape,
+    exit::{Ending, Exit, Trouble},
+    screen::Screen,
+    started::Started,
+    workspace::{Found, counted},
+};
+
+/// How often the progress bar is drawn, in a second.
+const FRAMES: u8 = 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard replay session.jsonl
+  hookyard replay session.jsonl --dialect openharness --verbose
+  hookyard replay session.jsonl --sessions 100 --concurrency 32
+  hookyard replay session.jsonl --json | jq '.events[] | select(.verdict == \"block\")'
+
+The events of a run are played in the order of the file, each after the answer
+to the one before; runs are played side by side. With --sessions N, each id
+gets the suffix #1 to #N.
+
+Exit code 1 means that a line could not be read, or that an event got no
+outcome. Blocks and failing hooks are part of the result.";
+
+/// Plays a recorded session, and shows what its hooks did and how long they took
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Replay {
+    /// A recording: one event as JSON on each line; `-` is standard input
+    #[arg(value_name = "FILE.jsonl")]
+    recording: PathBuf,
+
+    /// Plays the recording N times, each time as a session of its own
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    sessions: u32,
+
+    /// How many runs are played at the same time; without it, twice the number of processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    concurrency: Option<u32>,
+
+    /// Prints every event as it is answered, and every finding at the end
+    #[arg(long, short, conflicts_with = "json")]
+    verbose: bool,
+
+    #[command(flatten)]
+    dialect: DialectFlag,
+
+    #[command(flatten)]
+    workspace: WorkspaceFlags,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+impl Replay {
+    pub(super) async fn run(self, screen: &Screen) -> Ending {
+        let found = Found::find_sound(&self.workspace, screen)?;
+        let limit = found.settings.limits.payload;
+        let recording = Recording::read(&self.recording, self.dialect.dialect, limit)?;
+        for broken in &recording.broken {
+            screen.error(
+                &format!("{}:{}: {}", escape::path(&recording.name), broken.line, broken.message),
+                None,
+            );
+        }
+        if recording.events == 0 {
+            return Err(empty(&recording));
+        }
+        let mut started = Started::start(&found).await?;
+        found.note_problems(&started.report.diagnostics, &started.report.files, screen);
+        let mut tally = Tally::new(self.output.json);
+        let begun = Instant::now();
+        let played = self.play(&recording, &mut started, &mut tally, screen).await;
+        let took = begun.elapsed();
+        if let Err(exit) = played? {
+            let all = recording.events * u64::from(self.sessions);
+            let when = format!("after {} of {all} events", tally.events());
+            return Ok(started.give_up(exit, &when, screen).await);
+        }
+        let told = self.tell(&recording, &started, tally, took, screen);
+        match started.stop(screen).await {
+            Ok(()) => told,
+            Err(exit) => Ok(exit),
+        }
+    }
+
+    /// Plays everything, or until a signal; the outer error is that of the output.
+    async fn play(
+        &self,
+        recording: &Recording,
+        started: &mut Started,
+        tally: &mut Tally,
+        screen: &Screen,
+    ) -> Result<Result<(), Exit>, Trouble> {
+        let player = Player::new(started, self.sessions, self.concurrency());
+        let bar = self.progress(recording, screen);
+        let work = async {
+            let mut finished = player.play(recording);
+            while let Some(finished) = finished.next().await {
+                if self.verbose {
+                    let line = view::event(&finished, &player, screen);
+                    bar.suspend(|| screen.print(&line))?;
+                }
+                tally.add(finished, &player);
+                bar.inc(1);
+            }
+            Ok(())
+        };
+        let ended = started.until_interrupted(work).await;
+        bar.finish_and_clear();
+        match ended {
+            Ok(Ok(())) => Ok(Ok(())),
+            Ok(Err(trouble)) => Err(trouble),
+            Err(exit) => Ok(Err(exit)),
+        }
+    }
+
+    fn tell(
+        &self,
+        recording: &Recording,
+        started: &Started,
+        tally: Tally,
+        took: Duration,
+        screen: &Screen,
+    ) -> Ending {
+        let failed = !recording.broken.is_empty() || tally.refused() > 0;
+        if let Some(snapshot) = started.orchestrator.snapshot(Some(&started.workspace)) {
+            let report = Report::new(recording, self.sessions, tally, took, &snapshot);
+            if self.output.json {
+                screen.print_json(&report)?;
+            } else {
+                screen.print(&view::summary(&report, self.verbose, screen))?;
+            }
+        }
+        Ok(if failed { Exit::Failed } else { Exit::Done })
+    }
+
+    fn concurrency(&self) -> usize {
+        let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.concurrency.map_or_else(|| processors() * 2, |runs| usize::try_from(runs).unwrap_or(usize::MAX))
+    }
+
+    fn progress(&self, recording: &Recording, screen: &Screen) -> ProgressBar {
+        let events = recording.events * u64::from(self.sessions);
+        if !screen.err.is_terminal {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::with_draw_target(Some(events), ProgressDrawTarget::stderr_with_hz(FRAMES));
+        let template = "{wide_bar} {pos} of {len} events, {eta} left";
+        bar.with_style(
+            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+        )
+    }
+}
+
+fn empty(recording: &Recording) -> Trouble {
+    let name = escape::path(&recording.name);
+    match recording.broken.len() {
+        0 => Trouble::with_help(
+            format!("{name} has no events"),
+            "a recording has one event as JSON on each line",
+        ),
+        broken => {
+            Trouble::new(format!("{name} has no events: {} could not be read", counted(broken, "line")))
+        }
+    }
+}

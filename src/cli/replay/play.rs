@@ -1,0 +1,141 @@
+//! Plays a recording: the events of a run one after the other, runs side by side, each copy under ids of its
+//! own. Refuses to look at outcomes.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{Stream, StreamExt, stream};
+use tokio::time::Instant;
+
+use super::{
+    super::started::Started,
+    recording::{Recorded, Recording},
+};
+use crate::{
+    Orchestrator,
+    model::{
+        Ended, Event, EventId, EventKind, HookName, HookReport, IdError, Outcome, RunId, SessionId, Target,
+        ToolCallId, Verdict, WorkspaceId,
+    },
+    registry::Snapshot,
+};
+
+/// An event that was played.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// Its line in the recording.
+    pub(super) line: usize,
+    /// Which copy of the recording, from 1.
+    pub(super) copy: u32,
+    /// Its run, as in the recording.
+    pub(super) run: RunId,
+    pub(super) kind: EventKind,
+    /// What its matchers looked at: the tool's name, say.
+    pub(super) matched: Option<Arc<str>>,
+    pub(super) took: Duration,
+    /// The outcome, or why there is none.
+    pub(super) result: Result<Outcome, String>,
+}
+
+/// Plays recordings to one workspace.
+#[derive(Debug)]
+pub(super) struct Player {
+    orchestrator: Orchestrator,
+    workspace: WorkspaceId,
+    snapshot: Option<Arc<Snapshot>>,
+    sessions: u32,
+    concurrency: usize,
+}
+
+impl Player {
+    pub(super) fn new(started: &Started, sessions: u32, concurrency: usize) -> Self {
+        Self {
+            orchestrator: started.orchestrator.clone(),
+            workspace: started.workspace.clone(),
+            snapshot: started.orchestrator.snapshot(Some(&started.workspace)),
+            sessions,
+            concurrency,
+        }
+    }
+
+    /// How many times the recording is played.
+    pub(super) fn sessions(&self) -> u32 {
+        self.sessions
+    }
+
+    /// Plays everything, and hands out each event when it has its outcome.
+    pub(super) fn play<'a>(&'a self, recording: &'a Recording) -> impl Stream<Item = Finished> + Unpin + 'a {
+        let runs = (1..=self.sessions).flat_map(|copy| recording.runs.iter().map(move |run| (copy, run)));
+        let play_run = move |(copy, run): (u32, &'a Vec<Recorded>)| {
+            Box::pin(stream::iter(run).then(move |recorded| self.play_event(copy, recorded)))
+        };
+        stream::iter(runs).flat_map_unordered(self.concurrency, play_run)
+    }
+
+    async fn play_event(&self, copy: u32, recorded: &Recorded) -> Finished {
+        let event = &recorded.event;
+        let suffix = (self.sessions > 1).then(|| format!("#{copy}"));
+        let copied = suffix.map_or_else(|| Ok(event.clone()), |suffix| copy_of(event, &suffix));
+        let begun = Instant::now();
+        let result = match copied {
+            Ok(event) => {
+                self.orchestrator.dispatch_in(&self.workspace, event).await.map_err(|e| e.to_string())
+            }
+            Err(error) => Err(format!("an id with its suffix {error}")),
+        };
+        Finished {
+            line: recorded.line,
+            copy,
+            run: event.run_id.clone(),
+            kind: event.kind,
+            matched: event.matched_text().map(Into::into),
+            took: begun.elapsed(),
+            result,
+        }
+    }
+
+    /// The hook that changed a part of the payload, where only one of those that ran can have done so: an
+    /// outcome does not say it.
+    pub(super) fn patcher<'a>(&self, outcome: &'a Outcome, target: Target) -> Option<&'a HookName> {
+        let hooks = self.snapshot.as_ref()?.hooks();
+        let may_patch = |report: &&HookReport| {
+            let known = hooks.iter().find(|known| known.hook.name == report.hook);
+            let is_capable = known.is_some_and(|known| known.hook.capabilities.contains(target.capability()));
+            is_capable && report.ended == Ended::Completed && report.verdict < Verdict::Block
+        };
+        let mut patchers = outcome.hooks.iter().filter(may_patch);
+        let first = patchers.next()?;
+        patchers.next().is_none().then_some(&first.hook)
+    }
+}
+
+/// The event as another session would have it.
+///
+/// Returns an error if an id with the suffix is too long.
+fn copy_of(event: &Event, suffix: &str) -> Result<Event, IdError> {
+    let with = |id: &str| format!("{id}{suffix}");
+    let mut copy = event.clone();
+    copy.session_id = SessionId::new(with(event.session_id.as_str()))?;
+    copy.run_id = RunId::new(with(event.run_id.as_str()))?;
+    copy.id = event.id.as_ref().map(|id| EventId::new(with(id.as_str()))).transpose()?;
+    let call = event.tool_call_id.as_ref();
+    copy.tool_call_id = call.map(|id| ToolCallId::new(with(id.as_str()))).transpose()?;
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_of_a_copy_is_its_own() {
+        let mut event =
+            Event::new(EventKind::ToolFailed, SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+        event.id = Some(EventId::new("e").unwrap());
+        event.tool_call_id = Some(ToolCallId::new("t").unwrap());
+        let copy = copy_of(&event, "#2").unwrap();
+        assert_eq!((copy.session_id.as_str(), copy.run_id.as_str()), ("s#2", "r#2"));
+        assert_eq!((copy.id.unwrap().as_str(), copy.tool_call_id.unwrap().as_str()), ("e#2", "t#2"));
+        event.run_id = RunId::new("r".repeat(256)).unwrap();
+        assert_eq!(copy_of(&event, "#2").unwrap_err(), IdError::TooLong(258, 256));
+    }
+}

@@ -1,0 +1,176 @@
+//! Reads a recording: one event on each line. A line that cannot be read costs itself and no other; refuses
+//! to keep more of a line than an event may have.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+};
+
+use super::super::{escape, exit::Trouble, workspace::reason};
+use crate::{
+    dialect,
+    model::{Dialect, DialectName, Event, EventError, RunId},
+};
+
+/// What some editors put in front of the first line of a text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// An event, and where it stands.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    /// From 1.
+    pub(super) line: usize,
+    pub(super) event: Event,
+}
+
+/// A line that cannot be read.
+#[derive(Debug)]
+pub(super) struct Broken {
+    /// From 1.
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+/// A recorded session.
+#[derive(Debug)]
+pub(super) struct Recording {
+    /// The file's name.
+    pub(super) name: PathBuf,
+    /// The events of each run in the order of the file; runs in the order of their first event.
+    pub(super) runs: Vec<Vec<Recorded>>,
+    /// How many events there are.
+    pub(super) events: u64,
+    pub(super) broken: Vec<Broken>,
+}
+
+impl Recording {
+    /// Reads a file, or standard input for `-`.
+    ///
+    /// Returns an error if the file cannot be read.
+    pub(super) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, Trouble> {
+        let is_standard = path == Path::new("-");
+        let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
+        let unreadable = |error: io::Error| {
+            let name = escape::path(&name);
+            Trouble::new(format!("the recording `{name}` cannot be read: {}", reason(&error)))
+        };
+        let read = if is_standard {
+            Self::collect(io::stdin().lock(), dialect, limit)
+        } else {
+            File::open(path).and_then(|file| Self::collect(BufReader::new(file), dialect, limit))
+        };
+        read.map(|recording| Self { name: name.clone(), ..recording }).map_err(unreadable)
+    }
+
+    fn collect(mut input: impl BufRead, dialect: DialectName, limit: usize) -> io::Result<Self> {
+        let dialect = dialect::named(dialect);
+        let mut recording = Self { name: PathBuf::new(), runs: Vec::new(), events: 0, broken: Vec::new() };
+        let mut places: HashMap<RunId, usize> = HashMap::new();
+        let mut line = Vec::new();
+        let mut number = 0;
+        while let Some(size) = next_line(&mut input, &mut line, limit)? {
+            number += 1;
+            let text = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&line);
+            if size <= limit && text.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match event(dialect, text, size, limit) {
+                Ok(event) => recording.add(Recorded { line: number, event }, &mut places),
+                Err(message) => recording.broken.push(Broken { line: number, message }),
+            }
+        }
+        Ok(recording)
+    }
+
+    fn add(&mut self, recorded: Recorded, places: &mut HashMap<RunId, usize>) {
+        let place = *places.entry(recorded.event.run_id.clone()).or_insert_with(|| {
+            self.runs.push(Vec::new());
+            self.runs.len() - 1
+        });
+        self.runs[place].push(recorded);
+        self.events += 1;
+    }
+}
+
+fn event(dialect: &dyn Dialect, text: &[u8], size: usize, limit: usize) -> Result<Event, String> {
+    if size > limit {
+        return Err(format!("the line is longer than the {limit} bytes an event may have"));
+    }
+    dialect.read_event(text).map_err(|error| match error {
+        // The line is that of the recording; the JSON's own is always 1.
+        EventError::Json(json) => format!("not valid JSON: {} at column {}", json.message, json.column),
+        error => error.to_string(),
+    })
+}
+
+/// Reads the next line without its end, and tells its size; `None` at the end. Of a line that is larger than
+/// `limit`, only the beginning is kept.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<Option<usize>> {
+    line.clear();
+    let mut size = 0;
+    let mut any = false;
+    loop {
+        let available = match input.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if available.is_empty() {
+            return Ok(any.then_some(size));
+        }
+        any = true;
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let part = &available[..end.unwrap_or(available.len())];
+        size += part.len();
+        line.extend_from_slice(&part[..part.len().min(limit.saturating_sub(line.len()))]);
+        let used = part.len() + usize::from(end.is_some());
+        input.consume(used);
+        if end.is_some() {
+            return Ok(Some(size));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collect(text: &[u8], limit: usize) -> Recording {
+        Recording::collect(BufReader::with_capacity(7, text), DialectName::Canonical, limit).unwrap()
+    }
+
+    fn line(run: &str) -> String {
+        format!(r#"{{"event":"run_failed","session_id":"s","run_id":"{run}"}}"#)
+    }
+
+    #[test]
+    fn a_broken_line_costs_itself_only() {
+        let (a, b) = (line("a"), line("b"));
+        let text =
+            format!("\u{feff}{a}\r\n\n  \n{{\"event\":\n{b}\n{a}\n\u{feff}{a}\n{}\n[]\n{b}", "x".repeat(99));
+        let recording = collect(text.as_bytes(), 80);
+        let lines = |run: &Vec<Recorded>| run.iter().map(|recorded| recorded.line).collect::<Vec<_>>();
+        assert_eq!(recording.runs.iter().map(lines).collect::<Vec<_>>(), [vec![1, 6], vec![5, 10]]);
+        assert_eq!(recording.events, 4);
+        let broken: Vec<_> = recording.broken.iter().map(|b| (b.line, b.message.as_str())).collect();
+        assert_eq!(
+            broken,
+            [
+                (4, "not valid JSON: EOF while parsing a value at column 9"),
+                (7, "not valid JSON: expected value at column 1"),
+                (8, "the line is longer than the 80 bytes an event may have"),
+                (9, "the event must be a JSON object, not an array"),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_recording_has_no_events() {
+        assert_eq!(collect(b"", 9).events, 0);
+        assert_eq!(collect(b"\n\n", 9).events, 0);
+        let invalid = collect(b"\xff\n", 9);
+        assert_eq!(invalid.broken[0].message, "the event is not UTF-8: invalid byte at offset 0");
+    }
+}

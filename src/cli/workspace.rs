@@ -1,0 +1,203 @@
+//! Finds the workspace and the settings a command works with, and loads them. Owns what is said when there is
+//! no workspace; refuses to guess one.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Component, Path, PathBuf},
+};
+
+use super::{arguments::WorkspaceFlags, diagnostics, escape, exit::Trouble, screen::Screen};
+use crate::{
+    config::{self, Loaded, Settings},
+    model::{Diagnostic, Severity},
+    registry::Snapshot,
+};
+
+/// Where hook files are, below a workspace.
+const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
+
+/// The largest settings file, in bytes.
+const LARGEST_SETTINGS: u64 = 1 << 20;
+
+/// A workspace that is there, and the settings for it.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// Its directory, absolute and without symbolic links.
+    pub(super) root: PathBuf,
+    /// The settings; the defaults if the settings file has errors.
+    pub(super) settings: Settings,
+    /// What is wrong with the settings file.
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// How it was given on the command line, to be repeated in advice.
+    flag: String,
+}
+
+impl Found {
+    /// Finds the workspace and reads the settings.
+    ///
+    /// Returns an error if there is no workspace, or no settings file where one is named.
+    pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, Trouble> {
+        let root = root(flags.workspace.as_deref())?;
+        let (settings, diagnostics) = match &flags.config {
+            Some(file) => read_settings(file)?,
+            None => (Settings::default(), Vec::new()),
+        };
+        let flag = flags.workspace.as_ref().map(|path| format!(" --workspace {}", quoted(path)));
+        Ok(Self { root, settings, diagnostics, flag: flag.unwrap_or_default() })
+    }
+
+    /// The same, where the command cannot work with settings that have errors.
+    ///
+    /// Returns an error after the mistakes have been shown.
+    pub(super) fn find_sound(flags: &WorkspaceFlags, screen: &Screen) -> Result<Self, Trouble> {
+        let found = Self::find(flags)?;
+        let mut failed = false;
+        for diagnostic in &found.diagnostics {
+            screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
+            failed |= diagnostic.severity == Severity::Error;
+        }
+        if failed { Err(Trouble::Silent) } else { Ok(found) }
+    }
+
+    /// Loads its hooks.
+    pub(super) fn load(&self) -> Loaded {
+        config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok())
+    }
+
+    /// Says on standard error that not every hook was loaded, or that there is none.
+    pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
+        let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+        if errors > 0 {
+            let (errors, flag) = (counted(errors, "error"), &self.flag);
+            let paint = screen.err.paint;
+            let note =
+                format!("{errors} in hook files; those hooks are left out; run `hookyard check{flag}`");
+            screen.note(&format!("{} {note}", paint.yellow("note:")));
+        }
+        if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
+            screen.note(&format!("{} {}", screen.err.paint.yellow("note:"), escape::line(&info.message)));
+        } else if files.is_empty() {
+            screen.note(&no_files(&self.root));
+        }
+    }
+}
+
+/// The registry of a loaded workspace, for commands that run nothing.
+pub(super) fn snapshot(loaded: Loaded) -> Snapshot {
+    Snapshot::new(1, loaded.place.into(), loaded.hooks)
+}
+
+/// What to say about a workspace without hook files.
+pub(super) fn no_files(root: &Path) -> String {
+    format!("note: {} has no hook files; they would be {HOOK_FILES}", shown(root))
+}
+
+/// A number of things, in words.
+pub(super) fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+fn root(given: Option<&Path>) -> Result<PathBuf, Trouble> {
+    let Some(given) = given else { return nearest() };
+    let name = escape::path(given);
+    match given.canonicalize() {
+        Ok(root) if root.is_dir() => Ok(root),
+        Ok(_) => Err(Trouble::with_help(
+            format!("the workspace `{name}` is not a directory"),
+            "give the directory that holds the hook files' directory",
+        )),
+        Err(error) => Err(Trouble::new(format!("the workspace `{name}` cannot be used: {}", reason(&error)))),
+    }
+}
+
+fn nearest() -> Result<PathBuf, Trouble> {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let here = here.map_err(|error| {
+        Trouble::with_help(
+            format!("the current directory cannot be used: {}", reason(&error)),
+            "give a workspace with `--workspace DIR`",
+        )
+    })?;
+    config::nearest_workspace(&here).ok_or_else(|| {
+        Trouble::with_help(
+            format!(
+                "no workspace: looked for {HOOK_FILES} in {} and every directory above it",
+                escape::path(&here)
+            ),
+            "change to a directory with hook files, or give one with `--workspace DIR`",
+        )
+    })
+}
+
+fn read_settings(file: &Path) -> Result<(Settings, Vec<Diagnostic>), Trouble> {
+    let trouble = |why: &str| Trouble::new(format!("the settings file `{}` {why}", escape::path(file)));
+    let open = || {
+        let mut bytes = Vec::new();
+        File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes).map(|_| bytes)
+    };
+    let bytes = open().map_err(|error| trouble(&format!("cannot be read: {}", reason(&error))))?;
+    if bytes.len() as u64 > LARGEST_SETTINGS {
+        return Err(trouble(&format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| trouble("is not UTF-8"))?;
+    let (settings, diagnostics) = Settings::from_yaml(&text, file);
+    Ok((settings.unwrap_or_default(), diagnostics))
+}
+
+/// Why the system refused, without its error number.
+pub(super) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    let mut letters = text[..end].chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// A path as it is shortest to read from here, ready to print.
+pub(super) fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let shortest = here
+        .ok()
+        .and_then(|here| relative(path, &here))
+        .filter(|relative| relative.as_os_str().len() < path.as_os_str().len());
+    escape::path(shortest.as_deref().unwrap_or(path))
+}
+
+/// The way from a directory to a path.
+fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(path.components().skip(common)).collect();
+    Some(if way.as_os_str().is_empty() { PathBuf::from(".") } else { way })
+}
+
+/// A path as it can be typed again.
+fn quoted(path: &Path) -> String {
+    let text = escape::path(path);
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_where_one_stands() {
+        let way = |path: &str, from: &str| relative(Path::new(path), Path::new(from)).unwrap();
+        assert_eq!(way("/a/b/c", "/a/b"), Path::new("c"));
+        assert_eq!(way("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(way("/a/c", "/a/b"), Path::new("../c"));
+        assert_eq!(way("/x", "/a"), Path::new("../x"));
+        assert_eq!(relative(Path::new("x"), Path::new("/a")), None);
+    }
+
+    #[test]
+    fn reasons_read_like_a_part_of_a_sentence() {
+        assert_eq!(reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(quoted(Path::new("a b's")), r"'a b'\''s'");
+    }
+}

@@ -9,7 +9,7 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 use hookyard::{
     NativeHook, Orchestrator,
     config::Settings,
-    model::{Ended, Event, EventKind, Json, Outcome, Reply, RunId, SessionId, Target, Verdict},
+    model::{DialectName, Ended, Event, EventKind, Json, Outcome, Reply, RunId, SessionId, Target, Verdict},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -281,14 +281,26 @@ async fn a_job_that_waits_too_long_for_a_place_is_shed() {
 
 #[tokio::test]
 async fn an_event_that_cannot_be_read_is_blocked_where_a_hook_fails_closed() {
-    let unreadable = br#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","tool_name":"Bash","tool_input":"\ud800"}"#;
-    for (policies, blocked) in [("on_error: deny", true), ("", false)] {
+    let surrogate = |kind: &str| {
+        let rest = r#""session_id":"s","run_id":"r","tool_name":"Bash","tool_input":"\ud800"}"#;
+        format!(r#"{{"event":"{kind}",{rest}"#)
+    };
+    let cases = [
+        (surrogate("before_tool_dispatch"), "on_error: deny", true),
+        (surrogate("before_tool_dispatch"), "", false),
+        // No hook wants this one.
+        (surrogate("before_model_call"), "on_error: deny", false),
+        // What it is cannot be told, so it may be what the hook guards.
+        (r#"{"event":"before_tool_dis"#.to_owned(), "on_error: deny", true),
+    ];
+    for (event, policies, blocked) in cases {
         let workspace = workspace("command: 'true'", policies);
         let orchestrator = start(workspace.path(), Settings::default()).await;
-        let answer = orchestrator.dispatch_json(hookyard::model::DialectName::Canonical, unreadable).await;
-        match answer {
-            Ok(outcome) => assert!(blocked && outcome.verdict == Verdict::Block, "{outcome:?}"),
-            Err(error) => assert!(!blocked && error.to_string().contains("not valid JSON"), "{error}"),
+        match orchestrator.dispatch_json(DialectName::Canonical, event.as_bytes()).await {
+            Ok(outcome) => assert!(blocked && outcome.verdict == Verdict::Block, "{event}: {outcome:?}"),
+            Err(error) => {
+                assert!(!blocked && error.to_string().contains("not valid JSON"), "{event}: {error}")
+            }
         }
     }
 }

@@ -82,7 +82,7 @@ impl Fire {
                     Err(error) => Fired::Refused(error),
                 },
                 Err(error) => {
-                    let block = orchestrator.refuse_unread(Some(&workspace), &error);
+                    let block = orchestrator.refuse_unread(Some(&workspace), dialect, &source.bytes, &error);
                     Fired::Unread(error, block)
                 }
             }

@@ -74,7 +74,9 @@ fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, page: &mut Pa
 fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
     let mut rows = Rows::new(&["hook", "ended", "verdict", "took", "remarks"], paint, width).right([3]);
     for report in reports {
-        let mut remarks: Vec<String> = report.error.iter().map(|error| remark(error)).collect();
+        let mut remarks: Vec<String> =
+            report.patched.iter().map(|target| format!("patched {target}")).collect();
+        remarks.extend(report.error.iter().map(|error| remark(error)));
         remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", remark(warning))));
         rows.add([
             report.hook.to_string(),
@@ -137,6 +139,7 @@ mod tests {
             handler: HandlerKind::Command,
             ended,
             verdict: Verdict::Proceed,
+            patched: Vec::new(),
             duration: Duration::from_micros(millis),
             error: error.map(Into::into),
             warnings: Vec::new(),

@@ -9,13 +9,10 @@ use std::{
 
 use super::{arguments::WorkspaceFlags, diagnostics, escape, exit::Trouble, screen::Screen};
 use crate::{
-    config::{self, Loaded, Settings},
+    config::{self, HOOK_FILES, Loaded, Settings},
     model::{Diagnostic, Severity},
     registry::Snapshot,
 };
-
-/// Where hook files are, below a workspace.
-const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
 
 /// The largest settings file, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;

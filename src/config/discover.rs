@@ -17,6 +17,9 @@ use rustix::{
 
 use crate::model::{Diagnostic, Severity};
 
+/// Where hook files are, below a workspace.
+pub const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
+
 /// Where a workspace keeps what concerns hooks.
 pub(super) const HOME: &str = ".openharness";
 

@@ -7,6 +7,6 @@ mod quantity;
 mod section;
 mod settings;
 
-pub use discover::nearest_workspace;
+pub use discover::{HOOK_FILES, nearest_workspace};
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub use settings::{CommandPool, Limits, NativePool, Pools, Settings};

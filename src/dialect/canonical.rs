@@ -30,6 +30,10 @@ impl Dialect for Canonical {
         fields::read_event(bytes, &VOCABULARY)
     }
 
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
+        fields::kind_of_unread(bytes, &VOCABULARY)
+    }
+
     fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
         answer::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
     }

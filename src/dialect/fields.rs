@@ -70,6 +70,12 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
     Ok(event)
 }
 
+/// The kind of an event whose other fields may be unreadable.
+pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<EventKind> {
+    let text = String::from_utf8_lossy(bytes);
+    kind_of(&serde_json::from_str(&text).ok()?, vocabulary).ok()
+}
+
 fn kind_of(fields: &Fields<'_>, vocabulary: &Vocabulary) -> Result<EventKind, EventError> {
     let first = vocabulary.kind_fields[0];
     let mut found = None;

@@ -43,6 +43,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns an error that names the field if the bytes are no event of this dialect.
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError>;
 
+    /// The kind of an event, also where the rest of it cannot be read.
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind>;
+
     /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
     /// thing it can, never the milder one.
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer;

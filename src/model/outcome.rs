@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, HookName, Targets};
+use super::{DecisionId, EventKind, HandlerKind, HookName, Target, Targets};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -139,6 +139,9 @@ pub struct HookReport {
     /// What it thought of the event, after its policies.
     #[serde(skip_serializing_if = "is_proceed")]
     pub verdict: Verdict,
+    /// What it changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub patched: Vec<Target>,
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,

@@ -78,6 +78,12 @@ impl fmt::Display for Target {
     }
 }
 
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// The large parts of an event's payload, each there if the host sent it or a hook added it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Targets([Option<Json>; Target::ALL.len()]);

@@ -8,7 +8,9 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{Inner, Orchestrator};
 use crate::{
     dialect,
-    model::{DialectName, Event, EventError, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId},
+    model::{
+        DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId,
+    },
     registry::Snapshot,
     run::{Lease, NoLease, Refusal, Request, RunKey, RunMessage},
     supervisor::{NoRun, SupervisorMessage},
@@ -102,7 +104,7 @@ impl Orchestrator {
     pub async fn dispatch_json(&self, dialect: DialectName, bytes: &[u8]) -> Result<Outcome, DispatchError> {
         match self.read(dialect, bytes) {
             Ok(event) => self.dispatch(event).await,
-            Err(error) => self.refuse_unread(None, &error).ok_or(DispatchError::Event(error)),
+            Err(error) => self.refuse_unread(None, dialect, bytes, &error).ok_or(DispatchError::Event(error)),
         }
     }
 
@@ -118,13 +120,21 @@ impl Orchestrator {
     }
 
     /// The block that an unreadable event gets where a hook with `on_error: deny` might have cared for it:
-    /// what cannot be read cannot be checked.
-    pub fn refuse_unread(&self, workspace: Option<&WorkspaceId>, error: &EventError) -> Option<Outcome> {
+    /// what cannot be read cannot be checked. Where not even its kind can be read, that is any such hook.
+    pub fn refuse_unread(
+        &self,
+        workspace: Option<&WorkspaceId>,
+        dialect: DialectName,
+        bytes: &[u8],
+        error: &EventError,
+    ) -> Option<Outcome> {
         let snapshot = self.snapshot(workspace)?;
+        let known = dialect::named(dialect).kind_of(bytes);
+        let might_be = |kind: &EventKind| kind.is_interceptor() && known.is_none_or(|known| known == *kind);
         let (hook, kind) = snapshot.hooks().iter().find_map(|registered| {
             let hook = &registered.hook;
-            let kind = hook.events.iter().find(|kind| kind.is_interceptor())?;
-            (hook.enabled && hook.on_error == FailurePolicy::Deny).then_some((hook, kind))
+            let guards = hook.enabled && hook.on_error == FailurePolicy::Deny;
+            Some((hook, hook.events.iter().filter(|_| guards).find(might_be)?))
         })?;
         let reason = format!("hook `{}` could not be asked: {error} (on_error: deny)", hook.name);
         Some(Outcome {

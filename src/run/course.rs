@@ -213,6 +213,7 @@ impl Course {
             handler: hook.handler.kind(),
             ended: Ended::Completed,
             verdict: Verdict::Proceed,
+            patched: Vec::new(),
             duration: conclusion.duration,
             error: None,
             warnings: Vec::new(),
@@ -239,6 +240,11 @@ impl Course {
             for patch in reply.patches {
                 let (target, result) = self.apply(registered, patch, &mut report.warnings);
                 registered.meters.patched(self.event.kind, target, result);
+                if let (Some(target), PatchResult::Applied) = (target, result)
+                    && !report.patched.contains(&target)
+                {
+                    report.patched.push(target);
+                }
             }
         }
         if reply.suppress_output && Capability::SuppressOutput.applies_to(self.event.kind) {

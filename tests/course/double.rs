@@ -153,6 +153,10 @@ impl Dialect for Double {
         unreachable!("an event on its course has been read")
     }
 
+    fn kind_of(&self, _: &[u8]) -> Option<EventKind> {
+        unreachable!("an event on its course has been read")
+    }
+
     fn write_answer(&self, _: &Event, _: &Outcome) -> NativeAnswer {
         unreachable!("a course ends with the canonical outcome")
     }

@@ -3,7 +3,7 @@
 
 use super::{
     super::{escape, outcome_view::ended},
-    play::{Finished, Player},
+    play::Finished,
 };
 use crate::model::{Ended, EventKind, HookReport, Outcome, Verdict};
 
@@ -79,10 +79,10 @@ impl Told {
 type Found = (Sort, (String, usize), String);
 
 /// Everything worth telling about an event, with its words.
-pub(super) fn of(finished: &Finished, player: &Player) -> Vec<(Finding, String)> {
+pub(super) fn of(finished: &Finished) -> Vec<(Finding, String)> {
     let mut found = Vec::new();
     match &finished.result {
-        Ok(outcome) => of_outcome(outcome, player, &mut found),
+        Ok(outcome) => of_outcome(outcome, &mut found),
         Err(error) => {
             found.push((Sort::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
         }
@@ -103,14 +103,15 @@ pub(super) fn subject(finished: &Finished) -> String {
     format!("{}{}", finished.kind, matched.unwrap_or_default())
 }
 
-fn of_outcome(outcome: &Outcome, player: &Player, found: &mut Vec<Found>) {
+fn of_outcome(outcome: &Outcome, found: &mut Vec<Found>) {
     let about = |whom: &dyn std::fmt::Display| (whom.to_string(), 0);
     if outcome.verdict != Verdict::Proceed {
         found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
     }
     for (target, _) in outcome.patched.iter() {
-        let by = player.patcher(outcome, target).map(|hook| format!(" by {hook}"));
-        found.push((Sort::Patched, about(&target), format!("{target}{}", by.unwrap_or_default())));
+        let patched = |report: &&HookReport| report.patched.contains(&target);
+        let by: Vec<_> = outcome.hooks.iter().filter(patched).map(|report| report.hook.as_str()).collect();
+        found.push((Sort::Patched, about(&target), format!("{target} by {}", by.join(", "))));
     }
     if outcome.suppress_output {
         found.push((Sort::Hidden, (String::new(), 0), "the tool's output is not to be shown".to_owned()));

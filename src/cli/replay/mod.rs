@@ -121,7 +121,7 @@ impl Replay {
                     let line = view::event(&finished, &player, screen);
                     bar.suspend(|| screen.print(&line))?;
                 }
-                tally.add(finished, &player);
+                tally.add(finished);
                 bar.inc(1);
             }
             Ok(())

@@ -12,11 +12,7 @@ use super::{
 };
 use crate::{
     Orchestrator,
-    model::{
-        Ended, Event, EventId, EventKind, HookName, HookReport, IdError, Outcome, RunId, SessionId, Target,
-        ToolCallId, Verdict, WorkspaceId,
-    },
-    registry::Snapshot,
+    model::{Event, EventId, EventKind, IdError, Outcome, RunId, SessionId, ToolCallId, WorkspaceId},
 };
 
 /// An event that was played.
@@ -41,7 +37,6 @@ pub(super) struct Finished {
 pub(super) struct Player {
     orchestrator: Orchestrator,
     workspace: WorkspaceId,
-    snapshot: Option<Arc<Snapshot>>,
     sessions: u32,
     concurrency: usize,
 }
@@ -51,7 +46,6 @@ impl Player {
         Self {
             orchestrator: started.orchestrator.clone(),
             workspace: started.workspace.clone(),
-            snapshot: started.orchestrator.snapshot(Some(&started.workspace)),
             sessions,
             concurrency,
         }
@@ -91,20 +85,6 @@ impl Player {
             took: begun.elapsed(),
             result,
         }
-    }
-
-    /// The hook that changed a part of the payload, where only one of those that ran can have done so: an
-    /// outcome does not say it.
-    pub(super) fn patcher<'a>(&self, outcome: &'a Outcome, target: Target) -> Option<&'a HookName> {
-        let hooks = self.snapshot.as_ref()?.hooks();
-        let may_patch = |report: &&HookReport| {
-            let known = hooks.iter().find(|known| known.hook.name == report.hook);
-            let is_capable = known.is_some_and(|known| known.hook.capabilities.contains(target.capability()));
-            is_capable && report.ended == Ended::Completed && report.verdict < Verdict::Block
-        };
-        let mut patchers = outcome.hooks.iter().filter(may_patch);
-        let first = patchers.next()?;
-        patchers.next().is_none().then_some(&first.hook)
     }
 }
 

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 
 use super::{
     finding::{self, Finding, Told},
-    play::{Finished, Player},
+    play::Finished,
 };
 use crate::model::{Ended, EventKind, HookName, HookReport, Verdict};
 
@@ -95,7 +95,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, finished: Finished, player: &Player) {
+    pub(super) fn add(&mut self, finished: Finished) {
         let row = self.by_event.entry(finished.kind).or_insert_with(Row::new);
         row.count += 1;
         row.times.add(finished.took);
@@ -106,7 +106,7 @@ impl Tally {
             }
             Err(_) => row.failed += 1,
         }
-        for (finding, what) in finding::of(&finished, player) {
+        for (finding, what) in finding::of(&finished) {
             self.findings.entry(finding).or_insert_with(|| Told::new(&what)).add(&what);
         }
         if let Some(kept) = &mut self.kept {

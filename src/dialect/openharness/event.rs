@@ -1,7 +1,7 @@
 //! Which events OpenHarness has and how its hosts name them. Refuses events of other dialects.
 
 use super::super::fields::Vocabulary;
-use crate::model::{DialectName, EventKind};
+use crate::model::{DialectName, EventKind, Matched, Target};
 
 /// The event kinds of OpenHarness.
 pub(super) const KINDS: &[EventKind] = &[
@@ -21,14 +21,8 @@ pub(super) const KINDS: &[EventKind] = &[
 pub(super) static VOCABULARY: Vocabulary =
     Vocabulary { dialect: DialectName::OpenHarness, kind_fields: &["hook_event_name"], kinds: KINDS };
 
-/// Whether hooks on this kind have something to match on. Those on context events have not, though a
-/// compaction has a trigger.
-pub(super) fn has_matcher(kind: EventKind) -> bool {
-    match kind {
-        EventKind::BeforeContextBuild
-        | EventKind::AfterContextBuild
-        | EventKind::BeforeContextCompact
-        | EventKind::AfterContextCompact => false,
-        _ => kind.matched().is_some(),
-    }
+/// What matchers of hooks on this kind look at. Those on context events look at nothing, though a compaction
+/// has a trigger.
+pub(super) fn matched(kind: EventKind) -> Option<Matched> {
+    kind.matched().filter(|_| kind.target() != Some(Target::Context))
 }

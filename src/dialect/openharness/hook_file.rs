@@ -73,7 +73,7 @@ fn check_together(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects
 /// match on.
 fn check_matcher(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
-    if written.events.iter().any(|kind| event::has_matcher(*kind)) {
+    if written.events.iter().any(|kind| event::matched(*kind).is_some()) {
         return;
     }
     let Some(matcher) = written.matcher.take() else { return };

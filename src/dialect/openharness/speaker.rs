@@ -26,13 +26,16 @@ impl Dialect for OpenHarness {
         fields::read_event(bytes, &event::VOCABULARY)
     }
 
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
+        fields::kind_of_unread(bytes, &event::VOCABULARY)
+    }
+
     fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
         answer::write(outcome)
     }
 
-    /// Context events are not matched on anything.
     fn matched(&self, kind: EventKind) -> Option<Matched> {
-        kind.matched().filter(|_| kind.target() != Some(Target::Context))
+        event::matched(kind)
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {

@@ -299,7 +299,7 @@ async fn an_event_that_cannot_be_read_is_blocked_where_a_hook_fails_closed() {
         match orchestrator.dispatch_json(DialectName::Canonical, event.as_bytes()).await {
             Ok(outcome) => assert!(blocked && outcome.verdict == Verdict::Block, "{event}: {outcome:?}"),
             Err(error) => {
-                assert!(!blocked && error.to_string().contains("not valid JSON"), "{event}: {error}")
+                assert!(!blocked && error.to_string().contains("not valid JSON"), "{event}: {error}");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The command line: what each command prints, and the exit code it ends with. Owns the words and colours a
 //! person sees; refuses to decide anything about hooks, which is the library's part.
 //!
-//! `arguments` is what was typed; each command then has a file of its own and ends with an [`exit::Ending`].
+//! `arguments` is what was typed; each command then has a file of its own and ends with an `exit::Ending`.
 //! Everything that comes from outside passes through `escape` before a terminal sees it.
 
 mod arguments;

@@ -491,3 +491,36 @@ async fn native_hooks_that_could_not_work_are_refused() {
     let without_events = NativeHook::inline("a", [], |_| Ok(Reply::proceed()));
     assert!(start(vec![without_events]).await.contains("it has no events"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn repeated_events_count_as_events_in_hand() {
+    let (slow, _) = counting("slow", EventKind::Notification, 10 * SECOND);
+    let mut settings = Settings::default();
+    settings.limits.pending_per_run = NonZeroUsize::new(3).unwrap();
+    let orchestrator = with_settings(settings, [slow]).await;
+    let same = Event { id: Some(EventId::new("e-1").unwrap()), ..event(EventKind::Notification, "run") };
+    let mut calls = Vec::new();
+    for _ in 0..5 {
+        let (orchestrator, same) = (orchestrator.clone(), same.clone());
+        calls.push(tokio::spawn(async move { orchestrator.dispatch(same).await }));
+        settle().await;
+    }
+    let outcomes: Vec<_> =
+        futures_util::future::join_all(calls).await.into_iter().map(Result::unwrap).collect();
+    let refused = Err(DispatchError::Overloaded(Overload::PendingPerRun));
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == refused).count(), 2);
+    assert!(outcomes[..3].iter().all(|outcome| *outcome == outcomes[0] && outcome.is_ok()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answered_event_is_in_nobodys_hands() {
+    let (quick, _) = counting("quick", EventKind::BeforeToolDispatch, Duration::ZERO);
+    let mut settings = Settings::default();
+    settings.limits.in_flight = NonZeroUsize::MIN;
+    settings.limits.pending_per_run = NonZeroUsize::MIN;
+    let orchestrator = with_settings(settings, [quick]).await;
+    for number in 0..2000 {
+        let outcome = orchestrator.dispatch(tool("run")).await;
+        assert!(outcome.is_ok(), "event {number}: {outcome:?}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::{
         DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId,
     },
     registry::Snapshot,
-    run::{Lease, NoLease, Refusal, Request, RunKey, RunMessage},
+    run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
     supervisor::{NoRun, SupervisorMessage},
     telemetry::{Shed, ShedReason, ShedWhere},
 };
@@ -173,10 +173,8 @@ impl Orchestrator {
             plan,
             place: Arc::clone(snapshot.place()),
             snapshot_version: snapshot.version(),
-            waiter,
             accepted,
-            lease,
-            permit,
+            caller: Caller { waiter, held: Held { _lease: lease, _permit: permit } },
         };
         let lease = inner.lease(&key).await?;
         let actor = lease.actor().clone();

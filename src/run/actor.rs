@@ -16,7 +16,7 @@ use super::{
     answers::{Answers, EventKey},
     course::{Course, Progress},
     directory::{Directory, Halt, RunKey, RunRecord},
-    message::{Notice, Refusal, Request, RunMessage, RunPlace, Ticket, Waiter},
+    message::{Caller, Held, Notice, Refusal, Request, RunMessage, RunPlace, Ticket},
 };
 use crate::{
     handler::{Invocation, native},
@@ -71,15 +71,13 @@ struct Running {
     course: Course,
     key: Option<EventKey>,
     /// The one whose event it is, and those that sent it again.
-    waiters: Vec<Waiter>,
-    /// Whether it goes on without anyone waiting.
-    detached: bool,
+    callers: Vec<Caller>,
+    /// What is set aside for it where it goes on without anyone waiting.
+    detached: Option<Held>,
     cancel: CancellationToken,
     /// Cancels its invocations when the event is dropped, also by the death of the actor.
     _cancel_on_drop: DropGuard,
     accepted: Instant,
-    /// Given back when the event is done.
-    _held: (super::directory::Lease, tokio::sync::OwnedSemaphorePermit),
 }
 
 impl Actor for RunActor {
@@ -149,7 +147,7 @@ impl RunActor {
         while state.interceptors_running() < self.context.interceptor_concurrency
             && let Some(request) = state.pending.pop_front()
         {
-            if !request.waiter.is_closed() {
+            if !request.caller.is_gone() {
                 self.start_or_join(state, request);
             }
         }
@@ -163,11 +161,11 @@ impl RunActor {
         let key = EventKey::of(&request.event);
         if let Some(key) = &key {
             if let Some(outcome) = state.answers.get(key) {
-                return answer(request.waiter, outcome.clone());
+                return request.caller.answer(Ok(outcome.clone()));
             }
             let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(key));
             if let Some(running) = state.running.values_mut().find(twin) {
-                running.waiters.push(request.waiter);
+                running.callers.push(request.caller);
                 return;
             }
         }
@@ -175,20 +173,21 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunState, request: Request, key: Option<EventKey>) {
-        let Request { event, plan, place, snapshot_version, waiter, accepted, lease, permit } = request;
+        let Request { event, plan, place, snapshot_version, accepted, caller } = request;
         let kind = event.kind;
         if kind.is_interceptor()
             && let Some(halt) = self.record.halted()
         {
-            return answer(waiter, halt.outcome(kind, snapshot_version));
+            return caller.answer(Ok(halt.outcome(kind, snapshot_version)));
         }
-        let detached = event.delivery == Delivery::Detached && !kind.is_interceptor();
-        let mut waiters = Vec::with_capacity(1);
-        if detached {
-            answer(waiter, Outcome::proceed(kind, snapshot_version));
+        let (callers, detached) = if event.delivery == Delivery::Detached && !kind.is_interceptor() {
+            let Caller { waiter, held } = caller;
+            // A send fails only if the caller has stopped waiting.
+            drop(waiter.send(Ok(Outcome::proceed(kind, snapshot_version))));
+            (Vec::new(), Some(held))
         } else {
-            waiters.push(waiter);
-        }
+            (vec![caller], None)
+        };
         let (course, progress) = Course::begin(event, plan, place, snapshot_version);
         let number = state.next_number;
         state.next_number += 1;
@@ -196,12 +195,11 @@ impl RunActor {
         let running = Running {
             course,
             key,
-            waiters,
+            callers,
             detached,
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             accepted,
-            _held: (lease, permit),
         };
         self.drive(state, number, running, progress);
     }
@@ -282,7 +280,7 @@ impl RunActor {
 
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     fn finish(&self, state: &mut RunState, running: Running) {
-        let Running { course, key, waiters, accepted, .. } = running;
+        let Running { course, key, callers, accepted, .. } = running;
         let event = Arc::clone(course.event());
         let outcome = course.into_outcome();
         if outcome.verdict == Verdict::Halt && event.kind.is_interceptor() {
@@ -295,10 +293,10 @@ impl RunActor {
         if let Some(key) = key {
             state.answers.remember(key, outcome.clone(), self.context.answers);
         }
-        let mut waiters = waiters.into_iter();
-        if let Some(first) = waiters.next() {
-            waiters.for_each(|waiter| answer(waiter, outcome.clone()));
-            answer(first, outcome);
+        let mut callers = callers.into_iter();
+        if let Some(first) = callers.next() {
+            callers.for_each(|caller| caller.answer(Ok(outcome.clone())));
+            first.answer(Ok(outcome));
         }
     }
 
@@ -327,8 +325,7 @@ impl RunActor {
         while state.pending.front().is_some_and(|request| request.accepted.elapsed() >= deadline) {
             if let Some(request) = state.pending.pop_front() {
                 Shed { at: ShedWhere::Run, reason: ShedReason::Deadline }.emit();
-                // A send fails only if the caller has stopped waiting.
-                drop(request.waiter.send(Err(Refusal::PendingDeadline)));
+                request.caller.answer(Err(Refusal::PendingDeadline));
             }
         }
         state.deadline_set = false;
@@ -360,17 +357,12 @@ impl RunState {
 
 /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
 fn abandon(state: &mut RunState) {
-    state.pending.retain(|request| !request.waiter.is_closed());
+    state.pending.retain(|request| !request.caller.is_gone());
     for running in state.running.values_mut() {
-        running.waiters.retain(|waiter| !waiter.is_closed());
+        running.callers.retain(|caller| !caller.is_gone());
     }
-    let unwanted = |running: &Running| running.waiters.is_empty() && !running.detached;
+    let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
     for (_, mut running) in state.running.extract_if(.., |_, running| unwanted(running)) {
         running.course.cancel();
     }
-}
-
-fn answer(waiter: Waiter, outcome: Outcome) {
-    // A send fails only if the caller has stopped waiting.
-    drop(waiter.send(Ok(outcome)));
 }

@@ -42,14 +42,41 @@ pub(crate) struct Request {
     pub(crate) plan: Plan,
     pub(crate) place: Arc<Place>,
     pub(crate) snapshot_version: u64,
-    /// Where the answer goes.
-    pub(crate) waiter: Waiter,
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
+    pub(crate) caller: Caller,
+}
+
+/// Who sent an event, with what is set aside for it.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// Where the answer goes.
+    pub(crate) waiter: Waiter,
+    pub(crate) held: Held,
+}
+
+/// What is set aside for one event; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
     /// Keeps the actor from going away while the event is in its hands.
-    pub(crate) lease: Lease,
+    pub(crate) _lease: Lease,
     /// Its share of what hookyard does at a time.
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
+impl Caller {
+    /// Whether nobody waits any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.waiter.is_closed()
+    }
+
+    /// Answers, and hands back what was set aside: before the answer, or the caller's next event could find
+    /// it still taken.
+    pub(super) fn answer(self, answer: Result<Outcome, Refusal>) {
+        drop(self.held);
+        // A send fails only if the caller has stopped waiting.
+        drop(self.waiter.send(answer));
+    }
 }
 
 /// Where an answer goes.

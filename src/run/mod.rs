@@ -10,5 +10,5 @@ mod message;
 pub(crate) use actor::{RunActor, RunContext};
 pub use course::{Course, Progress};
 pub(crate) use directory::{Directory, Lease, NoLease, RunHandle, RunKey};
+pub(crate) use message::{Caller, Held, Refusal, Request, RunMessage};
 pub use message::{Notice, RunPlace};
-pub(crate) use message::{Refusal, Request, RunMessage};

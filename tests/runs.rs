@@ -524,3 +524,23 @@ async fn an_answered_event_is_in_nobodys_hands() {
         assert!(outcome.is_ok(), "event {number}: {outcome:?}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_detached_event_is_answered_at_once_and_goes_on_alone() {
+    let (observer, watched) = counting("watcher", EventKind::Notification, 5 * SECOND);
+    let orchestrator = orchestrator([observer]).await;
+    let mut notices = orchestrator.subscribe();
+    let attached = Event { id: Some(EventId::new("e-1").unwrap()), ..event(EventKind::Notification, "run") };
+    let detached = Event { delivery: Delivery::Detached, ..attached.clone() };
+    let begun = Instant::now();
+    let impatient = timeout(SECOND, orchestrator.dispatch(attached));
+    let repeated = async {
+        settle().await;
+        let outcome = orchestrator.dispatch(detached).await.unwrap();
+        assert_eq!((outcome.hooks.len(), begun.elapsed()), (0, Duration::ZERO));
+    };
+    let (impatient, ()) = tokio::join!(impatient, repeated);
+    assert!(impatient.is_err());
+    notices.recv().await.unwrap();
+    assert_eq!((watched.load(Ordering::SeqCst), begun.elapsed().as_secs()), (1, 5));
+}

@@ -165,7 +165,7 @@ impl RunActor {
             }
             let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(key));
             if let Some(running) = state.running.values_mut().find(twin) {
-                running.callers.push(request.caller);
+                running.take_in(&request.event, request.snapshot_version, request.caller);
                 return;
             }
         }
@@ -180,27 +180,20 @@ impl RunActor {
         {
             return caller.answer(Ok(halt.outcome(kind, snapshot_version)));
         }
-        let (callers, detached) = if event.delivery == Delivery::Detached && !kind.is_interceptor() {
-            let Caller { waiter, held } = caller;
-            // A send fails only if the caller has stopped waiting.
-            drop(waiter.send(Ok(Outcome::proceed(kind, snapshot_version))));
-            (Vec::new(), Some(held))
-        } else {
-            (vec![caller], None)
-        };
-        let (course, progress) = Course::begin(event, plan, place, snapshot_version);
+        let (course, progress) = Course::begin(Arc::clone(&event), plan, place, snapshot_version);
         let number = state.next_number;
         state.next_number += 1;
         let cancel = CancellationToken::new();
-        let running = Running {
+        let mut running = Running {
             course,
             key,
-            callers,
-            detached,
+            callers: Vec::with_capacity(1),
+            detached: None,
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             accepted,
         };
+        running.take_in(&event, snapshot_version, caller);
         self.drive(state, number, running, progress);
     }
 
@@ -346,6 +339,18 @@ impl RunActor {
         let idle = state.running.is_empty() && state.pending.is_empty();
         let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
         idle && mine.is_none_or(|handle| handle.close())
+    }
+}
+
+impl Running {
+    /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
+    fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
+        if event.delivery == Delivery::Detached && !event.kind.is_interceptor() {
+            let held = caller.dismiss(Outcome::proceed(event.kind, snapshot_version));
+            self.detached.get_or_insert(held);
+        } else {
+            self.callers.push(caller);
+        }
     }
 }
 

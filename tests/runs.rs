@@ -544,3 +544,44 @@ async fn a_repeated_detached_event_is_answered_at_once_and_goes_on_alone() {
     notices.recv().await.unwrap();
     assert_eq!((watched.load(Ordering::SeqCst), begun.elapsed().as_secs()), (1, 5));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_event_waits_for_the_first_answer_and_not_for_its_turn() {
+    let (slow, ran) = counting("slow", EventKind::BeforeToolDispatch, 50 * SECOND);
+    let orchestrator = orchestrator([slow]).await;
+    // Longer than an event may wait for its turn.
+    let repeated = async {
+        settle().await;
+        orchestrator.dispatch(call("run", "1")).await
+    };
+    let (first, repeated) = tokio::join!(orchestrator.dispatch(call("run", "1")), repeated);
+    assert_eq!(first, repeated);
+    let begun = Instant::now();
+    let again = async {
+        settle().await;
+        assert_eq!(orchestrator.dispatch(call("run", "1")).await, first);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "its answer is known");
+    };
+    let (other, ()) = tokio::join!(orchestrator.dispatch(call("run", "2")), again);
+    other.unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_repeated_in_the_queue_joins_the_first_when_that_starts() {
+    let (slow, ran) = counting("slow", EventKind::BeforeToolDispatch, 20 * SECOND);
+    let orchestrator = orchestrator([slow]).await;
+    let queued = async {
+        settle().await;
+        sleep(15 * SECOND).await;
+        tokio::join!(orchestrator.dispatch(call("run", "2")), orchestrator.dispatch(call("run", "2")))
+    };
+    let ahead = async {
+        settle().await;
+        orchestrator.dispatch(call("run", "1")).await
+    };
+    let (first, ahead, (a, b)) = tokio::join!(orchestrator.dispatch(call("run", "0")), ahead, queued);
+    assert!(first.is_ok() && ahead.is_ok());
+    assert_eq!(a.unwrap(), b.unwrap());
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+}

@@ -129,15 +129,16 @@ impl Actor for RunActor {
 }
 
 impl RunActor {
-    /// A new event: started, or put in the queue of interceptor events.
+    /// A new event: started, or put in the queue of interceptor events. One that was sent before waits for no
+    /// turn, since it runs no hook.
     fn accept(&self, state: &mut RunState, request: Request) {
         if state.ended {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
-        if request.event.kind.is_interceptor() {
-            state.pending.push_back(request);
-        } else {
-            self.start_or_join(state, request);
+        match state.join(request) {
+            Some(request) if request.event.kind.is_interceptor() => state.pending.push_back(request),
+            Some(request) => self.start(state, request),
+            None => {}
         }
     }
 
@@ -148,7 +149,8 @@ impl RunActor {
             && let Some(request) = state.pending.pop_front()
         {
             if !request.caller.is_gone() {
-                self.start_or_join(state, request);
+                self.start(state, request);
+                state.join_pending();
             }
         }
         if !state.pending.is_empty() && !state.deadline_set {
@@ -156,23 +158,7 @@ impl RunActor {
         }
     }
 
-    /// Starts an event, unless it is one that was sent before: that gets the first answer.
-    fn start_or_join(&self, state: &mut RunState, request: Request) {
-        let key = EventKey::of(&request.event);
-        if let Some(key) = &key {
-            if let Some(outcome) = state.answers.get(key) {
-                return request.caller.answer(Ok(outcome.clone()));
-            }
-            let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(key));
-            if let Some(running) = state.running.values_mut().find(twin) {
-                running.take_in(&request.event, request.snapshot_version, request.caller);
-                return;
-            }
-        }
-        self.start(state, request, key);
-    }
-
-    fn start(&self, state: &mut RunState, request: Request, key: Option<EventKey>) {
+    fn start(&self, state: &mut RunState, request: Request) {
         let Request { event, plan, place, snapshot_version, accepted, caller } = request;
         let kind = event.kind;
         if kind.is_interceptor()
@@ -186,7 +172,7 @@ impl RunActor {
         let cancel = CancellationToken::new();
         let mut running = Running {
             course,
-            key,
+            key: EventKey::of(&event),
             callers: Vec::with_capacity(1),
             detached: None,
             _cancel_on_drop: cancel.clone().drop_guard(),
@@ -355,6 +341,28 @@ impl Running {
 }
 
 impl RunState {
+    /// Joins an event to the one it repeats: it gets the first answer, now or when it is there. Returns an event
+    /// that repeats none.
+    fn join(&mut self, request: Request) -> Option<Request> {
+        let Some(key) = EventKey::of(&request.event) else { return Some(request) };
+        if let Some(outcome) = self.answers.get(&key) {
+            request.caller.answer(Ok(outcome.clone()));
+            return None;
+        }
+        let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(&key));
+        let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
+        running.take_in(&request.event, request.snapshot_version, request.caller);
+        None
+    }
+
+    /// Joins the waiting events that repeat one which has just been started or answered.
+    fn join_pending(&mut self) {
+        for request in std::mem::take(&mut self.pending) {
+            let new = self.join(request);
+            self.pending.extend(new);
+        }
+    }
+
     fn interceptors_running(&self) -> usize {
         self.running.values().filter(|running| running.course.event().kind.is_interceptor()).count()
     }

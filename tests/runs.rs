@@ -585,3 +585,13 @@ async fn an_event_repeated_in_the_queue_joins_the_first_when_that_starts() {
     assert_eq!(a.unwrap(), b.unwrap());
     assert_eq!(ran.load(Ordering::SeqCst), 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_beyond_all_time_is_none() {
+    let (slow, _) = counting("slow", EventKind::BeforeToolDispatch, 50 * SECOND);
+    let mut settings = Settings::default();
+    settings.limits.pending_deadline = Duration::MAX;
+    let orchestrator = with_settings(settings, [slow]).await;
+    let (a, b) = tokio::join!(orchestrator.dispatch(tool("run")), orchestrator.dispatch(tool("run")));
+    assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
+}

@@ -312,10 +312,12 @@ impl RunActor {
 
     fn set_deadline(&self, state: &mut RunState) {
         let Some(first) = state.pending.front() else { return };
-        let (myself, when) = (state.myself.clone(), first.accepted + self.context.pending_deadline);
+        // A sleep may be longer than the time there is, a point in time may not be beyond it.
+        let left = self.context.pending_deadline.saturating_sub(first.accepted.elapsed());
+        let myself = state.myself.clone();
         state.deadline_set = true;
         tokio::spawn(async move {
-            tokio::time::sleep_until(when).await;
+            tokio::time::sleep(left).await;
             drop(myself.cast(RunMessage::PendingDeadline));
         });
     }

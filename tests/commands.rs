@@ -338,3 +338,13 @@ async fn a_reload_sees_new_files_and_events_under_way_keep_the_old() {
         (Verdict::Block, Verdict::Proceed, 2)
     );
 }
+
+#[tokio::test]
+async fn a_timeout_beyond_all_time_is_none() {
+    let workspace = workspace("command: 'true'", "");
+    let settings =
+        Settings { default_timeout: Duration::MAX, max_timeout: Duration::MAX, ..Settings::default() };
+    let orchestrator = start(workspace.path(), settings).await;
+    let outcome = orchestrator.dispatch(event()).await.unwrap();
+    assert_eq!(ended(&outcome), (Ended::Completed, ""));
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustix::process::Signal;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
@@ -139,7 +139,7 @@ pub async fn run(
     }
     let mut process = Process::start(program, stdin, bounds)?;
     let spawn_time = started.elapsed();
-    let verdict = match process.attend(started + bounds.timeout, cancel).await {
+    let verdict = match process.attend(bounds.timeout.saturating_sub(spawn_time), cancel).await {
         Wake::Exit => process.settle(bounds.drain).await,
         Wake::Deadline => process.stop(bounds.grace, End::TimedOut).await,
         Wake::Cancel => process.stop(bounds.grace, |_| End::Cancelled).await,
@@ -195,13 +195,14 @@ impl Process {
     }
 
     /// Serves the pipes until something happens. The pipes come last: a process that writes without end
-    /// would otherwise use up the task's turn before the clock is looked at.
-    async fn attend(&mut self, deadline: Instant, cancel: &CancellationToken) -> Wake {
+    /// would otherwise use up the task's turn before the clock is looked at. The time left is a length, since a
+    /// point in time may not be beyond all time.
+    async fn attend(&mut self, left: Duration, cancel: &CancellationToken) -> Wake {
         tokio::select! {
             biased;
             () = self.exit.exited() => Wake::Exit,
             () = cancel.cancelled() => Wake::Cancel,
-            () = sleep_until(deadline) => Wake::Deadline,
+            () = sleep(left) => Wake::Deadline,
             never = self.streams.exchange() => match never {},
         }
     }

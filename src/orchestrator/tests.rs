@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use ractor::concurrency::sleep;
 
 use super::*;
-use crate::model::{Ended, Event, EventKind, Reply, SessionId, Verdict};
+use crate::{
+    model::{Ended, Event, EventKind, Reply, SessionId, Verdict},
+    run::{RunKey, RunMessage},
+};
 
 fn tool(run: &str) -> Event {
     let mut event = Event::new(
@@ -18,10 +21,19 @@ fn tool(run: &str) -> Event {
 }
 
 impl Orchestrator {
-    fn kill_run(&self, run: &str) {
+    fn run_actor(&self, run: &str) -> ActorRef<RunMessage> {
         let workspace = self.snapshot(None).unwrap().place().workspace_id.clone();
-        let key = crate::run::RunKey { workspace, run: RunId::new(run).unwrap() };
-        self.0.context.directory.find(&key).unwrap().handle().unwrap().actor.kill();
+        let key = RunKey { workspace, run: RunId::new(run).unwrap() };
+        self.0.context.directory.find(&key).unwrap().handle().unwrap().actor.clone()
+    }
+
+    /// What the supervisor says to a run that has been idle, at a moment of the test's choice.
+    fn passivate(&self, run: &str) {
+        self.run_actor(run).cast(RunMessage::Passivate).unwrap();
+    }
+
+    fn kill_run(&self, run: &str) {
+        self.run_actor(run).kill();
     }
 }
 
@@ -92,4 +104,16 @@ async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
     assert_eq!(restarts, 5);
     let report = orchestrator.dispatch(tool("last")).await.unwrap().hooks.remove(0);
     assert_eq!((report.ended, report.error.as_deref()), (Ended::Shed, Some("the command pool is down")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_while_its_actor_goes_away_is_forgotten() {
+    let halting = NativeHook::inline("halting", [EventKind::AfterModelCall], |_| Ok(Reply::halt("enough")));
+    let orchestrator = Orchestrator::builder().native_hook(halting).start().await.unwrap();
+    orchestrator.dispatch(Event { kind: EventKind::AfterModelCall, ..tool("run") }).await.unwrap();
+    orchestrator.passivate("run");
+    orchestrator.dispatch(Event { kind: EventKind::RunCompleted, ..tool("run") }).await.unwrap();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(orchestrator.run_count().known, 0);
+    assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Proceed);
 }

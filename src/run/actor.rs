@@ -108,7 +108,10 @@ impl Actor for RunActor {
             RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, conclusion),
             RunMessage::Abandoned => abandon(state),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
-            RunMessage::End => state.ended = true,
+            RunMessage::End(lease) => {
+                state.ended = true;
+                drop(lease);
+            }
             RunMessage::Passivate => {
                 // Parked first: once the handle is closed, the next actor may begin at any moment.
                 self.record.park(std::mem::take(&mut state.answers).shrink(ANSWERS_PARKED));

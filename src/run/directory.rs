@@ -242,10 +242,13 @@ impl Directory {
     /// Takes note that a run has ended without its actor being told: no hook wanted the event.
     pub(crate) fn end_quietly(&self, key: &RunKey) {
         let Some(record) = self.find(key) else { return };
-        match record.handle().filter(|handle| handle.is_open()) {
-            // A send fails only if the actor has just died, and then the supervisor clears its record.
-            Some(handle) => drop(handle.actor.cast(RunMessage::End)),
-            None => self.end(key),
+        match record.handle().map(|handle| handle.lease(u32::MAX)) {
+            Some(Ok(lease)) => {
+                let actor = lease.actor().clone();
+                // A send fails only if the actor has just died, and then the supervisor clears its record.
+                drop(actor.cast(RunMessage::End(lease)));
+            }
+            Some(Err(_)) | None => self.end(key),
         }
     }
 

@@ -29,8 +29,9 @@ pub(crate) enum RunMessage {
     Abandoned,
     /// A pending event may have waited long enough.
     PendingDeadline,
-    /// The run is over: go away once the work in hand is done.
-    End,
+    /// The run is over: go away once the work in hand is done. The lease keeps the actor from going away before
+    /// it knows.
+    End(Lease),
     /// Nothing happened for a while: make room if nothing is going on.
     Passivate,
 }

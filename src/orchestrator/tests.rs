@@ -6,7 +6,7 @@ use ractor::concurrency::sleep;
 
 use super::*;
 use crate::{
-    model::{Ended, Event, EventKind, Reply, SessionId, Verdict},
+    model::{Ended, Event, EventKind, Reply, SessionId, ToolCallId, Verdict},
     run::{RunKey, RunMessage},
 };
 
@@ -116,4 +116,20 @@ async fn a_run_that_ends_while_its_actor_goes_away_is_forgotten() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(orchestrator.run_count().known, 0);
     assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Proceed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_go_away_yet_forgets_no_answer() {
+    let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    let orchestrator = Orchestrator::builder().native_hook(quick).start().await.unwrap();
+    let call =
+        |id: usize| Event { tool_call_id: Some(ToolCallId::new(id.to_string()).unwrap()), ..tool("run") };
+    let first = orchestrator.dispatch(call(0)).await.unwrap();
+    for id in 1..10 {
+        orchestrator.dispatch(call(id)).await.unwrap();
+    }
+    orchestrator.passivate("run");
+    // It is accepted before the actor has looked at its messages.
+    orchestrator.dispatch(call(10)).await.unwrap();
+    assert_eq!(orchestrator.dispatch(call(0)).await.unwrap().decision_id, first.decision_id);
 }

@@ -113,9 +113,11 @@ impl Actor for RunActor {
                 drop(lease);
             }
             RunMessage::Passivate => {
-                // Parked first: once the handle is closed, the next actor may begin at any moment.
-                self.record.park(std::mem::take(&mut state.answers).shrink(ANSWERS_PARKED));
+                // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
+                // since an event may be on its way, and then they are still wanted.
+                self.record.park(std::mem::take(&mut state.answers));
                 if self.go_away(state) {
+                    self.record.shrink_parked(ANSWERS_PARKED);
                     myself.stop(None);
                     return Ok(());
                 }

@@ -45,10 +45,9 @@ impl Answers {
     }
 
     /// Forgets all but the latest answers, and gives back memory.
-    pub(super) fn shrink(mut self, most: usize) -> Self {
+    pub(super) fn shrink(&mut self, most: usize) {
         self.keep(most);
         self.0.shrink_to_fit();
-        self
     }
 
     pub(super) fn is_empty(&self) -> bool {

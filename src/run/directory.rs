@@ -96,6 +96,14 @@ impl RunRecord {
         }
     }
 
+    /// Forgets all but the latest of the parked answers, unless the next actor has them already.
+    pub(super) fn shrink_parked(&self, most: usize) {
+        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(answers) = parked.as_deref_mut() {
+            answers.shrink(most);
+        }
+    }
+
     pub(super) fn unpark(&self) -> Answers {
         let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take();
         parked.map_or_else(Answers::default, |answers| *answers)

@@ -595,3 +595,14 @@ async fn a_deadline_beyond_all_time_is_none() {
     let (a, b) = tokio::join!(orchestrator.dispatch(tool("run")), orchestrator.dispatch(tool("run")));
     assert!(a.is_ok() && b.is_ok(), "{a:?} {b:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_after_the_end_of_a_run_has_a_fresh_record() {
+    let (last, _) = counting("last", EventKind::RunCompleted, Duration::ZERO);
+    let orchestrator = orchestrator([halting(), last]).await;
+    for number in 0..2000 {
+        let first = orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
+        assert_eq!(first.hooks.len(), 1, "run {number} is new");
+        orchestrator.dispatch(event(EventKind::RunCompleted, "run")).await.unwrap();
+    }
+}

@@ -125,10 +125,7 @@ impl Actor for RunActor {
             }
         }
         self.start_pending(state);
-        if state.ended && self.go_away(state) {
-            self.context.directory.end(&self.key);
-            myself.stop(None);
-        }
+        self.leave_if_over(state);
         Ok(())
     }
 }
@@ -264,7 +261,7 @@ impl RunActor {
 
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     fn finish(&self, state: &mut RunState, running: Running) {
-        let Running { course, key, callers, accepted, .. } = running;
+        let Running { course, key, callers, detached, accepted, .. } = running;
         let event = Arc::clone(course.event());
         let outcome = course.into_outcome();
         if outcome.verdict == Verdict::Halt && event.kind.is_interceptor() {
@@ -277,10 +274,14 @@ impl RunActor {
         if let Some(key) = key {
             state.answers.remember(key, outcome.clone(), self.context.answers);
         }
-        let mut callers = callers.into_iter();
-        if let Some(first) = callers.next() {
-            callers.for_each(|caller| caller.answer(Ok(outcome.clone())));
-            first.answer(Ok(outcome));
+        // First the end, then the answer: what the host sends next belongs to a new run.
+        drop(detached);
+        let mut waiters: Vec<_> = callers.into_iter().map(Caller::into_waiter).collect();
+        self.leave_if_over(state);
+        // A send fails only if the caller has stopped waiting.
+        if let Some(last) = waiters.pop() {
+            waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(outcome.clone()))));
+            drop(last.send(Ok(outcome)));
         }
     }
 
@@ -325,6 +326,14 @@ impl RunActor {
             tokio::time::sleep(left).await;
             drop(myself.cast(RunMessage::PendingDeadline));
         });
+    }
+
+    /// Ends the run if it is over and nothing is in hand.
+    fn leave_if_over(&self, state: &RunState) {
+        if state.ended && self.go_away(state) {
+            self.context.directory.end(&self.key);
+            state.myself.stop(None);
+        }
     }
 
     /// Closes the run's handle if nothing is in hand.

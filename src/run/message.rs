@@ -79,6 +79,11 @@ impl Caller {
         drop(self.waiter.send(answer));
     }
 
+    /// Hands back what was set aside, and leaves the answer to be given.
+    pub(super) fn into_waiter(self) -> Waiter {
+        self.waiter
+    }
+
     /// Answers at once, and returns what stays set aside while the event goes on.
     pub(super) fn dismiss(self, outcome: Outcome) -> Held {
         // A send fails only if the caller has stopped waiting.

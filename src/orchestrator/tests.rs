@@ -7,7 +7,7 @@ use ractor::concurrency::sleep;
 use super::*;
 use crate::{
     model::{Ended, Event, EventKind, Reply, SessionId, ToolCallId, Verdict},
-    run::{RunKey, RunMessage},
+    run::{NoLease, RunHandle, RunKey, RunMessage},
 };
 
 fn tool(run: &str) -> Event {
@@ -21,19 +21,19 @@ fn tool(run: &str) -> Event {
 }
 
 impl Orchestrator {
-    fn run_actor(&self, run: &str) -> ActorRef<RunMessage> {
+    fn run_handle(&self, run: &str) -> Arc<RunHandle> {
         let workspace = self.snapshot(None).unwrap().place().workspace_id.clone();
         let key = RunKey { workspace, run: RunId::new(run).unwrap() };
-        self.0.context.directory.find(&key).unwrap().handle().unwrap().actor.clone()
+        self.0.context.directory.find(&key).unwrap().handle().unwrap()
     }
 
     /// What the supervisor says to a run that has been idle, at a moment of the test's choice.
     fn passivate(&self, run: &str) {
-        self.run_actor(run).cast(RunMessage::Passivate).unwrap();
+        self.run_handle(run).actor.cast(RunMessage::Passivate).unwrap();
     }
 
     fn kill_run(&self, run: &str) {
-        self.run_actor(run).kill();
+        self.run_handle(run).actor.kill();
     }
 }
 
@@ -132,4 +132,15 @@ async fn a_run_that_cannot_go_away_yet_forgets_no_answer() {
     // It is accepted before the actor has looked at its messages.
     orchestrator.dispatch(call(10)).await.unwrap();
     assert_eq!(orchestrator.dispatch(call(0)).await.unwrap().decision_id, first.decision_id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_went_away_gives_no_lease() {
+    let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    let orchestrator = Orchestrator::builder().native_hook(quick).start().await.unwrap();
+    orchestrator.dispatch(tool("run")).await.unwrap();
+    let handle = orchestrator.run_handle("run");
+    orchestrator.passivate("run");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(handle.lease(64).err(), Some(NoLease::Closed));
 }

@@ -137,7 +137,7 @@ impl RunHandle {
     /// Takes a lease, unless the actor is going away or has `limit` events in hand.
     pub(crate) fn lease(self: &Arc<Self>, limit: u32) -> Result<Lease, NoLease> {
         let taken = self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, |leases| {
-            (leases < limit.min(CLOSED - 1)).then_some(leases + 1)
+            (leases < limit.min(CLOSED - 1)).then(|| leases + 1)
         });
         match taken {
             Ok(_) => Ok(Lease(Arc::clone(self))),

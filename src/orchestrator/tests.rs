@@ -144,3 +144,35 @@ async fn an_actor_that_went_away_gives_no_lease() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(handle.lease(64).err(), Some(NoLease::Closed));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_meets_the_end_of_its_run_leaves_no_actor_behind() {
+    let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    let orchestrator = Orchestrator::builder().native_hook(quick).start().await.unwrap();
+    let tasks = tokio::runtime::Handle::current().metrics();
+    let before = tasks.num_alive_tasks();
+    let end = |run: &str| Event { kind: EventKind::RunCompleted, ..tool(run) };
+    for number in 0..2000 {
+        let run = format!("run-{number}");
+        orchestrator.dispatch(tool(&run)).await.unwrap();
+        orchestrator.passivate(&run);
+        while orchestrator.run_count().active > 0 {
+            tokio::task::yield_now().await;
+        }
+        let both = [tool(&run), end(&run)].map(|event| {
+            let orchestrator = orchestrator.clone();
+            tokio::spawn(async move { orchestrator.dispatch(event).await })
+        });
+        for dispatch in both {
+            dispatch.await.unwrap().unwrap();
+        }
+        orchestrator.dispatch(end(&run)).await.unwrap();
+    }
+    let gone = async {
+        while orchestrator.run_count().known > 0 || tasks.num_alive_tasks() > before {
+            tokio::task::yield_now().await;
+        }
+    };
+    let gone = tokio::time::timeout(Duration::from_secs(5), gone).await;
+    assert!(gone.is_ok(), "{:?}, {} tasks", orchestrator.run_count(), tasks.num_alive_tasks() - before);
+}

@@ -15,7 +15,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use dashmap::{DashMap, Entry};
+use dashmap::{DashMap, mapref::one::RefMut};
 use ractor::{ActorRef, ActorStatus};
 use tokio::time::Instant;
 
@@ -227,18 +227,17 @@ impl Directory {
         }
     }
 
-    /// The record of a run, made if there is none and fewer than `limit` are kept.
-    pub(crate) fn find_or_make(&self, key: &RunKey, limit: usize) -> Option<Arc<RunRecord>> {
-        if let Some(record) = self.find(key) {
+    /// The record of a run, made if there is none and fewer than `limit` are kept. It stays in the directory as
+    /// long as it is borrowed: a run that ended meanwhile would leave its new actor with a record nobody finds.
+    pub(crate) fn find_or_make(
+        &self,
+        key: &RunKey,
+        limit: usize,
+    ) -> Option<RefMut<'_, RunKey, Arc<RunRecord>>> {
+        if let Some(record) = self.runs.get_mut(key) {
             return Some(record);
         }
-        if self.runs.len() >= limit {
-            return None;
-        }
-        match self.runs.entry(key.clone()) {
-            Entry::Occupied(entry) => Some(Arc::clone(entry.get())),
-            Entry::Vacant(entry) => Some(Arc::clone(&entry.insert(Arc::default()))),
-        }
+        (self.runs.len() < limit).then(|| self.runs.entry(key.clone()).or_default())
     }
 
     /// Forgets a run whose actor is gone, because the run has ended.

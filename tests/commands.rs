@@ -7,7 +7,7 @@ mod watch;
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use hookyard::{
-    NativeHook, Orchestrator,
+    DispatchError, NativeHook, Orchestrator,
     config::Settings,
     model::{DialectName, Ended, Event, EventKind, Json, Outcome, Reply, RunId, SessionId, Target, Verdict},
 };
@@ -347,4 +347,21 @@ async fn a_timeout_beyond_all_time_is_none() {
     let orchestrator = start(workspace.path(), settings).await;
     let outcome = orchestrator.dispatch(event()).await.unwrap();
     assert_eq!(ended(&outcome), (Ended::Completed, ""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shutdown_is_no_failure_that_a_guard_lets_pass() {
+    let workspace = workspace("command: exec sleep 60", "");
+    for round in 0..30 {
+        let orchestrator = start(workspace.path(), Settings::default()).await;
+        let calls: Vec<_> = (0..16)
+            .map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() })
+            .map(|event| (orchestrator.clone(), event))
+            .map(|(orchestrator, event)| tokio::spawn(async move { orchestrator.dispatch(event).await }))
+            .collect();
+        orchestrator.shutdown(Duration::from_millis(30)).await;
+        for call in calls {
+            assert_eq!(call.await.unwrap(), Err(DispatchError::ShuttingDown), "round {round}");
+        }
+    }
 }

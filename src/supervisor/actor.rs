@@ -128,6 +128,11 @@ impl Actor for Supervisor {
         _: ActorRef<SupervisorMessage>,
         state: &mut SupervisorState,
     ) -> Result<(), ActorProcessingErr> {
+        // Runs before pools: a run that outlived its pool by a moment would take the loss of its jobs for a
+        // failure of their hooks, which most policies let pass.
+        for (_, handle) in state.runs.values() {
+            handle.actor.kill();
+        }
         state.arguments.context.pools.command.stop();
         Ok(())
     }

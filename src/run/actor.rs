@@ -280,7 +280,9 @@ impl RunActor {
         self.leave_if_over(state);
         // A send fails only if the caller has stopped waiting.
         if let Some(last) = waiters.pop() {
-            waiters.into_iter().for_each(|waiter| drop(waiter.send(Ok(outcome.clone()))));
+            for waiter in waiters {
+                drop(waiter.send(Ok(outcome.clone())));
+            }
             drop(last.send(Ok(outcome)));
         }
     }

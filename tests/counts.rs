@@ -1,10 +1,11 @@
 //! What is counted, where the count is easily wrong: invocations that nobody waited for to the end.
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use hookyard::{
     NativeHook, Orchestrator,
+    config::Settings,
     model::{Event, EventKind, Reply, RunId, SessionId},
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
@@ -47,4 +48,30 @@ async fn a_hook_that_was_done_counts_as_completed_whatever_becomes_of_its_event(
     sleep(Duration::from_secs(1)).await;
     let runs = |values: &[&str]| counted(&snapshotter, "hookyard_hook_runs_total", values);
     assert_eq!(runs(&["quick", "completed"]), 1);
+}
+
+#[tokio::test]
+async fn a_hook_dropped_in_the_queue_is_neither_started_nor_shed() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let hook = "name: hook\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: sleep 1\n";
+    fs::write(hooks.join("hook.yaml"), hook).unwrap();
+    let mut settings = Settings::default();
+    settings.pools.command.concurrency = 1.try_into().unwrap();
+    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let orchestrator = builder.start().await.unwrap();
+    let second = async {
+        sleep(Duration::from_millis(100)).await;
+        let dispatch = orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "second"));
+        assert!(timeout(Duration::from_millis(100), dispatch).await.is_err());
+    };
+    let (first, ()) =
+        tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "first")), second);
+    first.unwrap();
+    sleep(Duration::from_millis(300)).await;
+    assert_eq!(counted(&snapshotter, "hookyard_shed_total", &[]), 0);
 }

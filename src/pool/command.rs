@@ -206,6 +206,11 @@ struct ShedJobs;
 
 impl DiscardHandler<Key, Job> for ShedJobs {
     fn discard(&self, reason: DiscardReason, job: &mut factory::Job<Key, Job>) {
+        // It leaves the queue together with those that waited too long, but nothing was turned away.
+        if job.msg.cancel.is_cancelled() {
+            let message = "nobody waits for the outcome any more";
+            return job.msg.reply.deliver(Conclusion::not_run(Ended::Cancelled, message));
+        }
         let (reason, message) = match reason {
             DiscardReason::TtlExpired => {
                 (ShedReason::Deadline, "it waited too long for a place in the command pool")

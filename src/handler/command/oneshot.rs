@@ -112,7 +112,9 @@ impl CommandRunner {
 }
 
 fn count(finished: &Finished) {
-    Spawned(finished.spawn_time).emit();
+    if finished.pid.is_some() {
+        Spawned(finished.spawn_time).emit();
+    }
     match finished.end {
         End::Exited(0) => ProcessExit::Ok.emit(),
         End::Exited(2) => ProcessExit::Block.emit(),
@@ -153,5 +155,24 @@ fn raw_reply(finished: Finished, timeout: Duration) -> Result<RawReply, Failure>
         End::Lost => {
             Err(Failure::new(Ended::Failed, "the process ended, but its exit status could not be had"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics_util::debugging::DebuggingRecorder;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_was_not_started_is_not_counted() {
+        let program = Program { path: "/bin/sh".into(), args: vec![], cwd: "/".into(), environment: vec![] };
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let bounds = Bounds::within(Duration::from_secs(1));
+        let finished = process::run(&program, bytes::Bytes::new(), bounds, &cancel).await.unwrap();
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || count(&finished));
+        assert!(recorder.snapshotter().snapshot().into_vec().is_empty());
     }
 }

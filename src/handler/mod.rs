@@ -6,8 +6,25 @@ pub(crate) mod native;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
-use crate::{model::EventKind, registry::Registered};
+use crate::{
+    model::{EventKind, Failure, RawReply},
+    registry::Registered,
+};
+
+/// Runs the handlers of one kind.
+pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
+    /// Runs a hook once and returns what it brought back, or why it brought nothing, at the latest when the
+    /// invocation's timeout and what it takes to stop the handler are over. A cancelled token stops it early;
+    /// so does dropping the future, and neither may leave anything running.
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<RawReply, Failure>>;
+}
 
 /// One hook to be run once for one event.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use super::{DispatchError, Inner, NativeHook, Orchestrator, WorkspaceSource};
 use crate::{
     config::Settings,
     handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
-    model::{Hook, Place, WorkspaceId},
-    pool::{CommandPool, CommandPoolSettings, NativePool, Pools},
+    model::{HandlerKind, Hook, Place, WorkspaceId},
+    pool::{NativePool, Pool, PoolBounds, Pools},
     run::{Directory, RunContext},
     supervisor::{Registry, Supervisor, SupervisorArguments},
 };
@@ -144,16 +144,18 @@ impl Builder {
 fn run_context(settings: &Settings) -> RunContext {
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
-    let command = CommandPoolSettings {
-        concurrency: settings.pools.command.concurrency.get(),
-        queue: settings.pools.command.queue.get(),
-        queue_deadline: settings.pools.command.queue_deadline,
+    let pool = &settings.pools.command;
+    let bounds = PoolBounds {
+        concurrency: pool.concurrency.get(),
+        queue: pool.queue.get(),
+        queue_deadline: pool.queue_deadline,
     };
+    let commands = Pool::new(HandlerKind::Command, bounds, Arc::new(CommandRunner::new(base, limits)));
     RunContext {
         directory: Arc::new(Directory::default()),
         pools: Pools {
-            native: NativePool::new(settings.pools.native.concurrency.get(), command.queue_deadline),
-            command: Arc::new(CommandPool::new(command, CommandRunner::new(base, limits))),
+            staffed: [commands].into(),
+            native: NativePool::new(settings.pools.native.concurrency.get(), pool.queue_deadline),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),

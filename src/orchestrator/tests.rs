@@ -6,7 +6,7 @@ use ractor::concurrency::sleep;
 
 use super::*;
 use crate::{
-    model::{Ended, Event, EventKind, Reply, SessionId, ToolCallId, Verdict},
+    model::{Ended, Event, EventKind, HandlerKind, Reply, SessionId, ToolCallId, Verdict},
     run::{NoLease, RunHandle, RunKey, RunMessage},
 };
 
@@ -83,7 +83,7 @@ async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
     let hook = "name: quick\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
     std::fs::write(hooks.join("quick.yaml"), hook).unwrap();
     let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
-    let pool = Arc::clone(&orchestrator.0.context.pools.command);
+    let pool = orchestrator.0.context.pools.of(HandlerKind::Command).unwrap();
     let mut restarts = 0;
     // One more death than the supervisor forgives.
     for number in 0..=5 {

@@ -255,7 +255,7 @@ impl RunActor {
             timeout: hook.timeout,
             hook: Arc::clone(&registered),
         };
-        self.context.pools.command.submit(Job { class, invocation, cancel, reply });
+        self.context.pools.submit(Job { class, invocation, cancel, reply });
         None
     }
 

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::message::{NoRun, Registry, SupervisorMessage};
 use crate::{
-    pool::Factory,
+    model::HandlerKind,
+    pool::Pool,
     run::{RunActor, RunContext, RunHandle, RunKey, RunMessage},
     telemetry::ActorRestarted,
 };
@@ -53,8 +54,10 @@ pub(crate) struct SupervisorState {
     runs: HashMap<ActorId, (RunKey, Arc<RunHandle>)>,
     /// Runs that gave up their actor, oldest first, with how many actors they had had by then.
     passivated: VecDeque<(Instant, RunKey, u32)>,
-    command_pool: Factory,
-    restarts: VecDeque<Instant>,
+    /// Which pool a factory belongs to.
+    factories: HashMap<ActorId, HandlerKind>,
+    /// When each pool was restarted lately.
+    restarts: HashMap<HandlerKind, VecDeque<Instant>>,
     draining: bool,
 }
 
@@ -68,7 +71,10 @@ impl Actor for Supervisor {
         myself: ActorRef<SupervisorMessage>,
         arguments: SupervisorArguments,
     ) -> Result<SupervisorState, ActorProcessingErr> {
-        let command_pool = arguments.context.pools.command.start(myself.get_cell()).await?;
+        let mut factories = HashMap::new();
+        for pool in arguments.context.pools.staffed.iter() {
+            factories.insert(pool.start(myself.get_cell()).await?, pool.kind());
+        }
         let period = (arguments.run_idle / 2).clamp(Duration::from_millis(10), LONGEST_SWEEP);
         myself.send_interval(period, || SupervisorMessage::Sweep);
         Ok(SupervisorState {
@@ -76,8 +82,8 @@ impl Actor for Supervisor {
             myself,
             runs: HashMap::new(),
             passivated: VecDeque::new(),
-            command_pool,
-            restarts: VecDeque::new(),
+            factories,
+            restarts: HashMap::new(),
             draining: false,
         })
     }
@@ -98,7 +104,7 @@ impl Actor for Supervisor {
             }
             SupervisorMessage::Sweep => state.sweep(),
             SupervisorMessage::Drain => state.draining = true,
-            SupervisorMessage::RestartPool => state.restart_pool().await?,
+            SupervisorMessage::RestartPool(kind) => state.restart_pool(kind).await?,
         }
         Ok(())
     }
@@ -114,8 +120,8 @@ impl Actor for Supervisor {
             SupervisionEvent::ActorFailed(who, error) => (who, Some(error)),
             _ => return Ok(()),
         };
-        if who.get_id() == state.command_pool.get_id() {
-            return state.pool_died(failure);
+        if let Some(kind) = state.factories.remove(&who.get_id()) {
+            return state.pool_died(kind, failure);
         }
         if let Some((key, handle)) = state.runs.remove(&who.get_id()) {
             state.run_gone(key, &handle, failure);
@@ -133,7 +139,7 @@ impl Actor for Supervisor {
         for (_, handle) in state.runs.values() {
             handle.actor.kill();
         }
-        state.arguments.context.pools.command.stop();
+        state.arguments.context.pools.staffed.iter().for_each(Pool::stop);
         Ok(())
     }
 }
@@ -202,24 +208,33 @@ impl SupervisorState {
         }
     }
 
-    fn pool_died(&mut self, failure: Option<ActorProcessingErr>) -> Result<(), ActorProcessingErr> {
-        let pool = &self.arguments.context.pools.command;
-        pool.stop();
-        self.restarts.retain(|when| when.elapsed() < RESTART_WINDOW);
+    fn pool_died(
+        &mut self,
+        kind: HandlerKind,
+        failure: Option<ActorProcessingErr>,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(pool) = self.arguments.context.pools.of(kind) {
+            pool.stop();
+        }
+        let restarts = self.restarts.entry(kind).or_default();
+        restarts.retain(|when| when.elapsed() < RESTART_WINDOW);
         let reason = failure.map_or_else(|| "it stopped".to_owned(), |error| error.to_string());
-        if self.restarts.len() >= MOST_RESTARTS {
-            tracing::error!(reason, "the command pool died too often and stays down; its hooks end as shed");
+        if restarts.len() >= MOST_RESTARTS {
+            tracing::error!(%kind, reason, "a pool died too often and stays down; its hooks end as shed");
             return Ok(());
         }
-        tracing::error!(reason, "the command pool died and is restarted");
-        self.restarts.push_back(Instant::now());
-        self.myself.cast(SupervisorMessage::RestartPool)?;
+        tracing::error!(%kind, reason, "a pool died and is restarted");
+        restarts.push_back(Instant::now());
+        self.myself.cast(SupervisorMessage::RestartPool(kind))?;
         Ok(())
     }
 
-    async fn restart_pool(&mut self) -> Result<(), ActorProcessingErr> {
-        self.command_pool = self.arguments.context.pools.command.start(self.myself.get_cell()).await?;
-        ActorRestarted("command_pool").emit();
+    async fn restart_pool(&mut self, kind: HandlerKind) -> Result<(), ActorProcessingErr> {
+        let pools = self.arguments.context.pools.clone();
+        if let Some(pool) = pools.of(kind) {
+            self.factories.insert(pool.start(self.myself.get_cell()).await?, kind);
+            ActorRestarted("pool").emit();
+        }
         Ok(())
     }
 }

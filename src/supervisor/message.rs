@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use ractor::RpcReplyPort;
 
 use crate::{
-    model::WorkspaceId,
+    model::{HandlerKind, WorkspaceId},
     registry::Snapshot,
     run::{RunHandle, RunKey},
 };
@@ -60,6 +60,6 @@ pub(crate) enum SupervisorMessage {
     Sweep,
     /// Give runs no actors any more.
     Drain,
-    /// Start this pool again.
-    RestartPool,
+    /// Start the pool for this kind of handler again.
+    RestartPool(HandlerKind),
 }

@@ -4,14 +4,12 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
-    panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use futures_util::FutureExt;
-use tokio::time::Instant;
+use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -19,9 +17,9 @@ use super::{
     process::{self, Bounds, End, Finished, Program, Stopped},
 };
 use crate::{
-    handler::Invocation,
-    model::{CommandHandler, CommandLine, Conclusion, Ended, Failure, Handler, RawReply, Reply},
-    telemetry::{Panicked, ProcessExit, ProcessLeak, ProcessRunning, Spawned},
+    handler::{Invocation, Runner},
+    model::{CommandHandler, CommandLine, Ended, Failure, Handler, RawReply},
+    telemetry::{ProcessExit, ProcessLeak, ProcessRunning, Spawned},
 };
 
 /// Between SIGTERM and SIGKILL.
@@ -53,20 +51,8 @@ impl CommandRunner {
         Self { base, limits, within: Mutex::default() }
     }
 
-    /// Runs a command hook once, and has its dialect read the answer.
-    pub(crate) async fn run(&self, invocation: &Invocation, cancel: &CancellationToken) -> Conclusion {
-        let started = Instant::now();
-        let caught = AssertUnwindSafe(self.answer(invocation, cancel)).catch_unwind().await;
-        let result = caught.unwrap_or_else(|_| {
-            Panicked("command").emit();
-            Err(Failure::new(Ended::Failed, "hookyard panicked while it ran the hook"))
-        });
-        Conclusion { result, duration: started.elapsed() }
-    }
-
-    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<Reply, Failure> {
-        let hook = &invocation.hook.hook;
-        let Handler::Command(handler) = &hook.handler else {
+    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
+        let Handler::Command(handler) = &invocation.hook.hook.handler else {
             return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook"));
         };
         let program = self.program(handler, invocation);
@@ -82,8 +68,7 @@ impl CommandRunner {
         drop(running);
         let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
         count(&finished);
-        let raw = raw_reply(finished, invocation.timeout)?;
-        hook.dialect.read_reply(hook, invocation.event, raw)
+        raw_reply(finished, invocation.timeout)
     }
 
     fn program(&self, handler: &CommandHandler, invocation: &Invocation) -> Program {
@@ -108,6 +93,16 @@ impl CommandRunner {
         let environment = Arc::new(self.base.within(root));
         within.insert(root.to_owned(), Arc::clone(&environment));
         environment
+    }
+}
+
+impl Runner for CommandRunner {
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
+        Box::pin(self.answer(invocation, cancel))
     }
 }
 

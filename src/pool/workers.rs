@@ -1,8 +1,9 @@
-//! The pool of command handlers: a `ractor` factory whose workers run one process at a time. Owns its queue's
+//! The pool of one kind of handler: a `ractor` factory whose workers run one hook at a time. Owns its queue's
 //! order and bounds; refuses to restart itself, which is the supervisor's part.
 
 use std::{
     collections::VecDeque,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -11,35 +12,38 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use futures_util::FutureExt;
 use ractor::{
-    Actor, ActorCell, ActorProcessingErr, ActorRef, SpawnErr,
+    Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SpawnErr,
     factory::{
         self, DiscardHandler, DiscardMode, DiscardReason, DiscardSettings, FactoryArguments, FactoryMessage,
         JobOptions, Worker, WorkerId, queues::Queue, routing::QueuerRouting,
     },
 };
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::job::{Class, Job};
 use crate::{
-    handler::command::CommandRunner,
-    model::{Conclusion, Ended},
-    telemetry::{Shed, ShedReason, ShedWhere},
+    handler::{Invocation, Runner},
+    model::{Conclusion, Ended, Failure, HandlerKind},
+    telemetry::{Panicked, Shed, ShedReason, ShedWhere},
 };
 
 /// What the factory tells jobs apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
+struct Key {
     number: u64,
     class: Class,
 }
 
 /// The factory's actor.
-pub(crate) type Factory = ActorRef<FactoryMessage<Key, Job>>;
+type Factory = ActorRef<FactoryMessage<Key, Job>>;
 
-/// Bounds of the pool.
-#[derive(Debug, Clone)]
-pub(crate) struct CommandPoolSettings {
-    /// How many processes run at once.
+/// Bounds of a pool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PoolBounds {
+    /// How many hooks run at once.
     pub(crate) concurrency: usize,
     /// How many invocations may wait.
     pub(crate) queue: usize,
@@ -49,53 +53,51 @@ pub(crate) struct CommandPoolSettings {
 
 /// The pool as others see it: a place to put jobs.
 #[derive(Debug)]
-pub(crate) struct CommandPool {
+pub(crate) struct Pool {
+    kind: HandlerKind,
     factory: ArcSwapOption<Factory>,
-    settings: CommandPoolSettings,
-    runner: Arc<CommandRunner>,
+    bounds: PoolBounds,
+    runner: Arc<dyn Runner>,
     number: AtomicU64,
 }
 
-impl CommandPool {
+impl Pool {
     /// A pool without workers yet.
-    pub(crate) fn new(settings: CommandPoolSettings, runner: CommandRunner) -> Self {
-        Self {
-            factory: ArcSwapOption::empty(),
-            settings,
-            runner: Arc::new(runner),
-            number: AtomicU64::new(0),
-        }
+    pub(crate) fn new(kind: HandlerKind, bounds: PoolBounds, runner: Arc<dyn Runner>) -> Self {
+        Self { kind, factory: ArcSwapOption::empty(), bounds, runner, number: AtomicU64::new(0) }
+    }
+
+    /// The kind of handler it runs.
+    pub(crate) fn kind(&self) -> HandlerKind {
+        self.kind
     }
 
     /// Starts the workers under a supervisor and takes jobs from then on.
     ///
     /// Returns an error if an actor cannot be started.
-    pub(crate) async fn start(&self, supervisor: ActorCell) -> Result<Factory, SpawnErr> {
-        let runner = Arc::clone(&self.runner);
+    pub(crate) async fn start(&self, supervisor: ActorCell) -> Result<ActorId, SpawnErr> {
+        let (kind, runner) = (self.kind, Arc::clone(&self.runner));
+        let worker = move |_| (HookWorker { kind, runner: Arc::clone(&runner) }, ());
         let arguments = FactoryArguments::builder()
-            .worker_builder(Box::new(factory::worker_builder(move |_| {
-                (CommandWorker(Arc::clone(&runner)), ())
-            })))
-            .num_initial_workers(self.settings.concurrency)
+            .worker_builder(Box::new(factory::worker_builder(worker)))
+            .num_initial_workers(self.bounds.concurrency)
             .router(QueuerRouting::default())
             .queue(JobQueue::default())
-            .discard_handler(Arc::new(ShedJobs))
-            .discard_settings(DiscardSettings::Static {
-                limit: self.settings.queue,
-                mode: DiscardMode::Oldest,
-            })
+            .discard_handler(Arc::new(ShedJobs(kind)))
+            .discard_settings(DiscardSettings::Static { limit: self.bounds.queue, mode: DiscardMode::Oldest })
             .build();
         let definition =
-            factory::Factory::<Key, Job, (), CommandWorker, QueuerRouting<Key, Job>, JobQueue>::default();
+            factory::Factory::<Key, Job, (), HookWorker, QueuerRouting<Key, Job>, JobQueue>::default();
         let (factory, _) = Actor::spawn_linked(None, definition, arguments, supervisor).await?;
-        self.factory.store(Some(Arc::new(factory.clone())));
-        Ok(factory)
+        let id = factory.get_id();
+        self.factory.store(Some(Arc::new(factory)));
+        Ok(id)
     }
 
     /// The factory that takes the jobs now.
     #[cfg(test)]
-    pub(crate) fn factory(&self) -> Option<Factory> {
-        self.factory.load_full().map(|factory| Factory::clone(&factory))
+    pub(crate) fn factory(&self) -> Option<ActorCell> {
+        self.factory.load().as_ref().map(|factory| factory.get_cell())
     }
 
     /// Takes no jobs until it is started again.
@@ -107,21 +109,43 @@ impl CommandPool {
     pub(crate) fn submit(&self, job: Job) {
         let Some(factory) = self.factory.load_full() else {
             Shed { at: ShedWhere::Pool, reason: ShedReason::Shutdown }.emit();
-            return job.reply.send(Conclusion::not_run(Ended::Shed, "the command pool is down"));
+            return job
+                .reply
+                .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
         };
         let key = Key { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
-        let options = JobOptions::new(Some(self.settings.queue_deadline));
+        let options = JobOptions::new(Some(self.bounds.queue_deadline));
         let job = factory::Job::with_options(key, job, options);
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));
     }
 }
 
-/// Runs one process at a time.
+/// Runs one hook at a time.
 #[derive(Debug)]
-struct CommandWorker(Arc<CommandRunner>);
+struct HookWorker {
+    kind: HandlerKind,
+    runner: Arc<dyn Runner>,
+}
 
-impl Worker for CommandWorker {
+impl HookWorker {
+    /// Runs a hook and has its dialect read the answer. A panic on the way costs this invocation and no other.
+    async fn conclude(&self, invocation: &Invocation, cancel: &CancellationToken) -> Conclusion {
+        let started = Instant::now();
+        let hook = &invocation.hook.hook;
+        let run = async {
+            let raw = self.runner.run(invocation, cancel).await?;
+            hook.dialect.read_reply(hook, invocation.event, raw)
+        };
+        let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
+            Panicked(self.kind.as_str()).emit();
+            Err(Failure::new(Ended::Failed, "hookyard panicked while it ran the hook"))
+        });
+        Conclusion { result, duration: started.elapsed() }
+    }
+}
+
+impl Worker for HookWorker {
     type Key = Key;
     type Message = Job;
     type Arguments = ();
@@ -143,7 +167,7 @@ impl Worker for CommandWorker {
         factory::Job { key, msg: job, .. }: factory::Job<Key, Job>,
         (): &mut (),
     ) -> Result<Key, ActorProcessingErr> {
-        let conclusion = self.0.run(&job.invocation, &job.cancel).await;
+        let conclusion = self.conclude(&job.invocation, &job.cancel).await;
         job.reply.send(conclusion);
         Ok(key)
     }
@@ -202,7 +226,7 @@ impl Queue<Key, Job> for JobQueue {
 }
 
 /// Concludes the jobs that the factory turns away.
-struct ShedJobs;
+struct ShedJobs(HandlerKind);
 
 impl DiscardHandler<Key, Job> for ShedJobs {
     fn discard(&self, reason: DiscardReason, job: &mut factory::Job<Key, Job>) {
@@ -211,13 +235,14 @@ impl DiscardHandler<Key, Job> for ShedJobs {
             let message = "nobody waits for the outcome any more";
             return job.msg.reply.deliver(Conclusion::not_run(Ended::Cancelled, message));
         }
+        let kind = self.0;
         let (reason, message) = match reason {
             DiscardReason::TtlExpired => {
-                (ShedReason::Deadline, "it waited too long for a place in the command pool")
+                (ShedReason::Deadline, format!("it waited too long for a place in the {kind} pool"))
             }
-            DiscardReason::Shutdown => (ShedReason::Shutdown, "the command pool is shutting down"),
+            DiscardReason::Shutdown => (ShedReason::Shutdown, format!("the {kind} pool is shutting down")),
             DiscardReason::Loadshed | DiscardReason::RateLimited => {
-                (ShedReason::Full, "the queue of the command pool is full")
+                (ShedReason::Full, format!("the queue of the {kind} pool is full"))
             }
         };
         Shed { at: ShedWhere::Pool, reason }.emit();

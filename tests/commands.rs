@@ -365,3 +365,23 @@ async fn shutdown_is_no_failure_that_a_guard_lets_pass() {
         }
     }
 }
+
+#[tokio::test]
+async fn every_process_is_killed_when_shutdown_returns() {
+    let workspace = hostile("ignores_term", "killed-at-return", 60.0);
+    let orchestrator = start(workspace.path(), Settings::default()).await;
+    let runs = (0..70).map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() });
+    for event in runs {
+        let orchestrator = orchestrator.clone();
+        tokio::spawn(async move { orchestrator.dispatch(event).await });
+    }
+    watch::started("killed-at-return").await;
+    orchestrator.shutdown(Duration::from_millis(50)).await;
+    // No task runs from here on, as in a host that exits now: what lives was forgotten.
+    let lives = |process: &watch::Process| process.alive() && watch::is_tagged(process, "killed-at-return");
+    let begun = Instant::now();
+    while !watch::processes(lives).is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", watch::processes(lives));
+        std::thread::yield_now();
+    }
+}

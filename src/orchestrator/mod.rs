@@ -175,6 +175,9 @@ impl Orchestrator {
             // The supervisor's task ends with its actor; a panic in it has been reported there.
             drop(ended.await);
         }
+        for pool in self.0.context.pools.staffed.iter() {
+            pool.settled().await;
+        }
         finished
     }
 

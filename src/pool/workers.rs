@@ -20,7 +20,7 @@ use ractor::{
         JobOptions, Worker, WorkerId, queues::Queue, routing::QueuerRouting,
     },
 };
-use tokio::time::Instant;
+use tokio::{sync::RwLock, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::job::{Class, Job};
@@ -59,12 +59,23 @@ pub(crate) struct Pool {
     bounds: PoolBounds,
     runner: Arc<dyn Runner>,
     number: AtomicU64,
+    running: Running,
 }
+
+/// Held for reading by each worker while it runs a hook.
+type Running = Arc<RwLock<()>>;
 
 impl Pool {
     /// A pool without workers yet.
     pub(crate) fn new(kind: HandlerKind, bounds: PoolBounds, runner: Arc<dyn Runner>) -> Self {
-        Self { kind, factory: ArcSwapOption::empty(), bounds, runner, number: AtomicU64::new(0) }
+        Self {
+            kind,
+            factory: ArcSwapOption::empty(),
+            bounds,
+            runner,
+            number: AtomicU64::new(0),
+            running: Running::default(),
+        }
     }
 
     /// The kind of handler it runs.
@@ -76,14 +87,17 @@ impl Pool {
     ///
     /// Returns an error if an actor cannot be started.
     pub(crate) async fn start(&self, supervisor: ActorCell) -> Result<ActorId, SpawnErr> {
-        let (kind, runner) = (self.kind, Arc::clone(&self.runner));
-        let worker = move |_| (HookWorker { kind, runner: Arc::clone(&runner) }, ());
+        let worker = HookWorker {
+            kind: self.kind,
+            runner: Arc::clone(&self.runner),
+            running: Arc::clone(&self.running),
+        };
         let arguments = FactoryArguments::builder()
-            .worker_builder(Box::new(factory::worker_builder(worker)))
+            .worker_builder(Box::new(factory::worker_builder(move |_| (worker.clone(), ()))))
             .num_initial_workers(self.bounds.concurrency)
             .router(QueuerRouting::default())
             .queue(JobQueue::default())
-            .discard_handler(Arc::new(ShedJobs(kind)))
+            .discard_handler(Arc::new(ShedJobs(self.kind)))
             .discard_settings(DiscardSettings::Static { limit: self.bounds.queue, mode: DiscardMode::Oldest })
             .build();
         let definition =
@@ -105,6 +119,12 @@ impl Pool {
         self.factory.store(None);
     }
 
+    /// Waits until no hook runs. Workers that are killed kill their processes, but only when they are next
+    /// looked at, so their supervisor's end is not the processes' end.
+    pub(crate) async fn settled(&self) {
+        drop(self.running.write().await);
+    }
+
     /// Hands a job over. It always concludes: it is run, shed, or reported as lost.
     pub(crate) fn submit(&self, job: Job) {
         let Some(factory) = self.factory.load_full() else {
@@ -122,10 +142,11 @@ impl Pool {
 }
 
 /// Runs one hook at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct HookWorker {
     kind: HandlerKind,
     runner: Arc<dyn Runner>,
+    running: Running,
 }
 
 impl HookWorker {
@@ -167,7 +188,9 @@ impl Worker for HookWorker {
         factory::Job { key, msg: job, .. }: factory::Job<Key, Job>,
         (): &mut (),
     ) -> Result<Key, ActorProcessingErr> {
+        let running = self.running.read().await;
         let conclusion = self.conclude(&job.invocation, &job.cancel).await;
+        drop(running);
         job.reply.send(conclusion);
         Ok(key)
     }

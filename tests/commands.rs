@@ -385,3 +385,22 @@ async fn every_process_is_killed_when_shutdown_returns() {
         std::thread::yield_now();
     }
 }
+
+#[tokio::test]
+async fn a_dropped_invocation_takes_no_place_in_a_full_queue() {
+    let workspace = workspace("command: sleep 1", "on_error: deny");
+    let mut settings = Settings::default();
+    settings.pools.command.concurrency = 1.try_into().unwrap();
+    settings.pools.command.queue = 1.try_into().unwrap();
+    let orchestrator = start(workspace.path(), settings).await;
+    let of_run = |run: &str| Event { run_id: RunId::new(run).unwrap(), ..event() };
+    let others = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let dropped = timeout(Duration::from_millis(10), orchestrator.dispatch(of_run("dropped"))).await;
+        assert!(dropped.is_err(), "it waits in the queue");
+        orchestrator.dispatch(of_run("next")).await.unwrap()
+    };
+    let (first, next) = tokio::join!(orchestrator.dispatch(of_run("first")), others);
+    assert_eq!(ended(&first.unwrap()).0, Ended::Completed);
+    assert_eq!(ended(&next), (Ended::Completed, ""));
+}

@@ -216,9 +216,14 @@ impl Queue<Key, Job> for JobQueue {
         self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front())
     }
 
-    /// What goes when the queue is too long: a lifecycle job, or else the interceptor that came last, since
-    /// those before it have waited longer for the same place.
+    /// What goes when the queue is too long: a job that nobody waits for any more, or else a lifecycle job, or
+    /// else the interceptor that came last, since those before it have waited longer for the same place.
     fn discard_oldest(&mut self) -> Option<factory::Job<Key, Job>> {
+        for queue in [&mut self.interceptors, &mut self.lifecycle] {
+            if let Some(dropped) = queue.iter().position(|job| job.msg.cancel.is_cancelled()) {
+                return queue.remove(dropped);
+            }
+        }
         self.lifecycle.pop_front().or_else(|| self.interceptors.pop_back())
     }
 

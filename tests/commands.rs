@@ -110,9 +110,14 @@ async fn policies_turn_failures_into_verdicts() {
         ("exit 1", "on_error: deny", Verdict::Block, "hook `hook` failed"),
         ("exit 1", "on_error: ask", Verdict::Ask, "(on_error: ask)"),
         ("exit 1", "on_timeout: deny", Verdict::Proceed, ""),
-        (r#"echo '{\"decision\":\"deny\"}'"#, "on_error: deny", Verdict::Block, "hook `hook` invalid_output"),
-        ("does-not-exist-anywhere", "on_error: deny", Verdict::Block, "hook `hook` spawn_failed"),
-        ("sleep 60", "on_timeout: deny", Verdict::Block, "hook `hook` timed_out"),
+        (
+            r#"echo '{\"decision\":\"deny\"}'"#,
+            "on_error: deny",
+            Verdict::Block,
+            "hook `hook` gave no valid answer",
+        ),
+        ("does-not-exist-anywhere", "on_error: deny", Verdict::Block, "hook `hook` did not start"),
+        ("sleep 60", "on_timeout: deny", Verdict::Block, "hook `hook` timed out"),
         ("sleep 60", "on_error: deny", Verdict::Proceed, ""),
     ];
     for (command, policy, verdict, reason) in cases {
@@ -210,12 +215,23 @@ async fn the_answer_comes_within_timeout_and_grace_whatever_the_child_does() {
         let orchestrator = start(workspace.path(), Settings::default()).await;
         let begun = Instant::now();
         let outcome = orchestrator.dispatch(event()).await.unwrap();
-        // Timeout, two seconds of grace, and half a second.
-        assert!(begun.elapsed() < Duration::from_secs(3), "{child} took {:?}", begun.elapsed());
+        // Timeout, two seconds of grace, half a second, and what a busy machine may add.
+        assert!(begun.elapsed() < Duration::from_millis(4_500), "{child} took {:?}", begun.elapsed());
         assert_eq!(ended(&outcome).0, Ended::TimedOut, "{child}");
         assert!(watch::gone(|process| watch::is_tagged(process, child)).await.is_empty(), "{child} lives on");
     });
     futures_util::future::join_all(answers).await;
+}
+
+#[tokio::test]
+async fn a_program_that_a_shell_runs_has_time_to_tidy_up() {
+    // The line's second command keeps the shell from becoming the program.
+    let script = "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; while :; do sleep 0.1; done";
+    let handler = format!("command: {}\ntimeout_seconds: 0.5", json!(format!("sh -c \"{script}\"; true")));
+    let workspace = workspace(&handler, "");
+    let orchestrator = start(workspace.path(), Settings::default()).await;
+    assert_eq!(ended(&orchestrator.dispatch(event()).await.unwrap()).0, Ended::TimedOut);
+    assert_eq!(fs::read_to_string(workspace.path().join("tidied")).unwrap(), "tidy\n");
 }
 
 #[tokio::test]

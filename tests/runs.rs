@@ -231,6 +231,23 @@ async fn the_same_event_runs_no_hook_twice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_call_id_used_again_for_something_else_is_another_event() {
+    let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, Duration::ZERO);
+    let orchestrator = orchestrator([hook]).await;
+    orchestrator.dispatch(call("run", "1")).await.unwrap();
+    let mut other = call("run", "1");
+    other.targets.set(Target::ToolInput, Json::parse(r#"{"command":"rm -rf /"}"#).unwrap());
+    orchestrator.dispatch(other).await.unwrap();
+    let other = {
+        let mut event = call("run", "1");
+        event.facts.tool_name = Some("Shell".into());
+        event
+    };
+    orchestrator.dispatch(other).await.unwrap();
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeated_event_outlives_the_first_caller() {
     let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, 10 * SECOND);
     let orchestrator = orchestrator([hook]).await;

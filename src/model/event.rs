@@ -408,9 +408,9 @@ pub enum EventError {
         hint: String,
     },
     /// Larger than the limit.
-    #[error("the event is {size} bytes long; at most {limit} are allowed")]
+    #[error("the event is longer than the {limit} bytes allowed")]
     TooLarge {
-        /// Its size in bytes.
+        /// Its size in bytes, as far as it was read.
         size: usize,
         /// The limit in bytes.
         limit: usize,

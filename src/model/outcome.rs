@@ -98,6 +98,21 @@ impl Ended {
             Self::Untrusted => "untrusted",
         }
     }
+
+    /// What the hook did, in words that follow its name.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::SpawnFailed => "did not start",
+            Self::InvalidOutput => "gave no valid answer",
+            Self::OutputTooLarge => "printed too much",
+            Self::Cancelled => "was cancelled",
+            Self::Shed => "had no place to run",
+            Self::Untrusted => "is not trusted",
+        }
+    }
 }
 
 impl fmt::Display for Ended {

@@ -1,23 +1,27 @@
 //! The answers a run gave lately, so that the same event sent again gets the first answer and runs no hook
 //! twice. Bounded; refuses to remember events that cannot be told apart.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    hash::{BuildHasher, Hash, Hasher, RandomState},
+    sync::OnceLock,
+};
 
 use crate::model::{Event, EventId, EventKind, Outcome, ToolCallId};
 
-/// What makes two events the same: the host's event id, or the tool call and the kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// What makes two events the same: the host's event id, or the tool call, the kind and the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EventKey {
     id: Option<EventId>,
-    call: Option<(EventKind, ToolCallId)>,
+    call: Option<(EventKind, ToolCallId, u64)>,
 }
 
 impl EventKey {
     /// The key of an event, or `None` if it has nothing to be recognised by.
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let call = event.tool_call_id.clone().map(|call| (event.kind, call));
+        let call = event.tool_call_id.clone().map(|call| (event.kind, call, fingerprint(event)));
         let key = Self { id: event.id.clone(), call };
-        (key != Self::default()).then_some(key)
+        (key.id.is_some() || key.call.is_some()).then_some(key)
     }
 
     /// Whether both name the same event.
@@ -26,6 +30,18 @@ impl EventKey {
         let same_call = self.call.is_some() && self.call == other.call;
         same_id || same_call
     }
+}
+
+/// What the event is about, as a number that nobody outside can foresee. The ids of tool calls may come from a
+/// model: one used again with another input would else slip past the hooks on the answer to the first.
+fn fingerprint(event: &Event) -> u64 {
+    static SEED: OnceLock<RandomState> = OnceLock::new();
+    let mut hasher = SEED.get_or_init(RandomState::new).build_hasher();
+    event.facts.tool_name.hash(&mut hasher);
+    for (target, value) in event.targets.iter() {
+        (target, value.as_str()).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The latest answers of one run, oldest first.

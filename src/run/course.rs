@@ -293,7 +293,7 @@ impl Course {
                 FailurePolicy::Ask => Verdict::Ask,
             };
             if report.verdict != Verdict::Proceed {
-                let (name, ended, message) = (&hook.name, failure.ended, &failure.message);
+                let (name, ended, message) = (&hook.name, failure.ended.phrase(), &failure.message);
                 let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());
                 self.decide(registered, report.verdict, Some(reason.into()));
             }

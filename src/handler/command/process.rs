@@ -226,7 +226,13 @@ impl Process {
         self.streams.close_stdin();
         self.group.signal(Signal::TERM);
         self.group.signal(Signal::CONT);
-        let obeyed = self.exited_by(Instant::now() + grace).await;
+        let patience = Instant::now() + grace;
+        let obeyed = self.exited_by(patience).await;
+        if obeyed {
+            // A shell that ran a line is gone at once, while the program it ran may still be tidying up. It
+            // holds a pipe as long as it does. Nothing is made of who holds on: the group is killed either way.
+            drop(timeout_at(patience, self.streams.ended()).await);
+        }
         self.group.signal(Signal::KILL);
         let last = Instant::now() + SETTLE;
         let gone = self.exited_by(last).await && self.group.reap(last).await.is_some();

@@ -155,7 +155,7 @@ impl Orchestrator {
         self.0.registry.load().find(workspace).cloned()
     }
 
-    /// How many runs are known and active.
+    /// How many runs are known and active. Looks at each of them, so it is nothing to ask at every event.
     pub fn run_count(&self) -> RunCount {
         let (known, active) = self.0.context.directory.count();
         RunCount { known, active }

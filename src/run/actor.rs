@@ -268,7 +268,9 @@ impl RunActor {
             let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
             self.context.directory.halt(&self.record, halt);
         }
-        EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
+        if detached.is_none() {
+            EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
+        }
         self.announce(&event, &outcome);
         state.ended |= event.kind.ends_run();
         if let Some(key) = key {

@@ -121,7 +121,24 @@ fn attempt(text: &str) -> Result<Node, Refusal> {
     let refusal = growth.take().refusal.unwrap_or_else(|| translated(&error));
     let place = error.location().map(|place| text.floor_char_boundary(place.index()));
     let offset = place.or_else(|| (refusal.code == "several-documents").then(|| second_document(text))?);
-    Err(Refusal { offset, ..refusal })
+    let help = refusal.help.or_else(|| advice(text, offset?));
+    Err(Refusal { help, offset, ..refusal })
+}
+
+/// What to do about the usual slips, by the characters around the place where the parser gave up.
+fn advice(text: &str, offset: usize) -> Option<&'static str> {
+    let around = [text[..offset].chars().next_back(), text[offset..].chars().next()];
+    if around.contains(&Some('\t')) {
+        Some("indent with spaces; YAML allows no tabs there")
+    } else if around.contains(&Some('*')) {
+        Some(
+            "`*` begins an alias: put the value in quotes, or leave out a `matcher` that should match everything",
+        )
+    } else if matches!(around[1], Some('%' | '@' | '`')) {
+        Some("put the value in quotes")
+    } else {
+        None
+    }
 }
 
 fn translated(error: &serde_yaml::Error) -> Refusal {

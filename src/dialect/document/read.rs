@@ -125,12 +125,21 @@ impl<'d> Mapping<'d> {
 
     /// The value of a key that has to be there.
     pub(crate) fn require(&self, key: &str) -> Option<Value<'d>> {
-        let found = self.get(key);
-        if found.is_none() {
-            let message = format!("`{key}` is missing");
-            self.document.report(Mistake::error("missing-key", self.spot(), message));
-        }
-        found
+        self.get(key).or_else(|| self.miss(key, None))
+    }
+
+    /// The value of a key that has to be there; who left it out is shown what to write.
+    pub(crate) fn require_such_as(&self, key: &str, example: &str) -> Option<Value<'d>> {
+        self.get(key).or_else(|| self.miss(key, Some(example)))
+    }
+
+    fn miss(&self, key: &str, example: Option<&str>) -> Option<Value<'d>> {
+        let mistake = Mistake::error("missing-key", self.spot(), format!("`{key}` is missing"));
+        self.document.report(match example {
+            Some(example) => mistake.help(format!("write `{example}`")),
+            None => mistake,
+        });
+        None
     }
 
     /// All values in order.

@@ -82,12 +82,15 @@ impl<'d> HookAsWritten<'d> {
     pub(super) fn read(file: &Mapping<'d>) -> Self {
         file.allow_only(&KEYS);
         Self {
-            name: file.require("name").and_then(|value| name(&value)),
-            events: file.require("events").map(|value| events(&value)).unwrap_or_default(),
+            name: file.require_such_as("name", "name: my-hook").and_then(|value| name(&value)),
+            events: file
+                .require_such_as("events", "events: [before_tool_dispatch]")
+                .map(|value| events(&value))
+                .unwrap_or_default(),
             matcher: file.get("matcher").and_then(|value| matcher(&value)),
             capabilities: file.get("capabilities").map(|value| capabilities(&value)).unwrap_or_default(),
             handler: file
-                .require("handler")
+                .require_such_as("handler", "handler: { type: command, command: … }")
                 .and_then(|value| value.mapping())
                 .and_then(|handler| handlers::read(&handler)),
             priority: file.get("priority").and_then(|value| priority(&value)).unwrap_or_default(),

@@ -95,6 +95,18 @@ fn the_yaml_of_the_docs_loads() {
 }
 
 #[test]
+fn the_dependencies_shown_are_those_the_example_uses() {
+    let shown = &blocks("README.md", "toml")[0];
+    let example = &blocks("README.md", "rust")[0];
+    for krate in ["hookyard", "tokio", "serde_json"] {
+        assert!(
+            shown.contains(&format!("\n{krate} = ")) && example.contains(&format!("{krate}::")),
+            "{krate}"
+        );
+    }
+}
+
+#[test]
 fn the_json_of_the_docs_is_json() {
     for block in ["README.md", "docs/openharness.md"].into_iter().flat_map(|file| blocks(file, "json")) {
         Json::parse(&block).unwrap();

@@ -14,7 +14,7 @@ use crate::model::{Literals, Matcher};
 
 /// Patterns per set: large enough that a search is shared by many, small enough that the lazy automaton of
 /// one set stays within its cache.
-const SET_SIZE: usize = 64;
+const SET_SIZE: usize = 512;
 
 /// The most memory one set's program or one set's automaton may take, in bytes.
 const LARGEST_SET: usize = 8 << 20;

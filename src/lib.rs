@@ -19,7 +19,7 @@
 //!   │   restarts,          │  └── conclude(step) ◀───────┼────────┤ Done
 //!   │   forgets            │ Job                         │        │
 //!   │                      ▼                             │        │
-//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, native}
+//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, http, native}
 //!     starts               ▲                             │ RawReply
 //!                          └── Conclusion ◀── dialect.read_reply(…)
 //! ```
@@ -35,7 +35,7 @@
 //! | 1 | [`registry`] | which hooks an event concerns; pure |
 //! | 1 | `telemetry` | metric names and typed occurrences |
 //! | 2 | [`config`] | settings and hook files, from disk |
-//! | 2 | [`handler`] | how one hook is run once: processes and closures |
+//! | 2 | [`handler`] | how one hook is run once: processes, requests and closures |
 //! | 3 | `pool` | bounded places to run handlers |
 //! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |
 //! | 5 | `supervisor` | the registry, and who lives |

@@ -9,4 +9,4 @@ mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use load::{Loaded, WorkspaceKind, load_workspace};
-pub use settings::{CommandPool, Limits, NativePool, Pools, Settings};
+pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

@@ -37,14 +37,16 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pools {
     /// Command hooks.
-    pub command: CommandPool,
+    pub command: WorkerPool,
+    /// Http hooks.
+    pub http: WorkerPool,
     /// Native hooks.
     pub native: NativePool,
 }
 
-/// How many command hooks run and wait.
+/// How many hooks of one kind of handler run and wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandPool {
+pub struct WorkerPool {
     /// How many run at the same time.
     pub concurrency: NonZeroUsize,
     /// How many may wait; one more is shed.
@@ -69,6 +71,8 @@ pub struct Limits {
     pub stdout: usize,
     /// How much of a command's standard error is kept, in bytes.
     pub stderr: usize,
+    /// How much a server may answer an http hook with, in bytes, decoded.
+    pub http_body: usize,
     /// How many runs are remembered.
     pub runs: NonZeroUsize,
     /// How many events are worked on at the same time.
@@ -107,14 +111,12 @@ impl Default for Settings {
 
 impl Default for Pools {
     fn default() -> Self {
-        Self {
-            command: CommandPool {
-                concurrency: count(64),
-                queue: count(1024),
-                queue_deadline: Duration::from_secs(30),
-            },
-            native: NativePool { concurrency: count(1024) },
-        }
+        let usual = WorkerPool {
+            concurrency: count(64),
+            queue: count(1024),
+            queue_deadline: Duration::from_secs(30),
+        };
+        Self { command: usual.clone(), http: usual, native: NativePool { concurrency: count(1024) } }
     }
 }
 
@@ -124,6 +126,7 @@ impl Default for Limits {
             payload: 16 << 20,
             stdout: 1 << 20,
             stderr: 64 << 10,
+            http_body: 1 << 20,
             runs: count(1_000_000),
             in_flight: count(16_384),
             pending_per_run: count(64),
@@ -204,12 +207,17 @@ impl Settings {
 
 impl Pools {
     fn take(&mut self, pools: &mut Section<'_>) {
-        pools.section("command", |command| {
-            command.count("concurrency", &mut self.command.concurrency);
-            command.count("queue", &mut self.command.queue);
-            command.duration("queue_deadline", &mut self.command.queue_deadline);
-        });
+        pools.section("command", |command| self.command.take(command));
+        pools.section("http", |http| self.http.take(http));
         pools.section("native", |native| native.count("concurrency", &mut self.native.concurrency));
+    }
+}
+
+impl WorkerPool {
+    fn take(&mut self, pool: &mut Section<'_>) {
+        pool.count("concurrency", &mut self.concurrency);
+        pool.count("queue", &mut self.queue);
+        pool.duration("queue_deadline", &mut self.queue_deadline);
     }
 }
 
@@ -218,6 +226,7 @@ impl Limits {
         limits.size("payload", &mut self.payload);
         limits.size("stdout", &mut self.stdout);
         limits.size("stderr", &mut self.stderr);
+        limits.size("http_body", &mut self.http_body);
         limits.count("runs", &mut self.runs);
         limits.count("in_flight", &mut self.in_flight);
         limits.count("pending_per_run", &mut self.pending_per_run);
@@ -276,7 +285,7 @@ mod tests {
     #[test]
     fn all_mistakes_are_told_at_once() {
         let text = "defualt_timeout: 5s\nmax_timeout: 60\nshutdown_deadline: -1s\n\
-                    pools: { command: { queue: 0, queu: 1 }, http: {} }\nlimits: { runs: 1.5, stdout: big }\n\
+                    pools: { command: { queue: 0, queu: 1 }, prompt: {} }\nlimits: { runs: 1.5, stdout: big }\n\
                     pass_environment: ['*', 3]\nallow_unsafe_environment: yes\ninterceptor_concurrency: '2'\n";
         let found = mistakes(text).join("\n");
         for expected in [
@@ -285,7 +294,7 @@ mod tests {
             "h.yaml:3:20: `shutdown_deadline` must be a duration",
             "`queue` is out of range",
             "unknown key `queu` (did you mean `queue`?)",
-            "unknown key `http`",
+            "unknown key `prompt`",
             "`runs` must be a whole number, not a number",
             "`stdout` must be a size",
             "`pass_environment` has no names of variables here",

@@ -1,6 +1,7 @@
-//! Handlers: how a hook is run once. Owns processes and closures; refuses to know runs, plans or other hooks.
+//! Handlers: how a hook is run once. Owns processes, requests and closures; refuses to know runs, plans or other hooks.
 
 pub mod command;
+pub(crate) mod http;
 pub(crate) mod native;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};

@@ -16,8 +16,11 @@ use tokio::sync::{Semaphore, broadcast};
 
 use super::{DispatchError, Inner, NativeHook, Orchestrator, WorkspaceSource};
 use crate::{
-    config::Settings,
-    handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
+    config::{Settings, WorkerPool},
+    handler::{
+        command::{BaseEnvironment, CommandLimits, CommandRunner},
+        http::{HttpLimits, HttpRunner},
+    },
     model::{HandlerKind, Hook, Place, WorkspaceId},
     pool::{NativePool, Pool, PoolBounds, Pools},
     run::{Directory, RunContext},
@@ -144,23 +147,30 @@ impl Builder {
 fn run_context(settings: &Settings) -> RunContext {
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
-    let pool = &settings.pools.command;
-    let bounds = PoolBounds {
-        concurrency: pool.concurrency.get(),
-        queue: pool.queue.get(),
-        queue_deadline: pool.queue_deadline,
-    };
-    let commands = Pool::new(HandlerKind::Command, bounds, Arc::new(CommandRunner::new(base, limits)));
+    let pools = &settings.pools;
+    let runner = Arc::new(CommandRunner::new(base, limits));
+    let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner);
+    // As many connections as there can be requests, so that a busy server is never connected to anew.
+    let limits = HttpLimits { body: settings.limits.http_body, kept: pools.http.concurrency.get() };
+    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), Arc::new(HttpRunner::new(limits)));
     RunContext {
         directory: Arc::new(Directory::default()),
         pools: Pools {
-            staffed: [commands].into(),
-            native: NativePool::new(settings.pools.native.concurrency.get(), pool.queue_deadline),
+            staffed: [command, http].into(),
+            native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),
+    }
+}
+
+fn bounds(pool: &WorkerPool) -> PoolBounds {
+    PoolBounds {
+        concurrency: pool.concurrency.get(),
+        queue: pool.queue.get(),
+        queue_deadline: pool.queue_deadline,
     }
 }
 

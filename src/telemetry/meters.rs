@@ -6,7 +6,7 @@ use std::fmt;
 use metrics::{Counter, Histogram};
 
 use super::names;
-use crate::model::{Ended, EventKind, Hook, HookReport, Target, Verdict};
+use crate::model::{Ended, EventKind, HandlerKind, Hook, HookReport, Target, Verdict};
 
 /// How many hooks get a label of their own; the rest share [`OTHER`].
 const MOST_LABELS: usize = 200;
@@ -41,9 +41,82 @@ impl PatchResult {
     }
 }
 
+/// How a request of an http hook ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum HttpClass {
+    /// Status 1xx, and whatever else is no status.
+    Other,
+    /// Status 2xx.
+    Success,
+    /// Status 3xx; it is not followed.
+    Redirect,
+    /// Status 4xx.
+    ClientError,
+    /// Status 5xx.
+    ServerError,
+    /// No connection, for no reason below.
+    Connect,
+    /// The server turned the connection down.
+    Refused,
+    /// The server's name could not be resolved.
+    Dns,
+    /// The server could not prove who it is.
+    Tls,
+    /// It took too long.
+    Timeout,
+    /// The connection ended before the answer did.
+    Broken,
+}
+
+impl HttpClass {
+    const ALL: [Self; 11] = [
+        Self::Other,
+        Self::Success,
+        Self::Redirect,
+        Self::ClientError,
+        Self::ServerError,
+        Self::Connect,
+        Self::Refused,
+        Self::Dns,
+        Self::Tls,
+        Self::Timeout,
+        Self::Broken,
+    ];
+
+    /// The class of an answer with this status.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status {
+            200..=299 => Self::Success,
+            300..=399 => Self::Redirect,
+            400..=499 => Self::ClientError,
+            500..=599 => Self::ServerError,
+            _ => Self::Other,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Other => "other",
+            Self::Success => "2xx",
+            Self::Redirect => "3xx",
+            Self::ClientError => "4xx",
+            Self::ServerError => "5xx",
+            Self::Connect => "connect",
+            Self::Refused => "refused",
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+        }
+    }
+}
+
 /// The metric handles of one hook.
 pub(crate) struct HookMeters {
     kinds: Vec<KindMeters>,
+    /// Of http hooks.
+    requests: Option<[Counter; HttpClass::ALL.len()]>,
 }
 
 /// The metric handles of one hook for one kind of event.
@@ -62,8 +135,16 @@ impl HookMeters {
     /// The handles of a hook with this rank in its registry.
     pub(crate) fn resolve(hook: &Hook, rank: usize) -> Self {
         let name = if rank < MOST_LABELS { hook.name.as_str() } else { OTHER };
-        let handler = hook.handler.kind().as_str();
-        Self { kinds: hook.events.iter().map(|kind| KindMeters::resolve(name, handler, kind)).collect() }
+        let kind = hook.handler.kind();
+        let kinds = hook.events.iter().map(|event| KindMeters::resolve(name, kind.as_str(), event)).collect();
+        Self { kinds, requests: (kind == HandlerKind::Http).then(|| requests(name)) }
+    }
+
+    /// Counts a request of an http hook; a retry is another one.
+    pub(crate) fn requested(&self, class: HttpClass) {
+        if let Some(requests) = &self.requests {
+            requests[class as usize].increment(1);
+        }
     }
 
     /// Counts an invocation that has ended.
@@ -98,6 +179,12 @@ impl fmt::Debug for HookMeters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HookMeters").finish_non_exhaustive()
     }
+}
+
+#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
+fn requests(hook: &str) -> [Counter; HttpClass::ALL.len()] {
+    let counter = |class: HttpClass| metrics::counter!(names::HTTP_REQUESTS, "hook" => hook.to_owned(), "class" => class.as_str());
+    HttpClass::ALL.map(counter)
 }
 
 #[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]

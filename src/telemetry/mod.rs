@@ -5,7 +5,7 @@ mod meters;
 mod names;
 mod occurrence;
 
-pub(crate) use meters::{HookMeters, PatchResult};
+pub(crate) use meters::{HookMeters, HttpClass, PatchResult};
 pub(crate) use occurrence::{
     ActorRestarted, EventAnswered, LateReply, Panicked, ProcessExit, ProcessLeak, ProcessRunning,
     ProcessesTerminating, Shed, ShedReason, ShedWhere, Spawned,

@@ -7,6 +7,7 @@ pub(super) const HOOK_VERDICTS: &str = "hookyard_hook_verdicts_total";
 pub(super) const HOOK_FAIL_OPEN: &str = "hookyard_hook_fail_open_total";
 pub(super) const HOOK_FAIL_CLOSED: &str = "hookyard_hook_fail_closed_total";
 pub(super) const PATCHES: &str = "hookyard_patches_total";
+pub(super) const HTTP_REQUESTS: &str = "hookyard_http_requests_total";
 pub(super) const SHED: &str = "hookyard_shed_total";
 pub(super) const LATE_REPLIES: &str = "hookyard_late_replies_total";
 pub(super) const ACTOR_RESTARTS: &str = "hookyard_actor_restarts_total";

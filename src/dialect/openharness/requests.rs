@@ -1,5 +1,7 @@
-//! Handlers that ask a server, a model or an agent: checked in full, so that their files are right on the day
-//! they can run, and refused until then.
+//! Handlers that ask a server, a model or an agent. Those of models and agents are checked in full, so that their
+//! files are right on the day they can run, and refused until then.
+
+use url::Url;
 
 use super::{
     super::{Mapping, Mistake, Value, near::shorten},
@@ -11,6 +13,20 @@ use crate::model::{AgentHandler, HandlerKind, HttpHandler, HttpMethod, PromptHan
 /// The longest name of an agent or model, in bytes.
 const LONGEST_REFERENCE: usize = 256;
 
+/// Headers that say how a message is framed or carried. The client writes them; a second opinion in a hook file
+/// would let one request be taken for two.
+const FRAMING: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// An http handler as its file says it.
 pub(super) struct HttpAsWritten<'d> {
     url: Option<Value<'d>>,
@@ -21,7 +37,6 @@ pub(super) struct HttpAsWritten<'d> {
 impl<'d> HttpAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
         handler.allow_only(&["type", "url", "method", "headers", "timeout_seconds"]);
-        not_available(handler, HandlerKind::Http);
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
         let headers = handler.get("headers").and_then(|value| value.mapping());
         Self {
@@ -36,12 +51,32 @@ impl<'d> HttpAsWritten<'d> {
 
     pub(super) fn prepare(&self, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
         let headers: Vec<_> = self.headers.iter().map(|value| header(value, surroundings)).collect();
+        let unique = self.unique_headers();
         let url = self.url.as_ref().and_then(url);
         Some(HttpHandler {
             url: url?,
             method: self.method?,
-            headers: headers.into_iter().collect::<Option<_>>()?,
+            headers: headers.into_iter().collect::<Option<_>>().filter(|_| unique)?,
         })
+    }
+
+    fn unique_headers(&self) -> bool {
+        let mut unique = true;
+        for (position, value) in self.headers.iter().enumerate() {
+            let twin = |other: &Value<'_>| other.name().eq_ignore_ascii_case(value.name());
+            if let Some(first) = self.headers[..position].iter().find(|other| twin(other)) {
+                let message =
+                    format!("`{}` is `{}` once more", shorten(value.name(), 64), shorten(first.name(), 64));
+                value.error_at(
+                    value.key_spot(),
+                    "headers",
+                    message,
+                    "keep one of the two; case means nothing here",
+                );
+                unique = false;
+            }
+        }
+        unique
     }
 }
 
@@ -89,8 +124,12 @@ impl<'d> AgentAsWritten<'d> {
 
 fn not_available(handler: &Mapping<'_>, kind: HandlerKind) {
     let Some(value) = handler.get("type") else { return };
-    let message = format!("this version runs command handlers; {kind} handlers not yet");
-    value.error("handler-not-available", message, "use `type: command`, or remove the file until then");
+    let message = format!("this version runs command and http handlers; {kind} handlers not yet");
+    value.error(
+        "handler-not-available",
+        message,
+        "use `type: command` or `type: http`, or remove the file until then",
+    );
 }
 
 /// A value with its references replaced.
@@ -112,9 +151,15 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
         value.error_at(value.key_spot(), "headers", message, "use letters, digits and `-`");
         return None;
     }
+    if FRAMING.contains(&name.to_ascii_lowercase().as_str()) {
+        let message = format!("`{name}` is hookyard's to set: it says how the request is carried");
+        value.error_at(value.key_spot(), "headers", message, "remove it");
+        return None;
+    }
     let expanded = expanded(value, value.text()?, surroundings)?;
-    if expanded.contains(['\r', '\n', '\0']) {
-        let message = format!("the value of `{name}` contains a line break or NUL");
+    if expanded.contains(|c: char| c.is_ascii_control() && c != '\t') {
+        let message =
+            format!("the value of `{}` contains a line break, NUL or control character", shorten(name, 64));
         value.error("headers", message, "a header has one line");
         return None;
     }
@@ -138,12 +183,16 @@ fn url(value: &Value<'_>) -> Option<String> {
         )),
         Some(_) => None,
     };
-    match wrong {
-        Some((message, help)) => {
-            value.error("url", format!("`url`: {message}"), help);
+    if let Some((message, help)) = wrong {
+        value.error("url", format!("`url`: {message}"), help);
+        return None;
+    }
+    match Url::parse(url) {
+        Ok(_) => Some(url.to_owned()),
+        Err(e) => {
+            value.error("url", format!("`url`: {e}"), "write it as `https://server:port/path`");
             None
         }
-        None => Some(url.to_owned()),
     }
 }
 

@@ -1,0 +1,137 @@
+//! One request and its answer. Owns what is sent and how much is read; refuses to repeat itself and to watch
+//! the clock, which are its caller's part.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::{
+    Client, Method, Response, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+
+use super::failure::{Setback, server};
+use crate::{
+    model::{Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
+    telemetry::HttpClass,
+};
+
+/// The header that names the event's kind.
+const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
+
+/// A request, ready to be sent any number of times.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    method: Method,
+    pub(super) url: Url,
+    headers: HeaderMap,
+    /// None for `GET`, which has no body.
+    body: Option<Bytes>,
+    /// The most bytes of an answer.
+    cap: usize,
+}
+
+impl Exchange {
+    /// The request of a handler for an event.
+    ///
+    /// Returns a failure if the address or a header cannot be sent.
+    pub(super) fn new(
+        handler: &HttpHandler,
+        event: EventKind,
+        envelope: Bytes,
+        cap: usize,
+    ) -> Result<Self, Failure> {
+        let url = Url::parse(&handler.url)
+            .map_err(|e| Failure::new(Ended::Failed, format!("the address cannot be used: {e}")))?;
+        let (method, body) = match handler.method {
+            HttpMethod::Get => (Method::GET, None),
+            HttpMethod::Post => (Method::POST, Some(envelope)),
+            HttpMethod::Put => (Method::PUT, Some(envelope)),
+            HttpMethod::Patch => (Method::PATCH, Some(envelope)),
+            HttpMethod::Delete => (Method::DELETE, Some(envelope)),
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(EVENT, HeaderValue::from_static(event.as_str()));
+        if body.is_some() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in &handler.headers {
+            let (name, value) = header(name, value)?;
+            headers.insert(name, value);
+        }
+        Ok(Self { method, url, headers, body, cap })
+    }
+
+    /// Sends the request once and reads the whole answer.
+    pub(super) async fn send(&self, client: &Client) -> Result<RawReply, Setback> {
+        let mut request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
+        if let Some(body) = &self.body {
+            request = request.body(body.clone());
+        }
+        let broken = |error: reqwest::Error| Setback::of(&error, &server(&self.url));
+        let mut response = request.send().await.map_err(broken)?;
+        let status = response.status();
+        let body = if status.is_success() {
+            self.whole(&mut response, broken).await?
+        } else {
+            // The status is the answer, so what stands below it may be too long or broken.
+            self.beginning(&mut response).await
+        };
+        Ok(RawReply::Http { status: status.as_u16(), body })
+    }
+
+    async fn whole(
+        &self,
+        response: &mut Response,
+        broken: impl Fn(reqwest::Error) -> Setback,
+    ) -> Result<Bytes, Setback> {
+        let mut body = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(&broken)? {
+            if chunk.len() > self.cap - body.len() {
+                let message = format!("the server answered with more than the {} bytes it may", self.cap);
+                return Err(Setback {
+                    failure: Failure::new(Ended::OutputTooLarge, message),
+                    class: HttpClass::of_status(response.status().as_u16()),
+                    unseen: false,
+                });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    async fn beginning(&self, response: &mut Response) -> Bytes {
+        let mut body = BytesMut::new();
+        while let Ok(Some(mut chunk)) = response.chunk().await {
+            chunk.truncate(self.cap - body.len());
+            body.extend_from_slice(&chunk);
+            if body.len() == self.cap {
+                break;
+            }
+        }
+        body.freeze()
+    }
+}
+
+/// A header as it is sent. What is wrong with a value is told without the value, which may be a key.
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
+    let refused = |what: &str| Failure::new(Ended::Failed, format!("header `{name}` was not sent: {what}"));
+    let known =
+        HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("this is no name for a header"))?;
+    let mut value = HeaderValue::from_bytes(value.as_bytes())
+        .map_err(|_| refused("its value has a line break or another control character"))?;
+    value.set_sensitive(true);
+    Ok((known, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_cannot_be_sent_is_not_repeated() {
+        for value in ["k3y\r\nX-Evil: 1", "k3y\0", "k3y\n", "k3y\u{7f}"] {
+            let failure = header("X-Key", value).unwrap_err();
+            assert!(failure.message.contains("`X-Key` was not sent"), "{failure:?}");
+            assert!(!failure.message.contains("k3y"), "{failure:?}");
+        }
+        assert!(header("X-Key", "k3y\tünï").is_ok());
+    }
+}

@@ -1,0 +1,9 @@
+//! Http hooks: a request to a server, with the envelope as its body. Owns the whole exchange and its bounds;
+//! refuses to read the answer, which is the dialects' part.
+
+mod client;
+mod exchange;
+mod failure;
+mod runner;
+
+pub(crate) use runner::{HttpLimits, HttpRunner};

@@ -1,0 +1,142 @@
+//! Runs http hooks: one deadline over all tries, and when there is another try. Refuses to try again when a host
+//! waits: it has a policy for failures, and a verdict that comes late helps nobody.
+
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    client::Clients,
+    exchange::Exchange,
+    failure::{Setback, server},
+};
+use crate::{
+    handler::{Invocation, Runner},
+    model::{Ended, Failure, Handler, RawReply},
+    telemetry::HttpClass,
+};
+
+/// How often a request is repeated after the first try.
+const RETRIES: usize = 2;
+
+/// The shortest wait before the second try; jitter adds up to as much again, so that the hooks of many runs do
+/// not come back to a server at the same moment.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// What is too much.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HttpLimits {
+    /// Bytes of an answer, decoded; more makes it invalid.
+    pub(crate) body: usize,
+    /// How many connections to one server are kept when they are idle.
+    pub(crate) kept: usize,
+}
+
+/// Runs http handlers.
+#[derive(Debug)]
+pub(crate) struct HttpRunner {
+    clients: Clients,
+    limits: HttpLimits,
+}
+
+/// A try that may be worth another one.
+enum Unsettled {
+    /// The server said that the fault is its own.
+    Busy(RawReply),
+    Setback(Setback),
+}
+
+impl HttpRunner {
+    pub(crate) fn new(limits: HttpLimits) -> Self {
+        Self { clients: Clients::new(limits.kept), limits }
+    }
+
+    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
+        let Handler::Http(handler) = &invocation.hook.hook.handler else {
+            return Err(Failure::new(Ended::Failed, "this is not an http hook"));
+        };
+        let envelope = invocation.envelope.clone();
+        let exchange = Exchange::new(handler, invocation.event, envelope, self.limits.body)?;
+        tokio::select! {
+            result = tokio::time::timeout(invocation.timeout, self.tries(&exchange, invocation)) => {
+                result.unwrap_or_else(|_| Err(too_late(&exchange, invocation)))
+            }
+            () = cancel.cancelled() => {
+                Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more"))
+            }
+        }
+    }
+
+    async fn tries(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Failure> {
+        let started = Instant::now();
+        let retries = if invocation.event.is_interceptor() { 0 } else { RETRIES };
+        let waits =
+            ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(retries).with_jitter();
+        let in_time = |wait: &Duration| started.elapsed() + *wait < invocation.timeout;
+        (|| self.try_once(exchange, invocation))
+            .retry(waits)
+            .when(Unsettled::may_pass)
+            .adjust(|_, wait| wait.filter(in_time))
+            .await
+            .or_else(Unsettled::settle)
+    }
+
+    async fn try_once(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Unsettled> {
+        let meters = &invocation.hook.meters;
+        let client = self.clients.of(&exchange.url).await.map_err(|e| {
+            meters.requested(HttpClass::Tls);
+            let message = format!("no trusted connection to {}: {e}", server(&exchange.url));
+            let failure = Failure::new(Ended::Failed, message);
+            Unsettled::Setback(Setback { failure, class: HttpClass::Tls, unseen: false })
+        })?;
+        match exchange.send(client).await {
+            Ok(reply) => {
+                let status = if let RawReply::Http { status, .. } = reply { status } else { 0 };
+                let class = HttpClass::of_status(status);
+                meters.requested(class);
+                if class == HttpClass::ServerError { Err(Unsettled::Busy(reply)) } else { Ok(reply) }
+            }
+            Err(setback) => {
+                meters.requested(setback.class);
+                Err(Unsettled::Setback(setback))
+            }
+        }
+    }
+}
+
+impl Unsettled {
+    /// Whether the same request may fare better a moment later, and was not acted upon.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Busy(_) => true,
+            Self::Setback(setback) => setback.unseen,
+        }
+    }
+
+    /// What the last try comes to.
+    fn settle(self) -> Result<RawReply, Failure> {
+        match self {
+            Self::Busy(reply) => Ok(reply),
+            Self::Setback(setback) => Err(setback.failure),
+        }
+    }
+}
+
+impl Runner for HttpRunner {
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
+        Box::pin(self.answer(invocation, cancel))
+    }
+}
+
+fn too_late(exchange: &Exchange, invocation: &Invocation) -> Failure {
+    invocation.hook.meters.requested(HttpClass::Timeout);
+    let message = format!("no whole answer from {} within {:?}", server(&exchange.url), invocation.timeout);
+    Failure::new(Ended::TimedOut, message)
+}

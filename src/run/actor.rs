@@ -9,18 +9,19 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::{sync::broadcast, time::Instant};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 use super::{
-    answers::{Answers, EventKey},
+    answers::EventKey,
     course::{Course, Progress},
     directory::{Directory, Halt, RunKey, RunRecord},
-    message::{Caller, Held, Notice, Refusal, Request, RunMessage, RunPlace, Ticket},
+    message::{Caller, Notice, Refusal, Request, RunMessage, RunPlace, Ticket},
+    state::{RunState, Running},
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Delivery, Event, Handler, NativeHandler, Outcome, Verdict},
+    model::{Conclusion, Event, Handler, NativeHandler, Outcome, Verdict},
     pool::{Class, Job, Pools, ReplyPort},
     telemetry::{EventAnswered, LateReply, Shed, ShedReason, ShedWhere},
 };
@@ -50,36 +51,6 @@ pub(crate) struct RunActor {
     pub(crate) record: Arc<RunRecord>,
 }
 
-/// What the actor knows.
-#[derive(Debug)]
-pub(crate) struct RunState {
-    myself: ActorRef<RunMessage>,
-    /// Events under way, by number.
-    running: BTreeMap<u64, Running>,
-    /// Interceptor events that wait for their turn.
-    pending: VecDeque<Request>,
-    answers: Answers,
-    next_number: u64,
-    ended: bool,
-    /// Whether a look at the queue is due when its first event has waited too long.
-    deadline_set: bool,
-}
-
-/// An event under way.
-#[derive(Debug)]
-struct Running {
-    course: Course,
-    key: Option<EventKey>,
-    /// The one whose event it is, and those that sent it again.
-    callers: Vec<Caller>,
-    /// What is set aside for it where it goes on without anyone waiting.
-    detached: Option<Held>,
-    cancel: CancellationToken,
-    /// Cancels its invocations when the event is dropped, also by the death of the actor.
-    _cancel_on_drop: DropGuard,
-    accepted: Instant,
-}
-
 impl Actor for RunActor {
     type Msg = RunMessage;
     type State = RunState;
@@ -106,7 +77,7 @@ impl Actor for RunActor {
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
             RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, conclusion),
-            RunMessage::Abandoned => abandon(state),
+            RunMessage::Abandoned => state.abandon(),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
             RunMessage::End(lease) => {
                 state.ended = true;
@@ -345,57 +316,5 @@ impl RunActor {
         let idle = state.running.is_empty() && state.pending.is_empty();
         let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
         idle && mine.is_none_or(|handle| handle.close())
-    }
-}
-
-impl Running {
-    /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
-    fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
-        if event.delivery == Delivery::Detached && !event.kind.is_interceptor() {
-            let held = caller.dismiss(Outcome::proceed(event.kind, snapshot_version));
-            self.detached.get_or_insert(held);
-        } else {
-            self.callers.push(caller);
-        }
-    }
-}
-
-impl RunState {
-    /// Joins an event to the one it repeats: it gets the first answer, now or when it is there. Returns an event
-    /// that repeats none.
-    fn join(&mut self, request: Request) -> Option<Request> {
-        let Some(key) = EventKey::of(&request.event) else { return Some(request) };
-        if let Some(outcome) = self.answers.get(&key) {
-            request.caller.answer(Ok(outcome.clone()));
-            return None;
-        }
-        let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(&key));
-        let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
-        running.take_in(&request.event, request.snapshot_version, request.caller);
-        None
-    }
-
-    /// Joins the waiting events that repeat one which has just been started or answered.
-    fn join_pending(&mut self) {
-        for request in std::mem::take(&mut self.pending) {
-            let new = self.join(request);
-            self.pending.extend(new);
-        }
-    }
-
-    fn interceptors_running(&self) -> usize {
-        self.running.values().filter(|running| running.course.event().kind.is_interceptor()).count()
-    }
-}
-
-/// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
-fn abandon(state: &mut RunState) {
-    state.pending.retain(|request| !request.caller.is_gone());
-    for running in state.running.values_mut() {
-        running.callers.retain(|caller| !caller.is_gone());
-    }
-    let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
-    for (_, mut running) in state.running.extract_if(.., |_, running| unwanted(running)) {
-        running.course.cancel();
     }
 }

@@ -6,6 +6,7 @@ mod answers;
 mod course;
 mod directory;
 mod message;
+mod state;
 
 pub(crate) use actor::{RunActor, RunContext};
 pub use course::{Course, Progress};

@@ -1,0 +1,97 @@
+//! What a run's actor knows: the events in its hands, and the answers it gave. Owns which events are the same
+//! and which nobody waits for any more; refuses to start or finish any.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ractor::ActorRef;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{
+    answers::{Answers, EventKey},
+    course::Course,
+    message::{Caller, Held, Request, RunMessage},
+};
+use crate::model::{Delivery, Event, Outcome};
+
+/// What the actor knows.
+#[derive(Debug)]
+pub(crate) struct RunState {
+    pub(super) myself: ActorRef<RunMessage>,
+    /// Events under way, by number.
+    pub(super) running: BTreeMap<u64, Running>,
+    /// Interceptor events that wait for their turn.
+    pub(super) pending: VecDeque<Request>,
+    pub(super) answers: Answers,
+    pub(super) next_number: u64,
+    pub(super) ended: bool,
+    /// Whether a look at the queue is due when its first event has waited too long.
+    pub(super) deadline_set: bool,
+}
+
+/// An event under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) course: Course,
+    pub(super) key: Option<EventKey>,
+    /// The one whose event it is, and those that sent it again.
+    pub(super) callers: Vec<Caller>,
+    /// What is set aside for it where it goes on without anyone waiting.
+    pub(super) detached: Option<Held>,
+    pub(super) cancel: CancellationToken,
+    /// Cancels its invocations when the event is dropped, also by the death of the actor.
+    pub(super) _cancel_on_drop: DropGuard,
+    pub(super) accepted: Instant,
+}
+
+impl Running {
+    /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
+    pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
+        if event.delivery == Delivery::Detached && !event.kind.is_interceptor() {
+            let held = caller.dismiss(Outcome::proceed(event.kind, snapshot_version));
+            self.detached.get_or_insert(held);
+        } else {
+            self.callers.push(caller);
+        }
+    }
+}
+
+impl RunState {
+    /// Joins an event to the one it repeats: it gets the first answer, now or when it is there. Returns an event
+    /// that repeats none.
+    pub(super) fn join(&mut self, request: Request) -> Option<Request> {
+        let Some(key) = EventKey::of(&request.event) else { return Some(request) };
+        if let Some(outcome) = self.answers.get(&key) {
+            request.caller.answer(Ok(outcome.clone()));
+            return None;
+        }
+        let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(&key));
+        let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
+        running.take_in(&request.event, request.snapshot_version, request.caller);
+        None
+    }
+
+    /// Joins the waiting events that repeat one which has just been started or answered.
+    pub(super) fn join_pending(&mut self) {
+        for request in std::mem::take(&mut self.pending) {
+            let new = self.join(request);
+            self.pending.extend(new);
+        }
+    }
+
+    pub(super) fn interceptors_running(&self) -> usize {
+        self.running.values().filter(|running| running.course.event().kind.is_interceptor()).count()
+    }
+
+    /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
+    pub(super) fn abandon(&mut self) {
+        self.pending.retain(|request| !request.caller.is_gone());
+        for running in self.running.values_mut() {
+            running.callers.retain(|caller| !caller.is_gone());
+        }
+        let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
+        for (_, mut running) in self.running.extract_if(.., |_, running| unwanted(running)) {
+            running.course.cancel();
+        }
+    }
+}

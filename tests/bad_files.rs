@@ -15,7 +15,7 @@ use std::{
 use hookyard::{
     config::{Loaded, Settings, WorkspaceKind, load_workspace},
     dialect::{HookRules, Located, Surroundings, UnsafeVariables, read_hook},
-    model::Severity,
+    model::{Guarded, Secret, Severity},
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -403,8 +403,12 @@ fn programs_that_are_missing_leave_the_hook_loaded() {
 struct Nowhere;
 
 impl Surroundings for Nowhere {
-    fn variable(&self, _: &str) -> Option<String> {
+    fn variable(&self, _: &str) -> Option<Guarded> {
         None
+    }
+
+    fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
+        Err((format!("there is no secret `{name}`"), String::new()))
     }
 
     fn directory(&self, relative: &str) -> Located {

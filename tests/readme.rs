@@ -88,7 +88,12 @@ fn the_yaml_of_the_docs_loads() {
             format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n"),
         )
         .unwrap();
-        let home = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let home = |name: &str| match name {
+            "HOME" | "HOOKYARD_SECRET_SHOP_KEY" | "HOOKYARD_SECRET_GUARD_TOKEN" => {
+                Some("/home/me".to_owned())
+            }
+            _ => None,
+        };
         let loaded = config::load_workspace(workspace.path(), None, &config::Settings::default(), &home);
         assert_eq!(loaded.hooks.len(), 1, "{:?}", loaded.diagnostics);
     }

@@ -67,7 +67,7 @@ fn every_key_ends_where_it_belongs() {
     assert_eq!(command.cwd, real.join("web"));
     let args = vec!["-c".to_owned(), "exit 0".to_owned()];
     assert_eq!(command.line, CommandLine::Exec { program: "/bin/sh".into(), args });
-    let environment = [("CI", "true"), ("AUTH", "Bearer t0p")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let environment = [("CI", "true"), ("AUTH", "Bearer t0p")].map(|(n, v)| (n.to_owned(), v.into()));
     assert_eq!(command.environment, environment);
 }
 

@@ -118,18 +118,38 @@ pub(super) fn read(path: PathBuf) -> Result<Found, Box<Diagnostic>> {
     }
 }
 
+/// Whether a file may be named by a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    /// It may not: whoever can write here could have another file read.
+    Refused,
+    /// It may.
+    Followed,
+}
+
 /// The bytes of a regular file that is no symbolic link.
 pub(super) fn read_regular(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
+    read_open(open_regular(path, Links::Refused)?, largest)
+}
+
+/// Opens a regular file, and never waits for it.
+pub(super) fn open_regular(path: &Path, links: Links) -> Result<File, String> {
+    let usual = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let flags = if links == Links::Refused { usual | OFlags::NOFOLLOW } else { usual };
     let file = match open(path, flags, Mode::empty()) {
         Ok(descriptor) => File::from(descriptor),
-        Err(Errno::LOOP) => return Err("is a symbolic link; put the file itself here".to_owned()),
+        Err(Errno::LOOP) if links == Links::Refused => {
+            return Err("is a symbolic link; put the file itself here".to_owned());
+        }
         Err(e) => return Err(format!("cannot be read: {}", std::io::Error::from(e).kind())),
     };
     let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
-    if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
+    if metadata.is_file() { Ok(file) } else { Err("is not a regular file".to_owned()) }
+}
+
+/// The bytes of an open file.
+pub(super) fn read_open(file: File, largest: u64) -> Result<Vec<u8>, String> {
+    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
     let too_large = || format!("is larger than the {largest} bytes allowed");
     if metadata.len() > largest {
         return Err(too_large());

@@ -6,8 +6,11 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::discover;
-use crate::dialect::{Located, Surroundings};
+use super::{discover, secrets::Secrets};
+use crate::{
+    dialect::{Located, Surroundings},
+    model::{Guarded, Secret},
+};
 
 /// Where programs are looked up if the environment has no `PATH`.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -19,6 +22,7 @@ const LARGEST_TEXT: u64 = 256 << 10;
 pub(super) struct Disk<'a> {
     root: &'a Path,
     environment: &'a dyn Fn(&str) -> Option<String>,
+    secrets: &'a Secrets<'a>,
     path: Vec<PathBuf>,
 }
 
@@ -27,10 +31,14 @@ impl<'a> Disk<'a> {
     ///
     /// Of the `PATH`, only absolute entries outside the workspace count: anyone who can write to the
     /// workspace could put a program of a common name into the others.
-    pub(super) fn new(root: &'a Path, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(
+        root: &'a Path,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+        secrets: &'a Secrets<'a>,
+    ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
         let is_safe = |entry: &PathBuf| entry.is_absolute() && !entry.starts_with(root);
-        Self { root, environment, path: std::env::split_paths(&path).filter(is_safe).collect() }
+        Self { root, environment, secrets, path: std::env::split_paths(&path).filter(is_safe).collect() }
     }
 
     fn in_path(&self, name: &str) -> Located {
@@ -46,8 +54,13 @@ impl<'a> Disk<'a> {
 }
 
 impl Surroundings for Disk<'_> {
-    fn variable(&self, name: &str) -> Option<String> {
-        (self.environment)(name)
+    fn variable(&self, name: &str) -> Option<Guarded> {
+        let value = (self.environment)(name)?;
+        Some(if self.secrets.is_variable(name) { Guarded::secret(Secret::new(value)) } else { value.into() })
+    }
+
+    fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
+        self.secrets.find(name)
     }
 
     fn directory(&self, relative: &str) -> Located {
@@ -131,6 +144,7 @@ fn problem(path: &Path) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SecretSources;
 
     #[test]
     fn paths_stay_in_the_workspace() {
@@ -154,7 +168,9 @@ mod tests {
     fn programs_are_found_where_a_child_would_find_them() {
         let root = Path::new("/nowhere");
         let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
-        let disk = Disk::new(root, &environment);
+        let sources = SecretSources::default();
+        let secrets = Secrets::new(&sources, &environment);
+        let disk = Disk::new(root, &environment, &secrets);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), Located::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), Located::Found("/bin/sh".into()));

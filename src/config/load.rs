@@ -10,6 +10,7 @@ use super::{
     Settings,
     discover::{self, Found, HOME},
     disk::Disk,
+    secrets::Secrets,
 };
 use crate::{
     dialect::{Document, read_hook},
@@ -99,7 +100,8 @@ impl Loaded {
         if self.kind == WorkspaceKind::Chat {
             return self.ignore(&paths, &root);
         }
-        let disk = Disk::new(&root, environment);
+        let secrets = Secrets::new(&settings.secrets, environment);
+        let disk = Disk::new(&root, environment, &secrets);
         let rules = settings.hook_rules();
         let mut named: Vec<(Hook, Found)> = Vec::new();
         let mut total = 0;

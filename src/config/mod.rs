@@ -4,9 +4,11 @@ mod discover;
 mod disk;
 mod load;
 mod quantity;
+mod secrets;
 mod section;
 mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use load::{Loaded, WorkspaceKind, load_workspace};
+pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

@@ -1,7 +1,7 @@
 //! Reading one mapping of a settings file into fields that already hold their defaults. Refuses keys that
 //! nobody asked for.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::quantity;
 use crate::dialect::{Mapping, Value};
@@ -92,6 +92,42 @@ impl<'d> Section<'d> {
             } else {
                 into.push(text.to_owned());
             }
+        }
+    }
+
+    /// The beginning of names of variables, or `null` for none.
+    pub(super) fn variable_prefix(&mut self, key: &'static str, into: &mut Option<String>) {
+        let Some(value) = self.get(key) else { return };
+        if value.is_null() {
+            *into = None;
+            return;
+        }
+        let Some(text) = value.text() else { return };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(is_name) {
+            let message = format!("`{key}` is no beginning of a variable's name");
+            value.error("variable", message, "write it such as `HOOKYARD_SECRET_`, or `null` for none");
+        } else {
+            *into = Some(text.to_owned());
+        }
+    }
+
+    /// An absolute path, or `null` for none.
+    pub(super) fn path(&mut self, key: &'static str, into: &mut Option<PathBuf>) {
+        let Some(value) = self.get(key) else { return };
+        if value.is_null() {
+            *into = None;
+            return;
+        }
+        let Some(text) = value.text() else { return };
+        if text.starts_with('/') && !text.contains('\0') {
+            *into = Some(PathBuf::from(text));
+        } else {
+            value.error(
+                "path",
+                format!("`{key}` must be an absolute path"),
+                "begin it with `/`, or write `null` for none",
+            );
         }
     }
 

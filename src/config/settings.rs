@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
-use super::section::Section;
+use super::{secrets::SecretSources, section::Section};
 use crate::{
     dialect::{Document, HookRules, UnsafeVariables},
     model::Diagnostic,
@@ -31,6 +31,8 @@ pub struct Settings {
     pub pass_environment: Vec<String>,
     /// Whether hooks may set variables such as `LD_PRELOAD`, which make programs run other code.
     pub allow_unsafe_environment: bool,
+    /// Where `${secrets.NAME}` in hook files is looked up.
+    pub secrets: SecretSources,
 }
 
 /// How many hooks run and wait, by kind of handler.
@@ -105,6 +107,7 @@ impl Default for Settings {
             run_forget: Duration::from_hours(1),
             pass_environment: Vec::new(),
             allow_unsafe_environment: false,
+            secrets: SecretSources::default(),
         }
     }
 }
@@ -182,6 +185,11 @@ impl Settings {
         root.duration("run_forget", &mut self.run_forget);
         root.variables("pass_environment", &mut self.pass_environment);
         root.flag("allow_unsafe_environment", &mut self.allow_unsafe_environment);
+        root.section("secrets", |secrets| {
+            secrets.variable_prefix("env_prefix", &mut self.secrets.env_prefix);
+            secrets.path("dir", &mut self.secrets.dir);
+            secrets.path("file", &mut self.secrets.file);
+        });
         if self.default_timeout > self.max_timeout
             && let Some(value) = mapping.get("default_timeout").or_else(|| mapping.get("max_timeout"))
         {
@@ -286,7 +294,8 @@ mod tests {
     fn all_mistakes_are_told_at_once() {
         let text = "defualt_timeout: 5s\nmax_timeout: 60\nshutdown_deadline: -1s\n\
                     pools: { command: { queue: 0, queu: 1 }, prompt: {} }\nlimits: { runs: 1.5, stdout: big }\n\
-                    pass_environment: ['*', 3]\nallow_unsafe_environment: yes\ninterceptor_concurrency: '2'\n";
+                    pass_environment: ['*', 3]\nallow_unsafe_environment: yes\ninterceptor_concurrency: '2'\n\
+                    secrets: { env_prefix: A-B, dir: here, fil: /x }\n";
         let found = mistakes(text).join("\n");
         for expected in [
             "h.yaml:1:1: unknown key `defualt_timeout` (did you mean `default_timeout`?)",
@@ -301,6 +310,9 @@ mod tests {
             "`pass_environment` must be a string, not a number",
             "`allow_unsafe_environment` must be a boolean, not a string",
             "`interceptor_concurrency` must be a whole number, not a string",
+            "`env_prefix` is no beginning of a variable's name",
+            "`dir` must be an absolute path",
+            "unknown key `fil` (did you mean `file`?)",
         ] {
             assert!(found.contains(expected), "{expected}\nin\n{found}");
         }

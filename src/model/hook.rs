@@ -6,7 +6,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Capabilities, Dialect, Draft, EventKinds, HookName, Matcher, Reply};
+use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, Reply};
 
 /// A named rule, ready to run.
 #[derive(Debug, Clone)]
@@ -183,7 +183,7 @@ pub struct CommandHandler {
     /// Where it is run: an absolute directory inside the workspace.
     pub cwd: PathBuf,
     /// Its own variables, beside the allowed ones of hookyard's environment and the dialect's.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(String, Guarded)>,
     /// How its process is started.
     pub mode: Mode,
 }
@@ -239,7 +239,7 @@ pub struct HttpHandler {
     /// With which method.
     pub method: HttpMethod,
     /// With which headers.
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Guarded)>,
 }
 
 /// The methods of http handlers.

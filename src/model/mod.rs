@@ -10,7 +10,9 @@ mod json;
 mod matcher;
 mod outcome;
 mod patch;
+mod redaction;
 mod reply;
+mod secret;
 
 pub use contract::{Dialect, NativeAnswer, Place};
 pub use diagnostic::{Diagnostic, Severity};
@@ -27,4 +29,6 @@ pub use json::{Fields, Json, JsonError};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
+pub(crate) use redaction::Redaction;
 pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply};
+pub use secret::{Guarded, Secret};

@@ -155,8 +155,14 @@ impl HookWorker {
         let started = Instant::now();
         let hook = &invocation.hook.hook;
         let run = async {
-            let raw = self.runner.run(invocation, cancel).await?;
-            hook.dialect.read_reply(hook, invocation.event, raw)
+            let raw = self.runner.run(invocation, cancel).await;
+            let read = |raw| hook.dialect.read_reply(hook, invocation.event, raw);
+            match &invocation.hook.redaction {
+                None => raw.and_then(read),
+                Some(redaction) => {
+                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read))
+                }
+            }
         };
         let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             Panicked(self.kind.as_str()).emit();

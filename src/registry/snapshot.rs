@@ -7,7 +7,7 @@ use super::{
     plan::{Explanation, Plan, Skip, Skipped},
 };
 use crate::{
-    model::{Event, EventKind, Hook, Place},
+    model::{Event, EventKind, Hook, Place, Redaction},
     telemetry::HookMeters,
 };
 
@@ -17,6 +17,8 @@ pub struct Registered {
     /// The hook.
     pub hook: Hook,
     pub(crate) meters: HookMeters,
+    /// What has to be taken out of its output; none for hooks without secrets.
+    pub(crate) redaction: Option<Redaction>,
 }
 
 /// The hooks of one workspace at one version.
@@ -42,7 +44,10 @@ impl Snapshot {
         let hooks: Vec<_> = hooks
             .into_iter()
             .enumerate()
-            .map(|(rank, hook)| Arc::new(Registered { meters: HookMeters::resolve(&hook, rank), hook }))
+            .map(|(rank, hook)| {
+                let meters = HookMeters::resolve(&hook, rank);
+                Arc::new(Registered { meters, redaction: Redaction::of(&hook.handler), hook })
+            })
             .collect();
         let indexes = EventKind::ALL.iter().map(|kind| index(*kind, &hooks)).collect();
         Self { version, place, hooks, indexes }

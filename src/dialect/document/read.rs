@@ -231,6 +231,11 @@ impl<'d> Value<'d> {
         }
     }
 
+    /// Whether it was left empty, or is `null`.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self.node, Node::Null)
+    }
+
     /// A text, where anything else is the caller's mistake to report.
     pub(crate) fn as_text(&self) -> Option<&'d str> {
         match self.node {

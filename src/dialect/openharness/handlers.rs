@@ -10,7 +10,7 @@ use super::{
     variables::{self, UnsafeVariables},
     written::{HookRules, Located, Surroundings},
 };
-use crate::model::{CommandHandler, CommandLine, Handler, HandlerKind, Mode};
+use crate::model::{CommandHandler, CommandLine, Guarded, Handler, HandlerKind, Mode};
 
 /// The longest single argument of a program, in bytes, as Linux has it.
 const LONGEST_ARGUMENT: usize = 128 << 10;
@@ -187,7 +187,7 @@ impl<'d> CommandAsWritten<'d> {
             CommandLine::Shell(line) => line.len(),
             CommandLine::Exec { args, .. } => args.iter().map(|arg| arg.len() + 1).sum(),
         };
-        let variables: usize = handler.environment.iter().map(|(n, v)| n.len() + v.len() + 2).sum();
+        let variables: usize = handler.environment.iter().map(|(n, v)| n.len() + v.expose().len() + 2).sum();
         let total = line + variables;
         if total > LONGEST_COMMAND {
             let message =
@@ -287,7 +287,7 @@ fn variable(
     value: &Value<'_>,
     rules: &HookRules,
     surroundings: &dyn Surroundings,
-) -> Option<(String, String)> {
+) -> Option<(String, Guarded)> {
     let name = value.name();
     let shown = shorten(name, 64);
     if !variables::is_name(name) {
@@ -307,5 +307,10 @@ fn variable(
         return None;
     }
     let expanded = requests::expanded(value, argument(value)?, surroundings)?;
+    if expanded.expose().contains('\0') {
+        let message = format!("the value of `{shown}` contains a NUL character");
+        value.error("nul", message, "no program can be given one");
+        return None;
+    }
     Some((name.to_owned(), expanded))
 }

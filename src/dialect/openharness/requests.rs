@@ -8,7 +8,7 @@ use super::{
     variables,
     written::{Located, Surroundings},
 };
-use crate::model::{AgentHandler, HandlerKind, HttpHandler, HttpMethod, PromptHandler, Text};
+use crate::model::{AgentHandler, Guarded, HandlerKind, HttpHandler, HttpMethod, PromptHandler, Text};
 
 /// The longest name of an agent or model, in bytes.
 const LONGEST_REFERENCE: usize = 256;
@@ -133,7 +133,7 @@ fn not_available(handler: &Mapping<'_>, kind: HandlerKind) {
 }
 
 /// A value with its references replaced.
-pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroundings) -> Option<String> {
+pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroundings) -> Option<Guarded> {
     match variables::expand(text, surroundings) {
         Ok(expanded) => Some(expanded),
         Err((message, help)) => {
@@ -143,7 +143,7 @@ pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroun
     }
 }
 
-fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, String)> {
+fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, Guarded)> {
     let name = value.name();
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
@@ -157,7 +157,7 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
         return None;
     }
     let expanded = expanded(value, value.text()?, surroundings)?;
-    if expanded.contains(|c: char| c.is_ascii_control() && c != '\t') {
+    if expanded.expose().contains(|c: char| c.is_ascii_control() && c != '\t') {
         let message =
             format!("the value of `{}` contains a line break, NUL or control character", shorten(name, 64));
         value.error("headers", message, "a header has one line");
@@ -176,6 +176,9 @@ fn url(value: &Value<'_>) -> Option<String> {
         Some("") => Some(("the server is missing", "write the whole address")),
         Some(authority) if authority.contains('@') => {
             Some(("a user or password in the address would be logged", "use `headers`"))
+        }
+        Some(_) if url.contains("${") || url.contains("$(") => {
+            Some(("references are not replaced in addresses, which are shown", "use `headers`"))
         }
         Some(_) if url.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') => Some((
             "a space, `\\` or control character cannot be in an address",

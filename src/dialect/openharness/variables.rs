@@ -2,6 +2,7 @@
 //! substitution and is none, so that no secret's name is ever sent in place of its value.
 
 use super::written::Surroundings;
+use crate::model::Guarded;
 
 /// Whether hooks may set variables that make programs run code of someone else's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +49,9 @@ const CODE: [&str; 27] = [
     "DOTNET_STARTUP_HOOKS",
 ];
 
+/// The longest name of a secret, in bytes.
+const LONGEST_SECRET_NAME: usize = 128;
+
 /// Whether a program may read other code because of this variable.
 pub(super) fn is_unsafe(name: &str) -> bool {
     LINKER.iter().any(|prefix| name.starts_with(prefix)) || CODE.contains(&name)
@@ -60,40 +64,51 @@ pub(super) fn is_name(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A value with its `${env.NAME}` replaced.
+/// Whether a secret can be called so: names of variables, and of files that are not hidden.
+fn is_secret_name(name: &str) -> bool {
+    name.len() <= LONGEST_SECRET_NAME
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+}
+
+/// A value with its `${env.NAME}` and `${secrets.NAME}` replaced.
 ///
-/// Returns what is wrong and what to do if anything else in it looks like a substitution, or if the variable
-/// is not set.
-pub(super) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<String, (String, String)> {
+/// Returns what is wrong and what to do if anything else in it looks like a substitution, or if there is no
+/// variable or secret of the name.
+pub(super) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
     if value.contains("$(") {
         return Err(("commands in values are not run".into(), "remove the `$(…)`".into()));
     }
-    let mut expanded = String::new();
+    let mut expanded = Guarded::default();
     let mut rest = value;
     while let Some(start) = rest.find("${") {
-        expanded.push_str(&rest[..start]);
+        expanded.push(&rest[..start]);
         let Some(end) = rest[start..].find('}').map(|length| start + length) else {
-            return Err(("`${` is never closed".into(), "write `${env.NAME}`".into()));
+            return Err(("`${` is never closed".into(), "write `${env.NAME}` or `${secrets.NAME}`".into()));
         };
-        expanded.push_str(&substitute(&rest[start + 2..end], surroundings)?);
+        expanded.push(substitute(&rest[start + 2..end], surroundings)?);
         rest = &rest[end + 1..];
     }
-    expanded.push_str(rest);
+    expanded.push(rest);
     Ok(expanded)
 }
 
-fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<String, (String, String)> {
+fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
     let shown = super::super::near::shorten(reference, 64);
     match reference.split_once('.') {
         Some(("env", name)) if is_name(name) => surroundings.variable(name).ok_or_else(|| {
             let help = "set it where hookyard is started, or write the value out";
             (format!("the variable `{shown}` is not set"), help.into())
         }),
-        Some(("secrets", _)) => Err((
-            format!("there is no secret for `${{{shown}}}`: no source of secrets is configured"),
-            "use `${env.NAME}`".into(),
-        )),
-        _ => Err((format!("unknown reference `${{{shown}}}`"), "only `${env.NAME}` is known".into())),
+        Some(("secrets", name)) if is_secret_name(name) => surroundings.secret(name).map(Guarded::secret),
+        Some(("secrets", _)) => {
+            let help = "use `A-Z a-z 0-9 _ . -`, beginning with a letter, a digit or `_`";
+            Err((format!("`${{{shown}}}` is no name for a secret"), help.into()))
+        }
+        _ => {
+            let help = "only `${env.NAME}` and `${secrets.NAME}` are known";
+            Err((format!("unknown reference `${{{shown}}}`"), help.into()))
+        }
     }
 }
 
@@ -102,13 +117,20 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::dialect::Located;
+    use crate::{dialect::Located, model::Secret};
 
     struct Home;
 
     impl Surroundings for Home {
-        fn variable(&self, name: &str) -> Option<String> {
-            (name == "HOME").then(|| "/home/a".to_owned())
+        fn variable(&self, name: &str) -> Option<Guarded> {
+            (name == "HOME").then(|| "/home/a".into())
+        }
+
+        fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
+            match name {
+                "KEY" => Ok(Secret::new("k3y-0001")),
+                _ => Err((format!("there is no secret `{name}`"), String::new())),
+            }
         }
 
         fn directory(&self, _: &str) -> Located {
@@ -130,16 +152,20 @@ mod tests {
             ("plain $5 {x}", Ok("plain $5 {x}")),
             ("a ${env.HOME}/b ${env.HOME}", Ok("a /home/a/b /home/a")),
             ("${env.NOPE}", Err("not set")),
-            ("${secrets.KEY}", Err("no source of secrets")),
+            ("Bearer ${secrets.KEY}", Ok("Bearer k3y-0001")),
+            ("${secrets.NOPE}", Err("no secret `NOPE`")),
+            ("${secrets...}", Err("is no name for a secret")),
+            ("${secrets.a/b}", Err("is no name for a secret")),
+            ("${secrets.}", Err("is no name for a secret")),
             ("${other.X}", Err("unknown reference")),
-            ("${secrets.${x}}", Err("no source of secrets")),
+            ("${secrets.${x}}", Err("is no name for a secret")),
             ("${env.HOME", Err("never closed")),
             ("$(id)", Err("are not run")),
             ("${}", Err("unknown reference")),
         ];
         for (value, expected) in cases {
             match (expand(value, &Home), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Ok(found), Ok(expected)) => assert_eq!(found.expose(), expected),
                 (Err((message, _)), Err(expected)) => {
                     assert!(message.contains(expected), "{value}: {message}");
                 }

@@ -14,7 +14,7 @@ use super::{
     UnsafeVariables, event,
     handlers::{self, HandlerAsWritten},
 };
-use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
+use crate::model::{Capability, EventKind, FailurePolicy, Guarded, HookName, Matcher, MatcherError, Secret};
 
 /// What hook files are checked against.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +42,12 @@ pub enum Located {
 /// What a hook file refers to outside itself. Whoever loads hook files looks these things up.
 pub trait Surroundings {
     /// The value of a variable of hookyard's own environment.
-    fn variable(&self, name: &str) -> Option<String>;
+    fn variable(&self, name: &str) -> Option<Guarded>;
+
+    /// A secret by its name.
+    ///
+    /// Returns what is wrong and what to do if there is none, or it cannot be had.
+    fn secret(&self, name: &str) -> Result<Secret, (String, String)>;
 
     /// A directory inside the workspace, by its path from the workspace's root.
     fn directory(&self, relative: &str) -> Located;

@@ -75,7 +75,8 @@ impl CommandRunner {
         let mut environment = Variables::clone(&self.within(&invocation.root));
         let dialect = invocation.environment.iter().map(|(name, value)| (OsString::from(name), value.into()));
         environment.extend(dialect);
-        environment.extend(handler.environment.iter().map(|(name, value)| (name.into(), value.into())));
+        environment
+            .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));
         let (path, args) = match &handler.line {
             CommandLine::Shell(line) => (PathBuf::from("/bin/sh"), vec!["-c".into(), line.into()]),
             CommandLine::Exec { program, args } => {

@@ -53,7 +53,7 @@ impl Exchange {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         for (name, value) in &handler.headers {
-            let (name, value) = header(name, value)?;
+            let (name, value) = header(name, value.expose())?;
             headers.insert(name, value);
         }
         Ok(Self { method, url, headers, body, cap })

@@ -1,0 +1,158 @@
+//! Where secrets come from: variables with a prefix, a directory of files, a file that only its owner reads.
+//! Owns the order of the sources; refuses sources that others can read or that are no plain files, and never
+//! repeats a value.
+
+use std::{
+    cell::OnceCell,
+    collections::HashMap,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use super::discover::{self, Links};
+use crate::{dialect::Document, model::Secret};
+
+/// The largest secret, in bytes: a certificate chain fits, a file put there by mistake does not.
+const LARGEST_SECRET: u64 = 64 << 10;
+
+/// The largest file of secrets, in bytes.
+const LARGEST_FILE: u64 = 256 << 10;
+
+/// Where secrets are looked for, in this order. The first source that has one of the name counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretSources {
+    /// The beginning of the names of variables that are secrets; the rest is the secret's name.
+    pub env_prefix: Option<String>,
+    /// A directory: a file for each secret, with its name.
+    pub dir: Option<PathBuf>,
+    /// A YAML mapping of names to values. It must belong to the user and be closed to everybody else.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for SecretSources {
+    fn default() -> Self {
+        Self { env_prefix: Some("HOOKYARD_SECRET_".to_owned()), dir: None, file: None }
+    }
+}
+
+/// What is wrong with a secret, and what to do; neither repeats a value.
+pub(super) type Trouble = (String, String);
+
+/// The sources, as they are while one workspace is loaded.
+pub(super) struct Secrets<'a> {
+    sources: &'a SecretSources,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Read when the first secret is not found before it, so that a broken file costs only who needs it.
+    file: OnceCell<Result<HashMap<String, Option<String>>, Trouble>>,
+}
+
+impl<'a> Secrets<'a> {
+    pub(super) fn new(sources: &'a SecretSources, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { sources, environment, file: OnceCell::new() }
+    }
+
+    /// Whether a variable of hookyard's environment is a secret, also where it is asked for as a variable.
+    pub(super) fn is_variable(&self, name: &str) -> bool {
+        self.sources.env_prefix.as_deref().is_some_and(|prefix| name.starts_with(prefix))
+    }
+
+    /// The secret of a name.
+    ///
+    /// Returns what is wrong if no source has it, or a source before that cannot be used.
+    pub(super) fn find(&self, name: &str) -> Result<Secret, Trouble> {
+        let found = match self.in_environment(name) {
+            Some(value) => Some(value),
+            None => match self.in_directory(name)? {
+                Some(value) => Some(value),
+                None => self.in_file(name)?,
+            },
+        };
+        match found {
+            Some(value) if value.is_empty() => {
+                Err((format!("the secret `{name}` is empty"), "give it a value".into()))
+            }
+            Some(value) if value.len() as u64 > LARGEST_SECRET => {
+                let message =
+                    format!("the secret `{name}` is larger than the {LARGEST_SECRET} bytes allowed");
+                Err((message, "check that it is the value that was meant".into()))
+            }
+            Some(value) => Ok(Secret::new(value)),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn in_environment(&self, name: &str) -> Option<String> {
+        let prefix = self.sources.env_prefix.as_deref()?;
+        (self.environment)(&format!("{prefix}{name}"))
+    }
+
+    fn in_directory(&self, name: &str) -> Result<Option<String>, Trouble> {
+        let Some(dir) = &self.sources.dir else { return Ok(None) };
+        let path = dir.join(name);
+        if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        let wrong = |why: String| {
+            (format!("the secret file {} {why}", path.display()), "it must be a small text file".to_owned())
+        };
+        // Orchestrators mount secrets as links to what is current.
+        let file = discover::open_regular(&path, Links::Followed).map_err(wrong)?;
+        let bytes = discover::read_open(file, LARGEST_SECRET).map_err(wrong)?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
+        let value = text.strip_suffix('\n').unwrap_or(&text);
+        Ok(Some(value.strip_suffix('\r').unwrap_or(value).to_owned()))
+    }
+
+    fn in_file(&self, name: &str) -> Result<Option<String>, Trouble> {
+        let Some(path) = &self.sources.file else { return Ok(None) };
+        let file = self.file.get_or_init(|| read_file(path)).as_ref().map_err(Clone::clone)?;
+        match file.get(name) {
+            None => Ok(None),
+            Some(Some(value)) => Ok(Some(value.clone())),
+            Some(None) => {
+                let message = format!("the secret `{name}` in {} is no string", path.display());
+                Err((message, "put it in quotes".into()))
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Trouble {
+        let SecretSources { env_prefix, dir, file } = self.sources;
+        let variables = env_prefix.as_ref().map(|prefix| format!("the variable `{prefix}{name}`"));
+        let directory = dir.as_ref().map(|dir| format!("the directory {}", dir.display()));
+        let file = file.as_ref().map(|file| format!("the file {}", file.display()));
+        let sources: Vec<_> = [variables, directory, file].into_iter().flatten().collect();
+        if sources.is_empty() {
+            let message = format!("there is no secret `{name}`: no source of secrets is configured");
+            return (message, "set `secrets` in the settings".into());
+        }
+        let message = format!("there is no secret `{name}`; looked at {}", sources.join(", "));
+        (message, "set it there".into())
+    }
+}
+
+fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, Trouble> {
+    let shown = path.display();
+    let wrong = |why: String| {
+        let help = "it must be a YAML mapping of names to strings";
+        (format!("the file of secrets {shown} {why}"), help.to_owned())
+    };
+    let file = discover::open_regular(path, Links::Refused).map_err(wrong)?;
+    let metadata = file.metadata().map_err(|e| wrong(format!("cannot be read: {}", e.kind())))?;
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let message = format!("the file of secrets {shown} is open to others: its mode is {mode:04o}");
+        return Err((message, format!("run `chmod 600 {shown}`")));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        let message = format!("the file of secrets {shown} belongs to another user");
+        return Err((message, "it must belong to the user who runs hookyard".into()));
+    }
+    let bytes = discover::read_open(file, LARGEST_FILE).map_err(wrong)?;
+    // What a reader says about a file repeats parts of it, so only the place is told.
+    let document = Document::parse(&bytes, path)
+        .map_err(|diagnostic| wrong(format!("cannot be read from line {}", diagnostic.line)))?;
+    let mapping = document.root().filter(|_| !document.has_errors());
+    let mapping = mapping.ok_or_else(|| wrong("is no mapping".to_owned()))?;
+    Ok(mapping.values().map(|value| (value.name().to_owned(), value.as_text().map(str::to_owned))).collect())
+}

@@ -1,0 +1,193 @@
+//! Taking a hook's secrets out of what it brought back, before anybody is told. Owns which texts are looked at;
+//! refuses to touch patches, which are data for the host and may hold a secret on purpose.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::{Failure, Handler, Opinion, Patch, RawReply, Reply, secret::HIDDEN};
+
+/// The shortest secret that is taken out, in bytes. Shorter ones stand in ordinary texts by chance, and a text
+/// full of gaps would tell what they are.
+const SHORTEST: usize = 6;
+
+/// The secrets of one hook, ready to be looked for.
+pub(crate) struct Redaction {
+    /// As they may stand in an output; longer ones first, because one may begin with another.
+    forms: Vec<String>,
+}
+
+impl Redaction {
+    /// What has to be taken out of the output of a handler, if anything.
+    pub(crate) fn of(handler: &Handler) -> Option<Self> {
+        let texts = match handler {
+            Handler::Command(command) => &command.environment,
+            Handler::Http(http) => &http.headers,
+            Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => return None,
+        };
+        let secrets = texts.iter().flat_map(|(_, text)| text.secrets());
+        let mut forms: Vec<String> = secrets
+            .map(super::Secret::expose)
+            .filter(|value| value.len() >= SHORTEST)
+            .flat_map(|value| [value.to_owned(), in_json(value)])
+            .collect();
+        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        forms.dedup();
+        (!forms.is_empty()).then_some(Self { forms })
+    }
+
+    /// Has a raw reply read so that no secret stands in what is told about it.
+    ///
+    /// Messages repeat parts of an output, and a part of a secret is not recognised any more. So messages come
+    /// from a second reading, of an output without the secrets.
+    pub(crate) fn read(
+        &self,
+        raw: RawReply,
+        read: impl Fn(RawReply) -> Result<Reply, Failure>,
+    ) -> Result<Reply, Failure> {
+        let raw = self.without_in_errors(raw);
+        let shown = self.without_in_output(raw.clone());
+        match (read(raw), read(shown)) {
+            (Ok(reply), shown) => Ok(self.reply(reply, shown.unwrap_or_default())),
+            (Err(failure), Err(shown)) => Err(Failure { ended: failure.ended, ..self.failure(shown) }),
+            (Err(failure), Ok(_)) => {
+                Err(Failure::new(failure.ended, "the message is left out: a secret of the hook is in it"))
+            }
+        }
+    }
+
+    /// A failure without secrets.
+    pub(crate) fn failure(&self, failure: Failure) -> Failure {
+        Failure { message: self.text(failure.message), ..failure }
+    }
+
+    fn reply(&self, reply: Reply, shown: Reply) -> Reply {
+        let opinion = match reply.opinion {
+            Opinion::None => Opinion::None,
+            Opinion::Allow(reason) => Opinion::Allow(reason.map(|text| self.text(text))),
+            Opinion::Ask(reason) => Opinion::Ask(reason.map(|text| self.text(text))),
+            Opinion::Block(reason) => Opinion::Block(reason.map(|text| self.text(text))),
+            Opinion::Halt(reason) => Opinion::Halt(reason.map(|text| self.text(text))),
+        };
+        let mut foreign = shown.patches.into_iter().filter(|patch| patch.target().is_none());
+        let patch = |patch| match patch {
+            Patch::Target(..) => patch,
+            Patch::Foreign(_) => foreign.next().unwrap_or_else(|| Patch::Foreign(HIDDEN.to_owned())),
+        };
+        Reply {
+            opinion,
+            patches: reply.patches.into_iter().map(patch).collect(),
+            notes: reply.notes.into_iter().map(|(kind, text)| (kind, self.text(text))).collect(),
+            warnings: shown.warnings.into_iter().map(|text| self.text(text)).collect(),
+            suppress_output: reply.suppress_output,
+        }
+    }
+
+    fn text(&self, text: String) -> String {
+        self.forms.iter().fold(text, |text, form| {
+            if text.contains(form.as_str()) { text.replace(form.as_str(), HIDDEN) } else { text }
+        })
+    }
+
+    /// Standard error is read by people only, so nothing is lost in it.
+    fn without_in_errors(&self, raw: RawReply) -> RawReply {
+        match raw {
+            RawReply::Command { exit_code, stdout, stderr, truncated } => {
+                RawReply::Command { exit_code, stdout, stderr: self.bytes(&stderr), truncated }
+            }
+            other => other,
+        }
+    }
+
+    fn without_in_output(&self, raw: RawReply) -> RawReply {
+        match raw {
+            RawReply::Command { exit_code, stdout, stderr, truncated } => {
+                RawReply::Command { exit_code, stdout: self.bytes(&stdout), stderr, truncated }
+            }
+            RawReply::Http { status, body } => RawReply::Http { status, body: self.bytes(&body) },
+            RawReply::Text(text) => RawReply::Text(self.text(text)),
+            RawReply::Native(reply) => RawReply::Native(reply),
+        }
+    }
+
+    /// The output, whatever its encoding: a secret is looked for byte by byte.
+    fn bytes(&self, bytes: &Bytes) -> Bytes {
+        self.forms.iter().fold(bytes.clone(), |bytes, form| replaced(bytes, form.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Redaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redaction").finish_non_exhaustive()
+    }
+}
+
+fn replaced(bytes: Bytes, form: &[u8]) -> Bytes {
+    let finder = memchr::memmem::Finder::new(form);
+    if finder.find(&bytes).is_none() {
+        return bytes;
+    }
+    let mut kept = Vec::with_capacity(bytes.len());
+    let mut rest = &bytes[..];
+    while let Some(start) = finder.find(rest) {
+        kept.extend_from_slice(&rest[..start]);
+        kept.extend_from_slice(HIDDEN.as_bytes());
+        rest = &rest[start + form.len()..];
+    }
+    kept.extend_from_slice(rest);
+    kept.into()
+}
+
+/// A value as it stands in a JSON string.
+fn in_json(value: &str) -> String {
+    let quoted = serde_json::to_string(value).unwrap_or_default();
+    quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
+
+    fn redaction(secrets: &[&str]) -> Option<Redaction> {
+        let guarded = |value: &&str| ("X-Key".to_owned(), Guarded::secret(Secret::new(*value)));
+        let headers = secrets.iter().map(guarded).collect();
+        Redaction::of(&Handler::Http(HttpHandler { url: String::new(), method: HttpMethod::Post, headers }))
+    }
+
+    #[test]
+    fn short_secrets_are_left_alone() {
+        assert!(redaction(&[]).is_none());
+        assert!(redaction(&["12345"]).is_none());
+        assert!(redaction(&["123456"]).is_some());
+    }
+
+    #[test]
+    fn a_secret_that_begins_with_another_is_taken_out_whole() {
+        let redaction = redaction(&["secret", "secret-and-more", "with\"quote"]).unwrap();
+        assert_eq!(redaction.text("a secret-and-more, a secret".into()), "a ***, a ***");
+        assert_eq!(&redaction.bytes(&Bytes::from_static(b"\xffwith\\\"quote")), &b"\xff***"[..]);
+    }
+
+    #[test]
+    fn everything_that_is_told_is_free_of_secrets() {
+        let redaction = redaction(&["k3y-0001"]).unwrap();
+        let raw = || RawReply::Text("k3y-0001".into());
+        let echo = |raw| {
+            let RawReply::Text(text) = raw else { panic!("another reply") };
+            let mut reply = Reply::block(text.clone()).note(NoteKind::SystemMessage, text.clone());
+            reply.patches.push(Patch::Foreign(text.chars().take(5).collect()));
+            reply.warnings.push(text.chars().take(5).collect());
+            Ok(reply)
+        };
+        let told = format!("{:?}", redaction.read(raw(), echo).unwrap());
+        assert!(told.contains("***") && !told.contains("k3y"), "{told}");
+
+        let cut = |raw| {
+            let RawReply::Text(text) = raw else { panic!("another reply") };
+            Err(Failure::new(Ended::InvalidOutput, text.chars().take(5).collect::<String>()))
+        };
+        let failure = redaction.read(raw(), cut).unwrap_err();
+        assert_eq!((failure.ended, failure.message.as_str()), (Ended::InvalidOutput, "***"));
+    }
+}

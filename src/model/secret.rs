@@ -1,0 +1,108 @@
+//! Values that nobody may see, and texts that hold some. Owns how they are shown, which is not at all; refuses to
+//! know where they come from.
+
+use std::{fmt, sync::Arc};
+
+/// What is shown in place of a secret.
+pub(super) const HIDDEN: &str = "***";
+
+/// A value that nobody may see: shown as `***`, whichever way it is printed.
+///
+/// ```
+/// use hookyard::model::Secret;
+///
+/// let key = Secret::new("k3y");
+/// assert_eq!(format!("{key} {key:?}"), "*** ***");
+/// assert_eq!(key.expose(), "k3y");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Takes a value as a secret.
+    pub fn new(value: impl Into<Arc<str>>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, to be sent and not to be shown.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A text that may hold secrets, such as the value of a header. All of it is shown as `***`, because what a
+/// person wrote out may be a key as well.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Guarded {
+    text: String,
+    secrets: Vec<Secret>,
+}
+
+impl Guarded {
+    /// A text that is one secret.
+    pub fn secret(secret: Secret) -> Self {
+        Self { text: secret.expose().to_owned(), secrets: vec![secret] }
+    }
+
+    /// Adds another text, with its secrets.
+    pub fn push(&mut self, other: impl Into<Self>) {
+        let other = other.into();
+        self.text.push_str(&other.text);
+        self.secrets.extend(other.secrets);
+    }
+
+    /// The text, to be sent and not to be shown.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// The secrets in it.
+    pub fn secrets(&self) -> &[Secret] {
+        &self.secrets
+    }
+}
+
+impl From<&str> for Guarded {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), secrets: Vec::new() }
+    }
+}
+
+impl From<String> for Guarded {
+    fn from(text: String) -> Self {
+        Self { text, secrets: Vec::new() }
+    }
+}
+
+macro_rules! hidden {
+    ($($name:ident),+) => {$(
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(HIDDEN)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(HIDDEN)
+            }
+        }
+    )+};
+}
+
+hidden!(Secret, Guarded);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_guarded_text_is_printed() {
+        let mut header = Guarded::from("Bearer ");
+        header.push(Guarded::secret(Secret::new("k3y-0001")));
+        let headers = vec![("Authorization".to_owned(), header.clone())];
+        assert_eq!(format!("{headers:?} {header}"), r#"[("Authorization", ***)] ***"#);
+        assert_eq!(header.expose(), "Bearer k3y-0001");
+        assert_eq!(header.secrets(), [Secret::new("k3y-0001")]);
+    }
+}

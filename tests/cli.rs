@@ -469,6 +469,43 @@ fn findings_that_differ_only_in_words_are_one() {
 }
 
 #[test]
+fn what_hooks_said_and_changed_is_shown() {
+    let says = |kind: &str, text: &str| format!(r#"cat >/dev/null; echo "{{\"{kind}\":\"{text}\"}}""#);
+    let shop = shop();
+    let talks =
+        hook("talks", "before_tool_dispatch", &says("systemMessage", "About to run it"), "priority: 30");
+    std::fs::write(shop.path().join(".openharness/hooks/talks.yaml"), talks).unwrap();
+    let done = run_with(shop.path(), &["replay", "-"], &tool("npm i x"));
+    for expected in [
+        r#"patched  tool_input by npm: command: "npm i x" → "npm ci""#,
+        "note     talks to the person: About to run it",
+    ] {
+        assert!(done.out.contains(expected), "{}", done.out);
+    }
+    let report = run_with(shop.path(), &["replay", "-", "--json"], &tool("ls")).json();
+    let note = json!([{ "hook": "talks", "kind": "system_message", "text": "About to run it" }]);
+    assert_eq!(report["events"][0]["notes"], note);
+}
+
+#[test]
+fn a_repeated_event_runs_no_hook_and_counts_none() {
+    let shop = shop();
+    let event = tool("rm -rf /").replace("\"tool_name\"", "\"tool_call_id\":\"c\",\"tool_name\"");
+    let done = run_with(shop.path(), &["replay", "-", "--verbose"], &format!("{event}\n{event}\n"));
+    assert!(done.out.contains("2  r  block    before_tool_dispatch Bash  as before"), "{}", done.out);
+    assert!(done.out.contains("by guard, as before"), "{}", done.out);
+    assert!(done.out.contains("1 event answered as before; hooks ran 2 times"), "{}", done.out);
+    let report = run_with(shop.path(), &["replay", "-", "--json"], &format!("{event}\n{event}\n")).json();
+    assert_eq!(
+        (&report["events"][1]["repeated"], &report["totals"]["invocations"]),
+        (&json!(true), &json!(2))
+    );
+    let left_alone = tool("ls").replace("Bash", "Read");
+    let report = run_with(shop.path(), &["replay", "-", "--json"], &left_alone).json();
+    assert_eq!(report["by_event"][0]["p50_ms"], Value::Null);
+}
+
+#[test]
 fn colours_come_only_when_asked_for() {
     let shop = shop();
     let plain = run(shop.path(), &["check"]);

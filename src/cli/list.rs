@@ -105,16 +105,13 @@ fn row(hook: &Hook) -> Row<'_> {
 
 fn view(snapshot: &Snapshot, screen: &Screen) -> String {
     let rows = rows(snapshot, screen);
-    match screen.table_width() {
-        Some(width) if rows.natural_width() > width => records(snapshot, screen),
-        _ => rows.render(),
-    }
+    if rows.fits(screen.table_width()) { rows.render() } else { records(snapshot, screen) }
 }
 
 /// A hook on each line.
 fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
     let header = ["name", "events", "matcher", "handler", "scope", "trust", "file"];
-    let mut rows = Rows::new(&header, screen.out.paint, screen.table_width());
+    let mut rows = Rows::new(&header, screen.out.paint);
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
         rows.add([

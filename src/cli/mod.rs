@@ -25,6 +25,7 @@ mod screen;
 mod started;
 mod table;
 mod workspace;
+mod wrap;
 
 use std::{ffi::OsString, process::ExitCode};
 

@@ -3,13 +3,7 @@
 
 use std::time::Duration;
 
-use super::{
-    difference::{self, Change},
-    escape,
-    page::Page,
-    paint::Paint,
-    table::Rows,
-};
+use super::{difference, escape, page::Page, paint::Paint, table::Rows, wrap};
 use crate::model::{Ended, Event, HookReport, NoteKind, Outcome, Verdict};
 
 /// The width of the words in front of what they introduce.
@@ -18,13 +12,20 @@ const LABEL: usize = 9;
 /// How much of an error of a hook is shown, in characters.
 const LONGEST_ERROR: usize = 200;
 
+/// How much of a changed value is shown, in characters.
+const LONGEST_VALUE: usize = 160;
+
+/// How many changes of one patch are shown.
+const MOST_CHANGES: usize = 40;
+
 /// The outcome of an event, or of one that could not be read.
 pub(super) fn render(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option<usize>) -> String {
     let mut page = Page::default();
     let verdict = paint.verdict(outcome.verdict, outcome.verdict.as_str());
     page.line(&format!("{verdict}  {}", subject(event, outcome)));
     let mut row = |label: &str, value: &str| {
-        page.line(&format!("{}{}", paint.dim(&format!("{label:<LABEL$}")), escape::block(value, LABEL)));
+        let value = wrap::hanging(&escape::block(value, 0), width, LABEL);
+        page.line(&format!("{}{value}", paint.dim(&format!("{label:<LABEL$}"))));
     };
     if let Some(reason) = &outcome.reason {
         row("reason", reason);
@@ -33,16 +34,12 @@ pub(super) fn render(event: Option<&Event>, outcome: &Outcome, paint: Paint, wid
         row("by", by.as_str());
     }
     for note in &outcome.notes {
-        let whom = match note.kind {
-            NoteKind::SystemMessage => "you",
-            NoteKind::AdditionalContext => "the model",
-        };
-        row("note", &format!("{} to {whom}: {}", note.hook, note.text));
+        row("note", &format!("{} to {}: {}", note.hook, whom(note.kind), note.text));
     }
     if outcome.suppress_output {
         row("output", "is not to be shown");
     }
-    patches(event, outcome, paint, &mut page);
+    patches(event, outcome, paint, width, &mut page);
     if outcome.hooks.is_empty() {
         page.line("No hook ran.");
     } else {
@@ -57,36 +54,57 @@ fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
     format!("{}{}", outcome.event, matched.unwrap_or_default())
 }
 
-fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, page: &mut Page) {
+/// For whom a note is, in words.
+pub(super) fn whom(kind: NoteKind) -> &'static str {
+    match kind {
+        NoteKind::SystemMessage => "the person",
+        NoteKind::AdditionalContext => "the model",
+    }
+}
+
+fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option<usize>, page: &mut Page) {
+    let line = |text: &str| wrap::hanging(text, width, LABEL + 2);
     for (target, after) in outcome.patched.iter() {
         page.line(&format!("{}{target}", paint.dim(&format!("{:<LABEL$}", "patched"))));
         let before = event.and_then(|event| event.targets.get(target));
-        for change in difference::between(before, after) {
-            let line = match change {
-                Change::Removed(line) => paint.red(&format!("- {line}")),
-                Change::Added(line) => paint.green(&format!("+ {line}")),
-            };
-            page.line(&format!("{:LABEL$}{line}", ""));
+        let changes = difference::between(before, after);
+        for change in changes.iter().take(MOST_CHANGES) {
+            let place = if change.place.is_empty() { "" } else { &format!("{}: ", change.place) };
+            let (before, after) = change.sides(LONGEST_VALUE);
+            let before = before.map(|value| paint.red(&line(&format!("- {place}{value}"))));
+            let after = after.map(|value| paint.green(&line(&format!("+ {place}{value}"))));
+            for line in before.into_iter().chain(after) {
+                page.line(&format!("{:LABEL$}{line}", ""));
+            }
+        }
+        if changes.len() > MOST_CHANGES {
+            page.line(&format!("{:LABEL$}and {} more changes", "", changes.len() - MOST_CHANGES));
         }
     }
 }
 
+/// A hook on each line, or a few lines for each where a table would be too wide.
 fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
-    let mut rows = Rows::new(&["hook", "ended", "verdict", "took", "remarks"], paint, width).right([3]);
+    let mut rows = Rows::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right([3]);
+    let mut page = Page::default();
     for report in reports {
-        let mut remarks: Vec<String> =
-            report.patched.iter().map(|target| format!("patched {target}")).collect();
-        remarks.extend(report.error.iter().map(|error| remark(error)));
-        remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", remark(warning))));
-        rows.add([
-            report.hook.to_string(),
-            ended(report.ended).to_owned(),
-            if report.verdict == Verdict::Proceed { String::new() } else { report.verdict.to_string() },
-            time(report.duration),
-            remarks.join("; "),
-        ]);
+        let (hook, ended, took) = (report.hook.as_str(), ended(report.ended), time(report.duration));
+        let verdict = if report.verdict == Verdict::Proceed { "" } else { report.verdict.as_str() };
+        let remarks = remarks(report).join("; ");
+        rows.add([hook, ended, verdict, &took, &remarks].map(str::to_owned));
+        let told = [ended, verdict, &remarks].into_iter().filter(|part| !part.is_empty());
+        let told = format!("  {}; took {took}", told.collect::<Vec<_>>().join("; "));
+        page.line(&paint.bold(hook));
+        page.line(&wrap::hanging(&told, width, 2));
     }
-    rows.render()
+    if rows.fits(width) { rows.render() } else { page.into_text() }
+}
+
+fn remarks(report: &HookReport) -> Vec<String> {
+    let mut remarks: Vec<String> = report.patched.iter().map(|target| format!("patched {target}")).collect();
+    remarks.extend(report.error.iter().map(|error| remark(error)));
+    remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", remark(warning))));
+    remarks
 }
 
 fn remark(text: &str) -> String {

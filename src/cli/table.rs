@@ -1,8 +1,12 @@
-//! Tables of plain columns. Owns their layout; refuses borders, which get in the way of copying and searching.
+//! Tables of plain columns. Owns their layout, and what they give up where there is little room; refuses
+//! borders, which get in the way of copying and searching, and to break a cell.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, presets};
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
-use super::paint::Paint;
+use super::{page::Page, paint::Paint, wrap};
+
+/// What stands for nothing: zeros hide the other numbers.
+pub(super) const NOTHING: &str = "·";
 
 /// Rows under a header. Cells must be escaped already.
 #[derive(Debug)]
@@ -13,14 +17,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// An empty table, folded to `width` columns if given.
-    pub(super) fn new(header: &[&str], paint: Paint, width: Option<usize>) -> Self {
+    /// An empty table.
+    pub(super) fn new(header: &[&str], paint: Paint) -> Self {
         let mut table = Table::new();
         table.load_style(presets::NOTHING.header_separator(LineStyle::none().fill('─'))).force_no_tty();
-        if let Some(width) = width {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-        }
         table.set_header(header.iter().map(Cell::new));
         Self { table, paint, right: Vec::new() }
     }
@@ -31,10 +31,12 @@ impl Rows {
         self
     }
 
-    /// The width it takes unless it is folded.
-    pub(super) fn natural_width(&self) -> usize {
+    /// Whether it is no wider than this.
+    pub(super) fn fits(&self, width: Option<usize>) -> bool {
         let padding = 2;
-        self.table.column_max_content_widths().iter().map(|width| usize::from(*width) + padding).sum()
+        let widths = self.table.column_max_content_widths();
+        let needed: usize = widths.iter().map(|width| usize::from(*width) + padding).sum();
+        width.is_none_or(|width| needed <= width)
     }
 
     pub(super) fn add(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -56,7 +58,88 @@ impl Rows {
     }
 }
 
+/// Names with numbers about each.
+#[derive(Debug)]
+pub(super) struct Grid {
+    header: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+    paint: Paint,
+}
+
+impl Grid {
+    /// A grid without rows; the first column is that of the names.
+    pub(super) fn new(header: Vec<&'static str>, paint: Paint) -> Self {
+        Self { header, rows: Vec::new(), paint }
+    }
+
+    pub(super) fn add(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The grid as a table. Where that is too wide, the column `spare` goes, then those that say nothing, and
+    /// at last a name is a line of its own, with its numbers below it.
+    pub(super) fn render(&self, spare: &str, width: Option<usize>) -> String {
+        let is_spare = |column: &usize| self.header[*column] == spare;
+        let says_nothing = |column: &usize| self.rows.iter().all(|row| row[*column] == NOTHING);
+        let all = 0..self.header.len();
+        let choices = [
+            all.clone().collect::<Vec<_>>(),
+            all.clone().filter(|column| !is_spare(column)).collect(),
+            all.filter(|column| !is_spare(column) && !says_nothing(column)).collect(),
+        ];
+        let tables = choices.iter().map(|columns| self.table(columns));
+        tables
+            .into_iter()
+            .find(|table| table.fits(width))
+            .map_or_else(|| self.blocks(width.unwrap_or(usize::MAX)), Rows::render)
+    }
+
+    fn table(&self, columns: &[usize]) -> Rows {
+        let header: Vec<_> = columns.iter().map(|column| self.header[*column]).collect();
+        let mut table = Rows::new(&header, self.paint).right(1..columns.len());
+        for row in &self.rows {
+            table.add(columns.iter().map(|column| row[*column].clone()));
+        }
+        table
+    }
+
+    fn blocks(&self, width: usize) -> String {
+        const INDENT: &str = "  ";
+        let mut page = Page::default();
+        for row in &self.rows {
+            let (names, numbers) = row.split_at(1);
+            for name in names {
+                page.line(&self.paint.bold(name));
+            }
+            let said = self.header[1..].iter().zip(numbers).filter(|(_, number)| *number != NOTHING);
+            let said: Vec<_> = said.map(|(column, number)| format!("{column} {number}")).collect();
+            let fitting = width.saturating_sub(INDENT.len());
+            for line in wrap::lines(said.iter().map(String::as_str), fitting, INDENT) {
+                page.line(&format!("{INDENT}{line}"));
+            }
+        }
+        page.into_text()
+    }
+}
+
 /// The columns of the terminal that standard output is, if it is one.
 pub(super) fn terminal_columns() -> Option<usize> {
     Table::new().width().map(usize::from).filter(|columns| *columns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_grid_gives_up_columns_before_it_breaks_a_word() {
+        let mut grid = Grid::new(vec!["event", "count", "ask", "p50", "p99"], Paint::Plain);
+        grid.add(["run_failed", "12", NOTHING, "1 ms", "2 ms"].map(str::to_owned).to_vec());
+        let header = |width| grid.render("p99", Some(width)).lines().next().unwrap().to_owned();
+        assert_eq!(header(80), " event       count  ask   p50   p99");
+        assert_eq!(header(35), " event       count  ask   p50");
+        assert_eq!(header(26), " event       count   p50");
+        let blocks = "run_failed\n  count 12\n  p50 1 ms\n  p99 2 ms\n";
+        assert_eq!(grid.render("p99", Some(16)), blocks);
+    }
 }

@@ -1,14 +1,23 @@
-//! What is worth telling about a played event: verdicts, patches, failures, warnings. Refuses to tell of
+//! What is worth telling about a played event: verdicts, patches, notes, failures, warnings. Refuses to tell of
 //! events that hooks left alone.
 
 use super::{
-    super::{escape, outcome_view::ended},
-    play::Finished,
+    super::{
+        difference, escape,
+        outcome_view::{ended, whom},
+    },
+    play::{Answered, Finished},
 };
-use crate::model::{Ended, EventKind, HookReport, Outcome, Verdict};
+use crate::model::{Ended, EventKind, HookReport, Json, Outcome, Target, Verdict};
 
 /// How much of a text from a hook or host is shown, in characters.
 const LONGEST_TEXT: usize = 160;
+
+/// Up to how many characters a changed value is shown; of a longer one only its place.
+const LONGEST_VALUE: usize = 60;
+
+/// How many changes of one patch are shown.
+const MOST_CHANGES: usize = 3;
 
 /// What sort of finding it is, the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +34,8 @@ pub(super) enum Sort {
     Failed,
     /// A hook answered oddly.
     Warning,
+    /// A hook had something to say.
+    Note,
 }
 
 impl Sort {
@@ -36,6 +47,7 @@ impl Sort {
             Self::Hidden => "hidden",
             Self::Failed => "failed",
             Self::Warning => "warning",
+            Self::Note => "note",
         }
     }
 }
@@ -82,7 +94,13 @@ type Found = (Sort, (String, usize), String);
 pub(super) fn of(finished: &Finished) -> Vec<(Finding, String)> {
     let mut found = Vec::new();
     match &finished.result {
-        Ok(outcome) => of_outcome(outcome, &mut found),
+        Ok(outcome) if finished.answered == Answered::AsBefore => {
+            if outcome.verdict != Verdict::Proceed {
+                let what = format!("{}, as before", by(outcome));
+                found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), what));
+            }
+        }
+        Ok(outcome) => of_outcome(finished, outcome, &mut found),
         Err(error) => {
             found.push((Sort::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
         }
@@ -103,15 +121,14 @@ pub(super) fn subject(finished: &Finished) -> String {
     format!("{}{}", finished.kind, matched.unwrap_or_default())
 }
 
-fn of_outcome(outcome: &Outcome, found: &mut Vec<Found>) {
+fn of_outcome(finished: &Finished, outcome: &Outcome, found: &mut Vec<Found>) {
     let about = |whom: &dyn std::fmt::Display| (whom.to_string(), 0);
     if outcome.verdict != Verdict::Proceed {
         found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
     }
-    for (target, _) in outcome.patched.iter() {
-        let patched = |report: &&HookReport| report.patched.contains(&target);
-        let by: Vec<_> = outcome.hooks.iter().filter(patched).map(|report| report.hook.as_str()).collect();
-        found.push((Sort::Patched, about(&target), format!("{target} by {}", by.join(", "))));
+    for (target, after) in outcome.patched.iter() {
+        let what = patch(target, outcome, finished.before.get(target), after);
+        found.push((Sort::Patched, about(&target), what));
     }
     if outcome.suppress_output {
         found.push((Sort::Hidden, (String::new(), 0), "the tool's output is not to be shown".to_owned()));
@@ -125,10 +142,34 @@ fn of_outcome(outcome: &Outcome, found: &mut Vec<Found>) {
             found.push((Sort::Warning, (report.hook.to_string(), number), what));
         }
     }
+    for (number, note) in outcome.notes.iter().enumerate() {
+        let text = escape::short(note.text.trim_end(), LONGEST_TEXT);
+        let what = format!("{} to {}: {text}", note.hook, whom(note.kind));
+        found.push((Sort::Note, (note.hook.to_string(), number), what));
+    }
+}
+
+/// Who changed a part of the payload, and where it changed.
+fn patch(target: Target, outcome: &Outcome, before: Option<&Json>, after: &Json) -> String {
+    let patched = |report: &&HookReport| report.patched.contains(&target);
+    let by: Vec<_> = outcome.hooks.iter().filter(patched).map(|report| report.hook.as_str()).collect();
+    let changes = difference::between(before, after);
+    let shown = changes.iter().take(MOST_CHANGES).map(|change| change.phrase(LONGEST_VALUE));
+    let mut shown: Vec<_> = shown.filter(|phrase| !phrase.is_empty()).collect();
+    if changes.is_empty() {
+        shown.push("to what it was".to_owned());
+    } else if changes.len() > MOST_CHANGES {
+        shown.push(format!("{} more changes", changes.len() - MOST_CHANGES));
+    }
+    format!("{target} by {}: {}", by.join(", "), shown.join(", "))
+}
+
+fn by(outcome: &Outcome) -> String {
+    outcome.by.as_ref().map(|hook| format!("by {hook}")).unwrap_or_default()
 }
 
 fn verdict(outcome: &Outcome) -> String {
-    let by = outcome.by.as_ref().map(|hook| format!("by {hook}")).unwrap_or_default();
+    let by = by(outcome);
     // Only a run that a halt has ended gets a verdict without any hook.
     if outcome.hooks.is_empty() {
         return format!("{by}, earlier in this run");

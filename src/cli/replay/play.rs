@@ -1,7 +1,7 @@
 //! Plays a recording: the events of a run one after the other, runs side by side, each copy under ids of its
 //! own. Refuses to look at outcomes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, future::ready, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt, stream};
 use tokio::time::Instant;
@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     Orchestrator,
-    model::{Event, EventId, EventKind, IdError, Outcome, RunId, SessionId, ToolCallId, WorkspaceId},
+    model::{
+        DecisionId, Event, EventId, EventKind, IdError, Outcome, RunId, SessionId, Targets, ToolCallId,
+        WorkspaceId,
+    },
 };
 
 /// An event that was played.
@@ -27,9 +30,38 @@ pub(super) struct Finished {
     pub(super) kind: EventKind,
     /// What its matchers looked at: the tool's name, say.
     pub(super) matched: Option<Arc<str>>,
+    /// What hooks may change, before they did.
+    pub(super) before: Targets,
     pub(super) took: Duration,
+    /// Whether it got the answer of an earlier event of its run, and ran no hook.
+    pub(super) answered: Answered,
     /// The outcome, or why there is none.
     pub(super) result: Result<Outcome, String>,
+}
+
+/// Where the outcome of an event comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// From its own hooks, if it has any.
+    Anew,
+    /// From an earlier event of its run, which it repeats.
+    AsBefore,
+}
+
+impl Finished {
+    /// Whether hooks ran for it.
+    pub(super) fn ran_hooks(&self) -> bool {
+        let has_hooks = self.result.as_ref().is_ok_and(|outcome| !outcome.hooks.is_empty());
+        has_hooks && self.answered == Answered::Anew
+    }
+
+    /// Tells a stored answer by the earlier outcomes of its run.
+    fn known_among(mut self, earlier: &mut HashSet<DecisionId>) -> Self {
+        if self.result.as_ref().is_ok_and(|outcome| !earlier.insert(outcome.decision_id)) {
+            self.answered = Answered::AsBefore;
+        }
+        self
+    }
 }
 
 /// Plays recordings to one workspace.
@@ -60,7 +92,10 @@ impl Player {
     pub(super) fn play<'a>(&'a self, recording: &'a Recording) -> impl Stream<Item = Finished> + Unpin + 'a {
         let runs = (1..=self.sessions).flat_map(|copy| recording.runs.iter().map(move |run| (copy, run)));
         let play_run = move |(copy, run): (u32, &'a Vec<Recorded>)| {
-            Box::pin(stream::iter(run).then(move |recorded| self.play_event(copy, recorded)))
+            let played = stream::iter(run).then(move |recorded| self.play_event(copy, recorded));
+            let known =
+                |earlier: &mut HashSet<_>, finished: Finished| ready(Some(finished.known_among(earlier)));
+            Box::pin(played.scan(HashSet::new(), known))
         };
         stream::iter(runs).flat_map_unordered(self.concurrency, play_run)
     }
@@ -82,7 +117,9 @@ impl Player {
             run: event.run_id.clone(),
             kind: event.kind,
             matched: event.matched_text().map(Into::into),
+            before: event.targets.clone(),
             took: begun.elapsed(),
+            answered: Answered::Anew,
             result,
         }
     }

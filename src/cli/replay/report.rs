@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::{
     finding::{Finding, Told},
-    play::Finished,
+    play::{Answered, Finished},
     recording::Recording,
     tally::{Row, Tally, Verdicts},
 };
 use crate::{
-    model::{EventKind, HookName, HookReport, Target, Verdict},
+    model::{EventKind, HookName, HookReport, Note, Target, Verdict},
     registry::Snapshot,
 };
 
@@ -44,7 +44,10 @@ struct PlayedEvent {
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<HookName>,
     patched: Vec<&'static str>,
+    notes: Vec<Note>,
     suppress_output: bool,
+    /// Whether the outcome is that of an earlier event, whose hooks these are.
+    repeated: bool,
     hooks: Vec<HookReport>,
     duration_ms: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +88,7 @@ pub(super) struct Totals {
     pub(super) events: u64,
     pub(super) runs: u64,
     pub(super) no_outcome: u64,
+    pub(super) repeated: u64,
     pub(super) broken_lines: usize,
     pub(super) invocations: u64,
     pub(super) failures: u64,
@@ -129,6 +133,7 @@ fn played(finished: Finished, sessions: u32) -> PlayedEvent {
         1 => finished.run.to_string(),
         _ => format!("{}#{}", finished.run, finished.copy),
     };
+    let repeated = finished.answered == Answered::AsBefore;
     let (outcome, error) = match finished.result {
         Ok(outcome) => (Some(outcome), None),
         Err(error) => (None, Some(error)),
@@ -147,6 +152,8 @@ fn played(finished: Finished, sessions: u32) -> PlayedEvent {
             .flat_map(|outcome| outcome.patched.iter().map(|(target, _)| Target::as_str(target)))
             .collect(),
         suppress_output: outcome.as_ref().is_some_and(|outcome| outcome.suppress_output),
+        notes: outcome.iter().flat_map(|outcome| outcome.notes.clone()).collect(),
+        repeated,
         hooks: outcome.map(|outcome| outcome.hooks).unwrap_or_default(),
         duration_ms: milliseconds(finished.took),
         error,
@@ -184,6 +191,7 @@ fn totals(recording: &Recording, sessions: u32, tally: &Tally, took: Duration) -
         events,
         runs: recording.runs.len() as u64 * u64::from(sessions),
         no_outcome: tally.refused(),
+        repeated: tally.repeated,
         broken_lines: recording.broken.len(),
         invocations: tally.by_hook.values().map(|row| row.count).sum(),
         failures: tally.by_hook.values().map(|row| row.failed).sum(),

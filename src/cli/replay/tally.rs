@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 
 use super::{
     finding::{self, Finding, Told},
-    play::Finished,
+    play::{Answered, Finished},
 };
 use crate::model::{Ended, EventKind, HookName, HookReport, Verdict};
 
@@ -64,6 +64,7 @@ pub(super) struct Row {
     pub(super) verdicts: Verdicts,
     /// Events without an outcome; invocations without a reply.
     pub(super) failed: u64,
+    /// Those of events that ran hooks: the others would hide how long hooks take.
     pub(super) times: Times,
 }
 
@@ -78,6 +79,8 @@ impl Row {
 pub(super) struct Tally {
     pub(super) by_event: BTreeMap<EventKind, Row>,
     pub(super) by_hook: HashMap<HookName, Row>,
+    /// How many events got the answer of an earlier one.
+    pub(super) repeated: u64,
     /// What is worth telling, with how it was found.
     pub(super) findings: BTreeMap<Finding, Told>,
     /// Every event, where they are kept.
@@ -90,6 +93,7 @@ impl Tally {
         Self {
             by_event: BTreeMap::new(),
             by_hook: HashMap::new(),
+            repeated: 0,
             findings: BTreeMap::new(),
             kept: keep.then(Vec::new),
         }
@@ -98,11 +102,16 @@ impl Tally {
     pub(super) fn add(&mut self, finished: Finished) {
         let row = self.by_event.entry(finished.kind).or_insert_with(Row::new);
         row.count += 1;
-        row.times.add(finished.took);
+        if finished.ran_hooks() {
+            row.times.add(finished.took);
+        }
+        self.repeated += u64::from(finished.answered == Answered::AsBefore);
         match &finished.result {
             Ok(outcome) => {
                 row.verdicts.add(outcome.verdict);
-                outcome.hooks.iter().for_each(|report| self.add_hook(report));
+                if finished.ran_hooks() {
+                    outcome.hooks.iter().for_each(|report| self.add_hook(report));
+                }
             }
             Err(_) => row.failed += 1,
         }

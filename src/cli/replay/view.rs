@@ -3,15 +3,30 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    super::{outcome_view::time, page::Page, paint::Paint, screen::Screen, table::Rows, workspace::counted},
+    super::{
+        escape,
+        outcome_view::time,
+        page::Page,
+        paint::Paint,
+        screen::Screen,
+        table::{Grid, NOTHING},
+        workspace::counted,
+        wrap,
+    },
     finding::{self, Finding, Sort, Told},
-    play::{Finished, Player},
+    play::{Answered, Finished, Player},
     report::{Report, Totals},
 };
 use crate::model::Verdict;
 
 /// How many findings are shown unless all are asked for.
 const MOST_SHOWN: usize = 40;
+
+/// With less room than this for what a hook did, it gets lines of its own below its event.
+const LEAST_ROOM: usize = 48;
+
+/// Where the lines below an event begin.
+const INDENT: usize = 7;
 
 /// An event as soon as it is answered.
 pub(super) fn event(finished: &Finished, player: &Player, screen: &Screen) -> String {
@@ -21,12 +36,16 @@ pub(super) fn event(finished: &Finished, player: &Player, screen: &Screen) -> St
         Ok(outcome) => paint.verdict(outcome.verdict, &format!("{:<7}", outcome.verdict)),
         Err(_) => paint.red("no outcome"),
     };
+    let took = match finished.answered {
+        Answered::Anew => time(finished.took),
+        Answered::AsBefore => "as before".to_owned(),
+    };
     format!(
         "{:>6}  {}{copy}  {verdict}  {}  {}",
         finished.line,
-        super::escape::short(finished.run.as_str(), 40),
+        escape::short(finished.run.as_str(), 40),
         finding::subject(finished),
-        paint.dim(&time(finished.took)),
+        paint.dim(&took),
     )
 }
 
@@ -39,7 +58,7 @@ pub(super) fn summary(report: &Report<'_>, all: bool, screen: &Screen) -> String
     if !report.by_hook.is_empty() {
         page.line(&hooks(report, screen));
     }
-    page.line(&totals(&report.totals, paint));
+    page.line(&wrap::hanging(&totals(&report.totals, paint), screen.table_width(), 0));
     page.into_text()
 }
 
@@ -50,22 +69,15 @@ fn findings(report: &Report<'_>, all: bool, screen: &Screen) -> String {
     }
     let most = if all { usize::MAX } else { MOST_SHOWN };
     let shown: Vec<_> = report.findings.iter().take(most).collect();
-    let widest = |part: fn(&Finding) -> usize| shown.iter().map(|(found, _)| part(found)).max().unwrap_or(0);
-    let run = widest(|found| found.run.chars().count());
-    let event = widest(|found| found.event.chars().count());
-    let sort = widest(|found| found.sort.as_str().len());
+    let layout = Layout::new(&shown, screen.table_width());
     let mut page = Page::default();
     page.line(&paint.bold("What the hooks did, by line of the recording"));
-    for (found, told) in &shown {
-        page.line(&format!(
-            "{:>5}  {:<run$}  {:<event$}  {}  {}{}",
-            found.line,
-            found.run,
-            found.event,
-            colored(found.sort, &format!("{:<sort$}", found.sort.as_str()), paint),
-            told.what,
-            paint.dim(&copies(told, report.sessions)),
-        ));
+    let mut before = None;
+    for (found, told) in shown.iter().copied() {
+        let told = format!("{}{}", told.what, copies(told, report.sessions));
+        let place = (found.line, &found.event);
+        page.line(&layout.finding(found, &told, before == Some(place), paint));
+        before = Some(place);
     }
     let hidden = report.findings.len() - shown.len();
     if hidden > 0 {
@@ -74,12 +86,49 @@ fn findings(report: &Report<'_>, all: bool, screen: &Screen) -> String {
     page.into_text()
 }
 
-/// In which copies of an event something was found, unless it was in all.
+/// The widths of what stands before the words of a finding.
+struct Layout {
+    run: usize,
+    event: usize,
+    sort: usize,
+    width: Option<usize>,
+}
+
+impl Layout {
+    fn new(shown: &[(&Finding, &Told)], width: Option<usize>) -> Self {
+        let widest =
+            |part: fn(&Finding) -> usize| shown.iter().map(|(found, _)| part(found)).max().unwrap_or(0);
+        Self {
+            run: widest(|found| found.run.chars().count()),
+            event: widest(|found| found.event.chars().count()),
+            sort: widest(|found| found.sort.as_str().len()),
+            width,
+        }
+    }
+
+    /// A finding on one line, where there is room for it; else below its event, which the next finding about
+    /// it does not repeat.
+    fn finding(&self, found: &Finding, told: &str, same_event: bool, paint: Paint) -> String {
+        let Self { run, event, sort, width } = *self;
+        let place = format!("{:>5}  {:<run$}  {:<event$}", found.line, found.run, found.event);
+        let sort_shown = colored(found.sort, &format!("{:<sort$}", found.sort.as_str()), paint);
+        let beside = place.chars().count() + sort + 4;
+        if width.is_none_or(|width| width >= beside + LEAST_ROOM) {
+            return format!("{place}  {sort_shown}  {}", wrap::hanging(told, width, beside));
+        }
+        let below = wrap::hanging(told, width, INDENT + sort + 2);
+        let below = format!("{:INDENT$}{sort_shown}  {below}", "");
+        let place = format!("{:>5}  {}  {}", found.line, found.run, found.event);
+        if same_event { below } else { format!("{}\n{below}", wrap::hanging(&place, width, INDENT)) }
+    }
+}
+
+/// In which copies of an event something was found.
 fn copies(told: &Told, sessions: u32) -> String {
     let copies = told.copies;
-    match (told.varies, copies == u64::from(sessions)) {
-        (false, true) => String::new(),
-        (false, false) => format!("  (in {copies} of {sessions} sessions)"),
+    match (told.varies, sessions) {
+        (false, 1) => String::new(),
+        (false, _) => format!("  (in {copies} of {sessions} sessions)"),
         (true, _) => format!("  (and the like, in {copies} of {sessions} sessions)"),
     }
 }
@@ -90,6 +139,7 @@ fn colored(sort: Sort, text: &str, paint: Paint) -> String {
         Sort::NoOutcome | Sort::Failed => paint.red(text),
         Sort::Warning => paint.yellow(text),
         Sort::Patched | Sort::Hidden => paint.green(text),
+        Sort::Note => paint.bold(text),
     }
 }
 
@@ -100,15 +150,15 @@ fn events(report: &Report<'_>, screen: &Screen) -> String {
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(failed.then_some("no outcome"));
     header.extend(["p50", "p99"]);
-    let mut rows = Rows::new(&header, screen.out.paint, screen.table_width()).right(1..header.len());
+    let mut grid = Grid::new(header, screen.out.paint);
     for row in &report.by_event {
         let mut cells = vec![row.event.to_string(), row.count.to_string()];
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
         cells.extend(failed.then(|| number(row.no_outcome)));
         cells.extend([row.p50_ms, row.p99_ms].map(milliseconds));
-        rows.add(cells);
+        grid.add(cells);
     }
-    rows.render()
+    grid.render("p99", screen.table_width())
 }
 
 fn hooks(report: &Report<'_>, screen: &Screen) -> String {
@@ -116,15 +166,15 @@ fn hooks(report: &Report<'_>, screen: &Screen) -> String {
     let mut header = vec!["hook", "runs"];
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(["failed", "p50", "p99"]);
-    let mut rows = Rows::new(&header, screen.out.paint, screen.table_width()).right(1..header.len());
+    let mut grid = Grid::new(header, screen.out.paint);
     for row in &report.by_hook {
         let mut cells = vec![row.hook.clone(), row.runs.to_string()];
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
         cells.push(number(row.failures));
         cells.extend([row.p50_ms, row.p99_ms].map(milliseconds));
-        rows.add(cells);
+        grid.add(cells);
     }
-    rows.render()
+    grid.render("p99", screen.table_width())
 }
 
 /// The verdicts worth a column.
@@ -137,19 +187,22 @@ fn given<'a>(rows: impl Iterator<Item = &'a BTreeMap<&'static str, u64>>) -> Vec
     Verdict::ALL.into_iter().filter(is_given).collect()
 }
 
-/// A number, with nothing in the place of zeros: they hide the others.
 fn number(number: u64) -> String {
-    if number == 0 { "·".to_owned() } else { number.to_string() }
+    if number == 0 { NOTHING.to_owned() } else { number.to_string() }
 }
 
 fn milliseconds(milliseconds: Option<f64>) -> String {
-    milliseconds.map_or_else(|| "·".to_owned(), |m| time(Duration::from_secs_f64(m / 1e3)))
+    milliseconds.map_or_else(|| NOTHING.to_owned(), |m| time(Duration::from_secs_f64(m / 1e3)))
 }
 
 fn totals(totals: &Totals, paint: Paint) -> String {
     let number = |number: u64, thing| counted(usize::try_from(number).unwrap_or(usize::MAX), thing);
+    let repeated = match totals.repeated {
+        0 => String::new(),
+        repeated => format!("; {} answered as before", number(repeated, "event")),
+    };
     let played = format!(
-        "{} of {} in {}, {} per second; hooks ran {}",
+        "{} of {} in {}, {} per second{repeated}; hooks ran {}",
         number(totals.events, "event"),
         number(totals.runs, "run"),
         time(Duration::from_secs_f64(totals.seconds)),

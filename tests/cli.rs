@@ -148,6 +148,7 @@ fn arguments_that_make_no_sense_end_with_2() {
         &["fire", "--event", "-", "--dialect", "klingon"],
         &["replay", "x.jsonl", "--sessions", "0"],
         &["fire", "--event", "-", "--native", "--json"],
+        &["fire", "--event", "-", "--native"],
         &["completions", "cmd.exe"],
     ] {
         let done = run(here.path(), arguments);
@@ -164,7 +165,9 @@ fn without_a_workspace_it_says_what_was_looked_for_and_what_to_do() {
     {
         let done = run(here.path(), arguments);
         assert_eq!((done.code, done.out.as_str()), (1, ""), "{arguments:?}");
-        for expected in ["error: no workspace: looked for .openharness/hooks/*.yaml in", "--workspace DIR"] {
+        for expected in
+            ["error: no workspace: looked for .openharness/hooks/*.yaml or *.yml in", "--workspace DIR"]
+        {
             assert!(done.err.contains(expected), "{arguments:?}: {}", done.err);
         }
     }
@@ -260,6 +263,7 @@ fn hooks_are_listed_in_the_order_in_which_they_run() {
         ("matcher", json!("^Bash$")),
         ("handler", json!("command")),
         ("mode", json!("oneshot")),
+        ("command", json!(r#"if grep -q "rm -rf"; then echo "not on my watch" >&2; exit 2; fi"#)),
         ("scope", json!("project")),
         ("trust", Value::Null),
         ("priority", json!(20)),
@@ -275,7 +279,7 @@ fn a_workspace_without_hooks_says_so() {
     let empty = tempfile::tempdir().unwrap();
     let done = run(empty.path(), &["list", "--workspace", "."]);
     assert_eq!((done.code, done.out.as_str()), (0, ""));
-    assert_eq!(done.err, "note: . has no hook files; they would be .openharness/hooks/*.yaml\n");
+    assert_eq!(done.err, "note: . has no hook files (.openharness/hooks/*.yaml or *.yml)\n");
     let done = run(empty.path(), &["list", "--workspace", ".", "--json"]);
     assert_eq!(done.json(), json!([]));
 }
@@ -349,11 +353,7 @@ fn an_event_beyond_the_limit_is_refused() {
     for command in ["fire", "explain"] {
         let done = run_with(shop.path(), &[command, "--event", "-", "--config", "small.yaml"], &event);
         assert_eq!(done.code, 1);
-        assert!(
-            done.err.contains("standard input is larger than the 64 bytes an event may have"),
-            "{}",
-            done.err
-        );
+        assert!(done.err.contains("standard input is longer than the 64 bytes allowed"), "{}", done.err);
     }
 }
 
@@ -466,6 +466,36 @@ fn findings_that_differ_only_in_words_are_one() {
     let done = run_with(shop.path(), &["replay", "-", "--sessions", "50"], &recording());
     assert!(done.out.contains("(and the like, in 50 of 50 sessions)"), "{}", done.out);
     assert_eq!(done.out.matches("odd failed").count(), 1, "{}", done.out);
+}
+
+#[test]
+fn help_is_a_command_too() {
+    let here = tempfile::tempdir().unwrap();
+    let done = run(here.path(), &["help"]);
+    assert_eq!(done.code, 0);
+    assert!(done.out.contains("Examples:"), "{}", done.out);
+    assert!(run(here.path(), &["help", "fire"]).out.contains("hookyard fire --event event.json"));
+}
+
+#[test]
+fn an_event_in_other_words_or_without_any_gets_a_hint() {
+    let arguments = ["explain", "--event", "-", "--dialect", "openharness"];
+    let done = run_with(shop().path(), &arguments, &tool("ls"));
+    assert!(done.err.contains("help: this looks like a canonical event; leave out"), "{}", done.err);
+    let done = run_with(shop().path(), &["explain", "--event", "-"], "\n");
+    assert!(done.err.contains("error: standard input is empty\n"), "{}", done.err);
+}
+
+#[test]
+fn what_is_no_recording_is_told_in_few_words() {
+    let shop = shop();
+    let done = run(shop.path(), &["replay", "/dev/zero"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("error: /dev/zero:1: this is not a text file\n"), "{}", done.err);
+    let done = run_with(shop.path(), &["replay", "-"], &format!("{{\n{}", "\"a\":1,\n".repeat(20)));
+    assert!(done.err.contains("help: one event a line; `jq -c .` makes it so"), "{}", done.err);
+    assert!(done.err.contains("and 11 more lines\n"), "{}", done.err);
+    assert_eq!(done.err.matches("standard input:").count(), 10, "{}", done.err);
 }
 
 #[test]

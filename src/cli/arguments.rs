@@ -25,7 +25,7 @@ Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
 /// A hook is a small program that is told what an agent is about to do, and may change or stop it. Hooks
 /// stand in files of a workspace; these commands look at them and try them out.
 #[derive(Debug, Parser)]
-#[command(name = "hookyard", version, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "hookyard", version, after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Command,

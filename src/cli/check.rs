@@ -9,7 +9,7 @@ use super::{
     exit::{Ending, Exit},
     page::Page,
     screen::Screen,
-    workspace::{Found, counted, no_files, shown},
+    workspace::{Found, counted, shown},
 };
 use crate::{
     config::Loaded,
@@ -64,7 +64,7 @@ impl Check {
         } else {
             screen.print(&self.report(&diagnostics, &loaded, screen))?;
             if loaded.files.is_empty() {
-                screen.note(&no_files(&found.root));
+                screen.note(&found.no_files());
             }
         }
         Ok(if has_errors { Exit::Failed } else { Exit::Done })

@@ -42,7 +42,7 @@ pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Pain
 #[derive(Debug)]
 struct Shown {
     severity: Severity,
-    code: &'static str,
+    code: String,
     message: String,
     help: Option<String>,
     excerpt: Option<(NamedSource<String>, LabeledSpan)>,
@@ -58,11 +58,19 @@ impl Shown {
         let message = escape::line(&diagnostic.message);
         Self {
             severity: diagnostic.severity,
-            code: diagnostic.code,
+            code: format!("{}[{}]", word(diagnostic.severity), diagnostic.code),
             message: if excerpt.is_some() { message.into_owned() } else { format!("{place}: {message}") },
             help: diagnostic.help.as_deref().map(|help| escape::block(help, 0)),
             excerpt,
         }
+    }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
     }
 }
 
@@ -76,7 +84,7 @@ impl std::error::Error for Shown {}
 
 impl miette::Diagnostic for Shown {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.code))
+        Some(Box::new(&self.code))
     }
 
     fn severity(&self) -> Option<miette::Severity> {

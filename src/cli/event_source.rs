@@ -7,11 +7,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{diagnostics, escape, exit::Trouble, screen::Screen, workspace::reason};
-use crate::model::{Diagnostic, EventError, Severity};
+use super::{
+    diagnostics, escape,
+    exit::Trouble,
+    screen::Screen,
+    workspace::{counted, reason},
+};
+use crate::model::{Diagnostic, DialectName, EventError, Json, Severity};
 
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
+
+/// What to do about an event that is read in the wrong words.
+pub(super) const CANONICAL: &str = "this looks like a canonical event; leave out `--dialect openharness`";
 
 /// The bytes of an event, and where they are from.
 #[derive(Debug)]
@@ -49,9 +57,12 @@ impl EventSource {
     }
 
     /// Says why it cannot be read as an event: with the line where the JSON is broken, else by the field.
-    pub(super) fn tell(&self, error: &EventError, screen: &Screen) {
+    pub(super) fn tell(&self, error: &EventError, dialect: DialectName, screen: &Screen) {
         let name = escape::path(&self.name);
         match error {
+            _ if self.bytes.iter().all(u8::is_ascii_whitespace) => {
+                screen.error(&format!("{name} is empty"), Some("an event is a JSON object"));
+            }
             EventError::Json(json) if json.line > 0 => {
                 let text = String::from_utf8_lossy(&self.bytes);
                 let mut diagnostic =
@@ -64,11 +75,29 @@ impl EventSource {
             }
             EventError::TooLarge { limit, .. } => {
                 let help = "raise `limits.payload` in the settings";
-                screen
-                    .error(&format!("{name} is larger than the {limit} bytes an event may have"), Some(help));
+                screen.error(&format!("{name} is longer than the {} allowed", size(*limit)), Some(help));
             }
-            _ => screen.error(&format!("{name}: {error}"), None),
+            _ => {
+                let help = is_canonical(dialect, &self.bytes).then_some(CANONICAL);
+                screen.error(&format!("{name}: {error}"), help);
+            }
         }
+    }
+}
+
+/// Whether bytes that are no event of this dialect look like a canonical one: those name their kind so.
+pub(super) fn is_canonical(dialect: DialectName, bytes: &[u8]) -> bool {
+    let text = str::from_utf8(bytes).ok();
+    let json = text.filter(|_| dialect != DialectName::Canonical).and_then(|text| Json::parse(text).ok());
+    json.and_then(|json| json.fields().map(|fields| fields.get("event").is_some())).unwrap_or(false)
+}
+
+/// A number of bytes, in the largest unit that it is a whole number of.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        b if b > 0 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b > 0 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => counted(b, "byte"),
     }
 }
 
@@ -82,6 +111,14 @@ fn character(text: &str, line: usize, column: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_whole_numbers() {
+        assert_eq!(
+            [size(16 << 20), size(3 << 10), size(1025), size(1)],
+            ["16 MiB", "3 KiB", "1025 bytes", "1 byte"]
+        );
+    }
 
     #[test]
     fn columns_are_counted_in_characters() {

@@ -70,7 +70,7 @@ impl Explain {
         let event = match read {
             Ok(event) => event,
             Err(error) => {
-                source.tell(&error, screen);
+                source.tell(&error, self.event.dialect.dialect, screen);
                 return Ok(Exit::Failed);
             }
         };

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     DispatchError, dialect,
-    model::{Event, EventError, Outcome, RunId, SessionId},
+    model::{DialectName, Event, EventError, Outcome, RunId, SessionId},
 };
 
 const EXAMPLES: &str = "\
@@ -27,8 +27,9 @@ An event is a JSON object such as
   {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
    \"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}
 
-Exit code 0 means that there is an outcome, whatever it says; with --native,
-the exit code is the dialect's own.";
+Exit codes: 0: the event was read and there is an outcome; 1: it could not be
+read, or there is no outcome (guards that deny on errors still answer); with
+--native the exit code is the dialect's own.";
 
 /// Runs the hooks for one event, and shows what a host would be told
 ///
@@ -67,6 +68,11 @@ impl Fire {
     }
 
     pub(super) async fn run(self, screen: &Screen) -> Ending {
+        if self.native && self.event.dialect.dialect == DialectName::Canonical {
+            let what = "--native answers in the words of a dialect; add --dialect openharness";
+            screen.error(what, Some("`hookyard fire --help` has an example"));
+            return Ok(Exit::Usage);
+        }
         let found = Found::find_sound(&self.workspace, screen)?;
         let source = EventSource::read(&self.event.event, found.settings.limits.payload, screen)?;
         let mut started = Started::start(&found).await?;
@@ -100,10 +106,11 @@ impl Fire {
     }
 
     fn tell(&self, source: &EventSource, fired: Fired, screen: &Screen) -> Ending {
+        let dialect = self.event.dialect.dialect;
         match fired {
             Fired::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
             Fired::Unread(error, block) => {
-                source.tell(&error, screen);
+                source.tell(&error, dialect, screen);
                 match block {
                     // A host takes the dialect's exit code for the answer; any other would let the event pass.
                     Some(block) if self.native => self.answer(None, &block, screen),

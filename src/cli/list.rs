@@ -1,6 +1,6 @@
 //! `list`: the hooks of a workspace in the order in which they run. Runs nothing.
 
-use std::path::Path;
+use std::{borrow::Cow, path::Path};
 
 use clap::Args;
 use serde::Serialize;
@@ -13,17 +13,15 @@ use super::{
     screen::Screen,
     table::Rows,
     workspace::{Found, shown, snapshot},
+    wrap,
 };
 use crate::{
-    model::{DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher},
+    model::{CommandLine, DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher},
     registry::Snapshot,
 };
 
 /// How much of what a handler runs is shown, in characters.
 const LONGEST_HANDLER: usize = 60;
-
-/// What is shown for trust: no hook's files are checked for it.
-const UNCHECKED: &str = "not checked";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +54,8 @@ struct Row<'a> {
     matcher: Option<&'a str>,
     handler: HandlerKind,
     mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Command<'a>>,
     scope: &'static str,
     /// Nothing: no hook's files are checked for trust.
     trust: Option<&'static str>,
@@ -63,6 +63,27 @@ struct Row<'a> {
     enabled: bool,
     file: Option<&'a Path>,
     line: usize,
+}
+
+/// What a command handler runs: a line for the shell, or a program with its arguments.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Command<'a> {
+    Line(&'a str),
+    Words(Vec<Cow<'a, str>>),
+}
+
+impl<'a> Command<'a> {
+    fn of(handler: &'a Handler) -> Option<Self> {
+        let Handler::Command(command) = handler else { return None };
+        Some(match &command.line {
+            CommandLine::Shell(line) => Self::Line(line),
+            CommandLine::Exec { program, args } => {
+                let program = std::iter::once(program.to_string_lossy());
+                Self::Words(program.chain(args.iter().map(|arg| Cow::Borrowed(arg.as_str()))).collect())
+            }
+        })
+    }
 }
 
 impl List {
@@ -94,6 +115,7 @@ fn row(hook: &Hook) -> Row<'_> {
             Handler::Command(command) => Some(command.mode.as_str()),
             Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
         },
+        command: Command::of(&hook.handler),
         scope: hook.source.scope.as_str(),
         trust: None,
         priority: hook.priority,
@@ -110,7 +132,7 @@ fn view(snapshot: &Snapshot, screen: &Screen) -> String {
 
 /// A hook on each line.
 fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
-    let header = ["name", "events", "matcher", "handler", "scope", "trust", "file"];
+    let header = ["name", "events", "matcher", "handler", "scope", "file"];
     let mut rows = Rows::new(&header, screen.out.paint);
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
@@ -120,7 +142,6 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
             matcher(hook).unwrap_or_else(|| "any".to_owned()),
             handler(&hook.handler),
             hook.source.scope.to_string(),
-            UNCHECKED.to_owned(),
             place(hook),
         ]);
     }
@@ -131,14 +152,16 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
 fn records(snapshot: &Snapshot, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
+    let fit = |text: &str| wrap::hanging(text, screen.table_width(), 8);
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
         let matcher = matcher(hook).map(|matcher| format!("  matching {matcher}"));
         page.line(&paint.bold(&name(hook)));
-        page.line(&format!("  {}  {}{}", paint.dim("on  "), events(hook), matcher.unwrap_or_default()));
-        page.line(&format!("  {}  {}", paint.dim("runs"), handler(&hook.handler)));
+        let on = format!("{}{}", events(hook), matcher.unwrap_or_default());
+        page.line(&format!("  {}  {}", paint.dim("on  "), fit(&on)));
+        page.line(&format!("  {}  {}", paint.dim("runs"), fit(&handler(&hook.handler))));
         let scope = hook.source.scope;
-        page.line(&format!("  {}  {} ({scope}, trust {UNCHECKED})", paint.dim("from"), place(hook)));
+        page.line(&format!("  {}  {} ({scope})", paint.dim("from"), place(hook)));
     }
     page.into_text()
 }

@@ -78,7 +78,7 @@ fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option
             }
         }
         if changes.len() > MOST_CHANGES {
-            page.line(&format!("{:LABEL$}and {} more changes", "", changes.len() - MOST_CHANGES));
+            page.line(&format!("{:LABEL$}and {} more", "", changes.len() - MOST_CHANGES));
         }
     }
 }

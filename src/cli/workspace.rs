@@ -26,8 +26,8 @@ pub(super) struct Found {
     pub(super) settings: Settings,
     /// What is wrong with the settings file.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// How it was given on the command line, to be repeated in advice.
-    flag: String,
+    /// Its directory as it was given on the command line, to be repeated in advice.
+    given: Option<PathBuf>,
 }
 
 impl Found {
@@ -40,8 +40,7 @@ impl Found {
             Some(file) => read_settings(file)?,
             None => (Settings::default(), Vec::new()),
         };
-        let flag = flags.workspace.as_ref().map(|path| format!(" --workspace {}", quoted(path)));
-        Ok(Self { root, settings, diagnostics, flag: flag.unwrap_or_default() })
+        Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
 
     /// The same, where the command cannot work with settings that have errors.
@@ -66,7 +65,8 @@ impl Found {
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
         let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if errors > 0 {
-            let (errors, flag) = (counted(errors, "error"), &self.flag);
+            let flag = self.given.as_ref().map(|path| format!(" --workspace {}", quoted(path)));
+            let (errors, flag) = (counted(errors, "error"), flag.unwrap_or_default());
             let paint = screen.err.paint;
             let note =
                 format!("{errors} in hook files; those hooks are left out; run `hookyard check{flag}`");
@@ -75,19 +75,20 @@ impl Found {
         if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
             screen.note(&format!("{} {}", screen.err.paint.yellow("note:"), escape::line(&info.message)));
         } else if files.is_empty() {
-            screen.note(&no_files(&self.root));
+            screen.note(&self.no_files());
         }
+    }
+
+    /// What to say about a workspace without hook files.
+    pub(super) fn no_files(&self) -> String {
+        let name = self.given.as_deref().map_or_else(|| shown(&self.root), escape::path);
+        format!("note: {name} has no hook files ({HOOK_FILES} or *.yml)")
     }
 }
 
 /// The registry of a loaded workspace, for commands that run nothing.
 pub(super) fn snapshot(loaded: Loaded) -> Snapshot {
     Snapshot::new(1, loaded.place.into(), loaded.hooks)
-}
-
-/// What to say about a workspace without hook files.
-pub(super) fn no_files(root: &Path) -> String {
-    format!("note: {} has no hook files; they would be {HOOK_FILES}", shown(root))
 }
 
 /// A number of things, in words.
@@ -119,7 +120,7 @@ fn nearest() -> Result<PathBuf, Trouble> {
     config::nearest_workspace(&here).ok_or_else(|| {
         Trouble::with_help(
             format!(
-                "no workspace: looked for {HOOK_FILES} in {} and every directory above it",
+                "no workspace: looked for {HOOK_FILES} or *.yml in {} and every directory above it",
                 escape::path(&here)
             ),
             "change to a directory with hook files, or give one with `--workspace DIR`",

@@ -159,7 +159,7 @@ fn patch(target: Target, outcome: &Outcome, before: Option<&Json>, after: &Json)
     if changes.is_empty() {
         shown.push("to what it was".to_owned());
     } else if changes.len() > MOST_CHANGES {
-        shown.push(format!("{} more changes", changes.len() - MOST_CHANGES));
+        shown.push(format!("and {} more", changes.len() - MOST_CHANGES));
     }
     format!("{target} by {}: {}", by.join(", "), shown.join(", "))
 }

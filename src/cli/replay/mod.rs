@@ -28,6 +28,9 @@ use super::{
 /// How often the progress bar is drawn, in a second.
 const FRAMES: u8 = 10;
 
+/// How many lines that cannot be read are shown.
+const MOST_BROKEN: usize = 10;
+
 const EXAMPLES: &str = "\
 Examples:
   hookyard replay session.jsonl
@@ -77,12 +80,7 @@ impl Replay {
         let found = Found::find_sound(&self.workspace, screen)?;
         let limit = found.settings.limits.payload;
         let recording = Recording::read(&self.recording, self.dialect.dialect, limit)?;
-        for broken in &recording.broken {
-            screen.error(
-                &format!("{}:{}: {}", escape::path(&recording.name), broken.line, broken.message),
-                None,
-            );
-        }
+        tell_broken(&recording, screen);
         if recording.events == 0 {
             return Err(empty(&recording));
         }
@@ -170,6 +168,17 @@ impl Replay {
         bar.with_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         )
+    }
+}
+
+fn tell_broken(recording: &Recording, screen: &Screen) {
+    let name = escape::path(&recording.name);
+    for broken in recording.broken.iter().take(MOST_BROKEN) {
+        screen.error(&format!("{name}:{}: {}", broken.line, escape::line(&broken.message)), broken.help);
+    }
+    let more = recording.broken.len().saturating_sub(MOST_BROKEN);
+    if more > 0 {
+        screen.note(&format!("and {}", counted(more, "more line")));
     }
 }
 

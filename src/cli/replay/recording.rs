@@ -1,5 +1,5 @@
 //! Reads a recording: one event on each line. A line that cannot be read costs itself and no other; refuses
-//! to keep more of a line than an event may have.
+//! to read on where a line is longer than an event may be, or is no text.
 
 use std::{
     collections::HashMap,
@@ -8,11 +8,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::{escape, exit::Trouble, workspace::reason};
+use super::super::{
+    escape,
+    event_source::{CANONICAL, is_canonical, size},
+    exit::Trouble,
+    workspace::reason,
+};
 use crate::{
     dialect,
     model::{Dialect, DialectName, Event, EventError, RunId},
 };
+
+/// Advice about lines that are parts of one event.
+const ONE_A_LINE: &str = "one event a line; `jq -c .` makes it so";
 
 /// What some editors put in front of the first line of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -31,6 +39,8 @@ pub(super) struct Broken {
     /// From 1.
     pub(super) line: usize,
     pub(super) message: String,
+    /// What to do about it.
+    pub(super) help: Option<&'static str>,
 }
 
 /// A recorded session.
@@ -70,15 +80,23 @@ impl Recording {
         let mut places: HashMap<RunId, usize> = HashMap::new();
         let mut line = Vec::new();
         let mut number = 0;
-        while let Some(size) = next_line(&mut input, &mut line, limit)? {
+        while let Some(length) = next_line(&mut input, &mut line, limit)? {
             number += 1;
             let text = line.strip_prefix(BYTE_ORDER_MARK).filter(|_| number == 1).unwrap_or(&line);
-            if size <= limit && text.iter().all(u8::is_ascii_whitespace) {
+            if length <= limit && text.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match event(dialect, text, size, limit) {
+            let end = hopeless(text, length, limit);
+            if let Some(message) = end {
+                recording.broken.push(Broken { line: number, message, help: None });
+                break;
+            }
+            match event(dialect, text) {
                 Ok(event) => recording.add(Recorded { line: number, event }, &mut places),
-                Err(message) => recording.broken.push(Broken { line: number, message }),
+                Err(message) => {
+                    let help = (number == 1).then(|| advice(dialect, text)).flatten();
+                    recording.broken.push(Broken { line: number, message, help });
+                }
             }
         }
         Ok(recording)
@@ -94,10 +112,29 @@ impl Recording {
     }
 }
 
-fn event(dialect: &dyn Dialect, text: &[u8], size: usize, limit: usize) -> Result<Event, String> {
-    if size > limit {
-        return Err(format!("the line is longer than the {limit} bytes an event may have"));
+/// Why nothing after this line is read: binary data and lines without an end would only bring more trouble.
+fn hopeless(text: &[u8], length: usize, limit: usize) -> Option<String> {
+    if text.contains(&0) {
+        return Some("this is not a text file".to_owned());
     }
+    let too_long = || format!("the line is longer than the {} allowed; reading ends here", size(limit));
+    (length > limit).then(too_long)
+}
+
+/// What to do about the first line.
+fn advice(dialect: &dyn Dialect, text: &[u8]) -> Option<&'static str> {
+    if is_laid_out(text) {
+        return Some(ONE_A_LINE);
+    }
+    is_canonical(dialect.name(), text).then_some(CANONICAL)
+}
+
+/// Whether a line looks like the first of JSON that is laid out over several.
+fn is_laid_out(text: &[u8]) -> bool {
+    matches!(text.trim_ascii(), b"{" | b"[" | b"[{")
+}
+
+fn event(dialect: &dyn Dialect, text: &[u8]) -> Result<Event, String> {
     dialect.read_event(text).map_err(|error| match error {
         // The line is that of the recording; the JSON's own is always 1.
         EventError::Json(json) => format!("not valid JSON: {} at column {}", json.message, json.column),
@@ -105,8 +142,8 @@ fn event(dialect: &dyn Dialect, text: &[u8], size: usize, limit: usize) -> Resul
     })
 }
 
-/// Reads the next line without its end, and tells its size; `None` at the end. Of a line that is larger than
-/// `limit`, only the beginning is kept.
+/// Reads the next line without its end, and tells its size; `None` at the end. A line that is larger than
+/// `limit` is read no further than needed to tell: it may have no end.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<Option<usize>> {
     line.clear();
     let mut size = 0;
@@ -127,7 +164,7 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::
         line.extend_from_slice(&part[..part.len().min(limit.saturating_sub(line.len()))]);
         let used = part.len() + usize::from(end.is_some());
         input.consume(used);
-        if end.is_some() {
+        if end.is_some() || size > limit {
             return Ok(Some(size));
         }
     }
@@ -148,11 +185,13 @@ mod tests {
     #[test]
     fn a_broken_line_costs_itself_only() {
         let (a, b) = (line("a"), line("b"));
-        let text =
-            format!("\u{feff}{a}\r\n\n  \n{{\"event\":\n{b}\n{a}\n\u{feff}{a}\n{}\n[]\n{b}", "x".repeat(99));
+        let text = format!(
+            "\u{feff}{a}\r\n\n  \n{{\"event\":\n{b}\n{a}\n\u{feff}{a}\n[]\n{b}\n{}\n{b}",
+            "x".repeat(99)
+        );
         let recording = collect(text.as_bytes(), 80);
         let lines = |run: &Vec<Recorded>| run.iter().map(|recorded| recorded.line).collect::<Vec<_>>();
-        assert_eq!(recording.runs.iter().map(lines).collect::<Vec<_>>(), [vec![1, 6], vec![5, 10]]);
+        assert_eq!(recording.runs.iter().map(lines).collect::<Vec<_>>(), [vec![1, 6], vec![5, 9]]);
         assert_eq!(recording.events, 4);
         let broken: Vec<_> = recording.broken.iter().map(|b| (b.line, b.message.as_str())).collect();
         assert_eq!(
@@ -160,8 +199,8 @@ mod tests {
             [
                 (4, "not valid JSON: EOF while parsing a value at column 9"),
                 (7, "not valid JSON: expected value at column 1"),
-                (8, "the line is longer than the 80 bytes an event may have"),
-                (9, "the event must be a JSON object, not an array"),
+                (8, "the event must be a JSON object, not an array"),
+                (10, "the line is longer than the 80 bytes allowed; reading ends here"),
             ]
         );
     }

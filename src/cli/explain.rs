@@ -12,12 +12,16 @@ use super::{
     page::Page,
     screen::Screen,
     workspace::{Found, counted, snapshot},
+    wrap,
 };
 use crate::{
     dialect,
     model::{Event, EventError},
     registry::Explanation,
 };
+
+/// With less room than this beside the names of hooks, what there is to say stands below them.
+const LEAST_ROOM: usize = 48;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,6 +109,12 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
     let (plan, skipped) = (&explanation.plan, &explanation.skipped);
     let names = plan.steps().iter().chain(skipped.iter().map(|skipped| &skipped.hook));
     let width = names.map(|known| known.hook.name.as_str().len()).max().unwrap_or(0);
+    let fit = |text: &str| match screen.table_width() {
+        Some(columns) if columns < width + 7 + LEAST_ROOM => {
+            format!("\n{:5}{}", "", wrap::hanging(text, Some(columns), 5))
+        }
+        columns => wrap::hanging(text, columns, width + 7),
+    };
     let mut page = Page::default();
     page.line(&format!("{}{}", paint.bold(event.kind.as_str()), matched(event)));
     match plan.stages().count() {
@@ -119,7 +129,7 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
         for (position, step) in stage.iter().enumerate() {
             let number = if position == 0 { format!("{number:>3}") } else { "  +".to_owned() };
             let name = paint.green(&format!("{:<width$}", step.hook.name));
-            page.line(&format!("{number}  {name}  {}", handler(&step.hook.handler)));
+            page.line(&format!("{number}  {name}  {}", fit(&handler(&step.hook.handler))));
         }
     }
     if plan.stages().any(|stage| stage.len() > 1) {
@@ -130,7 +140,7 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
     }
     for skipped in skipped {
         let (name, why) = (&skipped.hook.hook.name, skipped.why.to_string());
-        page.line(&format!("  -  {name:<width$}  {}", escape::line(&why)));
+        page.line(&format!("  -  {name:<width$}  {}", fit(&escape::line(&why))));
     }
     page.into_text()
 }

@@ -58,7 +58,7 @@ pub(super) fn summary(report: &Report<'_>, all: bool, screen: &Screen) -> String
     if !report.by_hook.is_empty() {
         page.line(&hooks(report, screen));
     }
-    page.line(&wrap::hanging(&totals(&report.totals, paint), screen.table_width(), 0));
+    page.line(&totals(&report.totals, paint, screen.table_width()));
     page.into_text()
 }
 
@@ -195,7 +195,7 @@ fn milliseconds(milliseconds: Option<f64>) -> String {
     milliseconds.map_or_else(|| NOTHING.to_owned(), |m| time(Duration::from_secs_f64(m / 1e3)))
 }
 
-fn totals(totals: &Totals, paint: Paint) -> String {
+fn totals(totals: &Totals, paint: Paint, width: Option<usize>) -> String {
     let number = |number: u64, thing| counted(usize::try_from(number).unwrap_or(usize::MAX), thing);
     let repeated = match totals.repeated {
         0 => String::new(),
@@ -216,5 +216,10 @@ fn totals(totals: &Totals, paint: Paint) -> String {
             .then(|| format!("; {} could not be read", counted(totals.broken_lines, "line"))),
     ];
     let trouble: String = trouble.into_iter().flatten().collect();
-    if trouble.is_empty() { played } else { played + &paint.red(&trouble) }
+    let told = wrap::hanging(&format!("{played}{trouble}"), width, 0);
+    // Breaking lines turns spaces into line breaks, so that the trouble stays where it was.
+    match told.split_at_checked(played.len()) {
+        Some((played, trouble)) if !trouble.is_empty() => format!("{played}{}", paint.red(trouble)),
+        _ => told,
+    }
 }

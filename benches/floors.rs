@@ -39,6 +39,7 @@ fn main() {
     }
     runtime.block_on(five_native_hooks());
     runtime.block_on(oneshot());
+    runtime.block_on(http());
     runtime.block_on(open_runs());
 }
 
@@ -145,24 +146,25 @@ async fn five_native_hooks() {
     );
 }
 
-/// Processes a round, 16 at once; returns how many ran in a second.
-async fn processes<F: Future<Output = ()> + Send + 'static>(
+/// So many calls in all, so many of them at once; returns how many were made in a second.
+async fn calls<F: Future<Output = ()> + Send + 'static>(
+    total: usize,
+    at_once: usize,
     one: impl Fn(usize) -> F + Copy + Send + 'static,
 ) -> f64 {
-    const TOTAL: usize = 400;
     let taken = Arc::new(AtomicUsize::new(0));
     let begun = Instant::now();
     let mut tasks = JoinSet::new();
-    for task in 0..16 {
+    for task in 0..at_once {
         let taken = Arc::clone(&taken);
         tasks.spawn(async move {
-            while taken.fetch_add(1, Ordering::Relaxed) < TOTAL {
+            while taken.fetch_add(1, Ordering::Relaxed) < total {
                 one(task).await;
             }
         });
     }
     tasks.join_all().await;
-    TOTAL as f64 / begun.elapsed().as_secs_f64()
+    total as f64 / begun.elapsed().as_secs_f64()
 }
 
 async fn oneshot() {
@@ -180,27 +182,41 @@ async fn oneshot() {
         let outcome = orchestrator.dispatch(tool_event(run)).await.expect("an outcome");
         assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
     };
+    let (hookyard, floor, ratio) = compare(400, 16, ours, bare).await;
+    println!(
+        "| oneshot command hook `true`, 16 at once | {hookyard:.0}/s | bare tokio Command: {floor:.0}/s | {ratio:.2} | ≥ 0.90 |"
+    );
+    drop(workspace);
+}
+
+/// Measures two kinds of calls in turns; returns the median rate of each, and of their ratio.
+async fn compare<A, B>(
+    total: usize,
+    at_once: usize,
+    ours: impl Fn(usize) -> A + Copy + Send + 'static,
+    bare: impl Fn(usize) -> B + Copy + Send + 'static,
+) -> (f64, f64, f64)
+where
+    A: Future<Output = ()> + Send + 'static,
+    B: Future<Output = ()> + Send + 'static,
+{
     let (mut hookyard, mut floor, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    processes(ours).await;
-    processes(bare).await;
+    calls(total, at_once, ours).await;
+    calls(total, at_once, bare).await;
     for pair in 0..PAIRS {
         // The order within a pair alternates too: whoever comes second finds the caches warm.
         let (a, b) = if pair % 2 == 0 {
-            let a = processes(ours).await;
-            (a, processes(bare).await)
+            let a = calls(total, at_once, ours).await;
+            (a, calls(total, at_once, bare).await)
         } else {
-            let b = processes(bare).await;
-            (processes(ours).await, b)
+            let b = calls(total, at_once, bare).await;
+            (calls(total, at_once, ours).await, b)
         };
         hookyard.push(a);
         floor.push(b);
         ratios.push(a / b);
     }
-    let (hookyard, floor, ratio) = (median(hookyard), median(floor), median(ratios));
-    println!(
-        "| oneshot command hook `true`, 16 at once | {hookyard:.0}/s | bare tokio Command: {floor:.0}/s | {ratio:.2} | ≥ 0.90 |"
-    );
-    drop(workspace);
+    (median(hookyard), median(floor), median(ratios))
 }
 
 #[allow(clippy::disallowed_methods, reason = "the floor is measured without our own code")]
@@ -224,6 +240,56 @@ async fn bare(_: usize) {
     let ((), out_read, err_read, status) =
         tokio::join!(feed, stdout.read_to_end(&mut out), stderr.read_to_end(&mut err), child.wait());
     assert!(out_read.is_ok() && err_read.is_ok() && status.expect("a status").success());
+}
+
+/// A server that reads the whole request and has no opinion; it ends with the runtime.
+async fn echo_server() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let echo = async |body: axum::body::Bytes| -> axum::body::Bytes {
+        assert!(!body.is_empty());
+        axum::body::Bytes::from_static(b"{}")
+    };
+    let router = axum::Router::new().route("/", axum::routing::post(echo));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+async fn http() {
+    let url: &'static str = Box::leak(echo_server().await.into_boxed_str());
+    let workspace = tempfile::tempdir().expect("a directory");
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).expect("a directory");
+    let hook = format!("name: asks\nevents: [before_tool_dispatch]\nhandler:\n  type: http\n  url: {url}\n");
+    std::fs::write(hooks.join("asks.yaml"), hook).expect("a file");
+    let orchestrator =
+        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
+    // References that live as long as the program make the closures `Copy`.
+    let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
+    let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(no_tls()).build();
+    let client: &'static reqwest::Client = Box::leak(Box::new(client.expect("a client")));
+    let ours = move |run: usize| async move {
+        let outcome = orchestrator.dispatch(tool_event(run)).await.expect("an outcome");
+        assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
+    };
+    let bare = move |_: usize| async move {
+        let request = client.post(url).header("content-type", "application/json").body(vec![b' '; 300]);
+        let answer = request.send().await.expect("an answer").bytes().await.expect("a body");
+        assert_eq!(answer, "{}");
+    };
+    let (hookyard, floor, ratio) = compare(10_000, 32, ours, bare).await;
+    println!(
+        "| http hook, 32 at once, loopback | {hookyard:.0}/s | reqwest → axum: {floor:.0}/s | {ratio:.2} | ≥ 0.70 |"
+    );
+    drop(workspace);
+}
+
+/// The bare client needs a provider of TLS, though it encrypts nothing.
+fn no_tls() -> rustls::ClientConfig {
+    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
 }
 
 /// Memory of this process, in bytes.

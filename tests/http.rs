@@ -425,3 +425,25 @@ async fn every_request_is_counted_by_how_it_ended() {
     let expected = [("2xx", 1), ("5xx", 1), ("broken", 1), ("refused", 1), ("timeout", 1), ("tls", 1)];
     assert_eq!(counted, expected.map(|(class, count)| (class.to_owned(), count)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_of_the_environment_is_not_used() {
+    let server = Server::start(Router::new().route("/", any(async || BLOCK))).await;
+    let workspace = workspace(&server.url("/"), &json!({}));
+    let event = workspace.path().join("event.json");
+    let text = json!({
+        "hook_event_name": "before_tool_dispatch", "session_id": "s", "run_id": "r",
+        "tool_name": "Bash", "tool_input": {},
+    });
+    fs::write(&event, text.to_string()).unwrap();
+    let mut hookyard = assert_cmd::Command::cargo_bin("hookyard").unwrap();
+    let proxy = nobody().await;
+    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        hookyard.env(name, &proxy);
+    }
+    hookyard.args(["fire", "--json", "--dialect", "openharness", "--event"]).arg(event);
+    hookyard.arg("--workspace").arg(workspace.path());
+    let output = tokio::task::spawn_blocking(move || hookyard.output().unwrap()).await.unwrap();
+    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(outcome["verdict"], "block", "{outcome}");
+}

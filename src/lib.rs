@@ -45,7 +45,7 @@
 //! # One event, in reading order
 //!
 //! `dialect` (read event) → `orchestrator/dispatch.rs` → `registry/snapshot.rs` → `run/actor.rs` →
-//! `run/course.rs` → `pool/command.rs` → `handler/command/oneshot.rs` → `dialect` (read reply) →
+//! `run/course.rs` → `pool/workers.rs` → `handler/command/runner.rs` → `dialect` (read reply) →
 //! `run/course.rs` → `model/outcome.rs` → `dialect` (write answer)
 //!
 //! # Invariants

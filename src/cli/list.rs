@@ -16,7 +16,7 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandLine, DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher},
+    model::{CommandLine, DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher, Mode},
     registry::Snapshot,
 };
 
@@ -111,10 +111,7 @@ fn row(hook: &Hook) -> Row<'_> {
         events: hook.events,
         matcher: hook.matcher.as_ref().map(Matcher::pattern),
         handler: hook.handler.kind(),
-        mode: match &hook.handler {
-            Handler::Command(command) => Some(command.mode.as_str()),
-            Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
-        },
+        mode: mode(&hook.handler),
         command: Command::of(&hook.handler),
         scope: hook.source.scope.as_str(),
         trust: None,
@@ -178,6 +175,14 @@ fn matcher(hook: &Hook) -> Option<String> {
     hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
 }
 
+/// How a program's process is started.
+fn mode(handler: &Handler) -> Option<&'static str> {
+    match handler {
+        Handler::Command(command) => Some(command.mode.as_str()),
+        Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
+    }
+}
+
 /// What a hook runs, on one line.
 pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
@@ -187,7 +192,9 @@ pub(super) fn handler(handler: &Handler) -> String {
         Handler::Agent(agent) => agent.agent.clone(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
-    format!("{}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
+    let mode = mode(handler).filter(|mode| *mode != Mode::Oneshot.as_str());
+    let mode = mode.map(|mode| format!(" ({mode})")).unwrap_or_default();
+    format!("{}{mode}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
 }
 
 fn place(hook: &Hook) -> String {

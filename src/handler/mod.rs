@@ -4,7 +4,11 @@ pub mod command;
 pub(crate) mod http;
 pub(crate) mod native;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -25,6 +29,12 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<RawReply, Failure>>;
+
+    /// The hooks of a workspace are these from now on: what is kept between events for others is given up.
+    fn reloaded(&self, _root: &Path, _hooks: &[Arc<Registered>]) {}
+
+    /// Ends what is kept between events.
+    fn stop(&self) {}
 }
 
 /// One hook to be run once for one event.

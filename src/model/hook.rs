@@ -1,7 +1,7 @@
 //! Hooks: named rules that say for which events which handler runs, and under which policies. Owns the shape
 //! of a loaded hook; refuses to load, match or run one.
 
-use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
@@ -176,7 +176,7 @@ impl Serialize for HandlerKind {
 }
 
 /// A program that gets the envelope on its standard input.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandHandler {
     /// What is run.
     pub line: CommandLine,
@@ -220,6 +220,35 @@ pub enum Mode {
     /// A process for each event.
     #[default]
     Oneshot,
+    /// Processes that serve many events, over the worker protocol.
+    Worker(WorkerBounds),
+}
+
+/// How many workers a hook has, and after what another takes the place of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerBounds {
+    /// How many there are at most.
+    pub workers: NonZeroUsize,
+    /// After so many events.
+    pub max_requests: NonZeroUsize,
+    /// After so long without events.
+    pub max_idle: Duration,
+    /// At this age.
+    pub max_age: Option<Duration>,
+    /// With more memory than this, in MiB.
+    pub max_rss_mib: Option<NonZeroUsize>,
+}
+
+impl Default for WorkerBounds {
+    fn default() -> Self {
+        Self {
+            workers: NonZeroUsize::MIN,
+            max_requests: NonZeroUsize::MIN.saturating_add(9_999),
+            max_idle: Duration::from_mins(1),
+            max_age: None,
+            max_rss_mib: None,
+        }
+    }
 }
 
 impl Mode {
@@ -227,6 +256,7 @@ impl Mode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Oneshot => "oneshot",
+            Self::Worker(_) => "worker",
         }
     }
 }

@@ -19,7 +19,7 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};
 pub use hook::{
     AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
-    HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text,
+    HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text, WorkerBounds,
 };
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,

@@ -4,6 +4,7 @@
 use std::{
     collections::VecDeque,
     panic::AssertUnwindSafe,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -27,6 +28,7 @@ use super::job::{Class, Job};
 use crate::{
     handler::{Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
+    registry::Registered,
     telemetry::{Panicked, Shed, ShedReason, ShedWhere},
 };
 
@@ -117,6 +119,12 @@ impl Pool {
     /// Takes no jobs until it is started again.
     pub(crate) fn stop(&self) {
         self.factory.store(None);
+        self.runner.stop();
+    }
+
+    /// Tells the runner which hooks a workspace has now.
+    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.runner.reloaded(root, hooks);
     }
 
     /// Waits until no hook runs. Workers that are killed kill their processes, but only when they are next

@@ -6,6 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use super::{
     super::{Mapping, Mistake, Value, near::shorten},
     hook_file::seconds,
+    mode,
     requests::{self, AgentAsWritten, HttpAsWritten, PromptAsWritten},
     variables::{self, UnsafeVariables},
     written::{HookRules, Located, Surroundings},
@@ -49,6 +50,8 @@ struct CommandAsWritten<'d> {
     line: Option<Value<'d>>,
     args: Option<Value<'d>>,
     cwd: Option<Value<'d>>,
+    /// `None` if it was refused.
+    mode: Option<Mode>,
     environment: Vec<Value<'d>>,
 }
 
@@ -116,23 +119,15 @@ fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
 
 impl<'d> CommandAsWritten<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&[
-            "type",
-            "command",
-            "args",
-            "cwd",
-            "timeout_seconds",
-            "environment",
-            "mode",
-            "spares",
-        ]);
-        check_mode(handler);
+        let known = [&["type", "command", "args", "cwd", "timeout_seconds", "environment"], &mode::KEYS[..]];
+        handler.allow_only(&known.concat());
         let environment = handler.get("environment").and_then(|value| value.mapping());
         Self {
             handler: handler.clone(),
             line: handler.get("command"),
             args: handler.get("args"),
             cwd: handler.get("cwd"),
+            mode: mode::read(handler),
             environment: environment.map(|mapping| mapping.values().collect()).unwrap_or_default(),
         }
     }
@@ -158,8 +153,7 @@ impl<'d> CommandAsWritten<'d> {
         };
         let variables = self.environment.iter().map(|value| variable(value, rules, surroundings));
         let environment = variables.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>();
-        let handler =
-            CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: Mode::Oneshot };
+        let handler = CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: self.mode? };
         self.fits(&handler).then_some(handler)
     }
 
@@ -203,24 +197,6 @@ fn found_root(surroundings: &dyn Surroundings) -> Option<PathBuf> {
     match surroundings.directory("") {
         Located::Found(path) | Located::Missing(path, _) => Some(path),
         Located::Refused(_) => None,
-    }
-}
-
-fn check_mode(handler: &Mapping<'_>) {
-    const LATER: &str = "remove it; the only mode is `oneshot`";
-    if let Some(mode) = handler.get("mode") {
-        match mode.text() {
-            None | Some("oneshot") => {}
-            Some(later @ ("prespawn" | "worker")) => {
-                mode.error("mode", format!("`mode: {later}` is not available in this version"), LATER);
-            }
-            Some(other) => {
-                mode.error("unknown-word", format!("unknown mode `{}`", shorten(other, 64)), LATER);
-            }
-        }
-    }
-    if let Some(spares) = handler.get("spares") {
-        spares.error("mode", "`spares` is not available in this version", LATER);
     }
 }
 

@@ -5,6 +5,7 @@ mod envelope;
 mod event;
 mod handlers;
 mod hook_file;
+mod mode;
 mod reply;
 mod requests;
 mod speaker;

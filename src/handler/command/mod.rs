@@ -3,13 +3,17 @@
 
 mod capture;
 mod environment;
+mod files;
 mod group;
 mod oneshot;
 pub mod process;
 mod reap;
+mod runner;
 mod spawn;
+mod standing;
 mod streams;
+mod worker;
 
 pub(crate) use environment::BaseEnvironment;
-pub(crate) use oneshot::{CommandLimits, CommandRunner};
 pub use reap::dying;
+pub(crate) use runner::{CommandLimits, CommandRunner};

@@ -1,24 +1,17 @@
-//! Mode `oneshot`: a process for each event. Translates an invocation into a program and its end into a raw
-//! reply or a failure; refuses to interpret exit codes and outputs.
+//! Mode `oneshot`: a process for each event. Translates a program's end into a raw reply or a failure; refuses
+//! to interpret exit codes and outputs.
 
-use std::{
-    collections::HashMap,
-    ffi::OsString,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    environment::{BaseEnvironment, Variables},
     process::{self, Bounds, End, Finished, Program, Stopped},
+    runner::CommandLimits,
 };
 use crate::{
-    handler::{Invocation, Runner},
-    model::{CommandHandler, CommandLine, Ended, Failure, Handler, RawReply},
+    model::{Ended, Failure, RawReply},
     telemetry::{ProcessExit, ProcessLeak, ProcessRunning, Spawned},
 };
 
@@ -28,83 +21,21 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long pipes are read after the exit, if a descendant still holds them.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// How much output is kept.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CommandLimits {
-    /// Bytes of standard output; more makes the answer invalid.
-    pub(crate) stdout: usize,
-    /// Bytes of standard error; of more, head and tail are kept.
-    pub(crate) stderr: usize,
-}
-
-/// Runs command handlers.
-#[derive(Debug)]
-pub(crate) struct CommandRunner {
-    base: BaseEnvironment,
+/// Runs a program for one event.
+pub(super) async fn run(
+    program: &Program,
+    envelope: Bytes,
+    timeout: Duration,
     limits: CommandLimits,
-    /// The base environment of each workspace, since checking a PATH touches the disk.
-    within: Mutex<HashMap<PathBuf, Arc<Variables>>>,
-}
-
-impl CommandRunner {
-    pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits) -> Self {
-        Self { base, limits, within: Mutex::default() }
-    }
-
-    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
-        let Handler::Command(handler) = &invocation.hook.hook.handler else {
-            return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook"));
-        };
-        let program = self.program(handler, invocation);
-        let bounds = Bounds {
-            timeout: invocation.timeout,
-            grace: GRACE,
-            drain: DRAIN,
-            stdout: self.limits.stdout,
-            stderr: self.limits.stderr,
-        };
-        let running = ProcessRunning::enter();
-        let finished = process::run(&program, invocation.envelope.clone(), bounds, cancel).await;
-        drop(running);
-        let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
-        count(&finished);
-        raw_reply(finished, invocation.timeout)
-    }
-
-    fn program(&self, handler: &CommandHandler, invocation: &Invocation) -> Program {
-        let mut environment = Variables::clone(&self.within(&invocation.root));
-        let dialect = invocation.environment.iter().map(|(name, value)| (OsString::from(name), value.into()));
-        environment.extend(dialect);
-        environment
-            .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));
-        let (path, args) = match &handler.line {
-            CommandLine::Shell(line) => (PathBuf::from("/bin/sh"), vec!["-c".into(), line.into()]),
-            CommandLine::Exec { program, args } => {
-                (program.clone(), args.iter().map(OsString::from).collect())
-            }
-        };
-        Program { path, args, cwd: handler.cwd.clone(), environment }
-    }
-
-    fn within(&self, root: &Path) -> Arc<Variables> {
-        let mut within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(environment) = within.get(root) {
-            return Arc::clone(environment);
-        }
-        let environment = Arc::new(self.base.within(root));
-        within.insert(root.to_owned(), Arc::clone(&environment));
-        environment
-    }
-}
-
-impl Runner for CommandRunner {
-    fn run<'a>(
-        &'a self,
-        invocation: &'a Invocation,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(self.answer(invocation, cancel))
-    }
+    cancel: &CancellationToken,
+) -> Result<RawReply, Failure> {
+    let bounds = Bounds { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr };
+    let running = ProcessRunning::enter();
+    let finished = process::run(program, envelope, bounds, cancel).await;
+    drop(running);
+    let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
+    count(&finished);
+    raw_reply(finished, timeout)
 }
 
 fn count(finished: &Finished) {

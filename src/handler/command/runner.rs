@@ -1,0 +1,134 @@
+//! Runs command hooks, each in its mode. Owns what a hook's program is started with and what stands ready for
+//! hooks between events; refuses to know how a process is served, which is the modes' part.
+
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    environment::{BaseEnvironment, Variables},
+    oneshot,
+    process::Program,
+    standing::Standing,
+    worker::{Fleet, Served},
+};
+use crate::{
+    handler::{Invocation, Runner},
+    model::{CommandHandler, CommandLine, Ended, Failure, Handler, Mode, RawReply, WorkerBounds},
+    registry::Registered,
+};
+
+/// Variables that say something about one event. A process that is started before its event has none of them.
+const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
+
+/// Tells a program that it is a worker.
+const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
+
+/// How much output is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandLimits {
+    /// Bytes of standard output, or of a worker's line; more makes the answer invalid.
+    pub(crate) stdout: usize,
+    /// Bytes of standard error; of more, head and tail are kept.
+    pub(crate) stderr: usize,
+}
+
+/// Runs command handlers.
+#[derive(Debug)]
+pub(crate) struct CommandRunner {
+    base: BaseEnvironment,
+    limits: CommandLimits,
+    /// The base environment of each workspace, since checking a PATH touches the disk.
+    within: Mutex<HashMap<PathBuf, Arc<Variables>>>,
+    workers: Standing<Fleet>,
+}
+
+impl CommandRunner {
+    pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits) -> Self {
+        Self { base, limits, within: Mutex::default(), workers: Standing::default() }
+    }
+
+    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
+        let Handler::Command(handler) = &invocation.hook.hook.handler else {
+            return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook"));
+        };
+        let begun = Instant::now();
+        let mut left = invocation.timeout;
+        if let Mode::Worker(bounds) = handler.mode {
+            let fleet = self.workers.of(invocation, handler, || self.fleet(handler, invocation, bounds));
+            if let Served::Concluded(result) = fleet.serve(invocation, cancel).await {
+                return result;
+            }
+            left = left.saturating_sub(begun.elapsed());
+        }
+        let program = self.program(handler, &invocation.root, invocation.environment.iter());
+        oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await
+    }
+
+    fn fleet(&self, handler: &CommandHandler, invocation: &Invocation, bounds: WorkerBounds) -> Fleet {
+        let mut program = self.program(handler, &invocation.root, lasting(&invocation.environment));
+        program.environment.push((WORKER.0.into(), WORKER.1.into()));
+        Fleet::new(invocation.hook.hook.name.as_str(), program, bounds, self.limits)
+    }
+
+    fn program<'a>(
+        &self,
+        handler: &CommandHandler,
+        root: &Path,
+        dialect: impl Iterator<Item = &'a (&'static str, String)>,
+    ) -> Program {
+        let mut environment = Variables::clone(&self.within(root));
+        environment.extend(dialect.map(|(name, value)| (OsString::from(name), value.into())));
+        environment
+            .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));
+        let (path, args) = match &handler.line {
+            CommandLine::Shell(line) => (PathBuf::from("/bin/sh"), vec!["-c".into(), line.into()]),
+            CommandLine::Exec { program, args } => {
+                (program.clone(), args.iter().map(OsString::from).collect())
+            }
+        };
+        Program { path, args, cwd: handler.cwd.clone(), environment }
+    }
+
+    fn within(&self, root: &Path) -> Arc<Variables> {
+        let mut within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(environment) = within.get(root) {
+            return Arc::clone(environment);
+        }
+        let environment = Arc::new(self.base.within(root));
+        within.insert(root.to_owned(), Arc::clone(&environment));
+        environment
+    }
+}
+
+impl Runner for CommandRunner {
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
+        Box::pin(self.answer(invocation, cancel))
+    }
+
+    fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.workers.reloaded(root, hooks);
+    }
+
+    fn stop(&self) {
+        self.workers.stop();
+    }
+}
+
+/// The variables that are the same for every event.
+pub(super) fn lasting<'a>(
+    variables: &'a [(&'static str, String)],
+) -> impl Iterator<Item = &'a (&'static str, String)> {
+    variables.iter().filter(|(name, _)| !OF_ONE_EVENT.contains(name))
+}

@@ -1,0 +1,233 @@
+//! The workers of one hook in one workspace. Owns who serves an event, how many workers there are, when another
+//! is started after one failed, and when workers are given up; refuses to speak with a process itself.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    life,
+    link::{Link, Place},
+    terms::{Ending, Patience, Terms},
+};
+use crate::{
+    handler::{
+        Invocation,
+        command::{CommandLimits, spawn::Program, standing::Ready},
+    },
+    model::{Ended, Failure, RawReply, WorkerBounds},
+    telemetry::ActorRestarted,
+};
+
+/// How long no worker is started after one failed; doubled with each more that fails.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest such time.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// A worker that lived so long ended by itself, not because it cannot work.
+const LONG_LIFE: Duration = Duration::from_secs(30);
+
+/// What stands for a deadline beyond what the clock can count.
+const FAR: Duration = Duration::from_hours(24 * 365);
+
+/// What became of an event that was brought to a fleet.
+#[derive(Debug)]
+pub(in crate::handler::command) enum Served {
+    /// A worker concluded it.
+    Concluded(Result<RawReply, Failure>),
+    /// No worker is to be had; none has seen the event.
+    NoWorker,
+}
+
+/// The workers of one hook.
+#[derive(Debug)]
+pub(in crate::handler::command) struct Fleet {
+    terms: Terms,
+    places: Arc<Semaphore>,
+    links: Mutex<Vec<Arc<Link>>>,
+    health: Arc<Mutex<Health>>,
+    next_id: AtomicU64,
+}
+
+/// How a fleet's workers have fared.
+#[derive(Debug, Default)]
+struct Health {
+    /// How many failed one after the other.
+    failed: u32,
+    /// Before this no worker is started.
+    pause: Option<Instant>,
+    /// No worker is started any more.
+    given_up: bool,
+}
+
+impl Fleet {
+    pub(in crate::handler::command) fn new(
+        hook: &str,
+        program: Program,
+        bounds: WorkerBounds,
+        limits: CommandLimits,
+    ) -> Self {
+        let patience = Patience::default();
+        Self::with(Terms { hook: hook.into(), program: Arc::new(program), bounds, limits, patience })
+    }
+
+    fn with(terms: Terms) -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(terms.bounds.workers.get())),
+            links: Mutex::default(),
+            health: Arc::default(),
+            next_id: AtomicU64::new(0),
+            terms,
+        }
+    }
+
+    /// Whether it starts no more workers.
+    fn has_given_up(&self) -> bool {
+        self.health().given_up
+    }
+
+    /// Brings an event to a worker. Dropping the future tells the worker that nobody waits.
+    pub(in crate::handler::command) async fn serve(
+        &self,
+        invocation: &Invocation,
+        cancel: &CancellationToken,
+    ) -> Served {
+        let now = Instant::now();
+        let deadline = now.checked_add(invocation.timeout).unwrap_or(now + FAR);
+        let seated = tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                let failure = Failure::new(Ended::Cancelled, "nobody waits for the outcome any more");
+                return Served::Concluded(Err(failure));
+            }
+            seated = self.seat(invocation.timeout, deadline) => seated,
+        };
+        let (link, place) = match seated {
+            Ok(Some(seated)) => seated,
+            Ok(None) => return Served::NoWorker,
+            Err(failure) => return Served::Concluded(Err(failure)),
+        };
+        let event = (self.next_id.fetch_add(1, Ordering::Relaxed), invocation.envelope.clone());
+        match link.ask(event, deadline, place, cancel).await {
+            Some(answer) => Served::Concluded(answer.map(|output| RawReply::Command {
+                exit_code: 0,
+                stdout: output,
+                stderr: bytes::Bytes::new(),
+                truncated: false,
+            })),
+            None => Served::NoWorker,
+        }
+    }
+
+    /// A worker that can be asked now, if one is to be had.
+    ///
+    /// Returns a failure if all were busy until the deadline.
+    async fn seat(
+        &self,
+        timeout: Duration,
+        deadline: Instant,
+    ) -> Result<Option<(Arc<Link>, Place)>, Failure> {
+        if self.has_given_up() {
+            return Ok(None);
+        }
+        let Ok(permit) = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await else {
+            return Err(Failure::new(Ended::TimedOut, "the hook's workers were busy with other events"));
+        };
+        let (Ok(permit), Some((link, seat))) = (permit, self.link()) else { return Ok(None) };
+        // A hook that is no worker still has to run in what is left of its time.
+        let patience = self.terms.patience.hello.min(timeout / 2);
+        let ready = tokio::time::timeout(patience, link.is_ready()).await;
+        Ok(matches!(ready, Ok(true)).then_some((link, (permit, seat))))
+    }
+
+    /// A worker with a free seat; started, if there may be one more.
+    fn link(&self) -> Option<(Arc<Link>, tokio::sync::OwnedSemaphorePermit)> {
+        let mut links = self.links();
+        links.retain(|link| !link.is_closed());
+        let free =
+            |link: &Arc<Link>| Some((Arc::clone(link), Arc::clone(&link.seats).try_acquire_owned().ok()?));
+        if let Some(found) = links.iter().find_map(free) {
+            return Some(found);
+        }
+        if links.len() >= self.terms.bounds.workers.get() || !self.may_start() {
+            return None;
+        }
+        let link = Arc::new(self.start()?);
+        let seat = Arc::clone(&link.seats).try_acquire_owned().ok()?;
+        links.push(Arc::clone(&link));
+        Some((link, seat))
+    }
+
+    fn may_start(&self) -> bool {
+        let health = self.health();
+        !health.given_up && health.pause.is_none_or(|until| until <= Instant::now())
+    }
+
+    fn start(&self) -> Option<Link> {
+        let (health, hook) = (Arc::clone(&self.health), Arc::clone(&self.terms.hook));
+        let note = move |ending: &Ending, age| lock(&health).note(&hook, ending, age);
+        life::start(self.terms.clone(), Arc::clone(&self.places), note)
+            .inspect_err(|error| {
+                self.health().note(&self.terms.hook, &Ending::Died(error.to_string()), Duration::ZERO);
+            })
+            .ok()
+    }
+
+    fn links(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn health(&self) -> MutexGuard<'_, Health> {
+        lock(&self.health)
+    }
+}
+
+impl Ready for Fleet {
+    fn is_spent(&self) -> bool {
+        self.has_given_up()
+    }
+
+    fn stop(&self) {
+        self.health().given_up = true;
+        for link in std::mem::take(&mut *self.links()) {
+            link.life.abort();
+        }
+    }
+}
+
+fn lock(health: &Mutex<Health>) -> MutexGuard<'_, Health> {
+    health.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Health {
+    /// Draws the consequences of a worker's end.
+    fn note(&mut self, hook: &str, ending: &Ending, age: Duration) {
+        let why = match ending {
+            Ending::Retired => return,
+            Ending::NoHello(why) => {
+                if !std::mem::replace(&mut self.given_up, true) {
+                    tracing::warn!(hook, why, "no worker: until the next reload each event gets a process");
+                }
+                return;
+            }
+            Ending::Protocol(why) | Ending::Died(why) => why.as_str(),
+            Ending::Late => "it was late with an event",
+        };
+        self.failed = if age >= LONG_LIFE { 1 } else { self.failed.saturating_add(1) };
+        let pause = FIRST_PAUSE.saturating_mul(1 << (self.failed - 1).min(10)).min(LONGEST_PAUSE);
+        self.pause = Some(Instant::now() + pause);
+        tracing::warn!(hook, why, ?pause, "a worker ended; another may be started after the pause");
+        ActorRestarted("worker").emit();
+    }
+}

@@ -1,0 +1,112 @@
+//! The caller's end of one worker. Owns what is sent to the worker's life and how its beginning is waited for;
+//! refuses to touch the process.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch},
+    task::AbortHandle,
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::model::{Ended, Failure};
+
+/// What a worker said about an event: the output, as JSON.
+pub(super) type Answer = Result<Bytes, Failure>;
+
+/// The right to ask a worker about one event: one place of the fleet's and one of the worker's. It is held until
+/// the worker has answered, also when nobody waits for the answer any more.
+pub(super) type Place = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+
+/// An event for a worker.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) id: u64,
+    pub(super) envelope: Bytes,
+    pub(super) deadline: Instant,
+    pub(super) reply: oneshot::Sender<Answer>,
+    pub(super) place: Place,
+}
+
+/// What callers tell a worker's life.
+#[derive(Debug)]
+pub(super) enum Message {
+    Event(Request),
+    /// Nobody waits for this event any more.
+    Cancel(u64),
+}
+
+/// How far a worker has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Starting,
+    /// It said hello.
+    Ready,
+}
+
+/// One worker, as its fleet sees it. Dropping it ends the worker.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) messages: mpsc::UnboundedSender<Message>,
+    pub(super) phase: watch::Receiver<Phase>,
+    /// How many more events it takes: one, or many once it said that it can.
+    pub(super) seats: Arc<Semaphore>,
+    /// Kills the worker at once.
+    pub(super) life: AbortHandle,
+}
+
+impl Link {
+    /// Whether it takes no more events.
+    pub(super) fn is_closed(&self) -> bool {
+        self.messages.is_closed()
+    }
+
+    /// Waits until the worker said hello; returns whether it did.
+    pub(super) async fn is_ready(&self) -> bool {
+        self.phase.clone().wait_for(|phase| *phase == Phase::Ready).await.is_ok()
+    }
+
+    /// Asks the worker about an event. Dropping the future tells the worker that nobody waits.
+    ///
+    /// Returns `None` if the worker never got the event.
+    pub(super) async fn ask(
+        &self,
+        (id, envelope): (u64, Bytes),
+        deadline: Instant,
+        place: Place,
+        cancel: &CancellationToken,
+    ) -> Option<Answer> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { id, envelope, deadline, reply, place };
+        self.messages.send(Message::Event(request)).ok()?;
+        let mut waiting = Waiting { link: self, id, answered: false };
+        tokio::select! {
+            biased;
+            answer = answer => {
+                waiting.answered = true;
+                answer.ok()
+            }
+            () = cancel.cancelled() => {
+                Some(Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more")))
+            }
+        }
+    }
+}
+
+/// Somebody waits for an event's answer.
+struct Waiting<'a> {
+    link: &'a Link,
+    id: u64,
+    answered: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            // A send fails only if the worker is gone, and its events with it.
+            drop(self.link.messages.send(Message::Cancel(self.id)));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! On what terms a worker serves, and how its service ends. Refuses to enforce them, which is its life's part.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    handler::command::{CommandLimits, spawn::Program},
+    model::WorkerBounds,
+};
+
+/// The most events that a worker gets at once if it says that it can take many.
+pub(super) const MOST_OPEN: usize = 1024;
+
+/// How long things may take that no hook file says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// From the start to the hello.
+    pub(super) hello: Duration,
+    /// Without events, until the worker is asked whether it is there.
+    pub(super) ping: Duration,
+    /// From that question to its answer.
+    pub(super) pong: Duration,
+    /// From the end of its stdin to its exit.
+    pub(super) grace: Duration,
+    /// From its exit to its last line.
+    pub(super) drain: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(5),
+            ping: Duration::from_secs(10),
+            pong: Duration::from_secs(5),
+            grace: Duration::from_secs(2),
+            drain: Duration::from_millis(200),
+        }
+    }
+}
+
+/// What a worker is started with.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    /// The hook's name, for logs.
+    pub(super) hook: Arc<str>,
+    pub(super) program: Arc<Program>,
+    pub(super) bounds: WorkerBounds,
+    pub(super) limits: CommandLimits,
+    pub(super) patience: Patience,
+}
+
+/// Why a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It did not say hello, so it is no worker.
+    NoHello(String),
+    /// It wrote what no worker may write.
+    Protocol(String),
+    /// It exited, or no longer answers.
+    Died(String),
+    /// It was late with an event.
+    Late,
+    /// It has done its share.
+    Retired,
+}

@@ -1,0 +1,341 @@
+//! Worker hooks as a host sees them: what the protocol allows, what becomes of events when a worker breaks it, and
+//! that no worker stays behind. The workers are `tests/workers/worker.py` and the examples of `config/workers`.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+mod watch;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use hookyard::{
+    Orchestrator,
+    model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
+};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::time::{Instant, timeout};
+
+/// Generous: nothing here waits so long unless it hangs.
+const LONG: Duration = Duration::from_mins(1);
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A workspace with one hook.
+struct Yard {
+    orchestrator: Orchestrator,
+    workspace: TempDir,
+}
+
+impl Yard {
+    /// A hook of this command, in a mode with more keys.
+    async fn of(command: &str, keys: &str) -> Self {
+        let workspace = tempfile::tempdir().unwrap();
+        write_hook(workspace.path(), command, keys);
+        let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+        for report in orchestrator.load_reports().values() {
+            assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
+        }
+        Self { orchestrator, workspace }
+    }
+
+    /// A worker that behaves so.
+    async fn worker(how: &str, keys: &str) -> Self {
+        Self::of(&script(how), &format!("mode: worker\n  {}", keys.replace('\n', "\n  "))).await
+    }
+
+    async fn ask(&self, command: &str) -> Outcome {
+        self.ask_as("run", json!({ "command": command }).to_string()).await
+    }
+
+    async fn ask_as(&self, run: &str, input: String) -> Outcome {
+        timeout(LONG, self.orchestrator.dispatch(event(run, &input))).await.unwrap().unwrap()
+    }
+
+    /// Waits until a file of the workspace has so many lines.
+    async fn lines(&self, file: &str, count: usize) {
+        let path = self.workspace.path().join(file);
+        let written = async {
+            while fs::read_to_string(&path).unwrap_or_default().lines().count() < count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        timeout(LONG, written).await.unwrap();
+    }
+}
+
+fn script(how: &str) -> String {
+    format!("exec python3 {} {how}", root().join("tests/workers/worker.py").display())
+}
+
+fn write_hook(workspace: &Path, command: &str, keys: &str) {
+    let hooks = workspace.join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let file = format!(
+        "name: hook\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: {}\n  {keys}\n",
+        json!(command)
+    );
+    fs::write(hooks.join("hook.yaml"), file).unwrap();
+}
+
+fn event(run: &str, input: &str) -> Event {
+    let id = |text: &str| SessionId::new(text).unwrap();
+    let mut event = Event::new(EventKind::BeforeToolDispatch, id(run), RunId::new(run).unwrap());
+    event.facts.tool_name = Some("Bash".into());
+    event.targets.set(Target::ToolInput, Json::parse(input).unwrap());
+    event
+}
+
+fn ended(outcome: &Outcome) -> (Ended, &str) {
+    (outcome.hooks[0].ended, outcome.hooks[0].error.as_deref().unwrap_or_default())
+}
+
+fn reason(outcome: &Outcome) -> &str {
+    outcome.reason.as_deref().unwrap_or_default()
+}
+
+/// The process that answered, and which of its events this was.
+fn worker_of(outcome: &Outcome) -> (u32, usize) {
+    let mut words = reason(outcome).split(' ').map(str::parse);
+    match (words.next(), words.next()) {
+        (Some(Ok(pid)), Some(Ok(number))) => (pid, usize::try_from(number).unwrap()),
+        _ => panic!("no worker answered: {outcome:?}"),
+    }
+}
+
+/// Asks until a worker answers again: after one failed there is a pause, in which processes of their own answer.
+async fn next_worker(yard: &Yard) -> (u32, usize) {
+    let asked = async {
+        loop {
+            let outcome = yard.ask("fine").await;
+            if reason(&outcome) != "oneshot fine" {
+                return worker_of(&outcome);
+            }
+        }
+    };
+    timeout(LONG, asked).await.unwrap()
+}
+
+async fn assert_gone(pid: u32) {
+    let left = watch::gone(|process| process.pid == pid && process.alive()).await;
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn one_process_serves_many_events() {
+    let yard = Yard::worker("good", "").await;
+    let (pid, first) = worker_of(&yard.ask("fine").await);
+    let (again, second) = worker_of(&yard.ask("fine").await);
+    assert_eq!((pid, first, second), (again, 1, 2));
+    let outcome = yard.ask("error").await;
+    assert_eq!(ended(&outcome), (Ended::Failed, "the worker reports: no idea"));
+    assert_eq!(worker_of(&yard.ask("fine").await), (pid, 4), "an error is the event's, not the worker's");
+}
+
+#[tokio::test]
+async fn a_payload_over_several_lines_is_sent_on_one() {
+    let yard = Yard::worker("good", "").await;
+    let input = "{\n \"command\" : \"lines\",\r\n\t\"text\":\"a  \\\" \u{2028} b\"\n}".to_owned();
+    assert_eq!(reason(&yard.ask_as("run", input).await), "a  \" \u{2028} b");
+}
+
+#[tokio::test]
+async fn without_a_hello_events_get_processes_of_their_own() {
+    for how in ["exits", "future", "chatter"] {
+        let yard = Yard::worker(how, "").await;
+        for _ in 0..3 {
+            assert_eq!(reason(&yard.ask("fine").await), "oneshot fine", "{how}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hello_is_not_waited_for_longer_than_half_the_hooks_time() {
+    let yard = Yard::worker("silent", "timeout_seconds: 8").await;
+    let begun = Instant::now();
+    assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+    assert!(begun.elapsed() >= Duration::from_secs(3));
+    // Five seconds after its start the worker is given up for good.
+    while begun.elapsed() < Duration::from_secs(6) {
+        assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+    }
+    let workers = watch::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+    assert!(workers.is_empty(), "{workers:?}");
+}
+
+fn runs_in(process: &watch::Process, directory: &Path) -> bool {
+    fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|cwd| cwd == directory)
+}
+
+#[tokio::test]
+async fn what_breaks_the_protocol_costs_its_event_and_the_worker() {
+    let cases = [
+        ("garbage", Ended::InvalidOutput, "a line is no message"),
+        ("unknown", Ended::InvalidOutput, "an id that is not open"),
+        ("flood", Ended::InvalidOutput, "a line is longer than"),
+        ("half", Ended::InvalidOutput, "within a line"),
+        ("die", Ended::Failed, "the worker ended"),
+    ];
+    let all = cases.map(|(command, end, why)| async move {
+        let yard = Yard::worker("good", "").await;
+        let (pid, _) = worker_of(&yard.ask("fine").await);
+        let outcome = yard.ask(command).await;
+        let (found, error) = ended(&outcome);
+        assert_eq!(found, end, "{command}: {error}");
+        assert!(error.contains(why), "{command}: {error}");
+        assert_eq!(reason(&yard.ask("fine").await), "oneshot fine", "{command}: the pause before another");
+        let (next, served) = next_worker(&yard).await;
+        assert!(next != pid && served == 1, "{command}");
+        assert_gone(pid).await;
+    });
+    futures_util::future::join_all(all).await;
+}
+
+#[tokio::test]
+async fn a_second_reply_kills_the_worker() {
+    let yard = Yard::worker("good", "").await;
+    let (pid, _) = worker_of(&yard.ask("twice").await);
+    assert_gone(pid).await;
+    assert_ne!(next_worker(&yard).await.0, pid);
+}
+
+#[tokio::test]
+async fn a_deadline_kills_the_worker() {
+    let yard = Yard::worker("good", "timeout_seconds: 3").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    let begun = Instant::now();
+    assert_eq!(ended(&yard.ask("sleep").await).0, Ended::TimedOut);
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert_gone(pid).await;
+    assert_ne!(next_worker(&yard).await.0, pid);
+}
+
+#[tokio::test]
+async fn a_worker_gets_one_event_at_a_time() {
+    let yard = Yard::worker("good", "").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    let runs: Vec<_> = (0..8).map(|run| format!("run-{run}")).collect();
+    let input = || json!({ "command": "fine" }).to_string();
+    let outcomes = futures_util::future::join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
+    let mut served: Vec<_> = outcomes.iter().map(worker_of).collect();
+    served.sort_unstable();
+    assert_eq!(served, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_multiplexing_worker_gets_many_events_at_once() {
+    let yard = Yard::worker("multiplex", "").await;
+    worker_of(&yard.ask("fine").await);
+    let hold = || json!({ "command": "hold" }).to_string();
+    let release = async {
+        yard.lines("held.txt", 2).await;
+        yard.ask_as("c", json!({ "command": "release" }).to_string()).await
+    };
+    let (a, b, c) = tokio::join!(yard.ask_as("a", hold()), yard.ask_as("b", hold()), release);
+    assert_eq!((reason(&a), reason(&b)), ("released", "released"));
+    assert_eq!(worker_of(&c).1, 4);
+}
+
+#[tokio::test]
+async fn a_worker_is_told_that_nobody_waits() {
+    let yard = Yard::worker("multiplex", "").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    tokio::select! {
+        outcome = yard.ask("hold") => panic!("{outcome:?}"),
+        () = yard.lines("held.txt", 1) => {}
+    }
+    yard.lines("cancelled.txt", 1).await;
+    assert_eq!(worker_of(&yard.ask("fine").await), (pid, 3), "it goes on");
+}
+
+#[tokio::test]
+async fn workers_are_replaced_after_their_share() {
+    let yard = Yard::worker("good", "max_requests: 2").await;
+    let mut seen = Vec::new();
+    while seen.len() < 6 {
+        seen.push(next_worker(&yard).await);
+    }
+    assert!(seen.iter().all(|(_, number)| *number <= 2), "{seen:?}");
+    assert!(seen.iter().map(|(pid, _)| pid).collect::<std::collections::HashSet<_>>().len() >= 3);
+    assert_gone(seen[0].0).await;
+}
+
+/// A worker that is given up soon after its first event.
+async fn ends_after_one_event(keys: &str) {
+    let yard = Yard::worker("good", keys).await;
+    assert_gone(worker_of(&yard.ask("fine").await).0).await;
+}
+
+#[tokio::test]
+async fn an_idle_worker_ends() {
+    ends_after_one_event("max_idle_seconds: 1").await;
+}
+
+#[tokio::test]
+async fn an_old_worker_ends() {
+    ends_after_one_event("max_age_seconds: 1").await;
+}
+
+#[tokio::test]
+async fn a_large_worker_ends() {
+    ends_after_one_event("max_rss_mib: 1").await;
+}
+
+#[tokio::test]
+async fn a_reload_replaces_the_workers_of_changed_hooks_only() {
+    let yard = Yard::worker("good", "").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    yard.orchestrator.reload().await.unwrap();
+    assert_eq!(worker_of(&yard.ask("fine").await), (pid, 2), "nothing has changed");
+    write_hook(yard.workspace.path(), &script("good"), "mode: worker\n  environment: { A: b }");
+    yard.orchestrator.reload().await.unwrap();
+    assert_gone(pid).await;
+    assert_eq!(worker_of(&yard.ask("fine").await).1, 1);
+}
+
+#[tokio::test]
+async fn no_worker_outlives_its_orchestrator() {
+    let yard = Yard::worker("good", "").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
+    assert_gone(pid).await;
+    let yard = Yard::worker("good", "").await;
+    let (pid, _) = worker_of(&yard.ask("fine").await);
+    drop(yard);
+    assert_gone(pid).await;
+}
+
+/// The example hooks, as far as what they are written in is installed.
+fn examples() -> Vec<(&'static str, String)> {
+    let examples = [("python3", "guard.py"), ("node", "guard.mjs"), ("jq", "guard.sh")];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let installed =
+        |program: &str| std::env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    let command = |(program, file): (&'static str, &str)| {
+        let start = if program == "jq" { "sh" } else { program };
+        (program, format!("exec {start} {}", root().join("config/workers/examples").join(file).display()))
+    };
+    examples.into_iter().filter(|(program, _)| installed(program)).map(command).collect()
+}
+
+#[tokio::test]
+async fn the_example_hooks_answer_alike_in_every_mode() {
+    for (program, command) in examples() {
+        for mode in MODES {
+            let yard = Yard::of(&command, &format!("mode: {mode}")).await;
+            for _ in 0..2 {
+                let (good, bad) = (yard.ask("ls").await, yard.ask("rm -rf /").await);
+                assert_eq!((ended(&good), good.verdict), ((Ended::Completed, ""), Verdict::Proceed));
+                assert_eq!((ended(&bad), bad.verdict), ((Ended::Completed, ""), Verdict::Block));
+                assert_eq!(reason(&bad), "this would remove everything", "{program} {mode}");
+            }
+        }
+    }
+}
+
+/// The modes that every script of the SDKs runs in.
+const MODES: [&str; 2] = ["oneshot", "worker"];

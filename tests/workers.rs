@@ -338,4 +338,58 @@ async fn the_example_hooks_answer_alike_in_every_mode() {
 }
 
 /// The modes that every script of the SDKs runs in.
-const MODES: [&str; 2] = ["oneshot", "worker"];
+const MODES: [&str; 3] = ["oneshot", "prespawn", "worker"];
+
+/// A hook that blocks in the name of its process, after it has said on a line of `started.txt` that it runs.
+const WAITER: &str =
+    r#"echo $$ >> started.txt; read -r envelope; echo "{\"decision\":\"block\",\"reason\":\"$$\"}""#;
+
+fn pid_of(outcome: &Outcome) -> u32 {
+    reason(outcome).parse().unwrap_or_else(|_| panic!("{outcome:?}"))
+}
+
+#[tokio::test]
+async fn spares_wait_for_their_event_and_serve_one() {
+    let yard = Yard::of(WAITER, "mode: prespawn\n  spares: 2").await;
+    let mut seen = vec![pid_of(&yard.ask("fine").await)];
+    for served in 1..5 {
+        // One for each event so far, and two that wait.
+        yard.lines("started.txt", served + 2).await;
+        let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
+        let pid = pid_of(&yard.ask("fine").await);
+        assert!(started.lines().any(|line| line == pid.to_string()), "{pid} was not there before its event");
+        assert!(!seen.contains(&pid), "{pid} served twice");
+        seen.push(pid);
+    }
+    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
+    let left = watch::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_spare_of_a_changed_script_is_not_used() {
+    let yard = Yard::of("sh ./script.sh", "mode: prespawn").await;
+    let script = yard.workspace.path().join("script.sh");
+    let write = |reason: &str| {
+        let answer = json!({ "decision": "block", "reason": reason }).to_string();
+        fs::write(&script, format!("echo $$ >> started.txt\nread -r envelope\necho '{answer}'\n")).unwrap();
+    };
+    write("old");
+    assert_eq!(reason(&yard.ask("fine").await), "old");
+    yard.lines("started.txt", 2).await;
+    write("changed");
+    assert_eq!(reason(&yard.ask("fine").await), "changed");
+}
+
+#[tokio::test]
+async fn a_spare_that_did_not_wait_is_not_used() {
+    let hook = r#"echo "{\"decision\":\"block\",\"reason\":\"$HOOKYARD_EVENT\"}"; echo $$ >> started.txt"#;
+    let yard = Yard::of(hook, "mode: prespawn").await;
+    for served in 1..=8 {
+        assert_eq!(reason(&yard.ask("fine").await), "before_tool_dispatch");
+        // A spare for each of the first three events; none is started any more after those.
+        yard.lines("started.txt", served + served.min(3)).await;
+    }
+    let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
+    assert_eq!(started.lines().count(), 8 + 3, "{started}");
+}

@@ -220,6 +220,11 @@ pub enum Mode {
     /// A process for each event.
     #[default]
     Oneshot,
+    /// A process for each event that is started before it.
+    Prespawn {
+        /// How many wait.
+        spares: NonZeroUsize,
+    },
     /// Processes that serve many events, over the worker protocol.
     Worker(WorkerBounds),
 }
@@ -256,6 +261,7 @@ impl Mode {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Oneshot => "oneshot",
+            Self::Prespawn { .. } => "prespawn",
             Self::Worker(_) => "worker",
         }
     }

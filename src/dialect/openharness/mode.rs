@@ -6,7 +6,7 @@ use std::{num::NonZeroUsize, time::Duration};
 use super::super::{Mapping, Value};
 use crate::model::{Mode, WorkerBounds};
 
-/// The most workers of one hook.
+/// The most workers or spares of one hook.
 const MOST_WORKERS: usize = 64;
 
 /// The longest that a worker may be kept, in seconds: a year.
@@ -24,10 +24,12 @@ pub(super) const KEYS: [&str; 7] =
 #[derive(Clone, Copy, PartialEq)]
 enum Name {
     Oneshot,
+    Prespawn,
     Worker,
 }
 
-const NAMES: [(&str, Name); 2] = [("oneshot", Name::Oneshot), ("worker", Name::Worker)];
+const NAMES: [(&str, Name); 3] =
+    [("oneshot", Name::Oneshot), ("prespawn", Name::Prespawn), ("worker", Name::Worker)];
 
 /// The mode as it is run, or `None` if anything about it is wrong.
 pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
@@ -37,6 +39,7 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
     };
     let foreign: &[&str] = match name {
         Name::Oneshot => &KEYS[1..],
+        Name::Prespawn => &OF_WORKERS,
         Name::Worker => &["spares"],
     };
     let mut misplaced = foreign.iter().filter_map(|key| handler.get(key)).peekable();
@@ -46,6 +49,10 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
     }
     Some(match name {
         Name::Oneshot => Mode::Oneshot,
+        Name::Prespawn => {
+            let spares = handler.get("spares").map(|value| count(&value, MOST_WORKERS));
+            Mode::Prespawn { spares: spares.unwrap_or(Some(NonZeroUsize::MIN))? }
+        }
         Name::Worker => Mode::Worker(bounds(handler)?),
     })
 }

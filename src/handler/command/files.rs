@@ -23,9 +23,7 @@ impl Files {
     /// that the shell would expand is not followed.
     pub(super) fn of(handler: &CommandHandler) -> Self {
         let words: Vec<&str> = match &handler.line {
-            CommandLine::Shell(line) => {
-                line.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect()
-            }
+            CommandLine::Shell(line) => read_words(line),
             CommandLine::Exec { program, args } => {
                 program.to_str().into_iter().chain(args.iter().map(String::as_str)).collect()
             }
@@ -43,5 +41,26 @@ impl Files {
             Some((path, stamp))
         };
         Self(words.into_iter().filter_map(file).collect())
+    }
+}
+
+/// The words of a shell line, but for those it writes to: a log is no part of the program.
+fn read_words(line: &str) -> Vec<&str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let written = |index: usize| {
+        words[index].contains('>') || index.checked_sub(1).is_some_and(|before| words[before].ends_with('>'))
+    };
+    let read = words.iter().enumerate().filter(|(index, _)| !written(*index));
+    read.map(|(_, word)| word.trim_matches(['\'', '"', ';', '<', '(', ')'])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_line_writes_is_no_part_of_it() {
+        let line = "cat <a 'b'; c > d >>e 2> f >g; h 2>&1";
+        assert_eq!(read_words(line), ["cat", "a", "b", "c", "h"]);
     }
 }

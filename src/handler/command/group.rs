@@ -12,7 +12,10 @@ use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, test_kill_process_group};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, test_kill_process_group,
+    waitid,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
@@ -49,6 +52,12 @@ impl Group {
         if let Err(error) = kill_process_group(self.id, signal) {
             tracing::debug!(%error, ?signal, group = ?self.id, "hook's process group could not be signalled");
         }
+    }
+
+    /// Whether the leader has exited; it is not reaped.
+    pub(super) fn leader_exited(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.id), look), Ok(None))
     }
 
     /// Reaps a leader that was seen to exit, trying until `last`. Returns `None` if it cannot be reaped by then.

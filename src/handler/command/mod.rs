@@ -6,6 +6,7 @@ mod environment;
 mod files;
 mod group;
 mod oneshot;
+mod prespawn;
 pub mod process;
 mod reap;
 mod runner;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    process::{self, Bounds, End, Finished, Program, Stopped},
+    process::{self, Bounds, End, Finished, Program, SpawnError, Stopped, Waiting},
     runner::CommandLimits,
 };
 use crate::{
@@ -29,10 +29,31 @@ pub(super) async fn run(
     limits: CommandLimits,
     cancel: &CancellationToken,
 ) -> Result<RawReply, Failure> {
-    let bounds = Bounds { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr };
     let running = ProcessRunning::enter();
-    let finished = process::run(program, envelope, bounds, cancel).await;
+    let finished = process::run(program, envelope, bounds(timeout, limits), cancel).await;
     drop(running);
+    conclude(finished, timeout)
+}
+
+/// Has a process that was started before its event work on it.
+pub(super) async fn feed(
+    waiting: Waiting,
+    envelope: Bytes,
+    timeout: Duration,
+    limits: CommandLimits,
+    cancel: &CancellationToken,
+) -> Result<RawReply, Failure> {
+    let running = ProcessRunning::enter();
+    let finished = waiting.feed(envelope, bounds(timeout, limits), cancel).await;
+    drop(running);
+    conclude(finished, timeout)
+}
+
+fn bounds(timeout: Duration, limits: CommandLimits) -> Bounds {
+    Bounds { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr }
+}
+
+fn conclude(finished: Result<Finished, SpawnError>, timeout: Duration) -> Result<RawReply, Failure> {
     let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
     count(&finished);
     raw_reply(finished, timeout)

@@ -2,9 +2,11 @@
 //! Refuses to judge an exit code or an output, and to start anything twice.
 //! Talks to: `spawn`, `streams` and `group`, which know the pieces; its callers are the modes of the command handler.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -137,14 +139,67 @@ pub async fn run(
     if cancel.is_cancelled() {
         return Ok(Finished::unstarted());
     }
-    let mut process = Process::start(program, stdin, bounds)?;
-    let spawn_time = started.elapsed();
-    let verdict = match process.attend(bounds.timeout.saturating_sub(spawn_time), cancel).await {
-        Wake::Exit => process.settle(bounds.drain).await,
-        Wake::Deadline => process.stop(bounds.grace, End::TimedOut).await,
-        Wake::Cancel => process.stop(bounds.grace, |_| End::Cancelled).await,
-    };
-    Ok(process.finish(verdict, spawn_time))
+    let waiting = Waiting::start(program)?;
+    let left = bounds.timeout.saturating_sub(started.elapsed());
+    waiting.feed(stdin, Bounds { timeout: left, ..bounds }, cancel).await
+}
+
+/// A process that was started and has been told nothing yet. Dropping it kills its group.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    program: Program,
+    group: Group,
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+    spawn_time: Duration,
+}
+
+impl Waiting {
+    /// Starts `program` and leaves its stdin open.
+    pub(super) fn start(program: &Program) -> Result<Self, SpawnError> {
+        let started = Instant::now();
+        let mut child = super::spawn::spawn(program)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        // From here on no failure can leave the child behind.
+        let group = Group::of(child);
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            let missing = std::io::Error::other("a piped stream is missing");
+            return Err(SpawnError::of(program, missing));
+        };
+        Ok(Self {
+            program: program.clone(),
+            group,
+            stdin: stdin.into(),
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            spawn_time: started.elapsed(),
+        })
+    }
+
+    /// Whether it lives and has written nothing to stdout.
+    pub(super) fn is_quiet(&self) -> bool {
+        let mut stdout = [PollFd::new(&self.stdout, PollFlags::IN)];
+        let wrote_or_closed = poll(&mut stdout, Some(&Timespec::default())) != Ok(0);
+        !wrote_or_closed && !self.group.leader_exited()
+    }
+
+    /// Tells it everything, as [`run`] does; the time counts from now.
+    pub(super) async fn feed(
+        self,
+        stdin: Bytes,
+        bounds: Bounds,
+        cancel: &CancellationToken,
+    ) -> Result<Finished, SpawnError> {
+        let (started, spawn_time) = (Instant::now(), self.spawn_time);
+        let mut process = Process::of(self, stdin, bounds)?;
+        let verdict = match process.attend(bounds.timeout.saturating_sub(started.elapsed()), cancel).await {
+            Wake::Exit => process.settle(bounds.drain).await,
+            Wake::Deadline => process.stop(bounds.grace, End::TimedOut).await,
+            Wake::Cancel => process.stop(bounds.grace, |_| End::Cancelled).await,
+        };
+        Ok(process.finish(verdict, spawn_time))
+    }
 }
 
 impl Finished {
@@ -175,22 +230,15 @@ struct Process {
 }
 
 impl Process {
-    fn start(program: &Program, stdin: Bytes, bounds: Bounds) -> Result<Self, SpawnError> {
-        let mut child = super::spawn::spawn(program)?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // From here on no failure can leave the child behind.
-        let group = Group::of(child);
-        let (Some(input), Some(output), Some(errors)) = pipes else {
-            let missing = std::io::Error::other("a piped stream is missing");
-            return Err(SpawnError::of(program, missing));
-        };
+    fn of(waiting: Waiting, stdin: Bytes, bounds: Bounds) -> Result<Self, SpawnError> {
+        let Waiting { program, group, stdin: input, stdout, stderr, .. } = waiting;
         let streams = Streams::open(
-            (input.into(), stdin),
-            (output.into(), Capture::head(bounds.stdout)),
-            (errors.into(), Capture::head_and_tail(bounds.stderr)),
+            (input, stdin),
+            (stdout, Capture::head(bounds.stdout)),
+            (stderr, Capture::head_and_tail(bounds.stderr)),
         );
         let watched = streams.and_then(|streams| Ok((ExitWatch::on(&group)?, streams)));
-        let (exit, streams) = watched.map_err(|error| SpawnError::of(program, error))?;
+        let (exit, streams) = watched.map_err(|error| SpawnError::of(&program, error))?;
         Ok(Self { group, exit, streams })
     }
 

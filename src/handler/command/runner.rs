@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     ffi::OsString,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     environment::{BaseEnvironment, Variables},
     oneshot,
+    prespawn::Spares,
     process::Program,
     standing::Standing,
     worker::{Fleet, Served},
@@ -48,11 +50,13 @@ pub(crate) struct CommandRunner {
     /// The base environment of each workspace, since checking a PATH touches the disk.
     within: Mutex<HashMap<PathBuf, Arc<Variables>>>,
     workers: Standing<Fleet>,
+    spares: Standing<Spares>,
 }
 
 impl CommandRunner {
     pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits) -> Self {
-        Self { base, limits, within: Mutex::default(), workers: Standing::default() }
+        let (workers, spares) = (Standing::default(), Standing::default());
+        Self { base, limits, within: Mutex::default(), workers, spares }
     }
 
     async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
@@ -61,15 +65,30 @@ impl CommandRunner {
         };
         let begun = Instant::now();
         let mut left = invocation.timeout;
-        if let Mode::Worker(bounds) = handler.mode {
-            let fleet = self.workers.of(invocation, handler, || self.fleet(handler, invocation, bounds));
-            if let Served::Concluded(result) = fleet.serve(invocation, cancel).await {
-                return result;
+        match handler.mode {
+            Mode::Oneshot => {}
+            Mode::Prespawn { spares } => {
+                let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
+                if let Some(waiting) = spares.take() {
+                    return oneshot::feed(waiting, invocation.envelope.clone(), left, self.limits, cancel)
+                        .await;
+                }
             }
-            left = left.saturating_sub(begun.elapsed());
+            Mode::Worker(bounds) => {
+                let fleet = self.workers.of(invocation, handler, || self.fleet(handler, invocation, bounds));
+                if let Served::Concluded(result) = fleet.serve(invocation, cancel).await {
+                    return result;
+                }
+                left = left.saturating_sub(begun.elapsed());
+            }
         }
         let program = self.program(handler, &invocation.root, invocation.environment.iter());
         oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await
+    }
+
+    fn spares(&self, handler: &CommandHandler, invocation: &Invocation, wanted: NonZeroUsize) -> Spares {
+        let program = self.program(handler, &invocation.root, lasting(&invocation.environment));
+        Spares::new(program, handler, wanted)
     }
 
     fn fleet(&self, handler: &CommandHandler, invocation: &Invocation, bounds: WorkerBounds) -> Fleet {
@@ -119,10 +138,12 @@ impl Runner for CommandRunner {
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
         self.workers.reloaded(root, hooks);
+        self.spares.reloaded(root, hooks);
     }
 
     fn stop(&self) {
         self.workers.stop();
+        self.spares.stop();
     }
 }
 

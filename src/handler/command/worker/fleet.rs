@@ -231,3 +231,63 @@ impl Health {
         ActorRestarted("worker").emit();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fleet of a shell script that is pinged after so long without events, and has so long to answer.
+    fn fleet(script: &str, ping: Duration, answer: Duration) -> Fleet {
+        let program = Program {
+            path: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            cwd: "/".into(),
+            environment: vec![],
+        };
+        Fleet::with(Terms {
+            hook: "hook".into(),
+            program: Arc::new(program),
+            bounds: WorkerBounds::default(),
+            limits: CommandLimits { stdout: 1 << 20, stderr: 1 << 10 },
+            patience: Patience { ping, pong: answer, ..Patience::default() },
+        })
+    }
+
+    /// Starts a worker, gives it no event and waits for its end.
+    async fn outlive(fleet: &Fleet) {
+        let minute = Duration::from_mins(1);
+        let (link, place) = fleet.seat(minute, Instant::now() + minute).await.unwrap().unwrap();
+        drop(place);
+        tokio::time::timeout(minute, link.messages.closed()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_answer_a_ping_is_given_up() {
+        let script = r#"echo '{"hookyard":1}'; while read -r line; do :; done"#;
+        let fleet = fleet(script, Duration::from_millis(20), Duration::from_millis(20));
+        outlive(&fleet).await;
+        assert!(fleet.health().pause.is_some() && !fleet.has_given_up());
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_answers_pings_lives_on() {
+        let script =
+            r#"echo '{"hookyard":1}'; for number in 1 2 3; do read -r line; echo '{"pong":1}'; done; exit"#;
+        let fleet = fleet(script, Duration::from_millis(20), Duration::from_mins(1));
+        // Only the third ping lets it end.
+        outlive(&fleet).await;
+        assert!(!fleet.has_given_up());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_doubles_up_to_its_longest_and_starts_over_after_a_long_life() {
+        let mut health = Health::default();
+        let mut pause = |age| {
+            health.note("hook", &Ending::Late, age);
+            health.pause.unwrap() - Instant::now()
+        };
+        let pauses: Vec<_> = (0..9).map(|_| pause(Duration::ZERO).as_millis()).collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        assert_eq!(pause(LONG_LIFE), FIRST_PAUSE);
+    }
+}

@@ -154,9 +154,9 @@ impl Life {
                 break ending;
             }
         };
-        // Whoever is told next must not come back to this worker, nor to another one too soon.
-        self.messages.close();
+        // Whoever finds this worker gone or is told next must not start another one too soon.
         note(&ending, self.born.elapsed());
+        self.messages.close();
         self.conclude(&ending);
         if ending == Ending::Retired {
             self.requests.close();

@@ -34,7 +34,7 @@
 //! | 1 | [`dialect`] | native words, the only place that knows them; pure |
 //! | 1 | [`registry`] | which hooks an event concerns; pure |
 //! | 1 | `telemetry` | metric names and typed occurrences |
-//! | 2 | [`config`] | settings and hook files, from disk |
+//! | 2 | [`config`] | settings, secrets and hook files, from disk |
 //! | 2 | [`handler`] | how one hook is run once: processes, requests and closures |
 //! | 3 | `pool` | bounded places to run handlers |
 //! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |

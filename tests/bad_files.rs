@@ -287,10 +287,10 @@ fn linked_directories_may_not_lead_outside() {
 #[test]
 fn a_linked_directory_inside_the_workspace_is_followed() {
     let root = tempfile::tempdir().unwrap();
-    fs::create_dir_all(root.path().join("shared")).unwrap();
+    fs::create_dir_all(root.path().join("common")).unwrap();
     fs::create_dir(root.path().join(".openharness")).unwrap();
-    fs::write(root.path().join("shared/good.yaml"), GOOD).unwrap();
-    symlink("../shared", root.path().join(".openharness/hooks")).unwrap();
+    fs::write(root.path().join("common/good.yaml"), GOOD).unwrap();
+    symlink("../common", root.path().join(".openharness/hooks")).unwrap();
     assert_eq!(told(&load(root.path())), "loaded: good\n");
 }
 

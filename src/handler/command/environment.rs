@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_path_has_no_directory_a_project_can_write() {
-        let path = OsStr::new("/usr/bin:.::bin:/work/space/bin:/work/spacious:/bin");
-        assert_eq!(safe_path(path, Path::new("/work/space")), "/usr/bin:/work/spacious:/bin");
+        let path = OsStr::new("/usr/bin:.::bin:/srv/space/bin:/srv/spacious:/bin");
+        assert_eq!(safe_path(path, Path::new("/srv/space")), "/usr/bin:/srv/spacious:/bin");
     }
 }

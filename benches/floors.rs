@@ -224,6 +224,9 @@ where
 async fn bare(_: usize) {
     let mut child = tokio::process::Command::new("/bin/sh")
         .args(["-c", "true"])
+        .env_clear()
+        .envs(["PATH", "HOME", "LANG"].into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
+        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -231,7 +231,22 @@ fn shell(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundin
     if is_plain && let Located::Missing(_, why) = surroundings.program(first, cwd) {
         value.warn("program", why, "the hook will end `spawn_failed`");
     }
+    if !line.contains(|c| SHELL_SYNTAX.contains(c)) {
+        line.split_whitespace().skip(1).for_each(|word| check_script(value, word, cwd, surroundings));
+    }
     Some(CommandLine::Shell(line.to_owned()))
+}
+
+/// Warns of a file that is not there. Some interpreters then exit with the code that blocks, others with one
+/// that lets everything pass. Only what is written as a path from here is surely meant as one.
+fn check_script(value: &Value<'_>, word: &str, cwd: &std::path::Path, surroundings: &dyn Surroundings) {
+    if word.starts_with('.')
+        && word.contains('/')
+        && let Located::Missing(_, why) = surroundings.program(word, cwd)
+        && why.ends_with("does not exist")
+    {
+        value.warn("script", why, "create it, or correct the path");
+    }
 }
 
 fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundings) -> Option<CommandLine> {
@@ -256,6 +271,9 @@ fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surrounding
             return None;
         }
     };
+    for (word, item) in rest.iter().zip(&items[1..]) {
+        check_script(item, word, cwd, surroundings);
+    }
     Some(CommandLine::Exec { program, args: rest.iter().map(|&arg| arg.to_owned()).collect() })
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{difference, escape, page::Page, paint::Paint, table::Rows, wrap};
-use crate::model::{Ended, Event, HookReport, NoteKind, Outcome, Verdict};
+use crate::model::{Event, HookReport, NoteKind, Outcome, Verdict};
 
 /// The width of the words in front of what they introduce.
 const LABEL: usize = 9;
@@ -88,7 +88,7 @@ fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
     let mut rows = Rows::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right([3]);
     let mut page = Page::default();
     for report in reports {
-        let (hook, ended, took) = (report.hook.as_str(), ended(report.ended), time(report.duration));
+        let (hook, ended, took) = (report.hook.as_str(), report.ended.phrase(), time(report.duration));
         let verdict = if report.verdict == Verdict::Proceed { "" } else { report.verdict.as_str() };
         let remarks = remarks(report).join("; ");
         rows.add([hook, ended, verdict, &took, &remarks].map(str::to_owned));
@@ -111,21 +111,6 @@ fn remark(text: &str) -> String {
     escape::short(text, LONGEST_ERROR)
 }
 
-/// How an invocation ended, in words.
-pub(super) fn ended(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Completed => "completed",
-        Ended::Failed => "failed",
-        Ended::TimedOut => "timed out",
-        Ended::SpawnFailed => "did not start",
-        Ended::InvalidOutput => "gave no valid answer",
-        Ended::OutputTooLarge => "printed too much",
-        Ended::Cancelled => "was cancelled",
-        Ended::Shed => "had no place to run",
-        Ended::Untrusted => "is not trusted",
-    }
-}
-
 /// A duration with three digits that matter.
 pub(super) fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1e3;
@@ -140,7 +125,7 @@ pub(super) fn time(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EventKind, HandlerKind, HookName, Json, Note, RunId, SessionId, Target};
+    use crate::model::{Ended, EventKind, HandlerKind, HookName, Json, Note, RunId, SessionId, Target};
 
     fn event() -> Event {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());

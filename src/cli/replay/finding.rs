@@ -2,10 +2,7 @@
 //! events that hooks left alone.
 
 use super::{
-    super::{
-        difference, escape,
-        outcome_view::{ended, whom},
-    },
+    super::{difference, escape, outcome_view::whom},
     play::{Answered, Finished},
 };
 use crate::model::{Ended, EventKind, HookReport, Json, Outcome, Target, Verdict};
@@ -185,5 +182,5 @@ fn failure(report: &HookReport, event: EventKind) -> String {
         Verdict::Proceed => String::new(),
         verdict => format!("; that counts as {verdict}"),
     };
-    format!("{} {}{}{then}", report.hook, ended(report.ended), error.unwrap_or_default())
+    format!("{} {}{}{then}", report.hook, report.ended.phrase(), error.unwrap_or_default())
 }

@@ -10,7 +10,7 @@ use hookyard::{
     dialect::named,
     model::{
         CommandHandler, CommandLine, DialectName, Draft, Failure, Fields, Handler, Hook, HookName, Json,
-        Mode, Note, NoteKind, Outcome, Patch, Place, RawReply, Reply, Scope, Source, Target, Verdict,
+        Manner, Mode, Note, NoteKind, Outcome, Patch, Place, RawReply, Reply, Scope, Source, Target, Verdict,
         WorkspaceId,
     },
 };
@@ -41,6 +41,7 @@ fn hook() -> Hook {
         timeout: Duration::from_mins(1),
         on_error: hookyard::model::FailurePolicy::Ignore,
         on_timeout: hookyard::model::FailurePolicy::Ignore,
+        manner: Manner::default(),
         source: Source { scope: Scope::Project, file: None, line: 1, position: 0 },
     }
 }

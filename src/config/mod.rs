@@ -2,6 +2,7 @@
 
 mod discover;
 mod disk;
+mod levels;
 mod load;
 mod quantity;
 mod secrets;
@@ -9,6 +10,7 @@ mod section;
 mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
+pub use levels::home;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

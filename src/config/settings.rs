@@ -1,6 +1,10 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
-use std::{num::NonZeroUsize, path::Path, time::Duration};
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{secrets::SecretSources, section::Section};
 use crate::{
@@ -31,6 +35,10 @@ pub struct Settings {
     pub pass_environment: Vec<String>,
     /// Whether hooks may set variables such as `LD_PRELOAD`, which make programs run other code.
     pub allow_unsafe_environment: bool,
+    /// The home directory with the user's own hooks; without one, `$HOOKYARD_HOME` or `$HOME`.
+    pub home: Option<PathBuf>,
+    /// The directory with the hooks that an administrator installed; without one, `/etc`.
+    pub system_directory: Option<PathBuf>,
     /// Where `${secrets.NAME}` in hook files is looked up.
     pub secrets: SecretSources,
 }
@@ -107,6 +115,8 @@ impl Default for Settings {
             run_forget: Duration::from_hours(1),
             pass_environment: Vec::new(),
             allow_unsafe_environment: false,
+            home: None,
+            system_directory: None,
             secrets: SecretSources::default(),
         }
     }
@@ -185,6 +195,8 @@ impl Settings {
         root.duration("run_forget", &mut self.run_forget);
         root.variables("pass_environment", &mut self.pass_environment);
         root.flag("allow_unsafe_environment", &mut self.allow_unsafe_environment);
+        root.path("home", &mut self.home);
+        root.path("system_directory", &mut self.system_directory);
         root.section("secrets", |secrets| {
             secrets.variable_prefix("env_prefix", &mut self.secrets.env_prefix);
             secrets.path("dir", &mut self.secrets.dir);

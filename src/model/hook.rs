@@ -6,7 +6,7 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, Reply};
+use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher, Reply};
 
 /// A named rule, ready to run.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ pub struct Hook {
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
     pub on_timeout: FailurePolicy,
+    /// When it runs and who waits for it, beyond what its dialect says.
+    pub manner: Manner,
     /// Where it was found.
     pub source: Source,
 }
@@ -74,6 +76,8 @@ pub enum Scope {
     User,
     /// From the workspace.
     Project,
+    /// From the user's own files in the workspace.
+    Local,
 }
 
 impl Scope {
@@ -84,6 +88,7 @@ impl Scope {
             Self::Managed => "managed",
             Self::User => "user",
             Self::Project => "project",
+            Self::Local => "local",
         }
     }
 }

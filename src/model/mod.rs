@@ -7,6 +7,7 @@ mod event;
 mod hook;
 mod id;
 mod json;
+mod manner;
 mod matcher;
 mod outcome;
 mod patch;
@@ -14,9 +15,11 @@ mod redaction;
 mod reply;
 mod secret;
 
-pub use contract::{Dialect, NativeAnswer, Place};
+pub use contract::{Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
-pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};
+pub use event::{
+    Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, HostEvent, Matched, Strategy,
+};
 pub use hook::{
     AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
     HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text, WorkerBounds,
@@ -26,6 +29,7 @@ pub use id::{
 };
 pub(crate) use json::check as check_json;
 pub use json::{Fields, Json, JsonError};
+pub use manner::{Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};

@@ -12,7 +12,9 @@ mod speaker;
 mod variables;
 mod written;
 
+pub(super) use handlers::argument;
 pub use hook_file::read_hook;
+pub(super) use requests::{http_address, http_header};
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
 pub use written::{HookRules, Located, Surroundings};

@@ -52,7 +52,7 @@ impl<'d> HttpAsWritten<'d> {
     pub(super) fn prepare(&self, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
         let headers: Vec<_> = self.headers.iter().map(|value| header(value, surroundings)).collect();
         let unique = self.unique_headers();
-        let url = self.url.as_ref().and_then(url);
+        let url = self.url.as_ref().and_then(http_address);
         Some(HttpHandler {
             url: url?,
             method: self.method?,
@@ -144,6 +144,14 @@ pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroun
 }
 
 fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, Guarded)> {
+    http_header(value, |text| expanded(value, text, surroundings))
+}
+
+/// A header, with what its value stands for.
+pub(in crate::dialect) fn http_header(
+    value: &Value<'_>,
+    expand: impl FnOnce(&str) -> Option<Guarded>,
+) -> Option<(String, Guarded)> {
     let name = value.name();
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
@@ -156,7 +164,7 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
         value.error_at(value.key_spot(), "headers", message, "remove it");
         return None;
     }
-    let expanded = expanded(value, value.text()?, surroundings)?;
+    let expanded = expand(value.text()?)?;
     if expanded.expose().contains(|c: char| c.is_ascii_control() && c != '\t') {
         let message =
             format!("the value of `{}` contains a line break, NUL or control character", shorten(name, 64));
@@ -166,7 +174,8 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
     Some((name.to_owned(), expanded))
 }
 
-fn url(value: &Value<'_>) -> Option<String> {
+/// An address that can be asked.
+pub(in crate::dialect) fn http_address(value: &Value<'_>) -> Option<String> {
     let url = value.text()?;
     let lower = url.to_ascii_lowercase();
     let rest = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));

@@ -4,6 +4,7 @@
 mod contract;
 mod diagnostic;
 mod event;
+mod event_error;
 mod hook;
 mod id;
 mod json;
@@ -18,8 +19,9 @@ mod secret;
 pub use contract::{Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{
-    Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, HostEvent, Matched, Strategy,
+    Delivery, Draft, Event, EventKind, EventKinds, Facts, HostEvent, Matched, RunSpan, Strategy,
 };
+pub use event_error::EventError;
 pub use hook::{
     AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
     HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text, WorkerBounds,

@@ -400,3 +400,25 @@ async fn every_event_of_claude_reaches_its_own_hooks() {
         assert_eq!(is_block, blocked.contains(&name), "{name}: {answer:?}");
     }
 }
+
+/// What a run remembers outlives its actor.
+#[tokio::test]
+async fn a_hook_that_had_its_only_turn_has_had_it() {
+    let bench = Bench { directory: tempfile::tempdir().unwrap() };
+    fs::create_dir_all(bench.path("workspace/.codebuddy")).unwrap();
+    let hook = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo hello"}]}]}}"#;
+    fs::write(bench.path("workspace/.codebuddy/settings.json"), hook).unwrap();
+    let settings = Settings { run_idle: std::time::Duration::from_millis(10), ..bench.settings() };
+    let builder = Orchestrator::builder().workspace(bench.path("workspace")).settings(settings);
+    let orchestrator = builder.start().await.unwrap();
+    let event = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"resume"}"#;
+    let start = || orchestrator.dispatch_json(DialectName::CodeBuddy, event.as_bytes());
+    assert_eq!(start().await.unwrap().notes.len(), 1);
+    let passivated = async {
+        while orchestrator.run_count().active > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), passivated).await.unwrap();
+    assert_eq!(start().await.unwrap().notes.len(), 0);
+}

@@ -188,7 +188,7 @@ impl Skip {
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Disabled => f.write_str("it is disabled (`enabled: false`)"),
+            Self::Disabled => f.write_str("it is disabled"),
             Self::OtherEvents(kind) => write!(f, "{kind} is not among its events"),
             Self::OtherHostEvent(name) => write!(f, "`{name}` is not among its events"),
             Self::SameAs(hook) => write!(f, "`{hook}` runs the same, and once is enough"),

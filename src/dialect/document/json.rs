@@ -165,6 +165,52 @@ mod tests {
         assert_eq!(place(&[2], Part::Character(2)), (3, 20, 1));
     }
 
+    fn json() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {
+        use proptest::prelude::*;
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i32>().prop_map(Into::into),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+                prop::collection::btree_map(any::<String>(), inner, 0..4)
+                    .prop_map(|map| serde_json::Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    /// Every node stands where it is said to stand.
+    fn check_places(text: &str, value: &serde_json::Value, path: &mut Vec<usize>) {
+        let at = |path: &[usize], part| Walk(text.as_bytes()).to(path, part).unwrap();
+        let begins = &value.to_string()[..1];
+        assert!(text[at(path, Part::Value)..].starts_with(begins), "{path:?} in {text}");
+        let (keys, items): (Vec<_>, Vec<_>) = match value {
+            serde_json::Value::Object(map) => map.iter().map(|(key, item)| (Some(key), item)).unzip(),
+            serde_json::Value::Array(items) => items.iter().map(|item| (None, item)).unzip(),
+            _ => return,
+        };
+        for (index, (key, item)) in keys.into_iter().zip(items).enumerate() {
+            path.push(index);
+            if let Some(key) = key {
+                let written = serde_json::to_string(key).unwrap();
+                assert!(text[at(path, Part::Key)..].starts_with(&written), "key {path:?} in {text}");
+            }
+            check_places(text, item, path);
+            path.pop();
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_node_is_found(value in json()) {
+            check_places(&value.to_string(), &value, &mut Vec::new());
+            check_places(&serde_json::to_string_pretty(&value).unwrap(), &value, &mut Vec::new());
+        }
+    }
+
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
         let refusal = |text: &str| {

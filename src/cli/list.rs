@@ -188,8 +188,8 @@ pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
         Handler::Command(command) => command.line.to_string(),
         Handler::Http(http) => format!("{} {}", http.method.as_str(), http.url),
-        Handler::Prompt(prompt) => prompt.model_ref.clone(),
-        Handler::Agent(agent) => agent.agent.clone(),
+        Handler::Prompt(prompt) => prompt.model.reference.to_string(),
+        Handler::Agent(task) => task.agent.name.clone(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
     let mode = mode(handler).filter(|mode| *mode != Mode::Oneshot.as_str());

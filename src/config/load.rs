@@ -10,6 +10,7 @@ use super::{
     Settings,
     discover::{self, Found, HOME},
     disk::Disk,
+    models::Models,
     secrets::Secrets,
 };
 use crate::{
@@ -61,6 +62,24 @@ pub fn load_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Loaded {
+    load_for_host(root, workspace_id, settings, &Outside { environment, models: &|_| false })
+}
+
+/// What a workspace's files may refer to beside the settings.
+pub(crate) struct Outside<'a> {
+    /// Looks up variables of hookyard's own environment.
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether the embedding program answers for a model.
+    pub(crate) models: &'a dyn Fn(&str) -> bool,
+}
+
+/// The same for an embedding program, which may have models of its own.
+pub(crate) fn load_for_host(
+    root: &Path,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    outside: &Outside<'_>,
+) -> Loaded {
     let (root, problem) = match root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
@@ -79,7 +98,7 @@ pub fn load_workspace(
             let root = loaded.place.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(settings, environment),
+        None => loaded.read(settings, outside),
     }
     let place = |d: &Diagnostic| (d.file.clone(), d.line, d.column);
     loaded.diagnostics.sort_by_key(place);
@@ -87,7 +106,7 @@ pub fn load_workspace(
 }
 
 impl Loaded {
-    fn read(&mut self, settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) {
+    fn read(&mut self, settings: &Settings, outside: &Outside<'_>) {
         let root = self.place.root.clone();
         match discover::directory_inside(&root, &root.join(HOME)) {
             Ok(Some(_)) => {}
@@ -100,8 +119,10 @@ impl Loaded {
         if self.kind == WorkspaceKind::Chat {
             return self.ignore(&paths, &root);
         }
-        let secrets = Secrets::new(&settings.secrets, environment);
-        let disk = Disk::new(&root, environment, &secrets);
+        let secrets = Secrets::new(&settings.secrets, outside.environment);
+        let workspace = self.place.workspace_id.clone();
+        let models = Models { known: &settings.models, of_host: outside.models, workspace: &workspace };
+        let disk = Disk::new(&root, outside.environment, &secrets, &models);
         let rules = settings.hook_rules();
         let mut named: Vec<(Hook, Found)> = Vec::new();
         let mut total = 0;
@@ -121,6 +142,7 @@ impl Loaded {
                 Err(diagnostic) => self.diagnostics.push(*diagnostic),
             }
         }
+        self.files.extend(disk.into_read());
         self.keep_unique(named);
     }
 

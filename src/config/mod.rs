@@ -3,6 +3,7 @@
 mod discover;
 mod disk;
 mod load;
+mod models;
 mod quantity;
 mod secrets;
 mod section;
@@ -10,5 +11,7 @@ mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use load::{Loaded, WorkspaceKind, load_workspace};
+pub(crate) use load::{Outside, load_for_host};
+pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

@@ -11,6 +11,7 @@ mod openharness;
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use openharness::{HookRules, Located, OpenHarness, Surroundings, UnsafeVariables, read_hook};
+pub(crate) use openharness::{expand, url};
 
 use crate::model::{Dialect, DialectName};
 

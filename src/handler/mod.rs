@@ -1,8 +1,12 @@
-//! Handlers: how a hook is run once. Owns processes, requests and closures; refuses to know runs, plans or other hooks.
+//! Handlers: how a hook is run once. Owns processes, requests, dialogues with models and closures; refuses to know
+//! runs, plans or other hooks.
 
+pub(crate) mod agent;
 pub mod command;
 pub(crate) mod http;
+pub mod models;
 pub(crate) mod native;
+pub(crate) mod prompt;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,6 +17,8 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+
+pub use models::ModelClient;
 
 use crate::{
     model::{EventKind, Failure, RawReply},

@@ -6,7 +6,9 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, Reply};
+use super::{
+    AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, PromptHandler, Reply,
+};
 
 /// A named rule, ready to run.
 #[derive(Debug, Clone)]
@@ -308,33 +310,6 @@ impl HttpMethod {
             Self::Delete => "DELETE",
         }
     }
-}
-
-/// A text that stands in the hook file or in a file of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
-    /// In the hook file.
-    Inline(String),
-    /// In a file inside the workspace.
-    File(PathBuf),
-}
-
-/// A question to a model.
-#[derive(Debug, Clone)]
-pub struct PromptHandler {
-    /// The question; the envelope follows it.
-    pub prompt: Text,
-    /// The model that is asked.
-    pub model_ref: String,
-}
-
-/// A task for an agent.
-#[derive(Debug, Clone)]
-pub struct AgentHandler {
-    /// The agent's name.
-    pub agent: String,
-    /// Its task; the envelope follows it.
-    pub task: Text,
 }
 
 /// What a native hook answers: a reply, or why it failed.

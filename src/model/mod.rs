@@ -7,6 +7,7 @@ mod event;
 mod hook;
 mod id;
 mod json;
+mod language_model;
 mod matcher;
 mod outcome;
 mod patch;
@@ -14,18 +15,21 @@ mod redaction;
 mod reply;
 mod secret;
 
-pub use contract::{Dialect, NativeAnswer, Place};
+pub use contract::{AnswerForm, Dialect, NativeAnswer, Place};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};
 pub use hook::{
-    AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
-    HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text, WorkerBounds,
+    CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler, HttpMethod, Mode,
+    NativeHandler, NativeReply, Scope, Source, WorkerBounds,
 };
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
 pub(crate) use json::check as check_json;
 pub use json::{Fields, Json, JsonError};
+pub use language_model::{
+    Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
+};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};

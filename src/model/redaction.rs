@@ -5,7 +5,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::{Failure, Handler, Opinion, Patch, RawReply, Reply, secret::HIDDEN};
+use super::{
+    Failure, Guarded, Handler, ModelAccess, Opinion, Patch, RawReply, Reply, Secret, secret::HIDDEN,
+};
 
 /// The shortest secret that is taken out, in bytes. Shorter ones stand in ordinary texts by chance, and a text
 /// full of gaps would tell what they are.
@@ -20,14 +22,9 @@ pub(crate) struct Redaction {
 impl Redaction {
     /// What has to be taken out of the output of a handler, if anything.
     pub(crate) fn of(handler: &Handler) -> Option<Self> {
-        let texts = match handler {
-            Handler::Command(command) => &command.environment,
-            Handler::Http(http) => &http.headers,
-            Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => return None,
-        };
-        let secrets = texts.iter().flat_map(|(_, text)| text.secrets());
-        let mut forms: Vec<String> = secrets
-            .map(super::Secret::expose)
+        let mut forms: Vec<String> = secrets(handler)
+            .into_iter()
+            .map(Secret::expose)
             .filter(|value| value.len() >= SHORTEST)
             .flat_map(|value| [value.to_owned(), in_json(value)])
             .collect();
@@ -114,6 +111,25 @@ impl Redaction {
     fn bytes(&self, bytes: &Bytes) -> Bytes {
         self.forms.iter().fold(bytes.clone(), |bytes, form| replaced(bytes, form.as_bytes()))
     }
+}
+
+/// The secrets that a handler is given.
+fn secrets(handler: &Handler) -> Vec<&Secret> {
+    let model = match handler {
+        Handler::Command(command) => return of_texts(&command.environment),
+        Handler::Http(http) => return of_texts(&http.headers),
+        Handler::Prompt(prompt) => &prompt.model,
+        Handler::Agent(task) => &task.agent.model,
+        Handler::Native(_) => return Vec::new(),
+    };
+    match &model.access {
+        ModelAccess::Api(api) => api.key.iter().flat_map(Guarded::secrets).collect(),
+        ModelAccess::Host => Vec::new(),
+    }
+}
+
+fn of_texts(texts: &[(String, Guarded)]) -> Vec<&Secret> {
+    texts.iter().flat_map(|(_, text)| text.secrets()).collect()
 }
 
 impl fmt::Debug for Redaction {

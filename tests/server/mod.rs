@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+pub(crate) mod models;
+
 use std::{
     net::SocketAddr,
     sync::{

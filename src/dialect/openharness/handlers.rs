@@ -1,5 +1,5 @@
-//! The `handler` of a hook file, as written and as run. Owns the four types and what each needs; refuses to
-//! load what this version cannot run, because a guard that silently never runs is worse than none.
+//! The `handler` of a hook file, as written and as run. Owns the four types and what a command needs; refuses what
+//! could not run, because a guard that silently never runs is worse than none.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,7 +7,8 @@ use super::{
     super::{Mapping, Mistake, Value, near::shorten},
     hook_file::seconds,
     mode,
-    requests::{self, AgentAsWritten, HttpAsWritten, PromptAsWritten},
+    models::{AgentAsWritten, PromptAsWritten},
+    requests::{self, HttpAsWritten},
     variables::{self, UnsafeVariables},
     written::{HookRules, Located, Surroundings},
 };

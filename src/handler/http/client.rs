@@ -19,7 +19,7 @@ const IDLE: Duration = Duration::from_secs(4);
 /// The clients of one orchestrator, made when they are first needed: reading the system's certificates takes
 /// longer than many a command line lives.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(in crate::handler) struct Clients {
     /// How many connections to one server are kept.
     kept: usize,
     plain: OnceCell<Client>,
@@ -28,7 +28,7 @@ pub(super) struct Clients {
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ClientError {
+pub(in crate::handler) enum ClientError {
     #[error("{0}")]
     Tls(#[from] rustls::Error),
     #[error("{0}")]
@@ -38,14 +38,14 @@ pub(super) enum ClientError {
 }
 
 impl Clients {
-    pub(super) fn new(kept: usize) -> Self {
+    pub(in crate::handler) fn new(kept: usize) -> Self {
         Self { kept, plain: OnceCell::new(), encrypted: OnceCell::new() }
     }
 
     /// The client for an address.
     ///
     /// Returns an error if the system's certificates cannot be used.
-    pub(super) async fn of(&self, url: &Url) -> Result<&Client, ClientError> {
+    pub(in crate::handler) async fn of(&self, url: &Url) -> Result<&Client, ClientError> {
         if url.scheme() != "https" {
             return self.plain.get_or_try_init(async || Ok(self.builder(trusts_nobody()?).build()?)).await;
         }

@@ -1,0 +1,25 @@
+//! Reading the body of an answer with a bound on its size. Refuses to keep what is beyond the bound.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+
+/// Why a body was not read to its end.
+#[derive(Debug)]
+pub(in crate::handler) enum ReadError {
+    /// It is larger than it may be.
+    TooLarge,
+    /// It ended early.
+    Broken(reqwest::Error),
+}
+
+/// The whole body, decoded, if it has at most `cap` bytes.
+pub(in crate::handler) async fn read_body(mut response: Response, cap: usize) -> Result<Bytes, ReadError> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
+        if chunk.len() > cap - body.len() {
+            return Err(ReadError::TooLarge);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}

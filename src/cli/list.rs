@@ -187,7 +187,7 @@ fn mode(handler: &Handler) -> Option<&'static str> {
 pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
         Handler::Command(command) => command.line.to_string(),
-        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.url),
+        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.address),
         Handler::Prompt(prompt) => prompt.model_ref.clone(),
         Handler::Agent(agent) => agent.agent.clone(),
         Handler::Native(_) => return handler.kind().to_string(),

@@ -6,7 +6,7 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, Reply};
+use super::{Address, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, Reply};
 
 /// A named rule, ready to run.
 #[derive(Debug, Clone)]
@@ -271,7 +271,7 @@ impl Mode {
 #[derive(Debug, Clone)]
 pub struct HttpHandler {
     /// Where it goes.
-    pub url: String,
+    pub address: Address,
     /// With which method.
     pub method: HttpMethod,
     /// With which headers.

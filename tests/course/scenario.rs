@@ -4,9 +4,9 @@
 use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 
 use hookyard::model::{
-    AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook, HookName,
-    HttpHandler, HttpMethod, Matched, Matcher, NativeHandler, NoteKind, Opinion, Patch, PromptHandler, Reply,
-    RunId, Scope, SessionId, Source, Target, Text, Verdict,
+    Address, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
+    HookName, HttpHandler, HttpMethod, Matched, Matcher, NativeHandler, NoteKind, Opinion, Patch,
+    PromptHandler, Reply, RunId, Scope, SessionId, Source, Target, Text, Verdict,
 };
 
 use crate::{double::Double, tree::Tree};
@@ -232,7 +232,7 @@ impl Runs {
         match self {
             Self::Native => Handler::Native(NativeHandler::Inline(Arc::new(|_| Ok(Reply::proceed())))),
             Self::Http => Handler::Http(HttpHandler {
-                url: "http://127.0.0.1/".into(),
+                address: Address::parse("http://127.0.0.1/").unwrap(),
                 method: HttpMethod::Post,
                 headers: Vec::new(),
             }),

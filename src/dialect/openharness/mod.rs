@@ -13,6 +13,7 @@ mod variables;
 mod written;
 
 pub use hook_file::read_hook;
+pub use requests::UnixSockets;
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
 pub use written::{HookRules, Located, Surroundings};

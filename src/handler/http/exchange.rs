@@ -3,13 +3,13 @@
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{
-    Client, Method, Response, Url,
+    Client, Method, Response,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
-use super::failure::{Setback, server};
+use super::failure::Setback;
 use crate::{
-    model::{Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
+    model::{Address, Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
     telemetry::HttpClass,
 };
 
@@ -18,9 +18,9 @@ const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
 
 /// A request, ready to be sent any number of times.
 #[derive(Debug)]
-pub(super) struct Exchange {
+pub(super) struct Exchange<'h> {
     method: Method,
-    pub(super) url: Url,
+    pub(super) address: &'h Address,
     headers: HeaderMap,
     /// None for `GET`, which has no body.
     body: Option<Bytes>,
@@ -28,18 +28,16 @@ pub(super) struct Exchange {
     cap: usize,
 }
 
-impl Exchange {
+impl<'h> Exchange<'h> {
     /// The request of a handler for an event.
     ///
-    /// Returns a failure if the address or a header cannot be sent.
+    /// Returns a failure if a header cannot be sent.
     pub(super) fn new(
-        handler: &HttpHandler,
+        handler: &'h HttpHandler,
         event: EventKind,
         envelope: Bytes,
         cap: usize,
     ) -> Result<Self, Failure> {
-        let url = Url::parse(&handler.url)
-            .map_err(|e| Failure::new(Ended::Failed, format!("the address cannot be used: {e}")))?;
         let (method, body) = match handler.method {
             HttpMethod::Get => (Method::GET, None),
             HttpMethod::Post => (Method::POST, Some(envelope)),
@@ -56,16 +54,17 @@ impl Exchange {
             let (name, value) = header(name, value.expose())?;
             headers.insert(name, value);
         }
-        Ok(Self { method, url, headers, body, cap })
+        Ok(Self { method, address: &handler.address, headers, body, cap })
     }
 
     /// Sends the request once and reads the whole answer.
     pub(super) async fn send(&self, client: &Client) -> Result<RawReply, Setback> {
-        let mut request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
+        let url = self.address.url().clone();
+        let mut request = client.request(self.method.clone(), url).headers(self.headers.clone());
         if let Some(body) = &self.body {
             request = request.body(body.clone());
         }
-        let broken = |error: reqwest::Error| Setback::of(&error, &server(&self.url));
+        let broken = |error: reqwest::Error| Setback::of(&error, &self.address.server());
         let mut response = request.send().await.map_err(broken)?;
         let status = response.status();
         let body = if status.is_success() {

@@ -1,21 +1,18 @@
 //! Runs http hooks: one deadline over all tries, and when there is another try. Refuses to try again when a host
 //! waits: it has a policy for failures, and a verdict that comes late helps nobody.
 
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use backon::{ExponentialBuilder, Retryable};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    client::Clients,
-    exchange::Exchange,
-    failure::{Setback, server},
-};
+use super::{client::Clients, exchange::Exchange, failure::Setback};
 use crate::{
     handler::{Invocation, Runner},
     model::{Ended, Failure, Handler, RawReply},
+    registry::Registered,
     telemetry::HttpClass,
 };
 
@@ -70,7 +67,7 @@ impl HttpRunner {
         }
     }
 
-    async fn tries(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Failure> {
+    async fn tries(&self, exchange: &Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Failure> {
         let started = Instant::now();
         let retries = if invocation.event.is_interceptor() { 0 } else { RETRIES };
         let waits =
@@ -84,15 +81,19 @@ impl HttpRunner {
             .or_else(Unsettled::settle)
     }
 
-    async fn try_once(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Unsettled> {
+    async fn try_once(
+        &self,
+        exchange: &Exchange<'_>,
+        invocation: &Invocation,
+    ) -> Result<RawReply, Unsettled> {
         let meters = &invocation.hook.meters;
-        let client = self.clients.of(&exchange.url).await.map_err(|e| {
+        let client = self.clients.of(&invocation.root, exchange.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
-            let message = format!("no trusted connection to {}: {e}", server(&exchange.url));
+            let message = format!("no trusted connection to {}: {e}", exchange.address.server());
             let failure = Failure::new(Ended::Failed, message);
             Unsettled::Setback(Setback { failure, class: HttpClass::Tls, unseen: false })
         })?;
-        match exchange.send(client).await {
+        match exchange.send(&client).await {
             Ok(reply) => {
                 let status = if let RawReply::Http { status, .. } = reply { status } else { 0 };
                 let class = HttpClass::of_status(status);
@@ -133,10 +134,15 @@ impl Runner for HttpRunner {
     ) -> BoxFuture<'a, Result<RawReply, Failure>> {
         Box::pin(self.answer(invocation, cancel))
     }
+
+    fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.clients.reloaded(root, hooks);
+    }
 }
 
-fn too_late(exchange: &Exchange, invocation: &Invocation) -> Failure {
+fn too_late(exchange: &Exchange<'_>, invocation: &Invocation) -> Failure {
     invocation.hook.meters.requested(HttpClass::Timeout);
-    let message = format!("no whole answer from {} within {:?}", server(&exchange.url), invocation.timeout);
+    let message =
+        format!("no whole answer from {} within {:?}", exchange.address.server(), invocation.timeout);
     Failure::new(Ended::TimedOut, message)
 }

@@ -5,6 +5,8 @@
 mod server;
 #[path = "http/sockets.rs"]
 mod sockets;
+#[path = "http/tls.rs"]
+mod tls;
 
 use std::{
     fs,

@@ -134,3 +134,65 @@ fn trusts_nobody() -> Result<ClientConfig, rustls::Error> {
 fn trusts_the_systems_authorities() -> Result<ClientConfig, rustls::Error> {
     Ok(tls()?.with_platform_verifier()?.with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        dialect,
+        model::{
+            Capabilities, DialectName, FailurePolicy, Hook, HookName, HttpHandler, HttpMethod, Place, Scope,
+            Source, WorkspaceId,
+        },
+        registry::Snapshot,
+    };
+
+    fn at(socket: &str) -> Address {
+        Address::parse(&format!("unix:{socket}:/")).unwrap()
+    }
+
+    fn snapshot(socket: &str) -> Snapshot {
+        let hook = Hook {
+            name: HookName::new("hook").unwrap(),
+            dialect: dialect::named(DialectName::OpenHarness),
+            events: [].into_iter().collect(),
+            matcher: None,
+            handler: Handler::Http(HttpHandler {
+                address: at(socket),
+                method: HttpMethod::Post,
+                headers: Vec::new(),
+            }),
+            capabilities: Capabilities::default(),
+            priority: 0,
+            enabled: true,
+            timeout: Duration::from_mins(1),
+            on_error: FailurePolicy::Ignore,
+            on_timeout: FailurePolicy::Ignore,
+            source: Source { scope: Scope::Project, file: None, line: 0, position: 0 },
+        };
+        let place = Place { workspace_id: WorkspaceId::new("here").unwrap(), root: "/here".into() };
+        Snapshot::new(1, Arc::new(place), vec![hook])
+    }
+
+    #[tokio::test]
+    async fn clients_of_sockets_that_no_hook_of_the_workspace_names_are_given_up() {
+        let clients = Clients::new(1);
+        for (root, socket) in [("/here", "/a"), ("/here", "/b"), ("/there", "/a"), ("/here", "/a")] {
+            clients.of(Path::new(root), &at(socket)).await.unwrap();
+        }
+        let known = || {
+            let sockets = clients.sockets();
+            let mut known: Vec<_> = sockets
+                .iter()
+                .flat_map(|(root, clients)| clients.keys().map(|socket| (root.clone(), socket.clone())))
+                .collect();
+            known.sort();
+            known
+        };
+        assert_eq!(known().len(), 3);
+        clients.reloaded(Path::new("/here"), snapshot("/b").hooks());
+        assert_eq!(known(), [("/here".into(), "/b".into()), ("/there".into(), "/a".into())]);
+        clients.reloaded(Path::new("/there"), snapshot("/c").hooks());
+        assert_eq!(known(), [("/here".into(), "/b".into())]);
+    }
+}

@@ -3,7 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 use reqwest::{
-    Client, Method, Response,
+    Client, Method, Request, Response,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
@@ -16,8 +16,8 @@ use crate::{
 /// The header that names the event's kind.
 const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
 
-/// A request, ready to be sent any number of times.
-#[derive(Debug)]
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
 pub(super) struct Exchange<'h> {
     method: Method,
     pub(super) address: &'h Address,
@@ -57,56 +57,55 @@ impl<'h> Exchange<'h> {
         Ok(Self { method, address: &handler.address, headers, body, cap })
     }
 
-    /// Sends the request once and reads the whole answer.
-    pub(super) async fn send(&self, client: &Client) -> Result<RawReply, Setback> {
-        let url = self.address.url().clone();
-        let mut request = client.request(self.method.clone(), url).headers(self.headers.clone());
-        if let Some(body) = &self.body {
-            request = request.body(body.clone());
-        }
-        let broken = |error: reqwest::Error| Setback::of(&error, &self.address.server());
-        let mut response = request.send().await.map_err(broken)?;
+    /// Sends the request and reads the whole answer.
+    pub(super) async fn send(self, client: &Client) -> Result<RawReply, Setback> {
+        let Self { method, address, headers, body, cap } = self;
+        let mut request = Request::new(method, address.url().clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = body.map(Into::into);
+        let broken = |error: reqwest::Error| Setback::of(&error, &address.server());
+        let mut response = client.execute(request).await.map_err(broken)?;
         let status = response.status();
         let body = if status.is_success() {
-            self.whole(&mut response, broken).await?
+            whole(&mut response, cap, broken).await?
         } else {
             // The status is the answer, so what stands below it may be too long or broken.
-            self.beginning(&mut response).await
+            beginning(&mut response, cap).await
         };
         Ok(RawReply::Http { status: status.as_u16(), body })
     }
+}
 
-    async fn whole(
-        &self,
-        response: &mut Response,
-        broken: impl Fn(reqwest::Error) -> Setback,
-    ) -> Result<Bytes, Setback> {
-        let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(&broken)? {
-            if chunk.len() > self.cap - body.len() {
-                let message = format!("the server answered with more than the {} bytes it may", self.cap);
-                return Err(Setback {
-                    failure: Failure::new(Ended::OutputTooLarge, message),
-                    class: HttpClass::of_status(response.status().as_u16()),
-                    unseen: false,
-                });
-            }
-            body.extend_from_slice(&chunk);
+async fn whole(
+    response: &mut Response,
+    cap: usize,
+    broken: impl Fn(reqwest::Error) -> Setback,
+) -> Result<Bytes, Setback> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(&broken)? {
+        if chunk.len() > cap - body.len() {
+            let message = format!("the server answered with more than the {cap} bytes it may");
+            return Err(Setback {
+                failure: Failure::new(Ended::OutputTooLarge, message),
+                class: HttpClass::of_status(response.status().as_u16()),
+                unseen: false,
+            });
         }
-        Ok(body.freeze())
+        body.extend_from_slice(&chunk);
     }
+    Ok(body.freeze())
+}
 
-    async fn beginning(&self, response: &mut Response) -> Bytes {
-        let mut body = BytesMut::new();
-        while let Ok(Some(mut chunk)) = response.chunk().await {
-            chunk.truncate(self.cap - body.len());
-            body.extend_from_slice(&chunk);
-            if body.len() == self.cap {
-                break;
-            }
+async fn beginning(response: &mut Response, cap: usize) -> Bytes {
+    let mut body = BytesMut::new();
+    while let Ok(Some(mut chunk)) = response.chunk().await {
+        chunk.truncate(cap - body.len());
+        body.extend_from_slice(&chunk);
+        if body.len() == cap {
+            break;
         }
-        body.freeze()
     }
+    body.freeze()
 }
 
 /// A header as it is sent. What is wrong with a value is told without the value, which may be a key.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{client::Clients, exchange::Exchange, failure::Setback};
 use crate::{
     handler::{Invocation, Runner},
-    model::{Ended, Failure, Handler, RawReply},
+    model::{Address, Ended, Failure, Handler, RawReply},
     registry::Registered,
     telemetry::HttpClass,
 };
@@ -58,8 +58,8 @@ impl HttpRunner {
         let envelope = invocation.envelope.clone();
         let exchange = Exchange::new(handler, invocation.event, envelope, self.limits.body)?;
         tokio::select! {
-            result = tokio::time::timeout(invocation.timeout, self.tries(&exchange, invocation)) => {
-                result.unwrap_or_else(|_| Err(too_late(&exchange, invocation)))
+            result = tokio::time::timeout(invocation.timeout, self.tries(exchange, invocation)) => {
+                result.unwrap_or_else(|_| Err(too_late(&handler.address, invocation)))
             }
             () = cancel.cancelled() => {
                 Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more"))
@@ -67,25 +67,33 @@ impl HttpRunner {
         }
     }
 
-    async fn tries(&self, exchange: &Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Failure> {
+    async fn tries(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Failure> {
+        let result = if invocation.event.is_interceptor() {
+            self.try_once(exchange, invocation).await
+        } else {
+            // Boxed, so that an invocation that a host waits for does not carry the room for this around.
+            Box::pin(self.try_again(exchange, invocation)).await
+        };
+        result.or_else(Unsettled::settle)
+    }
+
+    async fn try_again(
+        &self,
+        exchange: Exchange<'_>,
+        invocation: &Invocation,
+    ) -> Result<RawReply, Unsettled> {
         let started = Instant::now();
-        let retries = if invocation.event.is_interceptor() { 0 } else { RETRIES };
         let waits =
-            ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(retries).with_jitter();
+            ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(RETRIES).with_jitter();
         let in_time = |wait: &Duration| started.elapsed() + *wait < invocation.timeout;
-        (|| self.try_once(exchange, invocation))
+        (|| self.try_once(exchange.clone(), invocation))
             .retry(waits)
             .when(Unsettled::may_pass)
             .adjust(|_, wait| wait.filter(in_time))
             .await
-            .or_else(Unsettled::settle)
     }
 
-    async fn try_once(
-        &self,
-        exchange: &Exchange<'_>,
-        invocation: &Invocation,
-    ) -> Result<RawReply, Unsettled> {
+    async fn try_once(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Unsettled> {
         let meters = &invocation.hook.meters;
         let client = self.clients.of(&invocation.root, exchange.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
@@ -140,9 +148,8 @@ impl Runner for HttpRunner {
     }
 }
 
-fn too_late(exchange: &Exchange<'_>, invocation: &Invocation) -> Failure {
+fn too_late(address: &Address, invocation: &Invocation) -> Failure {
     invocation.hook.meters.requested(HttpClass::Timeout);
-    let message =
-        format!("no whole answer from {} within {:?}", exchange.address.server(), invocation.timeout);
+    let message = format!("no whole answer from {} within {:?}", address.server(), invocation.timeout);
     Failure::new(Ended::TimedOut, message)
 }

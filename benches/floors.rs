@@ -1,5 +1,6 @@
 //! Prints what hookyard costs beside the least it could cost: each figure is measured alternately with its
-//! floor, in one run, on one machine. Refuses to judge: it fails nothing.
+//! floor, in one run, on one machine; `cargo bench --bench floors -- http` measures that one only. Refuses to
+//! judge: it fails nothing.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 mod common;
@@ -7,7 +8,7 @@ mod common;
 use std::{
     process::Stdio,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -34,14 +35,32 @@ fn main() {
     let runtime = runtime();
     println!("| what | hookyard | floor | ratio | goal |");
     println!("| --- | --- | --- | --- | --- |");
-    for (shape, pattern) in SHAPES {
-        runtime.block_on(nothing_to_run(shape, pattern));
+    if wanted("nothing") {
+        for (shape, pattern) in SHAPES {
+            runtime.block_on(nothing_to_run(shape, pattern));
+        }
     }
-    runtime.block_on(five_native_hooks());
-    runtime.block_on(oneshot());
-    runtime.block_on(http());
-    runtime.block_on(worker());
-    runtime.block_on(open_runs());
+    if wanted("native") {
+        runtime.block_on(five_native_hooks());
+    }
+    if wanted("oneshot") {
+        runtime.block_on(oneshot());
+    }
+    if wanted("http") {
+        runtime.block_on(http());
+    }
+    if wanted("worker") {
+        runtime.block_on(worker());
+    }
+    if wanted("runs") {
+        runtime.block_on(open_runs());
+    }
+}
+
+/// Whether a measurement was asked for by its name; without names all of them are.
+fn wanted(name: &str) -> bool {
+    let mut names = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).peekable();
+    names.peek().is_none() || names.any(|wanted| wanted == name)
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -246,12 +265,14 @@ async fn bare(_: usize) {
     assert!(out_read.is_ok() && err_read.is_ok() && status.expect("a status").success());
 }
 
-/// A server that reads the whole request and has no opinion; it ends with the runtime.
-async fn echo_server() -> String {
+/// A server that reads the whole request and has no opinion; it ends with the runtime. The first body it is sent
+/// is kept.
+async fn echo_server(first: Arc<OnceLock<axum::body::Bytes>>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    let echo = async |body: axum::body::Bytes| -> axum::body::Bytes {
+    let echo = async move |body: axum::body::Bytes| -> axum::body::Bytes {
         assert!(!body.is_empty());
+        first.get_or_init(|| body);
         axum::body::Bytes::from_static(b"{}")
     };
     let router = axum::Router::new().route("/", axum::routing::post(echo));
@@ -260,7 +281,8 @@ async fn echo_server() -> String {
 }
 
 async fn http() {
-    let url: &'static str = Box::leak(echo_server().await.into_boxed_str());
+    let envelope: &'static Arc<OnceLock<_>> = Box::leak(Box::default());
+    let url: &'static str = Box::leak(echo_server(Arc::clone(envelope)).await.into_boxed_str());
     let workspace = tempfile::tempdir().expect("a directory");
     let hooks = workspace.path().join(".openharness/hooks");
     std::fs::create_dir_all(&hooks).expect("a directory");
@@ -270,14 +292,15 @@ async fn http() {
         Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
     // References that live as long as the program make the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
-    let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(no_tls()).build();
-    let client: &'static reqwest::Client = Box::leak(Box::new(client.expect("a client")));
+    let client: &'static reqwest::Client = Box::leak(Box::new(bare_client()));
     let ours = move |run: usize| async move {
         let outcome = orchestrator.dispatch(tool_event(run)).await.expect("an outcome");
         assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
     };
     let bare = move |_: usize| async move {
-        let request = client.post(url).header("content-type", "application/json").body(vec![b' '; 300]);
+        let request = client.post(url).header("content-type", "application/json");
+        let request = request.header("x-hookyard-event", "before_tool_dispatch");
+        let request = request.body(envelope.get().expect("ours was first").to_vec());
         let answer = request.send().await.expect("an answer").bytes().await.expect("a body");
         assert_eq!(answer, "{}");
     };
@@ -286,6 +309,20 @@ async fn http() {
         "| http hook, 32 at once, loopback | {hookyard:.0}/s | reqwest → axum: {floor:.0}/s | {ratio:.2} | ≥ 0.70 |"
     );
     drop(workspace);
+}
+
+/// A client that sends what ours sends.
+fn bare_client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(no_tls())
+        .user_agent(concat!("hookyard/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .http1_only()
+        .build()
+        .expect("a client")
 }
 
 /// The bare client needs a provider of TLS, though it encrypts nothing.

@@ -14,7 +14,7 @@ use std::{
 
 use hookyard::{
     config::{Loaded, Settings, WorkspaceKind, load_workspace},
-    dialect::{HookRules, Located, Surroundings, UnsafeVariables, read_hook},
+    dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, read_hook},
     model::{Guarded, Model, Secret, Severity, WorkspaceId},
 };
 use proptest::prelude::*;
@@ -498,6 +498,7 @@ proptest! {
             default_timeout: settings.default_timeout,
             max_timeout: settings.max_timeout,
             unsafe_variables: UnsafeVariables::Refused,
+            unix_sockets: UnixSockets::Refused,
         };
         let (hook, diagnostics) = read_hook(text.as_bytes(), Path::new("a.yaml"), &rules, &Nowhere);
         let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();

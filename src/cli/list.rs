@@ -187,7 +187,7 @@ fn mode(handler: &Handler) -> Option<&'static str> {
 pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
         Handler::Command(command) => command.line.to_string(),
-        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.url),
+        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.address),
         Handler::Prompt(prompt) => prompt.model.reference.to_string(),
         Handler::Agent(task) => task.agent.name.clone(),
         Handler::Native(_) => return handler.kind().to_string(),

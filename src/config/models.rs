@@ -4,8 +4,11 @@ use std::{collections::BTreeMap, num::NonZeroUsize, sync::Arc};
 
 use super::section::Section;
 use crate::{
-    dialect::{Surroundings, Value, expand, url},
-    model::{ApiModel, Guarded, JsonOutput, Model, ModelAccess, ModelApi, Secret, WorkspaceId},
+    dialect::{Surroundings, Value, expand},
+    model::{
+        Address, AddressError, ApiModel, Guarded, JsonOutput, Model, ModelAccess, ModelApi, Secret,
+        WorkspaceId,
+    },
 };
 
 /// The longest name of a model, in bytes.
@@ -23,8 +26,8 @@ const USUAL_INPUT: usize = 256 << 10;
 pub struct ModelSettings {
     /// The protocol it speaks.
     pub api: ModelApi,
-    /// Where it is spoken.
-    pub base_url: String,
+    /// Where it is spoken; none for the maker's own server.
+    pub base_url: Option<Address>,
     /// The model's name there.
     pub model: String,
     /// Who asks: a text that may have `${secrets.NAME}` and `${env.NAME}` in it.
@@ -48,12 +51,12 @@ impl ModelSettings {
     /// use hookyard::{config::ModelSettings, model::ModelApi};
     ///
     /// let settings = ModelSettings::new(ModelApi::Anthropic, "claude-x");
-    /// assert_eq!(settings.base_url, "https://api.anthropic.com");
+    /// assert_eq!(settings.max_output_tokens.get(), 2048);
     /// ```
     pub fn new(api: ModelApi, model: impl Into<String>) -> Self {
         Self {
             api,
-            base_url: usual_url(api).to_owned(),
+            base_url: None,
             model: model.into(),
             key: None,
             json: JsonOutput::default(),
@@ -72,8 +75,8 @@ impl ModelSettings {
         let api = api.and_then(|value| value.choice(&apis));
         let model = model.and_then(|value| value.text().map(str::to_owned));
         let mut settings = Self::new(api.unwrap_or(ModelApi::OpenAi), model.clone().unwrap_or_default());
-        if let Some(address) = section.value("base_url").and_then(|value| url(&value)) {
-            address.trim_end_matches('/').clone_into(&mut settings.base_url);
+        if let Some(address) = section.value("base_url").and_then(|value| address(&value)) {
+            settings.base_url = Some(address);
         }
         settings.key = section.value("key").and_then(|value| value.text().map(Guarded::from));
         if let Some(json) = section.value("json") {
@@ -111,9 +114,12 @@ impl ModelSettings {
             key.map_err(|(message, help)| (format!("the key of the model `{reference}`: {message}"), help))?;
         // A key is a secret, also where it was written out.
         let key = key.map(|key| Guarded::secret(Secret::new(key.expose())));
+        let base_url = self.base_url.clone().map_or_else(|| usual_address(self.api), Ok);
+        let base_url = base_url
+            .map_err(|e| (format!("the address of the model `{reference}`: {e}"), e.help().into()))?;
         let api = ApiModel {
             api: self.api,
-            base_url: self.base_url.clone(),
+            base_url,
             model: self.model.clone(),
             key,
             json: self.json,
@@ -125,11 +131,24 @@ impl ModelSettings {
     }
 }
 
-fn usual_url(api: ModelApi) -> &'static str {
-    match api {
+fn usual_address(api: ModelApi) -> Result<Address, AddressError> {
+    Address::parse(match api {
         ModelApi::OpenAi => "https://api.openai.com/v1",
         ModelApi::Anthropic => "https://api.anthropic.com",
-    }
+    })
+}
+
+fn address(value: &Value<'_>) -> Option<Address> {
+    let wrong = match Address::parse(value.text()?) {
+        Ok(address) if address.socket().is_none() => return Some(address),
+        Ok(_) => (
+            "`base_url`: models are asked over `http://` and `https://` only".to_owned(),
+            "write the whole address",
+        ),
+        Err(e) => (format!("`base_url`: {e}"), e.help()),
+    };
+    value.error("url", wrong.0, wrong.1);
+    None
 }
 
 fn temperature(value: &Value<'_>) -> Option<f64> {

@@ -8,7 +8,7 @@ use super::{
     section::Section,
 };
 use crate::{
-    dialect::{Document, HookRules, UnsafeVariables},
+    dialect::{Document, HookRules, UnixSockets, UnsafeVariables},
     model::Diagnostic,
 };
 
@@ -35,6 +35,8 @@ pub struct Settings {
     pub pass_environment: Vec<String>,
     /// Whether hooks may set variables such as `LD_PRELOAD`, which make programs run other code.
     pub allow_unsafe_environment: bool,
+    /// Whether http hooks may ask servers at Unix sockets, which often trust whoever can connect.
+    pub allow_unix_sockets: bool,
     /// Where `${secrets.NAME}` in hook files is looked up.
     pub secrets: SecretSources,
     /// The language models that hooks may ask, by the names hook files have for them.
@@ -119,6 +121,7 @@ impl Default for Settings {
             run_forget: Duration::from_hours(1),
             pass_environment: Vec::new(),
             allow_unsafe_environment: false,
+            allow_unix_sockets: false,
             secrets: SecretSources::default(),
             models: BTreeMap::new(),
         }
@@ -202,6 +205,7 @@ impl Settings {
         root.duration("run_forget", &mut self.run_forget);
         root.variables("pass_environment", &mut self.pass_environment);
         root.flag("allow_unsafe_environment", &mut self.allow_unsafe_environment);
+        root.flag("allow_unix_sockets", &mut self.allow_unix_sockets);
         root.section("secrets", |secrets| {
             secrets.variable_prefix("env_prefix", &mut self.secrets.env_prefix);
             secrets.path("dir", &mut self.secrets.dir);
@@ -227,6 +231,7 @@ impl Settings {
             } else {
                 UnsafeVariables::Refused
             },
+            unix_sockets: if self.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
         }
     }
 }

@@ -10,8 +10,10 @@ mod openharness;
 
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
-pub use openharness::{HookRules, Located, OpenHarness, Surroundings, UnsafeVariables, read_hook};
-pub(crate) use openharness::{expand, url};
+pub(crate) use openharness::expand;
+pub use openharness::{
+    HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
+};
 
 use crate::model::{Dialect, DialectName};
 

@@ -52,7 +52,7 @@ pub(crate) struct Invocation {
     pub(crate) root: PathBuf,
     /// What the hook is told.
     pub(crate) envelope: Bytes,
-    /// The variables its dialect gives it.
+    /// The variables its dialect gives it, if it is a process.
     pub(crate) environment: Vec<(&'static str, String)>,
     /// The longest it may take.
     pub(crate) timeout: Duration,

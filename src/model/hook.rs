@@ -7,7 +7,8 @@ use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
 use super::{
-    AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher, PromptHandler, Reply,
+    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher,
+    PromptHandler, Reply,
 };
 
 /// A named rule, ready to run.
@@ -273,7 +274,7 @@ impl Mode {
 #[derive(Debug, Clone)]
 pub struct HttpHandler {
     /// Where it goes.
-    pub url: String,
+    pub address: Address,
     /// With which method.
     pub method: HttpMethod,
     /// With which headers.

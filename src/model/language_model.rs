@@ -3,7 +3,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc};
 
-use super::Guarded;
+use super::{Address, Guarded};
 
 /// A language model under the name that hook files have for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,8 @@ pub enum ModelAccess {
 pub struct ApiModel {
     /// The protocol.
     pub api: ModelApi,
-    /// Where it is spoken, without a slash at the end.
-    pub base_url: String,
+    /// Where it is spoken.
+    pub base_url: Address,
     /// The model's name there.
     pub model: String,
     /// Says who asks; none for servers that let anybody ask.

@@ -1,6 +1,7 @@
 //! The words everything else is written in: events, hooks, replies, outcomes, and the contract a dialect
 //! owes the core. Pure data and pure functions; refuses I/O, clocks, actors and native field names.
 
+mod address;
 mod contract;
 mod diagnostic;
 mod event;
@@ -15,6 +16,7 @@ mod redaction;
 mod reply;
 mod secret;
 
+pub use address::{Address, AddressError};
 pub use contract::{AnswerForm, Dialect, NativeAnswer, Place};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};

@@ -163,12 +163,13 @@ fn in_json(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
+    use crate::model::{Address, Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
 
     fn redaction(secrets: &[&str]) -> Option<Redaction> {
         let guarded = |value: &&str| ("X-Key".to_owned(), Guarded::secret(Secret::new(*value)));
         let headers = secrets.iter().map(guarded).collect();
-        Redaction::of(&Handler::Http(HttpHandler { url: String::new(), method: HttpMethod::Post, headers }))
+        let address = Address::parse("http://localhost").unwrap();
+        Redaction::of(&Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }))
     }
 
     #[test]

@@ -220,7 +220,10 @@ impl RunActor {
         let class = if event.is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
         let invocation = Invocation {
             envelope: course.envelope(ticket.step),
-            environment: hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+            environment: match hook.handler {
+                Handler::Command(_) => hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+                _ => Vec::new(),
+            },
             event,
             root: course.place().root.clone(),
             timeout: hook.timeout,

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
 
 use hookyard::model::{
-    Agent, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
+    Address, Agent, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
     HookName, HttpHandler, HttpMethod, Matched, Matcher, Model, ModelAccess, NativeHandler, NoteKind,
     Opinion, Patch, PromptHandler, Reply, RunId, Scope, SessionId, Source, Target, Verdict,
 };
@@ -233,7 +233,7 @@ impl Runs {
         match self {
             Self::Native => Handler::Native(NativeHandler::Inline(Arc::new(|_| Ok(Reply::proceed())))),
             Self::Http => Handler::Http(HttpHandler {
-                url: "http://127.0.0.1/".into(),
+                address: Address::parse("http://127.0.0.1/").unwrap(),
                 method: HttpMethod::Post,
                 headers: Vec::new(),
             }),

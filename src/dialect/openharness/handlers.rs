@@ -84,7 +84,7 @@ impl HandlerAsWritten<'_> {
         };
         let handler = match &self.what {
             What::Command(command) => command.prepare(rules, surroundings).map(Handler::Command),
-            What::Http(http) => http.prepare(surroundings).map(Handler::Http),
+            What::Http(http) => http.prepare(rules, surroundings).map(Handler::Http),
             What::Prompt(prompt) => prompt.prepare(surroundings).map(Handler::Prompt),
             What::Agent(agent) => agent.prepare(surroundings).map(Handler::Agent),
         };

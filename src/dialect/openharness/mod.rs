@@ -16,7 +16,7 @@ mod variables;
 mod written;
 
 pub use hook_file::read_hook;
-pub(crate) use requests::url;
+pub use requests::UnixSockets;
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
 pub(crate) use variables::expand;

@@ -1,14 +1,12 @@
 //! Handlers that ask a server, as their hook files say it. Refuses addresses and headers that would say something
 //! else on the wire than they do in the file.
 
-use url::Url;
-
 use super::{
     super::{Mapping, Value, near::shorten},
     variables,
-    written::Surroundings,
+    written::{HookRules, Surroundings},
 };
-use crate::model::{Guarded, HttpHandler, HttpMethod};
+use crate::model::{Address, Guarded, HttpHandler, HttpMethod};
 
 /// Headers that say how a message is framed or carried. The client writes them; a second opinion in a hook file
 /// would let one request be taken for two.
@@ -23,6 +21,17 @@ const FRAMING: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// Whether hooks may ask servers at Unix sockets. What listens there often trusts whoever can connect, and may
+/// be able to do more than any hook should, as the sockets of container engines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnixSockets {
+    /// They may not.
+    #[default]
+    Refused,
+    /// They may.
+    Allowed,
+}
 
 /// An http handler as its file says it.
 pub(super) struct HttpAsWritten<'d> {
@@ -46,12 +55,12 @@ impl<'d> HttpAsWritten<'d> {
         }
     }
 
-    pub(super) fn prepare(&self, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
+    pub(super) fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
         let headers: Vec<_> = self.headers.iter().map(|value| header(value, surroundings)).collect();
         let unique = self.unique_headers();
-        let url = self.url.as_ref().and_then(url);
+        let address = self.url.as_ref().and_then(|url| address(url, rules));
         Some(HttpHandler {
-            url: url?,
+            address: address?,
             method: self.method?,
             headers: headers.into_iter().collect::<Option<_>>().filter(|_| unique)?,
         })
@@ -111,35 +120,17 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
     Some((name.to_owned(), expanded))
 }
 
-/// An address that can be asked.
-pub(crate) fn url(value: &Value<'_>) -> Option<String> {
-    let url = value.text()?;
-    let lower = url.to_ascii_lowercase();
-    let rest = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));
-    let authority = rest.map(|rest| rest.split(['/', '?', '#']).next().unwrap_or_default());
-    let wrong = match authority {
-        None => Some(("only `http://` and `https://` can be asked", "write the whole address")),
-        Some("") => Some(("the server is missing", "write the whole address")),
-        Some(authority) if authority.contains('@') => {
-            Some(("a user or password in the address would be logged", "use `headers`"))
+fn address(value: &Value<'_>, rules: &HookRules) -> Option<Address> {
+    match Address::parse(value.text()?) {
+        Ok(address) if address.socket().is_some() && rules.unix_sockets == UnixSockets::Refused => {
+            let message = "`url`: Unix sockets may not be asked";
+            let help = "use `http://` or `https://`, or set `allow_unix_sockets: true` in the settings";
+            value.error("url", message, help);
+            None
         }
-        Some(_) if url.contains("${") || url.contains("$(") => {
-            Some(("references are not replaced in addresses, which are shown", "use `headers`"))
-        }
-        Some(_) if url.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') => Some((
-            "a space, `\\` or control character cannot be in an address",
-            "encode it as `%20` and so on",
-        )),
-        Some(_) => None,
-    };
-    if let Some((message, help)) = wrong {
-        value.error("url", format!("`url`: {message}"), help);
-        return None;
-    }
-    match Url::parse(url) {
-        Ok(_) => Some(url.to_owned()),
+        Ok(address) => Some(address),
         Err(e) => {
-            value.error("url", format!("`url`: {e}"), "write it as `https://server:port/path`");
+            value.error("url", format!("`url`: {e}"), e.help());
             None
         }
     }

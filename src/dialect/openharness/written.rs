@@ -11,7 +11,7 @@ use super::{
         Mapping, Spot, Value,
         near::{did_you_mean, shorten},
     },
-    UnsafeVariables, event,
+    UnixSockets, UnsafeVariables, event,
     handlers::{self, HandlerAsWritten},
 };
 use crate::model::{
@@ -27,6 +27,8 @@ pub struct HookRules {
     pub max_timeout: Duration,
     /// Whether hooks may set variables that make programs run other code.
     pub unsafe_variables: UnsafeVariables,
+    /// Whether hooks may ask servers at Unix sockets.
+    pub unix_sockets: UnixSockets,
 }
 
 /// A place a hook file names, as it is on this machine.

@@ -13,7 +13,7 @@ pub(in crate::handler) enum ReadError {
 }
 
 /// The whole body, decoded, if it has at most `cap` bytes.
-pub(in crate::handler) async fn read_body(mut response: Response, cap: usize) -> Result<Bytes, ReadError> {
+pub(in crate::handler) async fn whole(response: &mut Response, cap: usize) -> Result<Bytes, ReadError> {
     let mut body = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
         if chunk.len() > cap - body.len() {
@@ -22,4 +22,17 @@ pub(in crate::handler) async fn read_body(mut response: Response, cap: usize) ->
         body.extend_from_slice(&chunk);
     }
     Ok(body.freeze())
+}
+
+/// At most the first `cap` bytes of a body, and less of one that breaks off.
+pub(in crate::handler) async fn beginning(response: &mut Response, cap: usize) -> Bytes {
+    let mut body = BytesMut::new();
+    while let Ok(Some(mut chunk)) = response.chunk().await {
+        chunk.truncate(cap - body.len());
+        body.extend_from_slice(&chunk);
+        if body.len() == cap {
+            break;
+        }
+    }
+    body.freeze()
 }

@@ -3,8 +3,6 @@
 
 use std::{error::Error, io};
 
-use reqwest::Url;
-
 use crate::{
     model::{Ended, Failure},
     telemetry::HttpClass,
@@ -34,12 +32,6 @@ impl Setback {
         let ended = if class == HttpClass::Timeout { Ended::TimedOut } else { Ended::Failed };
         Self { failure: Failure::new(ended, message), class, unseen: error.is_connect() }
     }
-}
-
-/// The server as messages name it.
-pub(in crate::handler) fn server(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn class(error: &reqwest::Error) -> HttpClass {

@@ -7,7 +7,7 @@ mod exchange;
 mod failure;
 mod runner;
 
-pub(super) use body::{ReadError, read_body};
+pub(super) use body::{ReadError, beginning, whole};
 pub(super) use client::Clients;
-pub(super) use failure::{Setback, server};
+pub(super) use failure::Setback;
 pub(crate) use runner::{HttpLimits, HttpRunner};

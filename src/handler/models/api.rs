@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use reqwest::{
-    StatusCode, Url,
+    StatusCode,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use super::{
     openai,
 };
 use crate::{
-    handler::http::{Clients, ReadError, Setback, read_body, server},
+    handler::http::{Clients, ReadError, Setback, beginning, whole},
     model::{ApiModel, Model, ModelAccess, ModelApi},
 };
 
@@ -80,9 +80,9 @@ impl ApiClient {
     }
 
     async fn exchange(&self, asker: &Asker<'_>, wire: Wire) -> Result<Bytes, ModelError> {
-        let address = format!("{}{}", asker.api.base_url, wire.path);
-        let url = Url::parse(&address)
-            .map_err(|e| failed(format!("the address of {asker} cannot be used: {e}")))?;
+        let address = &asker.api.base_url;
+        let mut url = address.url().clone();
+        url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), wire.path));
         let body =
             wire.body.map_err(|e| failed(format!("the question to {asker} cannot be written: {e}")))?;
         if body.len() > asker.api.max_input {
@@ -92,14 +92,14 @@ impl ApiClient {
             )));
         }
         let headers = headers(asker, wire.headers, wire.key_header, wire.key_prefix)?;
-        let name = server(&url);
-        let client = self.clients.of(&url).await;
+        let name = address.server();
+        let client = self.clients.of_url(&url).await;
         let client = client.map_err(|e| failed(format!("no trusted connection to {name}: {e}")))?;
         let broken = |e: reqwest::Error| failed(Setback::of(&e, &name).failure.message);
-        let response = client.post(url.clone()).headers(headers).body(body).send().await.map_err(broken)?;
+        let mut response = client.post(url).headers(headers).body(body).send().await.map_err(broken)?;
         let status = response.status();
         if status == StatusCode::OK {
-            let body = read_body(response, self.limits.body).await;
+            let body = whole(&mut response, self.limits.body).await;
             return body.map_err(|e| match e {
                 ReadError::TooLarge => ModelError::TooLarge(format!(
                     "{asker} answered with more than the {} bytes it may",
@@ -110,10 +110,7 @@ impl ApiClient {
         }
         let wait =
             response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let body = match read_body(response, LONGEST_REFUSAL).await {
-            Ok(body) => body,
-            Err(_) => Bytes::new(),
-        };
+        let body = beginning(&mut response, LONGEST_REFUSAL).await;
         Err(failed(refusal(asker, status, wait.as_deref(), &body)))
     }
 }

@@ -176,7 +176,7 @@ fn matcher(hook: &Hook) -> Option<String> {
 }
 
 /// How a program's process is started.
-fn mode(handler: &Handler) -> Option<&'static str> {
+pub(super) fn mode(handler: &Handler) -> Option<&'static str> {
     match handler {
         Handler::Command(command) => Some(command.mode.as_str()),
         Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,

@@ -29,6 +29,8 @@ pub struct Hook {
     pub enabled: bool,
     /// The longest one invocation may take.
     pub timeout: Duration,
+    /// How many invocations of it run at once, over all runs; without it, as many as its pool has places.
+    pub max_concurrency: Option<NonZeroUsize>,
     /// What a failure counts as.
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
@@ -108,7 +110,7 @@ pub struct Source {
 }
 
 /// What a hook runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Handler {
     /// A program.
     Command(CommandHandler),
@@ -268,7 +270,7 @@ impl Mode {
 }
 
 /// A request to a web server, with the envelope as its body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpHandler {
     /// Where it goes.
     pub url: String,
@@ -320,7 +322,7 @@ pub enum Text {
 }
 
 /// A question to a model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptHandler {
     /// The question; the envelope follows it.
     pub prompt: Text,
@@ -329,7 +331,7 @@ pub struct PromptHandler {
 }
 
 /// A task for an agent.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentHandler {
     /// The agent's name.
     pub agent: String,
@@ -347,6 +349,17 @@ pub enum NativeHandler {
     Inline(Arc<dyn Fn(&Draft) -> NativeReply + Send + Sync>),
     /// Runs as a task of its own; its future is dropped at the deadline.
     Task(Arc<dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync>),
+}
+
+/// Two are the same if they share their closure.
+impl PartialEq for NativeHandler {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Inline(one), Self::Inline(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            (Self::Inline(_), Self::Task(_)) | (Self::Task(_), Self::Inline(_)) => false,
+        }
+    }
 }
 
 impl fmt::Debug for NativeHandler {

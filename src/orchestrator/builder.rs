@@ -158,6 +158,7 @@ fn run_context(settings: &Settings) -> RunContext {
         pools: Pools {
             staffed: [command, http].into(),
             native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline),
+            gates: Arc::default(),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),

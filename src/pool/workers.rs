@@ -85,6 +85,11 @@ impl Pool {
         self.kind
     }
 
+    /// How much it takes.
+    pub(super) fn bounds(&self) -> PoolBounds {
+        self.bounds
+    }
+
     /// Starts the workers under a supervisor and takes jobs from then on.
     ///
     /// Returns an error if an actor cannot be started.
@@ -123,7 +128,7 @@ impl Pool {
     }
 
     /// Tells the runner which hooks a workspace has now.
-    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
         self.runner.reloaded(root, hooks);
     }
 
@@ -133,8 +138,8 @@ impl Pool {
         drop(self.running.write().await);
     }
 
-    /// Hands a job over. It always concludes: it is run, shed, or reported as lost.
-    pub(crate) fn submit(&self, job: Job) {
+    /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
+    pub(super) fn submit(&self, job: Job, patience: Duration) {
         let Some(factory) = self.factory.load_full() else {
             Shed { at: ShedWhere::Pool, reason: ShedReason::Shutdown }.emit();
             return job
@@ -142,7 +147,7 @@ impl Pool {
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
         };
         let key = Key { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
-        let options = JobOptions::new(Some(self.bounds.queue_deadline));
+        let options = JobOptions::new(Some(patience));
         let job = factory::Job::with_options(key, job, options);
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));

@@ -87,7 +87,7 @@ fn bounds(handler: &Mapping<'_>) -> Option<WorkerBounds> {
 }
 
 /// A whole number from 1 to `most`.
-fn count(value: &Value<'_>, most: usize) -> Option<NonZeroUsize> {
+pub(super) fn count(value: &Value<'_>, most: usize) -> Option<NonZeroUsize> {
     let number = value.integer()?;
     let count = usize::try_from(number).ok().and_then(NonZeroUsize::new).filter(|count| count.get() <= most);
     if count.is_none() {

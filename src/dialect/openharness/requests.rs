@@ -5,6 +5,7 @@ use url::Url;
 
 use super::{
     super::{Mapping, Mistake, Value, near::shorten},
+    handlers::SHARED_KEYS,
     variables,
     written::{Located, Surroundings},
 };
@@ -36,7 +37,7 @@ pub(super) struct HttpAsWritten<'d> {
 
 impl<'d> HttpAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "url", "method", "headers", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["url", "method", "headers"]].concat());
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
         let headers = handler.get("headers").and_then(|value| value.mapping());
         Self {
@@ -88,7 +89,7 @@ pub(super) struct PromptAsWritten<'d> {
 
 impl<'d> PromptAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "prompt", "model_ref", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["prompt", "model_ref"]].concat());
         not_available(handler, HandlerKind::Prompt);
         let prompt = handler.require("prompt").and_then(|value| value.mapping());
         Self { prompt, model_ref: handler.require("model_ref") }
@@ -109,7 +110,7 @@ pub(super) struct AgentAsWritten<'d> {
 
 impl<'d> AgentAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "agent", "task", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["agent", "task"]].concat());
         not_available(handler, HandlerKind::Agent);
         let task = handler.require("task").and_then(|value| value.mapping());
         Self { agent: handler.require("agent"), task }

@@ -13,7 +13,7 @@ use super::{
     secrets::Secrets,
 };
 use crate::{
-    dialect::{Document, read_hook},
+    dialect::{self, Document, read_hook},
     model::{Diagnostic, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
@@ -81,8 +81,7 @@ pub fn load_workspace(
         }
         None => loaded.read(settings, environment),
     }
-    let place = |d: &Diagnostic| (d.file.clone(), d.line, d.column);
-    loaded.diagnostics.sort_by_key(place);
+    loaded.sort();
     loaded
 }
 
@@ -122,6 +121,16 @@ impl Loaded {
             }
         }
         self.keep_unique(named);
+    }
+
+    /// Adds what was found out later, at its places.
+    pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.diagnostics.sort_by_key(|d| (d.file.clone(), d.line, d.column));
     }
 
     fn error(&mut self, code: &'static str, file: &Path, message: String) {
@@ -169,6 +178,17 @@ impl Loaded {
             }
         }
     }
+}
+
+/// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
+pub(crate) fn warn_of_mode(
+    hook: &Hook,
+    code: &'static str,
+    message: String,
+    help: &str,
+) -> Option<Diagnostic> {
+    let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
+    dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
 fn counted(files: usize) -> String {

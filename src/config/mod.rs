@@ -9,6 +9,7 @@ mod section;
 mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
+pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

@@ -10,6 +10,7 @@ mod openharness;
 
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
+pub(crate) use openharness::warn_of_mode;
 pub use openharness::{HookRules, Located, OpenHarness, Surroundings, UnsafeVariables, read_hook};
 
 use crate::model::{Dialect, DialectName};

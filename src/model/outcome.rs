@@ -163,7 +163,7 @@ pub struct HookReport {
     /// Why it brought no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
-    /// What was odd about its answer.
+    /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -81,5 +81,5 @@ async fn run(make: &Make, draft: Draft, timeout: Duration) -> Conclusion {
         Ok(Err(panic)) => Err(native::panicked(&*panic)),
         Err(_) => Err(Failure::new(Ended::TimedOut, format!("no reply within {timeout:?}"))),
     };
-    Conclusion { result, duration: started.elapsed() }
+    Conclusion::ran(result, started.elapsed())
 }

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::{Class, Job};
 use crate::{
-    handler::{Invocation, Runner},
+    handler::{Brought, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::Registered,
     telemetry::{Panicked, Shed, ShedReason, ShedWhere},
@@ -168,20 +168,21 @@ impl HookWorker {
         let started = Instant::now();
         let hook = &invocation.hook.hook;
         let run = async {
-            let raw = self.runner.run(invocation, cancel).await;
+            let Brought { result: raw, warnings } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event, raw);
             match &invocation.hook.redaction {
-                None => raw.and_then(read),
-                Some(redaction) => {
-                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read))
-                }
+                None => (raw.and_then(read), warnings),
+                Some(redaction) => (
+                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read)),
+                    warnings.into_iter().map(|text| redaction.text(text)).collect(),
+                ),
             }
         };
-        let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
+        let (result, warnings) = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             Panicked(self.kind.as_str()).emit();
-            Err(Failure::new(Ended::Failed, "hookyard panicked while it ran the hook"))
+            (Err(Failure::new(Ended::Failed, "hookyard panicked while it ran the hook")), Vec::new())
         });
-        Conclusion { result, duration: started.elapsed() }
+        Conclusion { result, warnings, duration: started.elapsed() }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The `mode` of a command handler and the keys that belong to one mode. Refuses a key of another mode, which
 //! would do nothing.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::Path, time::Duration};
 
-use super::super::{Mapping, Value};
-use crate::model::{Mode, WorkerBounds};
+use super::super::{Document, Mapping, Value};
+use crate::model::{Diagnostic, Mode, WorkerBounds};
 
 /// The most workers or spares of one hook.
 const MOST_WORKERS: usize = 64;
@@ -55,6 +55,17 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
         }
         Name::Worker => Mode::Worker(bounds(handler)?),
     })
+}
+
+/// A warning about the `mode` of a hook file; none if it has no mode.
+pub(crate) fn warn_of_mode(
+    bytes: &[u8],
+    file: &Path,
+    (code, message, help): (&'static str, String, &str),
+) -> Option<Diagnostic> {
+    let document = Document::parse(bytes, file).ok()?;
+    document.root()?.get("handler")?.mapping()?.get("mode")?.warn(code, message, help);
+    document.into_diagnostics().pop()
 }
 
 fn misplaced_key(value: &Value<'_>) {

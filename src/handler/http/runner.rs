@@ -14,7 +14,7 @@ use super::{
     failure::{Setback, server},
 };
 use crate::{
-    handler::{Invocation, Runner},
+    handler::{Brought, Invocation, Runner},
     model::{Ended, Failure, Handler, RawReply},
     telemetry::HttpClass,
 };
@@ -130,8 +130,8 @@ impl Runner for HttpRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(self.answer(invocation, cancel))
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(async { self.answer(invocation, cancel).await.into() })
     }
 }
 

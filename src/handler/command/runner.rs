@@ -69,11 +69,14 @@ impl CommandRunner {
         let begun = Instant::now();
         let mut left = invocation.timeout;
         let mut warning = None;
+        let mut busy = None;
         match handler.mode {
             Mode::Oneshot => {}
             Mode::Prespawn { spares } => {
                 let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
-                if let Some(waiting) = spares.take() {
+                let (waiting, until_done) = spares.take();
+                busy = Some(until_done);
+                if let Some(waiting) = waiting {
                     return oneshot::feed(waiting, invocation.envelope.clone(), left, self.limits, cancel)
                         .await
                         .into();
@@ -94,6 +97,7 @@ impl CommandRunner {
         }
         let program = self.program(handler, &invocation.root, invocation.environment.iter());
         let result = oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await;
+        drop(busy);
         Brought { result, warnings: warning.into_iter().collect() }
     }
 

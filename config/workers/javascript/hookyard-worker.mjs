@@ -7,6 +7,8 @@
 // exception is the hook's failure. In worker mode many calls may be under way at once in one process; `signal` is
 // aborted when nobody waits for the answer any more. What the function logs goes to standard error.
 
+import { readFile } from "node:fs";
+
 const LONGEST_ERROR = 500;
 
 export async function serve(hook) {
@@ -16,12 +18,10 @@ export async function serve(hook) {
 
 async function serveOne(hook) {
   // Whatever is loaded at its first use is loaded before the event comes: a spare has the time for it.
-  const { stdin, stdout } = process;
+  // For the same reason standard input is no stream here; nothing else has to wait for it to be read.
+  const { stdout } = process;
   const { signal } = new AbortController();
-  const chunks = [];
-  stdin.on("data", (chunk) => chunks.push(chunk));
-  await ended(stdin);
-  const output = await hook(JSON.parse(Buffer.concat(chunks).toString()), signal);
+  const output = await hook(JSON.parse(await input()), signal);
   if (output) stdout.write(JSON.stringify(output));
 }
 
@@ -48,12 +48,14 @@ async function serveAll(hook) {
   };
   send({ hookyard: 1, multiplex: true });
   stdin.on("data", lines((line) => receive(JSON.parse(line))));
-  await ended(stdin);
+  await new Promise((resolve, reject) => stdin.once("end", resolve).once("error", reject));
   process.exit();
 }
 
-function ended(stream) {
-  return new Promise((resolve, reject) => stream.once("end", resolve).once("error", reject));
+function input() {
+  return new Promise((resolve, reject) => {
+    readFile(0, "utf8", (error, text) => (error ? reject(error) : resolve(text)));
+  });
 }
 
 // Not `readline`: that ends a line at U+2028 too, which may stand within a JSON text.

@@ -16,7 +16,9 @@ use hookyard::{
     Orchestrator,
     config::Settings,
     handler::models::{ModelAnswer, ModelClient, ModelError, ModelRequest, Turn},
-    model::{Ended, Event, EventKind, Json, Model, Outcome, RunId, SessionId, Target, ToolCallId, Verdict},
+    model::{
+        Ended, Event, EventKind, Json, Model, Outcome, RunId, SessionId, Target, Tokens, ToolCallId, Verdict,
+    },
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::{Value, json};
@@ -338,6 +340,7 @@ async fn a_repair_gets_no_deadline_of_its_own() {
     let says = [words("Well."), Says::Silence];
     let (outcome, asked) = ask(&workspace(&handler), Protocol::OpenAi, "", says).await;
     assert_eq!((outcome.hooks[0].ended, asked.len()), (Ended::TimedOut, 2));
+    assert_eq!(outcome.hooks[0].tokens, Some(Tokens { input: 100, output: 7 }), "what it cost is lost");
 }
 
 #[tokio::test]
@@ -499,7 +502,9 @@ async fn tokens_are_counted_over_all_turns() {
     let guard = metrics::set_default_local_recorder(&recorder);
     let orchestrator = start(&agent("[glob]", 4), settings).await;
     drop(guard);
-    orchestrator.dispatch(event(1)).await.unwrap();
+    let outcome = orchestrator.dispatch(event(1)).await.unwrap();
+    let report = serde_json::to_value(&outcome).unwrap()["hooks"][0].take();
+    assert_eq!(report["tokens"], json!({ "input": 200, "output": 14 }));
     let mut counted = Vec::new();
     for (key, _, _, value) in snapshotter.snapshot().into_vec() {
         let name = key.key().name();

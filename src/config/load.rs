@@ -14,7 +14,7 @@ use super::{
     secrets::Secrets,
 };
 use crate::{
-    dialect::{Document, read_hook},
+    dialect::{self, Document, read_hook},
     model::{Diagnostic, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
@@ -100,8 +100,7 @@ pub(crate) fn load_for_host(
         }
         None => loaded.read(settings, outside),
     }
-    let place = |d: &Diagnostic| (d.file.clone(), d.line, d.column);
-    loaded.diagnostics.sort_by_key(place);
+    loaded.sort();
     loaded
 }
 
@@ -144,6 +143,16 @@ impl Loaded {
         }
         self.files.extend(disk.into_read());
         self.keep_unique(named);
+    }
+
+    /// Adds what was found out later, at its places.
+    pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.diagnostics.sort_by_key(|d| (d.file.clone(), d.line, d.column));
     }
 
     fn error(&mut self, code: &'static str, file: &Path, message: String) {
@@ -191,6 +200,17 @@ impl Loaded {
             }
         }
     }
+}
+
+/// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
+pub(crate) fn warn_of_mode(
+    hook: &Hook,
+    code: &'static str,
+    message: String,
+    help: &str,
+) -> Option<Diagnostic> {
+    let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
+    dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
 fn counted(files: usize) -> String {

@@ -10,6 +10,7 @@ mod section;
 mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
+pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;

@@ -10,10 +10,10 @@ mod openharness;
 
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
-pub(crate) use openharness::expand;
 pub use openharness::{
     HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
 };
+pub(crate) use openharness::{expand, warn_of_mode};
 
 use crate::model::{Dialect, DialectName};
 

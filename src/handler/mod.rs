@@ -21,20 +21,34 @@ use tokio_util::sync::CancellationToken;
 pub use models::ModelClient;
 
 use crate::{
-    model::{EventKind, Failure, RawReply},
+    model::{EventKind, Failure, RawReply, Tokens},
     registry::Registered,
 };
 
+/// What running a hook once came to.
+#[derive(Debug)]
+pub(crate) struct Brought {
+    /// What it brought back, or why it brought nothing.
+    pub(crate) result: Result<RawReply, Failure>,
+    /// What was odd about how it was run, for the operator.
+    pub(crate) warnings: Vec<String>,
+    /// What it cost, if a model was asked and said so.
+    pub(crate) tokens: Option<Tokens>,
+}
+
+impl From<Result<RawReply, Failure>> for Brought {
+    fn from(result: Result<RawReply, Failure>) -> Self {
+        Self { result, warnings: Vec::new(), tokens: None }
+    }
+}
+
 /// Runs the handlers of one kind.
 pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
-    /// Runs a hook once and returns what it brought back, or why it brought nothing, at the latest when the
-    /// invocation's timeout and what it takes to stop the handler are over. A cancelled token stops it early;
-    /// so does dropping the future, and neither may leave anything running.
-    fn run<'a>(
-        &'a self,
-        invocation: &'a Invocation,
-        cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>>;
+    /// Runs a hook once and returns what that came to, at the latest when the invocation's timeout and what it
+    /// takes to stop the handler are over. A cancelled token stops it early; so does dropping the future, and
+    /// neither may leave anything running.
+    fn run<'a>(&'a self, invocation: &'a Invocation, cancel: &'a CancellationToken)
+    -> BoxFuture<'a, Brought>;
 
     /// The hooks of a workspace are these from now on: what is kept between events for others is given up.
     fn reloaded(&self, _root: &Path, _hooks: &[Arc<Registered>]) {}

@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Invocation, Runner,
-    models::{Dialogue, ModelDoor, ToolUse, within},
+    Brought, Invocation, Runner,
+    models::{Dialogue, ModelDoor, Talk, ToolUse, talk},
 };
 use crate::model::{Ended, Failure, Handler, RawReply};
 
@@ -20,16 +20,6 @@ impl PromptRunner {
     pub(crate) fn new(door: ModelDoor) -> Self {
         Self { door }
     }
-
-    async fn answer(&self, invocation: &Invocation) -> Result<RawReply, Failure> {
-        let Handler::Prompt(handler) = &invocation.hook.hook.handler else {
-            return Err(Failure::new(Ended::Failed, "this is not a prompt hook"));
-        };
-        let model = &handler.model;
-        let mut dialogue = Dialogue::open(&self.door, model, invocation, "", &handler.prompt, Vec::new());
-        let answer = dialogue.ask(ToolUse::Forbidden).await?;
-        dialogue.settle(answer).await
-    }
 }
 
 impl Runner for PromptRunner {
@@ -37,7 +27,16 @@ impl Runner for PromptRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(within(invocation, cancel, self.answer(invocation)))
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(talk(&self.door, invocation, cancel, answer))
     }
+}
+
+async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
+    let Handler::Prompt(handler) = &talk.invocation.hook.hook.handler else {
+        return Err(Failure::new(Ended::Failed, "this is not a prompt hook"));
+    };
+    let mut dialogue = Dialogue::open(talk, &handler.model, "", &handler.prompt, Vec::new());
+    let answer = dialogue.ask(ToolUse::Forbidden).await?;
+    dialogue.settle(answer).await
 }

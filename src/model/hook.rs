@@ -32,6 +32,8 @@ pub struct Hook {
     pub enabled: bool,
     /// The longest one invocation may take.
     pub timeout: Duration,
+    /// How many invocations of it run at once, over all runs; without it, as many as its pool has places.
+    pub max_concurrency: Option<NonZeroUsize>,
     /// What a failure counts as.
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
@@ -111,7 +113,7 @@ pub struct Source {
 }
 
 /// What a hook runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Handler {
     /// A program.
     Command(CommandHandler),
@@ -271,7 +273,7 @@ impl Mode {
 }
 
 /// A request to a web server, with the envelope as its body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpHandler {
     /// Where it goes.
     pub address: Address,
@@ -323,6 +325,17 @@ pub enum NativeHandler {
     Inline(Arc<dyn Fn(&Draft) -> NativeReply + Send + Sync>),
     /// Runs as a task of its own; its future is dropped at the deadline.
     Task(Arc<dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync>),
+}
+
+/// Two are the same if they share their closure.
+impl PartialEq for NativeHandler {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Inline(one), Self::Inline(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            (Self::Inline(_), Self::Task(_)) | (Self::Task(_), Self::Inline(_)) => false,
+        }
+    }
 }
 
 impl fmt::Debug for NativeHandler {

@@ -3,6 +3,8 @@
 
 use std::{num::NonZeroUsize, sync::Arc};
 
+use serde::Serialize;
+
 use super::{Address, Guarded};
 
 /// A language model under the name that hook files have for it.
@@ -158,7 +160,7 @@ impl AgentTool {
 }
 
 /// How many tokens were read and written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tokens {
     /// Read by the model.
     pub input: u64,

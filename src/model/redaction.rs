@@ -80,7 +80,8 @@ impl Redaction {
         }
     }
 
-    fn text(&self, text: String) -> String {
+    /// A text without secrets.
+    pub(crate) fn text(&self, text: String) -> String {
         self.forms.iter().fold(text, |text, form| {
             if text.contains(form.as_str()) { text.replace(form.as_str(), HIDDEN) } else { text }
         })

@@ -178,6 +178,7 @@ fn run_context(settings: &Settings, models: Option<&Arc<dyn ModelClient>>) -> Ru
         pools: Pools {
             staffed: [command, http, prompt, agent].into(),
             native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline),
+            gates: Arc::default(),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),

@@ -202,9 +202,7 @@ impl Orchestrator {
         let snapshot = Arc::new(Snapshot::new(version, Arc::new(place), hooks));
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
-        for pool in self.0.context.pools.staffed.iter() {
-            pool.reloaded(&snapshot.place().root, snapshot.hooks());
-        }
+        self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
         self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(id, report.clone());
         Ok(report)
     }

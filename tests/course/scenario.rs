@@ -214,6 +214,7 @@ impl Rule {
             priority: self.priority,
             enabled: self.switch == Switch::On,
             timeout: Duration::from_secs(1),
+            max_concurrency: None,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
             source: Source {

@@ -16,6 +16,7 @@ mod variables;
 mod written;
 
 pub use hook_file::read_hook;
+pub(crate) use mode::warn_of_mode;
 pub use requests::UnixSockets;
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;

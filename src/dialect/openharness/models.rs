@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{
     super::{Mapping, Mistake, Value, near::shorten},
     agent_file,
+    handlers::SHARED_KEYS,
     written::Surroundings,
 };
 use crate::model::{Agent, AgentHandler, PromptHandler};
@@ -18,7 +19,7 @@ pub(super) struct PromptAsWritten<'d> {
 
 impl<'d> PromptAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "prompt", "model_ref", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["prompt", "model_ref"]].concat());
         let prompt = handler.require("prompt").and_then(|value| value.mapping());
         Self { prompt, model_ref: handler.require("model_ref") }
     }
@@ -38,7 +39,7 @@ pub(super) struct AgentAsWritten<'d> {
 
 impl<'d> AgentAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "agent", "task", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["agent", "task"]].concat());
         let task = handler.require("task").and_then(|value| value.mapping());
         Self { agent: handler.require("agent"), task }
     }

@@ -3,6 +3,7 @@
 
 use super::{
     super::{Mapping, Value, near::shorten},
+    handlers::SHARED_KEYS,
     variables,
     written::{HookRules, Surroundings},
 };
@@ -42,7 +43,7 @@ pub(super) struct HttpAsWritten<'d> {
 
 impl<'d> HttpAsWritten<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&["type", "url", "method", "headers", "timeout_seconds"]);
+        handler.allow_only(&[&SHARED_KEYS[..], &["url", "method", "headers"]].concat());
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
         let headers = handler.get("headers").and_then(|value| value.mapping());
         Self {

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::tools::{self, Lookout};
 use crate::{
     handler::{
-        Invocation, Runner,
-        models::{Dialogue, ModelDoor, ToolCall, ToolResult, ToolUse, within},
+        Brought, Invocation, Runner,
+        models::{Dialogue, ModelDoor, Talk, ToolCall, ToolResult, ToolUse, talk},
     },
     model::{Agent, AgentTool, Ended, Failure, Handler, ModelAccess, RawReply},
 };
@@ -37,32 +37,6 @@ impl AgentRunner {
     pub(crate) fn new(door: ModelDoor) -> Self {
         Self { door }
     }
-
-    async fn answer(&self, invocation: &Invocation) -> Result<RawReply, Failure> {
-        let Handler::Agent(handler) = &invocation.hook.hook.handler else {
-            return Err(Failure::new(Ended::Failed, "this is not an agent hook"));
-        };
-        let agent = &*handler.agent;
-        let tools = agent.tools.iter().map(|tool| tools::specification(*tool)).collect();
-        let mut dialogue =
-            Dialogue::open(&self.door, &agent.model, invocation, &agent.system, &handler.task, tools);
-        let mut sight = Sight::of(agent);
-        for turn in 1..=agent.max_turns.get() {
-            let is_last = turn == agent.max_turns.get();
-            let answer = dialogue.ask(if is_last { ToolUse::Forbidden } else { ToolUse::Allowed }).await?;
-            if answer.calls.is_empty() {
-                return dialogue.settle(answer).await;
-            }
-            if is_last {
-                break;
-            }
-            let results = sight.look(&invocation.root, agent, &answer.calls).await?;
-            dialogue.took_a_look(answer, results);
-        }
-        let (name, turns) = (&agent.name, agent.max_turns);
-        let message = format!("the agent `{name}` came to no answer within {turns} turns (`max_turns`)");
-        Err(Failure::new(Ended::Failed, message))
-    }
 }
 
 impl Runner for AgentRunner {
@@ -70,9 +44,34 @@ impl Runner for AgentRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(within(invocation, cancel, self.answer(invocation)))
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(talk(&self.door, invocation, cancel, answer))
     }
+}
+
+async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
+    let Handler::Agent(handler) = &talk.invocation.hook.hook.handler else {
+        return Err(Failure::new(Ended::Failed, "this is not an agent hook"));
+    };
+    let agent = &*handler.agent;
+    let tools = agent.tools.iter().map(|tool| tools::specification(*tool)).collect();
+    let mut dialogue = Dialogue::open(talk, &agent.model, &agent.system, &handler.task, tools);
+    let mut sight = Sight::of(agent);
+    for turn in 1..=agent.max_turns.get() {
+        let is_last = turn == agent.max_turns.get();
+        let answer = dialogue.ask(if is_last { ToolUse::Forbidden } else { ToolUse::Allowed }).await?;
+        if answer.calls.is_empty() {
+            return dialogue.settle(answer).await;
+        }
+        if is_last {
+            break;
+        }
+        let results = sight.look(&talk.invocation.root, agent, &answer.calls).await?;
+        dialogue.took_a_look(answer, results);
+    }
+    let (name, turns) = (&agent.name, agent.max_turns);
+    let message = format!("the agent `{name}` came to no answer within {turns} turns (`max_turns`)");
+    Err(Failure::new(Ended::Failed, message))
 }
 
 /// How much an agent may still see for its task.

@@ -173,6 +173,7 @@ mod tests {
             priority: 0,
             enabled: true,
             timeout: Duration::from_mins(1),
+            max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
             source: Source { scope: Scope::Project, file: None, line: 0, position: 0 },

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{client::Clients, exchange::Exchange, failure::Setback};
 use crate::{
-    handler::{Invocation, Runner},
+    handler::{Brought, Invocation, Runner},
     model::{Address, Ended, Failure, Handler, RawReply},
     registry::Registered,
     telemetry::HttpClass,
@@ -139,8 +139,8 @@ impl Runner for HttpRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(self.answer(invocation, cancel))
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(async { self.answer(invocation, cancel).await.into() })
     }
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {

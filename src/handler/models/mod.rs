@@ -4,16 +4,16 @@
 mod anthropic;
 mod api;
 mod client;
-mod deadline;
 mod dialogue;
 mod door;
 mod openai;
+mod talk;
 
 pub(crate) use api::ApiLimits;
 pub use client::{
     ModelAnswer, ModelClient, ModelError, ModelRequest, ToolCall, ToolResult, ToolSpecification, ToolUse,
     Turn,
 };
-pub(super) use deadline::within;
 pub(super) use dialogue::Dialogue;
 pub(crate) use door::ModelDoor;
+pub(super) use talk::{Talk, talk};

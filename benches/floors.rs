@@ -4,6 +4,7 @@
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 mod common;
+mod models;
 mod modes;
 
 use std::{
@@ -49,6 +50,9 @@ fn main() {
     }
     if wanted("http") {
         runtime.block_on(http());
+    }
+    if wanted("models") {
+        runtime.block_on(models::print());
     }
     if wanted("modes") {
         runtime.block_on(modes::print());

@@ -10,7 +10,7 @@ use hookyard::{
     dialect::named,
     model::{
         CommandHandler, CommandLine, DialectName, Draft, Failure, Fields, Handler, Hook, HookName, Json,
-        Mode, Note, NoteKind, Outcome, Patch, Place, RawReply, Reply, Scope, Source, Target, Verdict,
+        Manner, Mode, Note, NoteKind, Outcome, Patch, Place, RawReply, Reply, Scope, Source, Target, Verdict,
         WorkspaceId,
     },
 };
@@ -42,6 +42,7 @@ fn hook() -> Hook {
         max_concurrency: None,
         on_error: hookyard::model::FailurePolicy::Ignore,
         on_timeout: hookyard::model::FailurePolicy::Ignore,
+        manner: Manner::default(),
         source: Source { scope: Scope::Project, file: None, line: 1, position: 0 },
     }
 }

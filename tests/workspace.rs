@@ -149,6 +149,6 @@ fn the_nearest_workspace_is_that_of_a_parent() {
     let root = workspace("");
     let deep = root.path().join("a/b/c");
     fs::create_dir_all(&deep).unwrap();
-    assert_eq!(nearest_workspace(&deep), Some(root.path().canonicalize().unwrap()));
-    assert_eq!(nearest_workspace(Path::new("/nowhere/at/all")), None);
+    assert_eq!(nearest_workspace(&deep, None), Some(root.path().canonicalize().unwrap()));
+    assert_eq!(nearest_workspace(Path::new("/nowhere/at/all"), None), None);
 }

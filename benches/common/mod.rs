@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 use hookyard::{
     NativeHook, Orchestrator, dialect,
     model::{
-        Capabilities, DialectName, Event, EventKind, FailurePolicy, Handler, Hook, HookName, Json, Matcher,
-        NativeHandler, Place, Reply, RunId, Scope, SessionId, Source, Target, WorkspaceId,
+        Capabilities, DialectName, Event, EventKind, FailurePolicy, Handler, Hook, HookName, Json, Manner,
+        Matcher, NativeHandler, Place, Reply, RunId, Scope, SessionId, Source, Target, WorkspaceId,
     },
 };
 
@@ -64,6 +64,7 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
         max_concurrency: None,
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
+        manner: Manner::default(),
         source: Source { scope: Scope::Host, file: None, line: 0, position },
     };
     (0..count).map(hook).collect()

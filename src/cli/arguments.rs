@@ -52,6 +52,10 @@ pub(super) struct WorkspaceFlags {
     #[arg(long, short, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 
+    /// The home directory with the user's own hooks; without it, that of the settings, `$HOOKYARD_HOME` or `$HOME`
+    #[arg(long, value_name = "DIR")]
+    pub(super) home: Option<PathBuf>,
+
     /// A settings file; without it, every setting has its default
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
@@ -86,15 +90,11 @@ pub(super) struct JsonFlag {
 
 impl ValueEnum for DialectName {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Canonical, Self::OpenHarness]
+        Self::ALL
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self {
-            Self::Canonical => "hookyard's own; `hook_event_name` is read like `event`",
-            Self::OpenHarness => "as OpenHarness hosts send them",
-        };
-        Some(PossibleValue::new(self.as_str()).help(help))
+        Some(PossibleValue::new(self.as_str()).help(self.events()))
     }
 }
 

@@ -29,7 +29,7 @@ Examples:
   hookyard list --workspace ~/projects/shop
   hookyard list --json | jq -r '.[] | select(.matcher == null) | .name'
 
-The order: scope (managed, user, project), dialect, priority (lower first),
+The order: scope (managed, user, project, local), dialect, priority (lower first),
 file name.";
 
 /// Shows the hooks of a workspace, in the order in which they run
@@ -51,6 +51,8 @@ struct Row<'a> {
     name: &'a str,
     dialect: DialectName,
     events: EventKinds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_event: Option<&'a str>,
     matcher: Option<&'a str>,
     handler: HandlerKind,
     mode: Option<&'static str>,
@@ -109,6 +111,7 @@ fn row(hook: &Hook) -> Row<'_> {
         name: hook.name.as_str(),
         dialect: hook.dialect.name(),
         events: hook.events,
+        host_event: hook.manner.host_event.as_deref(),
         matcher: hook.matcher.as_ref().map(Matcher::pattern),
         handler: hook.handler.kind(),
         mode: mode(&hook.handler),
@@ -168,7 +171,16 @@ fn name(hook: &Hook) -> String {
 }
 
 fn events(hook: &Hook) -> String {
-    hook.events.iter().map(EventKind::as_str).collect::<Vec<_>>().join(", ")
+    let names: Vec<&str> = hook.events.iter().map(|kind| event(hook, kind)).collect();
+    names.join(", ")
+}
+
+/// A kind of event, or the name of the only host event the hook wants.
+fn event(hook: &Hook, kind: EventKind) -> &str {
+    match &hook.manner.host_event {
+        Some(name) if kind == EventKind::HostEvent => name,
+        _ => kind.as_str(),
+    }
 }
 
 fn matcher(hook: &Hook) -> Option<String> {

@@ -57,7 +57,7 @@ fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
 /// For whom a note is, in words.
 pub(super) fn whom(kind: NoteKind) -> &'static str {
     match kind {
-        NoteKind::SystemMessage => "the person",
+        NoteKind::SystemMessage | NoteKind::LoopBroken => "the person",
         NoteKind::AdditionalContext => "the model",
     }
 }

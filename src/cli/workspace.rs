@@ -35,11 +35,14 @@ impl Found {
     ///
     /// Returns an error if there is no workspace, or no settings file where one is named.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, Trouble> {
-        let root = root(flags.workspace.as_deref())?;
-        let (settings, diagnostics) = match &flags.config {
+        let (mut settings, diagnostics) = match &flags.config {
             Some(file) => read_settings(file)?,
             None => (Settings::default(), Vec::new()),
         };
+        if let Some(home) = &flags.home {
+            settings.home = Some(home_directory(home)?);
+        }
+        let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
 
@@ -96,8 +99,15 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-fn root(given: Option<&Path>) -> Result<PathBuf, Trouble> {
-    let Some(given) = given else { return nearest() };
+fn home_directory(given: &Path) -> Result<PathBuf, Trouble> {
+    given.canonicalize().map_err(|error| {
+        let name = escape::path(given);
+        Trouble::new(format!("the home directory `{name}` cannot be used: {}", reason(&error)))
+    })
+}
+
+fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Trouble> {
+    let Some(given) = given else { return nearest(settings) };
     let name = escape::path(given);
     match given.canonicalize() {
         Ok(root) if root.is_dir() => Ok(root),
@@ -109,7 +119,7 @@ fn root(given: Option<&Path>) -> Result<PathBuf, Trouble> {
     }
 }
 
-fn nearest() -> Result<PathBuf, Trouble> {
+fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let here = here.map_err(|error| {
         Trouble::with_help(
@@ -117,10 +127,12 @@ fn nearest() -> Result<PathBuf, Trouble> {
             "give a workspace with `--workspace DIR`",
         )
     })?;
-    config::nearest_workspace(&here).ok_or_else(|| {
+    let home = config::home(settings, &|name| std::env::var(name).ok());
+    config::nearest_workspace(&here, home.as_deref()).ok_or_else(|| {
         Trouble::with_help(
             format!(
-                "no workspace: looked for {HOOK_FILES} or *.yml in {} and every directory above it",
+                "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
+                 directory above it",
                 escape::path(&here)
             ),
             "change to a directory with hook files, or give one with `--workspace DIR`",

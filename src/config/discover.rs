@@ -15,6 +15,7 @@ use rustix::{
     io::Errno,
 };
 
+use super::levels;
 use crate::model::{Diagnostic, Severity};
 
 /// Where hook files are, below a workspace.
@@ -36,10 +37,16 @@ pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The nearest directory with hook files: the given one, or one of those above it; without symbolic links.
-pub fn nearest_workspace(start: &Path) -> Option<PathBuf> {
+/// The nearest directory with hook files of any dialect: the given one, or one of those above it; without symbolic
+/// links. What a home directory has for its user does not make it a workspace.
+pub fn nearest_workspace(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let start = start.canonicalize().ok()?;
-    start.ancestors().find(|directory| directory.join(HOME).is_dir()).map(Path::to_path_buf)
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let is_workspace = |directory: &&Path| {
+        directory.join(HOME).is_dir()
+            || (home.as_deref() != Some(*directory) && levels::has_settings(directory))
+    };
+    start.ancestors().find(is_workspace).map(Path::to_path_buf)
 }
 
 /// The paths of a workspace's hook files, in byte order of their names. `root` has no symbolic links.
@@ -109,7 +116,12 @@ fn is_hook_file(name: &OsStr) -> bool {
 ///
 /// Returns a diagnostic if it is none or cannot be read.
 pub(super) fn read(path: PathBuf) -> Result<Found, Box<Diagnostic>> {
-    match read_regular(&path, LARGEST_FILE) {
+    read_as(path, Links::Refused)
+}
+
+/// The same, for a file that may be a symbolic link.
+pub(super) fn read_as(path: PathBuf, links: Links) -> Result<Found, Box<Diagnostic>> {
+    match open_regular(&path, links).and_then(|file| read_open(file, LARGEST_FILE)) {
         Ok(bytes) => Ok(Found { path, bytes }),
         Err(why) => {
             let code = if why.contains("bytes") { "too-large" } else { "unreadable" };

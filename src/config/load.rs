@@ -10,12 +10,13 @@ use super::{
     Settings,
     discover::{self, Found, HOME},
     disk::Disk,
+    levels::{self, Places},
     models::Models,
     secrets::Secrets,
 };
 use crate::{
-    dialect::{self, Document, read_hook},
-    model::{Diagnostic, Hook, HookName, Place, Severity, WorkspaceId},
+    dialect::{self, Document, HookRules, Native, Value, natives, read_hook},
+    model::{Diagnostic, Dialect, DialectName, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
 /// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
@@ -107,22 +108,37 @@ pub(crate) fn load_for_host(
 impl Loaded {
     fn read(&mut self, settings: &Settings, outside: &Outside<'_>) {
         let root = self.place.root.clone();
+        let mut paths = Vec::new();
+        let mut dialects = Dialects::Auto;
         match discover::directory_inside(&root, &root.join(HOME)) {
-            Ok(Some(_)) => {}
-            Ok(None) => return,
-            Err(why) => return self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                dialects = self.read_own_settings(&root);
+                let (found, diagnostics) = discover::hook_files(&root);
+                self.diagnostics.extend(diagnostics);
+                paths = if dialects.has(DialectName::OpenHarness) { found } else { Vec::new() };
+            }
+            Err(why) => self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
         }
-        self.read_kind(&root);
-        let (paths, diagnostics) = discover::hook_files(&root);
-        self.diagnostics.extend(diagnostics);
+        let places = Places::new(&root, settings, outside.environment);
+        let wanted: Vec<_> = natives().filter(|native| dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
-            return self.ignore(&paths, &root);
+            let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
+            return self.ignore(paths.len() + others.count(), &root);
         }
         let secrets = Secrets::new(&settings.secrets, outside.environment);
         let workspace = self.place.workspace_id.clone();
         let models = Models { known: &settings.models, of_host: outside.models, workspace: &workspace };
         let disk = Disk::new(&root, outside.environment, &secrets, &models);
         let rules = settings.hook_rules();
+        self.read_hook_files(paths, &rules, &disk);
+        for native in wanted {
+            self.read_settings_files(native, &places, &rules, &disk);
+        }
+        self.files.extend(disk.into_read());
+    }
+
+    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, disk: &Disk<'_>) {
         let mut named: Vec<(Hook, Found)> = Vec::new();
         let mut total = 0;
         for path in paths {
@@ -134,15 +150,42 @@ impl Loaded {
                 }
                 Ok(file) => {
                     total += file.bytes.len();
-                    let (hook, diagnostics) = read_hook(&file.bytes, &file.path, &rules, &disk);
+                    let (hook, diagnostics) = read_hook(&file.bytes, &file.path, rules, disk);
                     self.diagnostics.extend(diagnostics);
                     named.extend(hook.map(|hook| (hook, file)));
                 }
                 Err(diagnostic) => self.diagnostics.push(*diagnostic),
             }
         }
-        self.files.extend(disk.into_read());
         self.keep_unique(named);
+    }
+
+    /// Reads the settings files of one agent. The names of their hooks are made up, so a hook file that has
+    /// chosen one of them gives way.
+    fn read_settings_files(
+        &mut self,
+        native: &'static Native,
+        places: &Places,
+        rules: &HookRules,
+        disk: &Disk<'_>,
+    ) {
+        let collected = levels::collect(native, places, rules, disk);
+        self.files.extend(collected.files);
+        self.diagnostics.extend(collected.diagnostics);
+        for hook in collected.hooks {
+            if let Some(at) = self.hooks.iter().position(|known| known.name == hook.name) {
+                let Hook { name, source, .. } = self.hooks.remove(at);
+                let message = format!("the name `{name}` is that of a hook in a settings file");
+                let file = source.file.unwrap_or_else(|| self.place.root.as_path().into());
+                let diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file, message);
+                self.diagnostics.push(Diagnostic {
+                    line: source.line,
+                    column: 1,
+                    ..diagnostic.help("rename it")
+                });
+            }
+            self.hooks.push(hook);
+        }
     }
 
     /// Adds what was found out later, at its places.
@@ -159,30 +202,32 @@ impl Loaded {
         self.diagnostics.push(Diagnostic::of_file(Severity::Error, code, file, message));
     }
 
-    fn ignore(&mut self, paths: &[PathBuf], root: &Path) {
-        if paths.is_empty() {
+    fn ignore(&mut self, files: usize, root: &Path) {
+        if files == 0 {
             return;
         }
-        let message = format!("the workspace is of kind `chat`: {} ignored", counted(paths.len()));
+        let message = format!("the workspace is of kind `chat`: {} ignored", counted(files));
         let file = root.join(HOME).join("settings.yaml");
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
     /// Reads the workspace's own settings. With a mistake in them the hooks run: they may be guards.
-    fn read_kind(&mut self, root: &Path) {
+    fn read_own_settings(&mut self, root: &Path) -> Dialects {
         let path = root.join(HOME).join("settings.yaml");
         if path.symlink_metadata().is_err() {
-            return;
+            return Dialects::Auto;
         }
         self.files.push(path.clone());
         match discover::read(path) {
             Ok(file) => {
-                let (kind, diagnostics) = kind_in(&file);
+                let (kind, dialects, diagnostics) = own_settings_in(&file);
                 self.kind = kind.unwrap_or_default();
                 self.diagnostics.extend(diagnostics);
+                return dialects.unwrap_or(Dialects::Auto);
             }
             Err(diagnostic) => self.diagnostics.push(*diagnostic),
         }
+        Dialects::Auto
     }
 
     /// Keeps the hooks whose names are their own. Of two with one name, neither can be told to be the one
@@ -217,17 +262,55 @@ fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
 }
 
-fn kind_in(file: &Found) -> (Option<WorkspaceKind>, Vec<Diagnostic>) {
+/// Whose hooks a workspace runs.
+enum Dialects {
+    /// Those that are there.
+    Auto,
+    /// Those of these dialects.
+    Only(Vec<DialectName>),
+}
+
+impl Dialects {
+    fn has(&self, name: DialectName) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::Only(names) => names.contains(&name),
+        }
+    }
+
+    /// What a settings file says, or `None` if it is a mistake.
+    fn read(value: &Value<'_>) -> Option<Self> {
+        match value.as_text() {
+            Some("auto") => return Some(Self::Auto),
+            Some(_) => {
+                value.error("dialects", "`dialects` is neither `auto` nor a list", "write `[claude]`, say");
+                return None;
+            }
+            None => {}
+        }
+        let known: Vec<_> = DialectName::ALL
+            .iter()
+            .filter(|name| **name != DialectName::Canonical)
+            .map(|name| (name.as_str(), *name))
+            .collect();
+        value.list()?.iter().map(|item| item.choice(&known)).collect::<Option<_>>().map(Self::Only)
+    }
+}
+
+fn own_settings_in(file: &Found) -> (Option<WorkspaceKind>, Option<Dialects>, Vec<Diagnostic>) {
     let document = match Document::parse(&file.bytes, &file.path) {
         Ok(document) => document,
-        Err(diagnostic) if diagnostic.code == "empty-document" => return (None, Vec::new()),
-        Err(diagnostic) => return (None, vec![*diagnostic]),
+        Err(diagnostic) if diagnostic.code == "empty-document" => return (None, None, Vec::new()),
+        Err(diagnostic) => return (None, None, vec![*diagnostic]),
     };
-    let kind = document.root().and_then(|root| {
-        root.allow_only(&["kind"]);
-        root.get("kind")?.choice(&[("project", WorkspaceKind::Project), ("chat", WorkspaceKind::Chat)])
-    });
-    (kind, document.into_diagnostics())
+    let (mut kind, mut dialects) = (None, None);
+    if let Some(root) = document.root() {
+        root.allow_only(&["kind", "dialects"]);
+        let kinds = [("project", WorkspaceKind::Project), ("chat", WorkspaceKind::Chat)];
+        kind = root.get("kind").and_then(|value| value.choice(&kinds));
+        dialects = root.get("dialects").and_then(|value| Dialects::read(&value));
+    }
+    (kind, dialects, document.into_diagnostics())
 }
 
 fn duplicate(hook: &Hook, file: &Found, files: &[String]) -> Diagnostic {

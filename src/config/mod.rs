@@ -2,6 +2,7 @@
 
 mod discover;
 mod disk;
+mod levels;
 mod load;
 mod models;
 mod quantity;
@@ -10,6 +11,7 @@ mod section;
 mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
+pub use levels::home;
 pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub(crate) use load::{Outside, load_for_host};

@@ -1,6 +1,11 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
-use std::{collections::BTreeMap, num::NonZeroUsize, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{
     models::{self, ModelSettings},
@@ -37,6 +42,10 @@ pub struct Settings {
     pub allow_unsafe_environment: bool,
     /// Whether http hooks may ask servers at Unix sockets, which often trust whoever can connect.
     pub allow_unix_sockets: bool,
+    /// The home directory with the user's own hooks; without one, `$HOOKYARD_HOME` or `$HOME`.
+    pub home: Option<PathBuf>,
+    /// The directory with the hooks that an administrator installed; without one, `/etc`.
+    pub system_directory: Option<PathBuf>,
     /// Where `${secrets.NAME}` in hook files is looked up.
     pub secrets: SecretSources,
     /// The language models that hooks may ask, by the names hook files have for them.
@@ -122,6 +131,8 @@ impl Default for Settings {
             pass_environment: Vec::new(),
             allow_unsafe_environment: false,
             allow_unix_sockets: false,
+            home: None,
+            system_directory: None,
             secrets: SecretSources::default(),
             models: BTreeMap::new(),
         }
@@ -206,6 +217,8 @@ impl Settings {
         root.variables("pass_environment", &mut self.pass_environment);
         root.flag("allow_unsafe_environment", &mut self.allow_unsafe_environment);
         root.flag("allow_unix_sockets", &mut self.allow_unix_sockets);
+        root.path("home", &mut self.home);
+        root.path("system_directory", &mut self.system_directory);
         root.section("secrets", |secrets| {
             secrets.variable_prefix("env_prefix", &mut self.secrets.env_prefix);
             secrets.path("dir", &mut self.secrets.dir);

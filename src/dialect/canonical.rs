@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{answer, fields, fields::Vocabulary, fold};
+use super::{
+    answer, fields,
+    fields::{Names, Vocabulary},
+    fold,
+};
 use crate::model::{
     AnswerForm, Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json,
-    JsonError, Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+    JsonError, Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
     dialect: DialectName::Canonical,
     kind_fields: &["event", "hook_event_name"],
-    kinds: EventKind::ALL,
+    names: Names::Canonical(EventKind::ALL),
 };
 
 /// hookyard's own words.
@@ -72,6 +76,14 @@ impl Dialect for Canonical {
                 Err(Failure::new(Ended::InvalidOutput, message))
             }
         }
+    }
+
+    fn ties(&self, _: EventKind) -> Ties {
+        Ties::FirstDecides
+    }
+
+    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+        reply
     }
 
     fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {

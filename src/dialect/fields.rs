@@ -5,23 +5,100 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 
-use super::near::{did_you_mean, shorten};
+use super::{
+    near::{did_you_mean, shorten},
+    row::{Looks, Row},
+};
 use crate::model::{
-    Delivery, DialectName, Event, EventError, EventId, EventKind, Facts, Fields, IdError, Json, RunId,
-    SessionId, Target, ToolCallId, WorkspaceId, check_json,
+    Delivery, DialectName, Event, EventError, EventId, EventKind, Facts, Fields, HostEvent, IdError, Json,
+    RunId, SessionId, Target, ToolCallId, WorkspaceId, check_json,
 };
 
 /// How much of an unknown event's name is repeated in the error, in characters.
 const LONGEST_ECHO: usize = 64;
 
-/// The words of a dialect whose events are objects with the canonical fields.
+/// The words of a dialect.
 pub(super) struct Vocabulary {
     /// The dialect of the events.
     pub(super) dialect: DialectName,
-    /// The fields that may name the kind; errors name the first.
+    /// The fields that may name the event; errors name the first.
     pub(super) kind_fields: &'static [&'static str],
-    /// The kinds the dialect has.
-    pub(super) kinds: &'static [EventKind],
+    /// What its events and fields are called.
+    pub(super) names: Names,
+}
+
+/// What a dialect's events and fields are called.
+pub(super) enum Names {
+    /// As hookyard calls them; the dialect has these kinds.
+    Canonical(&'static [EventKind]),
+    /// By names of its own.
+    Native {
+        /// Its events.
+        rows: &'static [Row],
+        /// Its fields that have a canonical name, each with that name.
+        fields: &'static [(&'static str, &'static str)],
+    },
+}
+
+/// Which event a name means.
+#[derive(Clone, Copy)]
+enum Known {
+    Kind(EventKind),
+    Row(&'static Row),
+}
+
+impl Known {
+    fn kind(self) -> EventKind {
+        match self {
+            Self::Kind(kind) => kind,
+            Self::Row(row) => row.kind,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kind(kind) => kind.as_str(),
+            Self::Row(row) => row.name,
+        }
+    }
+}
+
+impl Names {
+    fn find(&self, name: &str) -> Option<Known> {
+        match self {
+            Self::Canonical(kinds) => {
+                EventKind::from_name(name).filter(|kind| kinds.contains(kind)).map(Known::Kind)
+            }
+            Self::Native { rows, .. } => rows.iter().find(|row| row.name == name).map(Known::Row),
+        }
+    }
+
+    fn all(&self) -> Vec<&'static str> {
+        match self {
+            Self::Canonical(kinds) => kinds.iter().map(|kind| kind.as_str()).collect(),
+            Self::Native { rows, .. } => rows.iter().map(|row| row.name).collect(),
+        }
+    }
+
+    /// The canonical name of a field, if it has one.
+    fn canonical<'n>(&self, name: &'n str) -> Option<&'n str> {
+        match self {
+            Self::Canonical(_) => Some(name),
+            Self::Native { fields, .. } => {
+                fields.iter().find(|(native, _)| *native == name).map(|(_, canonical)| *canonical)
+            }
+        }
+    }
+
+    /// What the dialect calls a canonical field.
+    fn native(&self, name: &'static str) -> &'static str {
+        match self {
+            Self::Canonical(_) => name,
+            Self::Native { fields, .. } => {
+                fields.iter().find(|(_, canonical)| *canonical == name).map_or(name, |(native, _)| *native)
+            }
+        }
+    }
 }
 
 /// One of the short texts of an event, by its canonical name.
@@ -56,67 +133,103 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
     let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else {
         return Err(EventError::NotAnObject(Json::parse(text)?.kind()));
     };
-    let kind = kind_of(&fields, vocabulary)?;
+    let known = known_event(&fields, vocabulary)?;
     let session_id = required_id(&fields, "session_id", SessionId::new)?;
-    let run_id = required_id(&fields, "run_id", RunId::new)?;
-    let mut event = Event::new(kind, session_id, run_id);
+    let run_id = match vocabulary.names {
+        Names::Canonical(_) => required_id(&fields, "run_id", RunId::new)?,
+        // Hosts without ids for runs: the session is the run.
+        Names::Native { .. } => required_id(&fields, "session_id", RunId::new)?,
+    };
+    let mut event = Event::new(known.kind(), session_id, run_id);
     event.dialect = vocabulary.dialect;
-    for (name, value) in fields.iter() {
-        if !vocabulary.kind_fields.contains(&name) {
-            take(&mut event, name, value)?;
+    event.host_event = host_event(known, &fields)?;
+    for (name, value) in fields.iter().filter(|(name, _)| !vocabulary.kind_fields.contains(name)) {
+        match vocabulary.names.canonical(name) {
+            Some(canonical) => take(&mut event, name, canonical, value)?,
+            None => event.extra.push((name.into(), Json::checked(value))),
         }
     }
-    require(&event)?;
+    require(&event, known, vocabulary)?;
     Ok(event)
+}
+
+/// What is known of an event without a kind of its own.
+fn host_event(known: Known, fields: &Fields<'_>) -> Result<Option<HostEvent>, EventError> {
+    let texts = |field: &str| fields.get(field).and_then(unquoted);
+    Ok(match known {
+        Known::Row(row) if row.kind == EventKind::HostEvent => Some(HostEvent {
+            name: row.name.into(),
+            matched: match row.looks {
+                Looks::Nowhere | Looks::Fact => None,
+                Looks::Field(field) => texts(field).map(Into::into),
+                Looks::FileName(field) => {
+                    texts(field).map(|path| path.rsplit('/').next().unwrap_or_default().into())
+                }
+            },
+            strategy: row.part(),
+        }),
+        Known::Kind(EventKind::HostEvent) => match fields.get("host_event") {
+            Some(value) => Some(HostEvent {
+                name: text("host_event", value)?.into(),
+                matched: None,
+                strategy: EventKind::HostEvent.strategy(),
+            }),
+            None => None,
+        },
+        Known::Row(_) | Known::Kind(_) => None,
+    })
 }
 
 /// The kind of an event whose other fields may be unreadable.
 pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<EventKind> {
     let text = String::from_utf8_lossy(bytes);
-    kind_of(&serde_json::from_str(&text).ok()?, vocabulary).ok()
+    known_event(&serde_json::from_str(&text).ok()?, vocabulary).ok().map(Known::kind)
 }
 
-fn kind_of(fields: &Fields<'_>, vocabulary: &Vocabulary) -> Result<EventKind, EventError> {
+fn known_event(fields: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Known, EventError> {
     let first = vocabulary.kind_fields[0];
-    let mut found = None;
+    let mut found: Option<Known> = None;
     for &field in vocabulary.kind_fields {
         let Some(value) = fields.get(field) else { continue };
         let name = text(field, value)?;
-        let known = EventKind::from_name(&name).filter(|kind| vocabulary.kinds.contains(kind));
-        let kind = known.ok_or_else(|| unknown_event(field, &name, vocabulary))?;
-        if found.is_some_and(|other| other != kind) {
+        let known = vocabulary.names.find(&name).ok_or_else(|| unknown_event(field, &name, vocabulary))?;
+        if found.is_some_and(|other| other.name() != known.name()) {
             let hint = format!("; field `{first}` names another event");
             return Err(EventError::UnknownEvent { field, name: name.into_owned(), hint });
         }
-        found = Some(kind);
+        found = Some(known);
     }
     found.ok_or_else(|| EventError::Missing { field: first, hint: "; it names the kind of event".to_owned() })
 }
 
 fn unknown_event(field: &'static str, name: &str, vocabulary: &Vocabulary) -> EventError {
-    let names: Vec<&str> = vocabulary.kinds.iter().map(|kind| kind.as_str()).collect();
-    let hint = format!("; {}", did_you_mean(name, &names));
+    let hint = format!("; {}", did_you_mean(name, &vocabulary.names.all()));
     EventError::UnknownEvent { field, name: shorten(name, LONGEST_ECHO), hint }
 }
 
 /// Puts one field where it belongs; a field without a canonical name is kept as it is.
-fn take(event: &mut Event, name: &str, value: &RawValue) -> Result<(), EventError> {
-    match name {
+fn take(event: &mut Event, name: &str, canonical: &str, value: &RawValue) -> Result<(), EventError> {
+    match canonical {
         "session_id" | "run_id" => {}
+        "host_event" if event.host_event.is_some() => {}
         "event_id" => event.id = optional_id("event_id", value, EventId::new)?,
         "workspace_id" => event.workspace_id = optional_id("workspace_id", value, WorkspaceId::new)?,
-        "tool_call_id" => event.tool_call_id = optional_id("tool_call_id", value, ToolCallId::new)?,
+        "tool_call_id" => {
+            let id = optional_text(name, value)?.map(ToolCallId::new).transpose();
+            event.tool_call_id = id.map_err(|source| EventError::Id { field: "tool_call_id", source })?;
+        }
         "cwd" => event.cwd = optional_text(name, value)?.map(Into::into),
         "wait" => event.delivery = delivery(event.kind, value)?,
-        _ => return take_payload(event, name, value),
+        _ => return take_payload(event, name, canonical, value),
     }
     Ok(())
 }
 
-fn take_payload(event: &mut Event, name: &str, value: &RawValue) -> Result<(), EventError> {
-    if let Some(target) = Target::from_name(name) {
+fn take_payload(event: &mut Event, name: &str, canonical: &str, value: &RawValue) -> Result<(), EventError> {
+    let unusual = event.host_event.is_some() && !matches!(value.get().as_bytes(), [b'"', ..] | b"null");
+    if let Some(target) = Target::from_name(canonical) {
         event.targets.set(target, Json::checked(value));
-    } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == name) {
+    } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical && !unusual) {
         if let Some(text) = optional_text(name, value)? {
             (fact.set)(&mut event.facts, text.into());
         }
@@ -136,7 +249,7 @@ fn delivery(kind: EventKind, value: &RawValue) -> Result<Delivery, EventError> {
 }
 
 /// Checks for what the kind makes no sense without.
-fn require(event: &Event) -> Result<(), EventError> {
+fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), EventError> {
     use EventKind as K;
     let (fact, target) = match event.kind {
         K::BeforeToolDispatch | K::PermissionRequested => (Some("tool_name"), Some(Target::ToolInput)),
@@ -145,7 +258,10 @@ fn require(event: &Event) -> Result<(), EventError> {
         K::PromptSubmitted => (None, Some(Target::Prompt)),
         _ => (None, None),
     };
-    let missing = |field| Err(EventError::Missing { field, hint: format!("; `{}` needs it", event.kind) });
+    let missing = |field| {
+        let hint = format!("; `{}` needs it", known.name());
+        Err(EventError::Missing { field: vocabulary.names.native(field), hint })
+    };
     if let Some(fact) = FACTS.iter().find(|known| fact == Some(known.name))
         && (fact.get)(&event.facts).is_none()
     {

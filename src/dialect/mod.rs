@@ -1,26 +1,62 @@
 //! The dialects hosts and hooks speak: the only place with native field names, pure throughout.
+//!
+//! `canonical` and `openharness` use hookyard's own names. Every other dialect is a table of its events and a few
+//! facts, a [`Native`], in a file of its own; what they share is beside them.
 
 mod answer;
 mod canonical;
+mod claude;
+mod codebuddy;
 mod document;
+mod envelope;
 mod fields;
 mod fold;
+mod native;
 mod near;
 mod openharness;
+mod output;
+mod row;
+mod settings;
 
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
+pub use native::Native;
 pub use openharness::{
     HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
 };
 pub(crate) use openharness::{expand, warn_of_mode};
+pub(crate) use settings::{Levels, Place as SettingsPlace, SettingsFile};
+pub use settings::{SettingsHook, SettingsHooks, read_settings};
 
 use crate::model::{Dialect, DialectName};
 
+/// A dialect, by what it is made of.
+enum Speaker {
+    Plain(&'static dyn Dialect),
+    Native(&'static Native),
+}
+
+fn speaker(name: DialectName) -> Speaker {
+    match name {
+        DialectName::Canonical => Speaker::Plain(&Canonical),
+        DialectName::OpenHarness => Speaker::Plain(&OpenHarness),
+        DialectName::Claude => Speaker::Native(&claude::CLAUDE),
+        DialectName::CodeBuddy => Speaker::Native(&codebuddy::CODEBUDDY),
+    }
+}
+
 /// The dialect of a name.
 pub fn named(name: DialectName) -> &'static dyn Dialect {
-    match name {
-        DialectName::Canonical => &Canonical,
-        DialectName::OpenHarness => &OpenHarness,
+    match speaker(name) {
+        Speaker::Plain(dialect) => dialect,
+        Speaker::Native(native) => native,
     }
+}
+
+/// The dialects whose hooks stand in settings files, in order.
+pub fn natives() -> impl Iterator<Item = &'static Native> {
+    DialectName::ALL.iter().filter_map(|name| match speaker(*name) {
+        Speaker::Plain(_) => None,
+        Speaker::Native(native) => Some(native),
+    })
 }

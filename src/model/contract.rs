@@ -41,6 +41,15 @@ pub struct AnswerForm {
     pub placeholder: Option<&'static str>,
 }
 
+/// What becomes of a verdict that is as strict as an earlier one of the same dialect's hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// The first decides, and each reply counts as it is.
+    FirstDecides,
+    /// The last decides, with what [`Dialect::join`] makes of all replies so far.
+    Joined,
+}
+
 /// One dialect, on both sides: what hosts say and expect, and what hooks are told and answer.
 ///
 /// Every method is a pure function: it may not block, read a clock or touch a file. An implementation that
@@ -83,6 +92,13 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     ///
     /// Returns a failure if the answer is none that this dialect allows.
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
+
+    /// What becomes of a verdict that is as strict as an earlier one of this dialect's hooks.
+    fn ties(&self, kind: EventKind) -> Ties;
+
+    /// A reply as it counts after the `earlier` ones of this dialect's hooks for the event, in configured order.
+    /// Asked only where [`Dialect::ties`] says that replies are joined.
+    fn join(&self, event: &Event, earlier: &[Reply], reply: Reply) -> Reply;
 
     /// Joins a patch with what was there.
     ///

@@ -38,6 +38,8 @@ pub enum Matched {
     AgentType,
     /// What triggered the run.
     TriggerType,
+    /// What the dialect of an event without a canonical kind says; see [`HostEvent::matched`].
+    Own,
 }
 
 impl Matched {
@@ -52,6 +54,7 @@ impl Matched {
             Self::NotificationType => "notification_type",
             Self::AgentType => "agent_type",
             Self::TriggerType => "trigger_type",
+            Self::Own => "host_event",
         }
     }
 }
@@ -130,7 +133,7 @@ event_kinds! {
     /// A run failed.
     RunFailed "run_failed" Parallel [TriggerType] [];
     /// An event of one dialect without a canonical kind, known by its own name.
-    HostEvent "host_event" Parallel [] [];
+    HostEvent "host_event" Parallel [Own] [];
 }
 
 impl EventKind {
@@ -153,7 +156,7 @@ impl EventKind {
         self.row().strategy
     }
 
-    /// Whether its hooks may change or stop things.
+    /// Whether its hooks may change or stop things; for host events, each says so for itself.
     pub fn is_interceptor(self) -> bool {
         self.strategy() == Strategy::Serial
     }
@@ -258,11 +261,24 @@ pub struct Facts {
     pub agent_type: Option<Arc<str>>,
 }
 
+/// What is known of an event that has a name in its own dialect only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostEvent {
+    /// Its name there.
+    pub name: Arc<str>,
+    /// The text that matchers on it are compared with, if it has one.
+    pub matched: Option<Arc<str>>,
+    /// Whether its hooks may stop things, or only watch.
+    pub strategy: Strategy,
+}
+
 /// One occurrence in a run, as a host reports it.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
+    /// What happened where the kind says only that one dialect has a name for it.
+    pub host_event: Option<HostEvent>,
     /// The dialect of the host that sent it.
     pub dialect: DialectName,
     /// The host's id for this occurrence; the same id again runs no hook twice.
@@ -292,6 +308,7 @@ impl Event {
     pub fn new(kind: EventKind, session_id: SessionId, run_id: RunId) -> Self {
         Self {
             kind,
+            host_event: None,
             dialect: DialectName::Canonical,
             id: None,
             workspace_id: None,
@@ -318,8 +335,17 @@ impl Event {
             Matched::NotificationType => &facts.notification_type,
             Matched::AgentType => &facts.agent_type,
             Matched::TriggerType => &facts.trigger_type,
+            Matched::Own => return self.host_event.as_ref()?.matched.as_deref(),
         };
         text.as_deref()
+    }
+
+    /// Whether its hooks may change or stop things.
+    pub fn is_interceptor(&self) -> bool {
+        match &self.host_event {
+            Some(host) => host.strategy == Strategy::Serial,
+            None => self.kind.is_interceptor(),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
 use super::{
-    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Matcher,
+    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher,
     PromptHandler, Reply,
 };
 
@@ -38,6 +38,8 @@ pub struct Hook {
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
     pub on_timeout: FailurePolicy,
+    /// When it runs and who waits for it, beyond what its dialect says.
+    pub manner: Manner,
     /// Where it was found.
     pub source: Source,
 }
@@ -79,6 +81,8 @@ pub enum Scope {
     User,
     /// From the workspace.
     Project,
+    /// From the user's own files in the workspace.
+    Local,
 }
 
 impl Scope {
@@ -89,6 +93,7 @@ impl Scope {
             Self::Managed => "managed",
             Self::User => "user",
             Self::Project => "project",
+            Self::Local => "local",
         }
     }
 }

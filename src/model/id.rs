@@ -157,23 +157,49 @@ impl fmt::Debug for HookName {
     }
 }
 
-/// The names of the dialects hookyard speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DialectName {
-    /// hookyard's own words: canonical events and outcomes, and the native hooks of an embedding host.
-    Canonical,
-    /// OpenHarness.
-    OpenHarness,
+macro_rules! dialects {
+    ($($(#[$doc:meta])* $dialect:ident $name:literal $events:literal;)*) => {
+        /// The names of the dialects hookyard speaks, in the order in which their hooks run.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DialectName {
+            $($(#[$doc])* $dialect,)*
+        }
+
+        impl DialectName {
+            /// Every dialect.
+            pub const ALL: &'static [Self] = &[$(Self::$dialect,)*];
+
+            /// The name as written in settings and on the command line.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$dialect => $name,)*
+                }
+            }
+
+            /// Whose events are written in it, in words that follow "events".
+            pub fn events(self) -> &'static str {
+                match self {
+                    $(Self::$dialect => $events,)*
+                }
+            }
+        }
+    };
 }
 
-impl DialectName {
-    /// The name as written in settings and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Canonical => "canonical",
-            Self::OpenHarness => "openharness",
-        }
+dialects! {
+    /// hookyard's own words: canonical events and outcomes, and the native hooks of an embedding host.
+    Canonical "canonical" "hookyard's own; `hook_event_name` is read like `event`";
+    /// OpenHarness.
+    OpenHarness "openharness" "as OpenHarness hosts send them";
+    /// Claude Code.
+    Claude "claude" "as Claude Code sends them";
+    /// CodeBuddy.
+    CodeBuddy "codebuddy" "as CodeBuddy sends them";
+}
+
+impl Serialize for DialectName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

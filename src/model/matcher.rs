@@ -72,13 +72,20 @@ impl Matcher {
             .build()
             .parse(pattern)
             .map_err(|e| syntax_error(&e))?;
-        let regex = RegexBuilder::new(pattern)
-            .size_limit(LARGEST_PROGRAM)
-            .dfa_size_limit(LARGEST_PROGRAM)
-            .nest_limit(DEEPEST_NESTING)
-            .build()
-            .map_err(|_| MatcherError::TooLarge)?;
-        Ok(Self { pattern: pattern.into(), regex, literals: literals(&hir) })
+        Ok(Self { pattern: pattern.into(), regex: compiled(pattern)?, literals: literals(&hir) })
+    }
+
+    /// Exactly one of these texts; shown as `shown`.
+    ///
+    /// Returns an error if the texts are too long or too many.
+    pub fn any_of(texts: &[&str], shown: &str) -> Result<Self, MatcherError> {
+        if shown.len() > LONGEST_PATTERN {
+            return Err(MatcherError::TooLong(shown.len()));
+        }
+        let alternatives: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
+        let regex = compiled(&format!("^(?:{})$", alternatives.join("|")))?;
+        let texts = texts.iter().map(|&text| text.to_owned()).collect();
+        Ok(Self { pattern: shown.into(), regex, literals: Some(Literals::Exact(texts)) })
     }
 
     /// Whether the value is accepted.
@@ -101,6 +108,15 @@ impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/", self.pattern)
     }
+}
+
+fn compiled(pattern: &str) -> Result<Regex, MatcherError> {
+    RegexBuilder::new(pattern)
+        .size_limit(LARGEST_PROGRAM)
+        .dfa_size_limit(LARGEST_PROGRAM)
+        .nest_limit(DEEPEST_NESTING)
+        .build()
+        .map_err(|_| MatcherError::TooLarge)
 }
 
 fn syntax_error(error: &regex_syntax::Error) -> MatcherError {
@@ -218,6 +234,15 @@ mod tests {
         let matcher = Matcher::search("Bash|Edit").unwrap();
         assert!(matcher.accepts("BashOutput") && matcher.accepts("MultiEdit"));
         assert!(!matcher.accepts("bash") && !matcher.accepts("B\u{ff41}sh"));
+    }
+
+    #[test]
+    fn plain_texts_are_the_whole_value() {
+        let matcher = Matcher::any_of(&["Bash", "a.b"], "Bash|a.b").unwrap();
+        assert!(matcher.accepts("Bash") && matcher.accepts("a.b"));
+        assert!(!matcher.accepts("BashOutput") && !matcher.accepts("axb") && !matcher.accepts("Bash\n"));
+        assert_eq!(matcher.literals(), Some(&Literals::Exact(texts(&["Bash", "a.b"]))));
+        assert_eq!(matcher.pattern(), "Bash|a.b");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod hook;
 mod id;
 mod json;
 mod language_model;
+mod manner;
 mod matcher;
 mod outcome;
 mod patch;
@@ -17,9 +18,11 @@ mod reply;
 mod secret;
 
 pub use address::{Address, AddressError};
-pub use contract::{AnswerForm, Dialect, NativeAnswer, Place};
+pub use contract::{AnswerForm, Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
-pub use event::{Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, Matched, Strategy};
+pub use event::{
+    Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, HostEvent, Matched, Strategy,
+};
 pub use hook::{
     CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler, HttpMethod, Mode,
     NativeHandler, NativeReply, Scope, Source, WorkerBounds,
@@ -32,6 +35,7 @@ pub use json::{Fields, Json, JsonError};
 pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
 };
+pub use manner::{Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, HookName, Target, Targets, Tokens};
+use super::{DecisionId, EventKind, HandlerKind, HookName, Json, Target, Targets, Tokens};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -129,6 +129,8 @@ pub enum NoteKind {
     SystemMessage,
     /// For the model.
     AdditionalContext,
+    /// For the person at the host: hooks kept the agent from stopping too often, so now it stops.
+    LoopBroken,
 }
 
 /// Something a hook had to say.
@@ -181,6 +183,10 @@ fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::
     serializer.serialize_f64(rounded_to_micros)
 }
 
+fn as_object<S: Serializer>(words: &[(Box<str>, Json)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(words.iter().map(|(name, value)| (name, value)))
+}
+
 /// The answer to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
@@ -204,6 +210,9 @@ pub struct Outcome {
     pub notes: Vec<Note>,
     /// Whether the tool's output should not be shown.
     pub suppress_output: bool,
+    /// Words without a canonical meaning, said by hooks of the host's own dialect.
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
+    pub native: Vec<(Box<str>, Json)>,
     /// How each hook fared, in plan order.
     pub hooks: Vec<HookReport>,
     /// The version of the registry that was used.
@@ -222,6 +231,7 @@ impl Outcome {
             patched: Targets::default(),
             notes: Vec::new(),
             suppress_output: false,
+            native: Vec::new(),
             hooks: Vec::new(),
             snapshot_version,
         }

@@ -77,6 +77,7 @@ impl Redaction {
             notes: reply.notes.into_iter().map(|(kind, text)| (kind, self.text(text))).collect(),
             warnings: shown.warnings.into_iter().map(|text| self.text(text)).collect(),
             suppress_output: reply.suppress_output,
+            native: shown.native,
         }
     }
 

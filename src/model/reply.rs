@@ -44,6 +44,8 @@ pub struct Reply {
     pub notes: Vec<(NoteKind, String)>,
     /// Whether the tool's output should not be shown.
     pub suppress_output: bool,
+    /// Words without a canonical meaning, for hosts of the hook's own dialect.
+    pub native: Vec<(Box<str>, Json)>,
     /// What is odd about the answer without making it invalid.
     pub warnings: Vec<String>,
 }

@@ -152,7 +152,7 @@ impl Orchestrator {
         }
         let directory = &inner.context.directory;
         let key = RunKey { workspace: snapshot.place().workspace_id.clone(), run: event.run_id.clone() };
-        if event.kind.is_interceptor()
+        if event.is_interceptor()
             && let Some(halt) = directory.halted(&key)
         {
             return Ok(halt.outcome(event.kind, snapshot.version()));
@@ -174,7 +174,7 @@ impl Orchestrator {
             place: Arc::clone(snapshot.place()),
             snapshot_version: snapshot.version(),
             accepted,
-            caller: Caller { waiter, held: Held { _lease: lease, _permit: permit } },
+            caller: Caller { waiter, held: Arc::new(Held { _lease: lease, _permit: permit }) },
         };
         let lease = inner.lease(&key).await?;
         let actor = lease.actor().clone();

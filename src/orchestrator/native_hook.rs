@@ -7,7 +7,7 @@ use crate::{
     dialect,
     model::{
         Capability, DialectName, Draft, EventKind, EventKinds, FailurePolicy, Handler, Hook, HookName,
-        Matcher, NativeHandler, NativeReply, Scope, Source,
+        Manner, Matcher, NativeHandler, NativeReply, Scope, Source,
     },
 };
 
@@ -143,6 +143,7 @@ impl NativeHook {
             max_concurrency,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
+            manner: Manner::default(),
             source: Source { scope: Scope::Host, file: None, line: 0, position },
         })
     }

@@ -1,9 +1,9 @@
 //! Plans: which hooks run for one event, in which stages; and why the others do not. Refuses to run any.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
 
 use super::Registered;
-use crate::model::{Event, EventKind, Strategy};
+use crate::model::{Delivery, Event, EventKind, Hook, HookName, Strategy};
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
 #[derive(Debug, Clone, Default)]
@@ -16,10 +16,10 @@ pub struct Plan {
 impl Plan {
     /// The plan of an event from the hooks it concerns, in order. A serial hook is a stage of its own;
     /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds.
-    pub(super) fn new(kind: EventKind, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
+    pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
         let mut plan = Self::default();
         for hook in hooks {
-            let joins = plan.steps.last().is_some_and(|last| shares_stage(kind, &last.hook, &hook.hook));
+            let joins = plan.steps.last().is_some_and(|last| shares_stage(event, &last.hook, &hook.hook));
             plan.steps.push(hook);
             if joins {
                 plan.ends.pop();
@@ -27,6 +27,23 @@ impl Plan {
             plan.ends.push(plan.steps.len());
         }
         plan
+    }
+
+    /// The same plan without the hooks that are not wanted after all.
+    pub(crate) fn only(self, event: &Event, wanted: impl Fn(&Hook) -> bool) -> Self {
+        if self.steps.iter().all(|step| wanted(&step.hook)) {
+            return self;
+        }
+        Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
+    }
+
+    /// The hooks the host waits for, and those that only have to be started.
+    pub(crate) fn split(self, event: &Event) -> (Self, Self) {
+        let awaited = |hook: &Hook| hook.manner.delivery == Delivery::Awaited;
+        if self.steps.iter().all(|step| awaited(&step.hook)) {
+            return (self, Self::default());
+        }
+        (self.clone().only(event, awaited), self.only(event, |hook| !awaited(hook)))
     }
 
     /// Whether no hook runs.
@@ -52,9 +69,22 @@ impl Plan {
     }
 }
 
-fn shares_stage(kind: EventKind, last: &crate::model::Hook, next: &crate::model::Hook) -> bool {
-    let parallel = |hook: &crate::model::Hook| hook.dialect.strategy(kind) == Strategy::Parallel;
-    parallel(last) && parallel(next) && (!kind.is_interceptor() || last.dialect.name() == next.dialect.name())
+fn shares_stage(event: &Event, last: &Hook, next: &Hook) -> bool {
+    let parallel = |hook: &Hook| hook.dialect.strategy(event.kind) == Strategy::Parallel;
+    parallel(last)
+        && parallel(next)
+        && (!event.is_interceptor() || last.dialect.name() == next.dialect.name())
+}
+
+/// Passes on the first of the hooks that count as one.
+pub(super) fn unrepeated(
+    hooks: impl Iterator<Item = Arc<Registered>>,
+) -> impl Iterator<Item = Arc<Registered>> {
+    let mut seen = HashSet::new();
+    hooks.filter(move |registered| {
+        let hook = &registered.hook;
+        hook.manner.identity.as_ref().is_none_or(|text| seen.insert((hook.dialect.name(), Arc::clone(text))))
+    })
 }
 
 /// A plan, and for each hook that is not in it, why.
@@ -82,6 +112,12 @@ pub enum Skip {
     Disabled,
     /// It wants other kinds of event.
     OtherEvents(EventKind),
+    /// It wants another host event.
+    OtherHostEvent(Arc<str>),
+    /// It runs what a hook of the plan runs already.
+    SameAs(HookName),
+    /// The event lacks what it cares for.
+    LacksCondition(String),
     /// Its matcher does not accept the value.
     NotAccepted {
         /// The pattern.
@@ -99,8 +135,23 @@ pub enum Skip {
 }
 
 impl Skip {
-    /// Why the hook does not run for the event, or `None` if it does.
-    pub(super) fn of(hook: &Registered, event: &Event) -> Option<Self> {
+    /// Why the hook is not in the plan of the event, or `None` if it is.
+    pub(super) fn of(hook: &Arc<Registered>, event: &Event, plan: &Plan) -> Option<Self> {
+        if plan.steps().iter().any(|step| Arc::ptr_eq(step, hook)) {
+            return None;
+        }
+        Self::unwanted(hook, event).or_else(|| {
+            let own = &hook.hook;
+            let same = |step: &&Arc<Registered>| {
+                step.hook.dialect.name() == own.dialect.name()
+                    && step.hook.manner.identity == own.manner.identity
+            };
+            Some(Self::SameAs(plan.steps().iter().find(same)?.hook.name.clone()))
+        })
+    }
+
+    /// Why the hook does not want the event, or `None` if it does.
+    fn unwanted(hook: &Registered, event: &Event) -> Option<Self> {
         let hook = &hook.hook;
         if !hook.enabled {
             return Some(Self::Disabled);
@@ -108,6 +159,18 @@ impl Skip {
         if !hook.events.contains(event.kind) {
             return Some(Self::OtherEvents(event.kind));
         }
+        if let (Some(wanted), Some(host)) = (&hook.manner.host_event, &event.host_event)
+            && *wanted != host.name
+        {
+            return Some(Self::OtherHostEvent(Arc::clone(&host.name)));
+        }
+        Self::by_matcher(hook, event).or_else(|| {
+            let condition = hook.manner.condition.as_ref()?;
+            (!condition.holds(event)).then(|| Self::LacksCondition(condition.text()))
+        })
+    }
+
+    fn by_matcher(hook: &Hook, event: &Event) -> Option<Self> {
         let matcher = hook.matcher.as_ref()?;
         let field = hook.dialect.matched(event.kind)?.as_str();
         match event.matched_text() {
@@ -127,6 +190,9 @@ impl fmt::Display for Skip {
         match self {
             Self::Disabled => f.write_str("it is disabled (`enabled: false`)"),
             Self::OtherEvents(kind) => write!(f, "{kind} is not among its events"),
+            Self::OtherHostEvent(name) => write!(f, "`{name}` is not among its events"),
+            Self::SameAs(hook) => write!(f, "`{hook}` runs the same, and once is enough"),
+            Self::LacksCondition(text) => write!(f, "it needs {text}"),
             Self::NotAccepted { pattern, field, value } => {
                 write!(f, "its matcher `{pattern}` does not accept {field} `{value}`")
             }

@@ -1,10 +1,10 @@
 //! The immutable registry of one workspace at one version. Owns the total order of hooks; refuses to change.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{
     index::{Index, IndexBuilder},
-    plan::{Explanation, Plan, Skip, Skipped},
+    plan::{Explanation, Plan, Skip, Skipped, unrepeated},
 };
 use crate::{
     model::{Event, EventKind, Hook, Place, Redaction},
@@ -28,12 +28,14 @@ pub struct Snapshot {
     place: Arc<Place>,
     hooks: Vec<Arc<Registered>>,
     indexes: Vec<Index>,
+    /// Of the host events that some hook names, the hooks that want them.
+    host_events: HashMap<Arc<str>, Index>,
 }
 
 impl Snapshot {
     /// Orders the hooks and prepares their look-up.
     ///
-    /// Hooks run in this order: by scope (host, managed, user, project), then dialect, then priority (lower
+    /// Hooks run in this order: by scope (host, managed, user, project, local), then dialect, then priority (lower
     /// first), then file, then position in the file, then name.
     pub fn new(version: u64, place: Arc<Place>, mut hooks: Vec<Hook>) -> Self {
         hooks.sort_by(|a, b| {
@@ -49,8 +51,11 @@ impl Snapshot {
                 Arc::new(Registered { meters, redaction: Redaction::of(&hook.handler), hook })
             })
             .collect();
-        let indexes = EventKind::ALL.iter().map(|kind| index(*kind, &hooks)).collect();
-        Self { version, place, hooks, indexes }
+        let indexes = EventKind::ALL.iter().map(|kind| index(*kind, None, &hooks)).collect();
+        let named = hooks.iter().filter_map(|registered| registered.hook.manner.host_event.as_ref());
+        let host_events =
+            named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
+        Self { version, place, hooks, indexes, host_events }
     }
 
     /// Grows with every reload.
@@ -70,23 +75,34 @@ impl Snapshot {
 
     /// What runs for an event.
     pub fn plan(&self, event: &Event) -> Plan {
-        let selected = self.indexes[event.kind as usize].select(event.matched_text());
-        Plan::new(event.kind, selected.into_iter().map(|rank| Arc::clone(&self.hooks[rank as usize])))
+        let named = event.host_event.as_ref().and_then(|host| self.host_events.get(&host.name));
+        let index = named.unwrap_or(&self.indexes[event.kind as usize]);
+        let selected = index.select(event.matched_text()).into_iter();
+        let hooks = selected.map(|rank| Arc::clone(&self.hooks[rank as usize]));
+        let wanted = |registered: &Arc<Registered>| {
+            registered.hook.manner.condition.as_ref().is_none_or(|condition| condition.holds(event))
+        };
+        Plan::new(event, unrepeated(hooks.filter(wanted)))
     }
 
     /// What runs for an event, and why the rest does not.
     pub fn explain(&self, event: &Event) -> Explanation {
-        let skip =
-            |hook: &Arc<Registered>| Some(Skipped { why: Skip::of(hook, event)?, hook: Arc::clone(hook) });
-        Explanation { plan: self.plan(event), skipped: self.hooks.iter().filter_map(skip).collect() }
+        let plan = self.plan(event);
+        let skip = |hook: &Arc<Registered>| {
+            Some(Skipped { why: Skip::of(hook, event, &plan)?, hook: Arc::clone(hook) })
+        };
+        let skipped = self.hooks.iter().filter_map(skip).collect();
+        Explanation { plan, skipped }
     }
 }
 
-fn index(kind: EventKind, hooks: &[Arc<Registered>]) -> Index {
+/// The index of a kind; of the hooks that want one host event only, those that want the named one are in it.
+fn index(kind: EventKind, host_event: Option<&Arc<str>>, hooks: &[Arc<Registered>]) -> Index {
     let mut builder = IndexBuilder::default();
     for (rank, registered) in (0..).zip(hooks) {
         let hook = &registered.hook;
-        if !hook.enabled || !hook.events.contains(kind) {
+        let elsewhere = hook.manner.host_event.as_ref().is_some_and(|name| Some(name) != host_event);
+        if !hook.enabled || !hook.events.contains(kind) || elsewhere {
             continue;
         }
         match &hook.matcher {

@@ -17,7 +17,7 @@ use super::{
     course::{Course, Progress},
     directory::{Directory, Halt, RunKey, RunRecord},
     message::{Caller, Notice, Refusal, Request, RunMessage, RunPlace, Ticket},
-    state::{RunState, Running},
+    state::{Part, RunState, Running},
 };
 use crate::{
     handler::{Invocation, native},
@@ -61,7 +61,7 @@ impl Actor for RunActor {
             myself,
             running: BTreeMap::new(),
             pending: VecDeque::new(),
-            answers: self.record.unpark(),
+            memory: self.record.unpark(),
             next_number: 0,
             ended: false,
             deadline_set: false,
@@ -86,13 +86,13 @@ impl Actor for RunActor {
             RunMessage::Passivate => {
                 // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
                 // since an event may be on its way, and then they are still wanted.
-                self.record.park(std::mem::take(&mut state.answers));
+                self.record.park(std::mem::take(&mut state.memory));
                 if self.go_away(state) {
                     self.record.shrink_parked(ANSWERS_PARKED);
                     myself.stop(None);
                     return Ok(());
                 }
-                state.answers = self.record.unpark();
+                state.memory = self.record.unpark();
             }
         }
         self.start_pending(state);
@@ -109,7 +109,7 @@ impl RunActor {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
         match state.join(request) {
-            Some(request) if request.event.kind.is_interceptor() => state.pending.push_back(request),
+            Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
             None => {}
         }
@@ -133,27 +133,28 @@ impl RunActor {
 
     fn start(&self, state: &mut RunState, request: Request) {
         let Request { event, plan, place, snapshot_version, accepted, caller } = request;
-        let kind = event.kind;
-        if kind.is_interceptor()
+        if event.is_interceptor()
             && let Some(halt) = self.record.halted()
         {
-            return caller.answer(Ok(halt.outcome(kind, snapshot_version)));
+            return caller.answer(Ok(halt.outcome(event.kind, snapshot_version)));
         }
-        let (course, progress) = Course::begin(Arc::clone(&event), plan, place, snapshot_version);
-        let number = state.next_number;
-        state.next_number += 1;
-        let cancel = CancellationToken::new();
-        let mut running = Running {
-            course,
-            key: EventKey::of(&event),
-            callers: Vec::with_capacity(1),
-            detached: None,
-            _cancel_on_drop: cancel.clone().drop_guard(),
-            cancel,
-            accepted,
+        let (awaited, beside) = state.memory.take_turns(&event, plan).split(&event);
+        let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&place), snapshot_version);
+        let running = |course, part| {
+            let cancel = CancellationToken::new();
+            let _cancel_on_drop = cancel.clone().drop_guard();
+            let (callers, detached) = (Vec::new(), None);
+            Running { course, part, key: None, callers, detached, cancel, _cancel_on_drop, accepted }
         };
+        if !beside.is_empty() {
+            let (course, progress) = begin(beside);
+            let held = Some(Arc::clone(&caller.held));
+            self.drive(state, Running { detached: held, ..running(course, Part::Beside) }, progress);
+        }
+        let (course, progress) = begin(awaited);
+        let mut running = Running { key: EventKey::of(&event), ..running(course, Part::Answers) };
         running.take_in(&event, snapshot_version, caller);
-        self.drive(state, number, running, progress);
+        self.drive(state, running, progress);
     }
 
     /// A reply came back. One whose event is no longer under way is late, and dropped.
@@ -161,7 +162,7 @@ impl RunActor {
         match state.running.remove(&ticket.course) {
             Some(mut running) if running.course.is_running(ticket.step) => {
                 let progress = running.course.conclude(ticket.step, conclusion);
-                self.drive(state, ticket.course, running, progress);
+                self.resume(state, ticket.course, running, progress);
             }
             running => {
                 LateReply::emit();
@@ -170,8 +171,15 @@ impl RunActor {
         }
     }
 
+    /// Takes a new course under way.
+    fn drive(&self, state: &mut RunState, running: Running, progress: Progress) {
+        let number = state.next_number;
+        state.next_number += 1;
+        self.resume(state, number, running, progress);
+    }
+
     /// Launches what a course wants, until it has to wait for replies or is done.
-    fn drive(&self, state: &mut RunState, number: u64, mut running: Running, mut progress: Progress) {
+    fn resume(&self, state: &mut RunState, number: u64, mut running: Running, mut progress: Progress) {
         loop {
             match progress {
                 Progress::Done => return self.finish(state, running),
@@ -212,7 +220,7 @@ impl RunActor {
         let cancel = running.cancel.clone();
         let course = &mut running.course;
         let event = course.event().kind;
-        let class = if event.is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
+        let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
             let task = Task { hook: Arc::clone(&registered), make, draft, cancel, reply };
@@ -236,20 +244,24 @@ impl RunActor {
 
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     fn finish(&self, state: &mut RunState, running: Running) {
-        let Running { course, key, callers, detached, accepted, .. } = running;
+        let Running { course, key, part, callers, detached, accepted, .. } = running;
         let event = Arc::clone(course.event());
-        let outcome = course.into_outcome();
-        if outcome.verdict == Verdict::Halt && event.kind.is_interceptor() {
+        let mut outcome = course.into_outcome();
+        if part == Part::Beside {
+            return self.announce(&event, &outcome, part);
+        }
+        state.memory.break_loop(&mut outcome);
+        if outcome.verdict == Verdict::Halt && event.is_interceptor() {
             let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
             self.context.directory.halt(&self.record, halt);
         }
         if detached.is_none() {
             EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
         }
-        self.announce(&event, &outcome);
+        self.announce(&event, &outcome, part);
         state.ended |= event.kind.ends_run();
         if let Some(key) = key {
-            state.answers.remember(key, outcome.clone(), self.context.answers);
+            state.memory.answers.remember(key, outcome.clone(), self.context.answers);
         }
         // First the end, then the answer: what the host sends next belongs to a new run.
         drop(detached);
@@ -265,7 +277,7 @@ impl RunActor {
     }
 
     /// Tells those who watch, if anyone does.
-    fn announce(&self, event: &Event, outcome: &Outcome) {
+    fn announce(&self, event: &Event, outcome: &Outcome, part: Part) {
         let notices = &self.context.notices;
         if notices.receiver_count() == 0 {
             return;
@@ -280,7 +292,9 @@ impl RunActor {
             let report = report.clone();
             drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
         }
-        drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
+        if part == Part::Answers {
+            drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
+        }
     }
 
     /// Interceptor events that have waited too long are refused; the rest is looked at again in time.

@@ -37,6 +37,7 @@ impl EventKey {
 fn fingerprint(event: &Event) -> u64 {
     static SEED: OnceLock<RandomState> = OnceLock::new();
     let mut hasher = SEED.get_or_init(RandomState::new).build_hasher();
+    event.host_event.as_ref().map(|host| &host.name).hash(&mut hasher);
     event.facts.tool_name.hash(&mut hasher);
     for (target, value) in event.targets.iter() {
         (target, value.as_str()).hash(&mut hasher);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy,
-        HookReport, Note, Opinion, Outcome, Patch, Place, Reply, Target, Targets, Verdict,
+        HookReport, Json, Note, Opinion, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict,
     },
     registry::{Plan, Registered},
     telemetry::PatchResult,
@@ -45,6 +45,9 @@ pub struct Course {
     decision: Decision,
     notes: Vec<Note>,
     suppress_output: bool,
+    native: Vec<(Box<str>, Json)>,
+    /// The replies of dialects that join them, in the order in which they were settled.
+    joined: Vec<(DialectName, Reply)>,
 }
 
 /// Where one step of the plan stands.
@@ -86,6 +89,8 @@ impl Course {
             decision: Decision::default(),
             notes: Vec::new(),
             suppress_output: false,
+            native: Vec::new(),
+            joined: Vec::new(),
         };
         let progress = course.enter_stage();
         (course, progress)
@@ -185,6 +190,7 @@ impl Course {
             patched,
             notes: self.notes,
             suppress_output: self.suppress_output,
+            native: self.native,
             hooks: self.slots.into_iter().filter_map(report).collect(),
             snapshot_version: self.snapshot_version,
         }
@@ -221,7 +227,7 @@ impl Course {
         };
         let mut accepted_failure = None;
         match conclusion.result {
-            Ok(reply) if self.event.kind.is_interceptor() => self.intercept(&registered, reply, &mut report),
+            Ok(reply) if self.event.is_interceptor() => self.intercept(&registered, reply, &mut report),
             Ok(reply) => self.watch(&registered, reply, &mut report),
             Err(failure) => accepted_failure = self.fail(&registered, failure, &mut report),
         }
@@ -234,6 +240,7 @@ impl Course {
     /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
     fn intercept(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
         let hook = &registered.hook;
+        let reply = self.join(registered, reply);
         report.warnings.extend(reply.warnings);
         let (verdict, reason) = reply.opinion.into_parts();
         report.verdict = verdict;
@@ -258,7 +265,31 @@ impl Course {
             }
         }
         self.note(registered, reply.notes);
+        self.keep_words(registered, reply.native);
         self.decide(registered, verdict, reason.map(Arc::from));
+    }
+
+    /// What a reply counts for after the earlier ones of its dialect.
+    fn join(&mut self, registered: &Registered, reply: Reply) -> Reply {
+        let dialect = registered.hook.dialect;
+        if dialect.ties(self.event.kind) == Ties::FirstDecides {
+            return reply;
+        }
+        let own = |(name, reply): &(DialectName, Reply)| (*name == dialect.name()).then(|| reply.clone());
+        let earlier: Vec<Reply> = self.joined.iter().filter_map(own).collect();
+        self.joined.push((dialect.name(), reply.clone()));
+        dialect.join(&self.event, &earlier, reply)
+    }
+
+    /// Keeps what only a host of the hook's own dialect understands; the last word counts.
+    fn keep_words(&mut self, registered: &Registered, words: Vec<(Box<str>, Json)>) {
+        if registered.hook.dialect.name() != self.event.dialect {
+            return;
+        }
+        for (name, value) in words {
+            self.native.retain(|(known, _)| *known != name);
+            self.native.push((name, value));
+        }
     }
 
     /// The reply of a lifecycle hook: only its notes count.
@@ -274,6 +305,7 @@ impl Course {
             registered.meters.patched(kind, patch.target(), PatchResult::Rejected);
         }
         self.note(registered, reply.notes);
+        self.keep_words(registered, reply.native);
     }
 
     /// A failure is no verdict, unless a policy of the hook makes it one. Returns whether it was let pass,
@@ -283,7 +315,7 @@ impl Course {
         report.ended = failure.ended;
         let choice = match failure.ended {
             Ended::Cancelled => None,
-            _ if !self.event.kind.is_interceptor() => None,
+            _ if !self.event.is_interceptor() => None,
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
         };
@@ -313,7 +345,9 @@ impl Course {
     }
 
     fn decide(&mut self, registered: &Registered, verdict: Verdict, reason: Option<Arc<str>>) {
-        if verdict > self.decision.verdict {
+        let ties = verdict != Verdict::Proceed && verdict == self.decision.verdict;
+        let joined = ties && registered.hook.dialect.ties(self.event.kind) == Ties::Joined;
+        if verdict > self.decision.verdict || joined {
             self.decision = Decision { verdict, reason, by: Some(registered.hook.name.clone()) };
         }
     }

@@ -19,7 +19,7 @@ use dashmap::{DashMap, mapref::one::RefMut};
 use ractor::{ActorRef, ActorStatus};
 use tokio::time::Instant;
 
-use super::{answers::Answers, message::RunMessage};
+use super::{memory::Memory, message::RunMessage};
 use crate::model::{EventKind, HookName, Outcome, RunId, Verdict, WorkspaceId};
 
 /// How many ended runs are remembered, to warn when an event comes for one of them.
@@ -60,7 +60,7 @@ pub(crate) struct RunRecord {
     handle: ArcSwapOption<RunHandle>,
     halted: OnceLock<Halt>,
     /// What its last actor left for the next.
-    parked: Mutex<Option<Box<Answers>>>,
+    parked: Mutex<Option<Box<Memory>>>,
     /// How many actors it has had, so that a note about a former one is recognised as old.
     actors: AtomicU32,
     /// Whether it was asked for since it was last considered for being forgotten.
@@ -90,23 +90,23 @@ impl RunRecord {
         self.halted.get()
     }
 
-    pub(super) fn park(&self, answers: Answers) {
-        if !answers.is_empty() {
-            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(answers));
+    pub(super) fn park(&self, memory: Memory) {
+        if !memory.is_empty() {
+            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(memory));
         }
     }
 
     /// Forgets all but the latest of the parked answers, unless the next actor has them already.
     pub(super) fn shrink_parked(&self, most: usize) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answers) = parked.as_deref_mut() {
-            answers.shrink(most);
+        if let Some(memory) = parked.as_deref_mut() {
+            memory.shrink(most);
         }
     }
 
-    pub(super) fn unpark(&self) -> Answers {
+    pub(super) fn unpark(&self) -> Memory {
         let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take();
-        parked.map_or_else(Answers::default, |answers| *answers)
+        parked.map_or_else(Memory::default, |memory| *memory)
     }
 }
 

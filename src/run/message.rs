@@ -53,10 +53,10 @@ pub(crate) struct Request {
 pub(crate) struct Caller {
     /// Where the answer goes.
     pub(crate) waiter: Waiter,
-    pub(crate) held: Held,
+    pub(crate) held: Arc<Held>,
 }
 
-/// What is set aside for one event; given back when dropped.
+/// What is set aside for one event; given back when the last that works on it drops it.
 #[derive(Debug)]
 pub(crate) struct Held {
     /// Keeps the actor from going away while the event is in its hands.
@@ -85,7 +85,7 @@ impl Caller {
     }
 
     /// Answers at once, and returns what stays set aside while the event goes on.
-    pub(super) fn dismiss(self, outcome: Outcome) -> Held {
+    pub(super) fn dismiss(self, outcome: Outcome) -> Arc<Held> {
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(Ok(outcome)));
         self.held

@@ -5,6 +5,7 @@ mod actor;
 mod answers;
 mod course;
 mod directory;
+mod memory;
 mod message;
 mod state;
 

@@ -1,15 +1,19 @@
 //! What a run's actor knows: the events in its hands, and the answers it gave. Owns which events are the same
 //! and which nobody waits for any more; refuses to start or finish any.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use ractor::ActorRef;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    answers::{Answers, EventKey},
+    answers::EventKey,
     course::Course,
+    memory::Memory,
     message::{Caller, Held, Request, RunMessage},
 };
 use crate::model::{Delivery, Event, Outcome};
@@ -22,7 +26,7 @@ pub(crate) struct RunState {
     pub(super) running: BTreeMap<u64, Running>,
     /// Interceptor events that wait for their turn.
     pub(super) pending: VecDeque<Request>,
-    pub(super) answers: Answers,
+    pub(super) memory: Memory,
     pub(super) next_number: u64,
     pub(super) ended: bool,
     /// Whether a look at the queue is due when its first event has waited too long.
@@ -37,17 +41,28 @@ pub(super) struct Running {
     /// The one whose event it is, and those that sent it again.
     pub(super) callers: Vec<Caller>,
     /// What is set aside for it where it goes on without anyone waiting.
-    pub(super) detached: Option<Held>,
+    pub(super) detached: Option<Arc<Held>>,
+    /// Whether it has a say.
+    pub(super) part: Part,
     pub(super) cancel: CancellationToken,
     /// Cancels its invocations when the event is dropped, also by the death of the actor.
     pub(super) _cancel_on_drop: DropGuard,
     pub(super) accepted: Instant,
 }
 
+/// Whether an event under way has a say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its outcome is the answer.
+    Answers,
+    /// It was only started beside the one that answers.
+    Beside,
+}
+
 impl Running {
     /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
-        if event.delivery == Delivery::Detached && !event.kind.is_interceptor() {
+        if event.delivery == Delivery::Detached && !event.is_interceptor() {
             let held = caller.dismiss(Outcome::proceed(event.kind, snapshot_version));
             self.detached.get_or_insert(held);
         } else {
@@ -61,7 +76,7 @@ impl RunState {
     /// that repeats none.
     pub(super) fn join(&mut self, request: Request) -> Option<Request> {
         let Some(key) = EventKey::of(&request.event) else { return Some(request) };
-        if let Some(outcome) = self.answers.get(&key) {
+        if let Some(outcome) = self.memory.answers.get(&key) {
             request.caller.answer(Ok(outcome.clone()));
             return None;
         }
@@ -80,7 +95,9 @@ impl RunState {
     }
 
     pub(super) fn interceptors_running(&self) -> usize {
-        self.running.values().filter(|running| running.course.event().kind.is_interceptor()).count()
+        let counts =
+            |running: &&Running| running.part == Part::Answers && running.course.event().is_interceptor();
+        self.running.values().filter(counts).count()
     }
 
     /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.

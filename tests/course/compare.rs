@@ -108,6 +108,9 @@ pub(crate) fn why(skip: &Skip, scenario: &Scenario) -> Why {
             assert_eq!(*kind, scenario.kind);
             Why::OtherEvents
         }
+        Skip::OtherHostEvent(_) | Skip::SameAs(_) | Skip::LacksCondition(_) => {
+            panic!("no hook of a scenario is left out for this")
+        }
         Skip::NotAccepted { field, value, pattern: _ } => {
             assert_eq!((*field, Some(&**value)), (field_of(scenario), scenario.text));
             Why::NotMatched

@@ -6,7 +6,7 @@ use std::{fmt, path::PathBuf, sync::LazyLock, time::Duration};
 use bytes::Bytes;
 use hookyard::model::{
     AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict, WorkspaceId,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict, WorkspaceId,
     merge_deep, merge_one_level,
 };
 
@@ -136,6 +136,14 @@ impl Dialect for Double {
     fn envelope(&self, draft: &Draft, _: &Place) -> Bytes {
         let parts = Target::ALL.into_iter().filter_map(|t| Some((t, draft.target(t)?.as_str())));
         Self::told(self.name, parts).into()
+    }
+
+    fn ties(&self, _: EventKind) -> Ties {
+        Ties::FirstDecides
+    }
+
+    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+        reply
     }
 
     fn fold(&self, _: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {

@@ -24,10 +24,12 @@ pub(crate) fn ordered(scenario: &Scenario) -> Vec<&Rule> {
         Scope::Managed => 1,
         Scope::User => 2,
         Scope::Project => 3,
+        Scope::Local => 4,
     };
     let dialect = |name| match name {
         DialectName::Canonical => 0,
         DialectName::OpenHarness => 1,
+        DialectName::Claude | DialectName::CodeBuddy => panic!("no scenario has hooks of this dialect"),
     };
     let mut rules: Vec<&Rule> = scenario.hooks.iter().collect();
     rules.sort_by_key(|rule| {

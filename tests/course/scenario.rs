@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, 
 
 use hookyard::model::{
     Address, Agent, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
-    HookName, HttpHandler, HttpMethod, Matched, Matcher, Model, ModelAccess, NativeHandler, NoteKind,
-    Opinion, Patch, PromptHandler, Reply, RunId, Scope, SessionId, Source, Target, Verdict,
+    HookName, HostEvent, HttpHandler, HttpMethod, Manner, Matched, Matcher, Model, ModelAccess,
+    NativeHandler, NoteKind, Opinion, Patch, PromptHandler, Reply, RunId, Scope, SessionId, Source, Strategy,
+    Target, Verdict,
 };
 
 use crate::{double::Double, tree::Tree};
@@ -141,6 +142,11 @@ impl Scenario {
             Some(Matched::NotificationType) => &mut facts.notification_type,
             Some(Matched::AgentType) => &mut facts.agent_type,
             Some(Matched::TriggerType) => &mut facts.trigger_type,
+            Some(Matched::Own) => {
+                let (name, strategy) = ("SomethingElse".into(), Strategy::Parallel);
+                event.host_event = Some(HostEvent { name, matched: self.text.map(Arc::from), strategy });
+                return event;
+            }
             None => return event,
         };
         *fact = self.text.map(Arc::from);
@@ -217,6 +223,7 @@ impl Rule {
             max_concurrency: None,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
+            manner: Manner::default(),
             source: Source {
                 scope: self.scope,
                 file: self.file.map(|file| Arc::from(Path::new(file))),
@@ -315,6 +322,7 @@ impl Says {
             patches: self.changes.iter().map(Change::patch).collect(),
             notes: self.notes.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect(),
             suppress_output: self.output == Output::Suppressed,
+            native: Vec::new(),
             warnings: self.warnings.iter().map(|text| (*text).to_owned()).collect(),
         }
     }

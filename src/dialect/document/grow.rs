@@ -51,7 +51,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn new(code: &'static str, message: impl Into<String>, help: &'static str) -> Self {
+    pub(super) fn new(code: &'static str, message: impl Into<String>, help: &'static str) -> Self {
         Self { code, message: message.into(), help: Some(help), offset: None }
     }
 }
@@ -189,14 +189,21 @@ fn second_document(text: &str) -> Option<usize> {
 
 /// How much a document may still grow, and why it was refused.
 #[derive(Default)]
-struct Growth {
+pub(super) struct Growth {
     left: usize,
     refusal: Option<Refusal>,
 }
 
+impl Growth {
+    /// For documents that cannot stand for more than they are.
+    pub(super) fn without_aliases() -> RefCell<Self> {
+        RefCell::new(Self { left: usize::MAX, refusal: None })
+    }
+}
+
 /// Builds the nodes of one value.
 #[derive(Clone, Copy)]
-struct Grow<'g>(&'g RefCell<Growth>);
+pub(super) struct Grow<'g>(pub(super) &'g RefCell<Growth>);
 
 impl Grow<'_> {
     fn refuse<T, E: de::Error>(self, refusal: Refusal) -> Result<T, E> {

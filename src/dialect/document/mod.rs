@@ -1,6 +1,7 @@
-//! One YAML document whose mistakes have places: what it holds, how it is read, what is wrong with it.
+//! One YAML or JSON document whose mistakes have places: what it holds, how it is read, what is wrong with it.
 
 mod grow;
+mod json;
 mod mistake;
 mod place;
 mod read;

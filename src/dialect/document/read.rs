@@ -6,8 +6,9 @@ use std::{cell::RefCell, path::Path, rc::Rc};
 use super::{
     super::near::{did_you_mean, shorten},
     grow::{Node, Refusal, grow},
+    json,
     mistake::Mistake,
-    place::{Part, Spot, locate, place_of},
+    place::{Part, Place, Spot, locate, place_of},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -22,7 +23,17 @@ pub(crate) struct Document<'t> {
     text: &'t str,
     file: &'t Path,
     root: Node,
+    syntax: Syntax,
     mistakes: RefCell<Vec<Mistake>>,
+}
+
+/// How a document is written, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Syntax {
+    /// In YAML, for hookyard: a mistake in it is an error.
+    Yaml,
+    /// In JSON, for another program: a mistake costs what it is in, and is a warning.
+    Json,
 }
 
 impl<'t> Document<'t> {
@@ -30,6 +41,17 @@ impl<'t> Document<'t> {
     ///
     /// Returns a diagnostic if they are none at all.
     pub(crate) fn parse(bytes: &'t [u8], file: &'t Path) -> Result<Self, Box<Diagnostic>> {
+        Self::read(bytes, file, Syntax::Yaml)
+    }
+
+    /// Takes the bytes of another program's file as one JSON document. Mistakes in it are warnings.
+    ///
+    /// Returns a diagnostic, which is an error, if they are none at all.
+    pub(crate) fn parse_json(bytes: &'t [u8], file: &'t Path) -> Result<Self, Box<Diagnostic>> {
+        Self::read(bytes, file, Syntax::Json)
+    }
+
+    fn read(bytes: &'t [u8], file: &'t Path, syntax: Syntax) -> Result<Self, Box<Diagnostic>> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
             let message = format!("not UTF-8: invalid byte at offset {}", e.valid_up_to());
             Box::new(
@@ -38,8 +60,12 @@ impl<'t> Document<'t> {
             )
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let root = grow(text).map_err(|refusal| Box::new(refused(refusal, text, file)))?;
-        Ok(Self { text, file, root, mistakes: RefCell::default() })
+        let grown = match syntax {
+            Syntax::Yaml => grow(text),
+            Syntax::Json => json::grow(text),
+        };
+        let root = grown.map_err(|refusal| Box::new(refused(refusal, text, file)))?;
+        Ok(Self { text, file, root, syntax, mistakes: RefCell::default() })
     }
 
     /// The mapping that the whole document is.
@@ -53,7 +79,11 @@ impl<'t> Document<'t> {
 
     /// Records a mistake.
     pub(crate) fn report(&self, mistake: Mistake) {
-        self.mistakes.borrow_mut().push(mistake);
+        let severity = match self.syntax {
+            Syntax::Yaml => mistake.severity,
+            Syntax::Json => mistake.severity.min(Severity::Warning),
+        };
+        self.mistakes.borrow_mut().push(Mistake { severity, ..mistake });
     }
 
     /// Whether any mistake is an error.
@@ -63,22 +93,39 @@ impl<'t> Document<'t> {
 
     /// The line of a spot, from 1.
     pub(crate) fn line(&self, spot: &Spot) -> usize {
-        locate(self.text, spot).map_or(0, |place| place.line)
+        self.place(spot).map_or(0, |place| place.line)
+    }
+
+    fn place(&self, spot: &Spot) -> Option<Place> {
+        match self.syntax {
+            Syntax::Yaml => locate(self.text, spot),
+            Syntax::Json => json::locate(self.text, spot),
+        }
     }
 
     /// What is wrong, in the order of the text.
     pub(crate) fn into_diagnostics(self) -> Vec<Diagnostic> {
-        let mut mistakes = self.mistakes.into_inner();
+        let mut mistakes = self.mistakes.take();
         mistakes.sort_by_key(|mistake| std::cmp::Reverse(mistake.severity));
         let unreported = mistakes.len().saturating_sub(MOST_MISTAKES);
         let mut diagnostics: Vec<Diagnostic> =
-            mistakes.into_iter().take(MOST_MISTAKES).map(|m| placed(m, self.text, self.file)).collect();
+            mistakes.into_iter().take(MOST_MISTAKES).map(|mistake| self.placed(mistake)).collect();
         diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
         if unreported > 0 {
             let message = format!("{unreported} more mistakes in this file");
-            diagnostics.push(Diagnostic::of_file(Severity::Error, "more-mistakes", self.file, message));
+            let severity = if self.syntax == Syntax::Json { Severity::Warning } else { Severity::Error };
+            diagnostics.push(Diagnostic::of_file(severity, "more-mistakes", self.file, message));
         }
         diagnostics
+    }
+
+    fn placed(&self, mistake: Mistake) -> Diagnostic {
+        let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, self.file, mistake.message);
+        if let Some(place) = self.place(&mistake.spot) {
+            (diagnostic.line, diagnostic.column, diagnostic.length) =
+                (place.line, place.column, place.length);
+        }
+        Diagnostic { help: mistake.help, ..diagnostic }
     }
 }
 
@@ -88,14 +135,6 @@ fn refused(refusal: Refusal, text: &str, file: &Path) -> Diagnostic {
         (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
     }
     Diagnostic { help: refusal.help.map(str::to_owned), ..diagnostic }
-}
-
-fn placed(mistake: Mistake, text: &str, file: &Path) -> Diagnostic {
-    let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, file, mistake.message);
-    if let Some(place) = locate(text, &mistake.spot) {
-        (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
-    }
-    Diagnostic { help: mistake.help, ..diagnostic }
 }
 
 /// A mapping in a document.
@@ -321,11 +360,19 @@ impl<'d> Value<'d> {
             Role::Entry => format!("`{}`", shorten(self.name, LONGEST_ECHO)),
             Role::Item => format!("each item of `{}`", shorten(self.name, LONGEST_ECHO)),
         };
+        let is_json = self.document.syntax == Syntax::Json;
+        let word = |kind: &str| match kind {
+            "a mapping" if is_json => "an object".to_owned(),
+            "nothing" if is_json => "`null`".to_owned(),
+            kind => kind.to_owned(),
+        };
+        let expected = word(expected);
         let message = match self.node {
-            Node::Null => format!("{name} is empty; it must be {expected}"),
-            node => format!("{name} must be {expected}, not {}", node.kind()),
+            Node::Null if !is_json => format!("{name} is empty; it must be {expected}"),
+            node => format!("{name} must be {expected}, not {}", word(node.kind())),
         };
         let mistake = Mistake::error("wrong-type", self.spot(), message);
+        let help = help.or(is_json.then_some("it is left out, and the rest stays"));
         self.document.report(match help {
             Some(help) => mistake.help(help),
             None => mistake,

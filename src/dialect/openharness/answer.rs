@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::super::answer;
-use crate::model::{EventKind, NativeAnswer, NoteKind, Outcome, Targets, Verdict};
+use crate::model::{EventKind, NativeAnswer, Outcome, Targets, Verdict};
 
 /// Printed if an answer has no JSON form.
 const STRICTEST: &str = r#"{"continue":true,"decision":"block","reason":"the answer could not be written"}"#;
@@ -41,15 +41,7 @@ struct Specific<'a> {
 
 pub(super) fn write(outcome: &Outcome) -> NativeAnswer {
     let given = outcome.reason.as_deref();
-    let reason = match outcome.verdict {
-        Verdict::Block => Some(Cow::Borrowed(given.unwrap_or("blocked by a hook"))),
-        // The dialect has no word for a question. A host that went on would leave the person out.
-        Verdict::Ask => Some(match given {
-            Some(reason) => Cow::Owned(format!("a person has to be asked first: {reason}")),
-            None => Cow::Borrowed("a person has to be asked first"),
-        }),
-        Verdict::Proceed | Verdict::Allow | Verdict::Halt => None,
-    };
+    let reason = answer::refusal(outcome);
     let halted = outcome.verdict == Verdict::Halt;
     let output = Unified {
         r#continue: !halted,
@@ -57,22 +49,16 @@ pub(super) fn write(outcome: &Outcome) -> NativeAnswer {
         decision: reason.is_some().then_some("block"),
         reason,
         suppress_output: outcome.suppress_output.then_some(true),
-        system_message: notes(outcome, NoteKind::SystemMessage),
+        system_message: answer::for_person(outcome),
         hook_specific_output: specific(outcome),
     };
     answer::of(&output, STRICTEST)
 }
 
 fn specific(outcome: &Outcome) -> Option<Specific<'_>> {
-    let additional_context = notes(outcome, NoteKind::AdditionalContext);
+    let additional_context = answer::for_model(outcome);
     if additional_context.is_none() && outcome.patched.is_empty() {
         return None;
     }
     Some(Specific { hook_event_name: outcome.event, additional_context, patch: &outcome.patched })
-}
-
-/// All notes of one kind, with a blank line between them.
-fn notes(outcome: &Outcome, kind: NoteKind) -> Option<String> {
-    let texts: Vec<&str> = outcome.notes.iter().filter(|n| n.kind == kind).map(|n| &*n.text).collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

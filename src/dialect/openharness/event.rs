@@ -1,6 +1,6 @@
 //! Which events OpenHarness has and how its hosts name them. Refuses events of other dialects.
 
-use super::super::fields::Vocabulary;
+use super::super::fields::{Names, Vocabulary};
 use crate::model::{DialectName, EventKind, Matched, Target};
 
 /// The event kinds of OpenHarness.
@@ -18,8 +18,11 @@ pub(super) const KINDS: &[EventKind] = &[
 ];
 
 /// How events of OpenHarness hosts are read.
-pub(super) static VOCABULARY: Vocabulary =
-    Vocabulary { dialect: DialectName::OpenHarness, kind_fields: &["hook_event_name"], kinds: KINDS };
+pub(super) static VOCABULARY: Vocabulary = Vocabulary {
+    dialect: DialectName::OpenHarness,
+    kind_fields: &["hook_event_name"],
+    names: Names::Canonical(KINDS),
+};
 
 /// What matchers of hooks on this kind look at. Those on context events look at nothing, though a compaction
 /// has a trigger.

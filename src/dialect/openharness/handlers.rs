@@ -212,7 +212,7 @@ fn found_root(surroundings: &dyn Surroundings) -> Option<PathBuf> {
 }
 
 /// A text for a program: without NUL, which would cut it, and no longer than a system takes.
-fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
+pub(in crate::dialect) fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
     let text = value.text()?;
     let name = value.name();
     if text.contains('\0') {

@@ -9,7 +9,7 @@ use super::{
     handlers::Ready,
     written::{HookAsWritten, HookRules, Said, Surroundings},
 };
-use crate::model::{Capability, Diagnostic, EventKind, FailurePolicy, Hook, Scope, Source, Strategy};
+use crate::model::{Capability, Diagnostic, EventKind, FailurePolicy, Hook, Manner, Scope, Source, Strategy};
 
 /// Reads one hook file.
 ///
@@ -37,6 +37,7 @@ pub fn read_hook(
 fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready: Ready) -> Option<Hook> {
     let name = written.name?;
     Some(Hook {
+        manner: Manner::default(),
         source: Source {
             scope: Scope::Project,
             file: Some(file.into()),

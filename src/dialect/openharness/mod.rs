@@ -15,9 +15,11 @@ mod speaker;
 mod variables;
 mod written;
 
+pub(super) use handlers::argument;
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;
 pub use requests::UnixSockets;
+pub(super) use requests::{http_address, http_header};
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
 pub(crate) use variables::expand;

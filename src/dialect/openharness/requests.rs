@@ -59,7 +59,7 @@ impl<'d> HttpAsWritten<'d> {
     pub(super) fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
         let headers: Vec<_> = self.headers.iter().map(|value| header(value, surroundings)).collect();
         let unique = self.unique_headers();
-        let address = self.url.as_ref().and_then(|url| address(url, rules));
+        let address = self.url.as_ref().and_then(|url| http_address(url, rules));
         Some(HttpHandler {
             address: address?,
             method: self.method?,
@@ -99,6 +99,14 @@ pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroun
 }
 
 fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, Guarded)> {
+    http_header(value, |text| expanded(value, text, surroundings))
+}
+
+/// A header, with what its value stands for.
+pub(in crate::dialect) fn http_header(
+    value: &Value<'_>,
+    expand: impl FnOnce(&str) -> Option<Guarded>,
+) -> Option<(String, Guarded)> {
     let name = value.name();
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
@@ -111,7 +119,7 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
         value.error_at(value.key_spot(), "headers", message, "remove it");
         return None;
     }
-    let expanded = expanded(value, value.text()?, surroundings)?;
+    let expanded = expand(value.text()?)?;
     if expanded.expose().contains(|c: char| c.is_ascii_control() && c != '\t') {
         let message =
             format!("the value of `{}` contains a line break, NUL or control character", shorten(name, 64));
@@ -121,7 +129,8 @@ fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String,
     Some((name.to_owned(), expanded))
 }
 
-fn address(value: &Value<'_>, rules: &HookRules) -> Option<Address> {
+/// An address that can be asked.
+pub(in crate::dialect) fn http_address(value: &Value<'_>, rules: &HookRules) -> Option<Address> {
     match Address::parse(value.text()?) {
         Ok(address) if address.socket().is_some() && rules.unix_sockets == UnixSockets::Refused => {
             let message = "`url`: Unix sockets may not be asked";

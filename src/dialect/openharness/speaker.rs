@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{
     AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Verdict,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
 };
 
 /// The OpenHarness dialect.
@@ -60,6 +60,14 @@ impl Dialect for OpenHarness {
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
         reply::read(hook, kind, raw)
+    }
+
+    fn ties(&self, _: EventKind) -> Ties {
+        Ties::FirstDecides
+    }
+
+    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+        reply
     }
 
     fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {

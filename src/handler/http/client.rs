@@ -148,8 +148,8 @@ mod tests {
     use crate::{
         dialect,
         model::{
-            Capabilities, DialectName, FailurePolicy, Hook, HookName, HttpHandler, HttpMethod, Place, Scope,
-            Source, WorkspaceId,
+            Capabilities, DialectName, FailurePolicy, Hook, HookName, HttpHandler, HttpMethod, Manner, Place,
+            Scope, Source, WorkspaceId,
         },
         registry::Snapshot,
     };
@@ -176,6 +176,7 @@ mod tests {
             max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
+            manner: Manner::default(),
             source: Source { scope: Scope::Project, file: None, line: 0, position: 0 },
         };
         let place = Place { workspace_id: WorkspaceId::new("here").unwrap(), root: "/here".into() };

@@ -1,0 +1,162 @@
+//! The settings files of the agents a user has, at all their levels. Owns how the levels join and which links
+//! may be followed; refuses to know what is in the files.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Settings,
+    discover::{self, Found, Links},
+};
+use crate::{
+    dialect::{
+        HookRules, Levels, Native, SettingsFile, SettingsHooks, SettingsPlace, Surroundings, natives,
+        read_settings,
+    },
+    model::{Diagnostic, Dialect, Hook, Scope, Severity},
+};
+
+/// Where the hooks that an administrator installed are, unless the settings say otherwise.
+const SYSTEM: &str = "/etc";
+
+/// The home directory whose user's own hooks run.
+pub fn home(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let variable = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    settings.home.clone().or_else(|| variable("HOOKYARD_HOME")).or_else(|| variable("HOME"))
+}
+
+/// Whether a directory has hooks of some agent that are its own.
+pub(super) fn has_settings(directory: &Path) -> bool {
+    let files = natives().flat_map(Native::files);
+    files.into_iter().any(|file| match file.place {
+        SettingsPlace::Workspace(path) => directory.join(path).is_file(),
+        SettingsPlace::Home(_) | SettingsPlace::System(_) => false,
+    })
+}
+
+/// What one settings file has.
+struct Level {
+    scope: Scope,
+    file: PathBuf,
+    found: SettingsHooks,
+}
+
+/// The directories below which settings files are.
+pub(super) struct Places {
+    root: PathBuf,
+    home: Option<PathBuf>,
+    system: PathBuf,
+}
+
+/// What was found in the settings files of one dialect.
+#[derive(Default)]
+pub(super) struct Collected {
+    pub(super) hooks: Vec<Hook>,
+    pub(super) files: Vec<PathBuf>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+impl Places {
+    /// The directories for a workspace whose root has no symbolic links.
+    pub(super) fn new(
+        root: &Path,
+        settings: &Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let home = home(settings, environment);
+        let system = settings.system_directory.clone().unwrap_or_else(|| SYSTEM.into());
+        Self { root: root.to_owned(), home, system }
+    }
+
+    /// The settings files of a dialect that are there.
+    pub(super) fn files(&self, native: &'static Native) -> Vec<(PathBuf, SettingsFile)> {
+        let at = |file: &SettingsFile| match file.place {
+            SettingsPlace::System(path) => Some(self.system.join(path)),
+            SettingsPlace::Home(path) => Some(self.home.as_ref()?.join(path)),
+            SettingsPlace::Workspace(path) => Some(self.root.join(path)),
+        };
+        let mut found: Vec<(PathBuf, SettingsFile)> = Vec::new();
+        for file in native.files() {
+            let Some(path) = at(file).filter(|path| path.symlink_metadata().is_ok()) else { continue };
+            // In a home directory, the user's own file stands where the workspace's would.
+            if found.iter().all(|(known, _)| *known != path) {
+                found.push((path, *file));
+            }
+        }
+        found
+    }
+
+    fn read(&self, path: PathBuf, file: SettingsFile) -> Result<Found, Box<Diagnostic>> {
+        if !matches!(file.place, SettingsPlace::Workspace(_)) {
+            return discover::read_as(path, Links::Followed);
+        }
+        match path.canonicalize() {
+            Ok(real) if !real.starts_with(&self.root) => {
+                let message = "the file is a symbolic link that leads outside the workspace";
+                Err(Box::new(Diagnostic::of_file(Severity::Error, "unreadable", &path, message)))
+            }
+            Ok(real) => discover::read(real).map(|found| Found { path, ..found }),
+            Err(_) => discover::read(path),
+        }
+    }
+}
+
+/// Reads the settings files of a dialect and joins their levels.
+pub(super) fn collect(
+    native: &'static Native,
+    places: &Places,
+    rules: &HookRules,
+    surroundings: &dyn Surroundings,
+) -> Collected {
+    let mut collected = Collected::default();
+    let mut levels = Vec::new();
+    for (path, file) in places.files(native) {
+        collected.files.push(path.clone());
+        match places.read(path, file) {
+            Ok(found) => {
+                let (hooks, diagnostics) =
+                    read_settings(native, &found.bytes, &found.path, file.scope, rules, surroundings);
+                collected.diagnostics.extend(diagnostics);
+                levels.push(Level { scope: file.scope, file: found.path, found: hooks });
+            }
+            Err(diagnostic) => collected.diagnostics.push(*diagnostic),
+        }
+    }
+    if native.levels() == Levels::ProjectReplacesUser {
+        replace(&mut levels);
+    }
+    let off = switch_off(&mut levels, native);
+    collected.diagnostics.extend(off);
+    let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
+    collected.hooks.extend(hooks.map(|configured| configured.hook));
+    collected
+}
+
+/// Leaves out the user's hooks for events that the project configures.
+fn replace(levels: &mut [Level]) {
+    let project = levels.iter().filter(|level| level.scope == Scope::Project);
+    let events: Vec<&str> = project.flat_map(|level| level.found.events.iter().copied()).collect();
+    for level in levels.iter_mut().filter(|level| level.scope == Scope::User) {
+        level.found.hooks.retain(|configured| !events.contains(&configured.event));
+    }
+}
+
+/// Switches hooks off where a file says so: of several files, the administrator's counts, and else the most
+/// particular. Only the administrator's switches off the administrator's hooks.
+fn switch_off(levels: &mut [Level], native: &Native) -> Option<Diagnostic> {
+    let by_weight = [Scope::Managed, Scope::Local, Scope::Project, Scope::User];
+    let says =
+        |wanted: &Scope| levels.iter().find(|level| level.scope == *wanted && level.found.all_off.is_some());
+    let level = by_weight.iter().find_map(says).filter(|level| level.found.all_off == Some(true))?;
+    let (scope, file) = (level.scope, level.file.clone());
+    let mut number = 0;
+    let reached = |level: &&mut Level| scope == Scope::Managed || level.scope != Scope::Managed;
+    for level in levels.iter_mut().filter(reached) {
+        for configured in &mut level.found.hooks {
+            configured.hook.enabled = false;
+            number += 1;
+        }
+    }
+    let hooks = if number == 1 { "1 hook".to_owned() } else { format!("{number} hooks") };
+    let message = format!("`disableAllHooks` switches off {hooks} of {}", native.name());
+    (number > 0).then(|| Diagnostic::of_file(Severity::Info, "switched-off", &file, message))
+}

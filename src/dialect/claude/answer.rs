@@ -1,0 +1,218 @@
+//! The answer for a host in the family of Claude Code: what a hook would have printed, and its exit code.
+//! Refuses to be milder than the outcome: what an event has no word for becomes the stricter thing it has.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+
+use super::Words;
+use crate::{
+    dialect::{
+        answer,
+        row::{Block, Context, Row},
+    },
+    model::{EventKind, Json, NativeAnswer, Outcome, Target, Verdict},
+};
+
+/// Printed if an answer has no JSON form.
+const STRICTEST: &str = r#"{"continue":false,"stopReason":"the answer could not be written"}"#;
+
+/// The exit code of a block.
+const BLOCK: u8 = 2;
+
+/// What a hook would have printed.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Output<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#continue: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop_reason: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppress_output: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    hook_specific_output: Object<'a>,
+}
+
+/// An object whose fields are in the order in which they were added.
+#[derive(Default)]
+struct Object<'a>(Vec<(&'a str, Item<'a>)>);
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Text(Cow<'a, str>),
+    Json(&'a Json),
+    Object(Object<'a>),
+}
+
+impl<'a> Object<'a> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn text(&mut self, name: &'a str, text: impl Into<Cow<'a, str>>) {
+        self.0.push((name, Item::Text(text.into())));
+    }
+
+    fn json(&mut self, name: &'a str, value: Option<&'a Json>) {
+        self.0.extend(value.map(|value| (name, Item::Json(value))));
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, item)| (name, item)))
+    }
+}
+
+/// Writes the answer to an event of this row.
+pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
+    let Some(row) = row else { return unread(outcome) };
+    let mut output = Output {
+        suppress_output: (outcome.suppress_output || word(outcome, "suppressOutput").is_some())
+            .then_some(true),
+        system_message: answer::for_person(outcome),
+        ..Output::default()
+    };
+    if outcome.verdict == Verdict::Halt {
+        output.halt(Cow::Borrowed(outcome.reason.as_deref().unwrap_or("stopped by a hook")));
+    }
+    match row.kind {
+        EventKind::BeforeToolDispatch => output.permission(words, outcome),
+        EventKind::PermissionRequested => output.permission_request(outcome),
+        _ => output.refuse(row, outcome),
+    }
+    if row.kind == EventKind::AfterToolDispatch {
+        output.hook_specific_output.json("updatedToolOutput", outcome.patched.get(Target::ToolOutput));
+    }
+    output.unexpressed(row, outcome);
+    output.context(row, outcome);
+    output.words(outcome);
+    if !output.hook_specific_output.is_empty() {
+        let name = ("hookEventName", Item::Text(row.name.into()));
+        output.hook_specific_output.0.insert(0, name);
+    }
+    let by_exit = matches!(row.block, Block::PreventsByExit | Block::Declines);
+    let stderr = output.reason.as_deref().filter(|_| by_exit).unwrap_or_default().to_owned();
+    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
+    NativeAnswer { stderr, exit_code, ..answer::of(&output, STRICTEST) }
+}
+
+/// The answer to an event that could not be read: the exit code blocks whatever can be blocked.
+fn unread(outcome: &Outcome) -> NativeAnswer {
+    let refusal = answer::refusal(outcome).map(Cow::into_owned);
+    let halted = (outcome.verdict == Verdict::Halt).then(|| "stopped by a hook".to_owned());
+    let stderr = refusal.or(halted).unwrap_or_default();
+    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
+    NativeAnswer { stdout: String::new(), stderr, exit_code }
+}
+
+/// What a hook of the host's dialect said under this name.
+fn word<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a Json> {
+    outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+}
+
+impl<'a> Output<'a> {
+    fn halt(&mut self, reason: Cow<'a, str>) {
+        (self.r#continue, self.stop_reason) = (Some(false), Some(reason));
+    }
+
+    fn permission(&mut self, words: &Words, outcome: &'a Outcome) {
+        let deferred = word(outcome, "permissionDecision");
+        let decision = match outcome.verdict {
+            Verdict::Allow => Some("allow"),
+            Verdict::Ask if deferred.is_some() => words.defer,
+            Verdict::Ask => Some("ask"),
+            Verdict::Block => Some("deny"),
+            Verdict::Proceed | Verdict::Halt => None,
+        };
+        let specific = &mut self.hook_specific_output;
+        if let Some(decision) = decision {
+            specific.text("permissionDecision", decision);
+            if let Some(reason) = outcome.reason.as_deref() {
+                specific.text("permissionDecisionReason", reason);
+            }
+        }
+        if outcome.verdict < Verdict::Block {
+            specific.json(words.input, outcome.patched.get(Target::ToolInput));
+        }
+    }
+
+    /// Without a decision the host asks a person, which is what it was about to do.
+    fn permission_request(&mut self, outcome: &'a Outcome) {
+        let mut decision = Object::default();
+        match outcome.verdict {
+            Verdict::Allow => {
+                decision.text("behavior", "allow");
+                decision.json("updatedInput", outcome.patched.get(Target::ToolInput));
+                decision.json("updatedPermissions", word(outcome, "updatedPermissions"));
+            }
+            Verdict::Block => {
+                decision.text("behavior", "deny");
+                decision.text("message", outcome.reason.as_deref().unwrap_or("blocked by a hook"));
+                decision.json("interrupt", word(outcome, "interrupt"));
+            }
+            Verdict::Proceed | Verdict::Ask | Verdict::Halt => return,
+        }
+        self.hook_specific_output.0.push(("decision", Item::Object(decision)));
+    }
+
+    fn refuse(&mut self, row: &Row, outcome: &'a Outcome) {
+        let Some(reason) = answer::refusal(outcome) else { return };
+        match row.block {
+            Block::Nothing => return self.halt(reason),
+            Block::Declines => self.hook_specific_output.text("action", "decline"),
+            Block::Prevents | Block::PreventsByExit | Block::Tells | Block::Denies => {}
+        }
+        (self.decision, self.reason) = (Some("block"), Some(reason));
+    }
+
+    /// Changes that the host cannot be told. A prompt that went on unchanged might say what a hook took out.
+    fn unexpressed(&mut self, row: &Row, outcome: &Outcome) {
+        let told = match row.kind {
+            EventKind::BeforeToolDispatch => Some(Target::ToolInput),
+            EventKind::PermissionRequested if outcome.verdict != Verdict::Proceed => Some(Target::ToolInput),
+            EventKind::AfterToolDispatch => Some(Target::ToolOutput),
+            _ => None,
+        };
+        for (target, _) in outcome.patched.iter().filter(|(target, _)| Some(*target) != told) {
+            self.add_message(&format!("a hook changed `{target}`, which cannot be told to this host"));
+            if target == Target::Prompt && self.decision.is_none() {
+                let reason = "a hook changed the prompt, which cannot be told to this host";
+                (self.decision, self.reason) = (Some("block"), Some(reason.into()));
+            }
+        }
+    }
+
+    /// What the hooks have to say to the model: in its place, or else with the reason, or else to the person.
+    fn context(&mut self, row: &Row, outcome: &Outcome) {
+        let Some(context) = answer::for_model(outcome) else { return };
+        if row.context == Context::Taken {
+            self.hook_specific_output.text("additionalContext", context);
+        } else if let Some(reason) = self.reason.take() {
+            self.reason = Some(format!("{reason}\n\n{context}").into());
+        } else {
+            self.add_message(&context);
+        }
+    }
+
+    fn words(&mut self, outcome: &'a Outcome) {
+        const PLACED: [&str; 4] = ["suppressOutput", "permissionDecision", "updatedPermissions", "interrupt"];
+        let rest = outcome.native.iter().filter(|(name, _)| !PLACED.contains(&&**name));
+        self.hook_specific_output.0.extend(rest.map(|(name, value)| (&**name, Item::Json(value))));
+    }
+
+    fn add_message(&mut self, text: &str) {
+        self.system_message = Some(match self.system_message.take() {
+            Some(message) => format!("{message}\n\n{text}"),
+            None => text.to_owned(),
+        });
+    }
+}

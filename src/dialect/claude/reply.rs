@@ -1,0 +1,333 @@
+//! How the answers of hooks in the family of Claude Code are read: exit codes, plain text, JSON, statuses, and
+//! what a model judged. Refuses to guess: what is almost a decision is `invalid_output`.
+
+use serde_json::value::RawValue;
+
+use crate::{
+    dialect::{
+        output::{
+            check_size, default_reason, excerpt, exited, flag_of, invalid, misspelt_key, no_object,
+            object_in, object_of, printed_too_much, refused_by_server, text_in, text_of, unknown_keys,
+            value_of, whole_object, wrong_type,
+        },
+        row::{Block, Plain, Row},
+    },
+    model::{EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Target},
+};
+
+/// The exit code of a block.
+const BLOCK: i32 = 2;
+
+const TOP_KEYS: [&str; 7] =
+    ["continue", "stopReason", "decision", "reason", "suppressOutput", "systemMessage", "hookSpecificOutput"];
+
+/// In what the dialects of the family differ.
+#[derive(Debug)]
+pub(in crate::dialect) struct Words {
+    /// The field with the changed input of a tool.
+    pub(in crate::dialect) input: &'static str,
+    /// Whether JSON counts beside an exit code that means failure.
+    pub(in crate::dialect) failing_json: FailingJson,
+    /// The decision to leave the call for later, if there is one.
+    pub(in crate::dialect) defer: Option<&'static str>,
+}
+
+/// Whether JSON counts beside an exit code that means failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum FailingJson {
+    /// It counts.
+    Counts,
+    /// It does not: the hook failed.
+    Ignored,
+}
+
+/// Reads what a handler brought back.
+///
+/// Returns a failure if the dialect does not allow the answer.
+pub(in crate::dialect) fn read(
+    words: &Words,
+    row: &Row,
+    hook: &Hook,
+    raw: RawReply,
+) -> Result<Reply, Failure> {
+    let mut reader = Reader { words, row, hook, reply: Reply::default() };
+    match raw {
+        RawReply::Command { exit_code: 0, truncated: true, stdout, .. } => {
+            return Err(printed_too_much(&stdout));
+        }
+        RawReply::Command { exit_code: 0, stdout, .. } => reader.printed(&stdout)?,
+        RawReply::Command { exit_code: BLOCK, stdout, stderr, .. } => reader.refused(&stdout, &stderr),
+        RawReply::Command { exit_code, stdout, stderr, truncated } => {
+            let counts = words.failing_json == FailingJson::Counts && !truncated;
+            if !counts || !json_in(&stdout) || reader.printed(&stdout).is_err() {
+                return Err(exited(exit_code, &stderr));
+            }
+            reader.reply.warnings.push(format!("exit code {exit_code}, but the JSON on its output counts"));
+        }
+        RawReply::Http { status: 200..=299, body } => match text_in(&body)? {
+            "" => {}
+            text if text.starts_with('{') => reader.top(&whole_object(text, text)?)?,
+            text => return Err(no_object(text)),
+        },
+        RawReply::Http { status, .. } => return Err(refused_by_server(status)),
+        RawReply::Text(text) => reader.judged(text.trim())?,
+        RawReply::Native(reply) => return Ok(reply),
+    }
+    Ok(reader.reply)
+}
+
+/// Whether an output is meant as JSON.
+fn json_in(stdout: &[u8]) -> bool {
+    stdout.trim_ascii_start().starts_with(b"{")
+}
+
+/// Reads one answer.
+struct Reader<'a> {
+    words: &'a Words,
+    row: &'a Row,
+    hook: &'a Hook,
+    reply: Reply,
+}
+
+impl Reader<'_> {
+    /// The output of a hook that succeeded: JSON if it looks like it, or else plain text.
+    fn printed(&mut self, stdout: &[u8]) -> Result<(), Failure> {
+        if json_in(stdout) {
+            let text = text_in(stdout)?;
+            return self.top(&whole_object(text, text)?);
+        }
+        if self.row.plain == Plain::Told {
+            self.note(NoteKind::AdditionalContext, Some(String::from_utf8_lossy(stdout).trim().to_owned()));
+        }
+        Ok(())
+    }
+
+    /// A hook that ended with the exit code of a block. Of its output counts what is no milder.
+    fn refused(&mut self, stdout: &[u8], stderr: &[u8]) {
+        if !json_in(stdout) || self.printed(stdout).is_err() {
+            self.reply = Reply::default();
+        }
+        self.reply.patches.clear();
+        self.reply.native.retain(|(name, _)| **name == *"suppressOutput");
+        let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
+        let said = (!stderr.is_empty()).then_some(stderr);
+        self.reply.opinion = match std::mem::take(&mut self.reply.opinion) {
+            Opinion::Halt(reason) => Opinion::Halt(reason),
+            Opinion::Block(reason) if said.is_none() => Opinion::Block(reason),
+            _ if self.row.prevents() => Opinion::Block(Some(said.unwrap_or_else(|| self.reason("blocked")))),
+            _ => {
+                self.aside(said);
+                Opinion::None
+            }
+        };
+    }
+
+    /// What a model judged.
+    fn judged(&mut self, text: &str) -> Result<(), Failure> {
+        let fields = object_in(text)?;
+        let reason = text_of(&fields, "", "reason")?.filter(|reason| !reason.trim().is_empty());
+        let consents = flag_of(&fields, "", "ok")?;
+        match consents
+            .ok_or_else(|| invalid("`ok` is missing; a model answers `{\"ok\": true}` or `false`"))?
+        {
+            true => {}
+            false if self.row.block == Block::Nothing => self.aside(reason),
+            false => self.opine(Opinion::Block(Some(reason.unwrap_or_else(|| self.reason("blocked"))))),
+        }
+        Ok(())
+    }
+
+    fn top(&mut self, fields: &Fields<'_>) -> Result<(), Failure> {
+        self.reply.warnings.extend(unknown_keys(fields, &TOP_KEYS, ""));
+        let said = |text: &String| !text.trim().is_empty();
+        let stop_reason = text_of(fields, "", "stopReason")?.filter(said);
+        let reason = text_of(fields, "", "reason")?.filter(said);
+        self.note(NoteKind::SystemMessage, text_of(fields, "", "systemMessage")?);
+        if flag_of(fields, "", "suppressOutput")? == Some(true) {
+            self.suppress();
+        }
+        let decision = text_of(fields, "", "decision")?;
+        if let Some(specific) = value_of(fields, "hookSpecificOutput") {
+            self.specific(&object_of("hookSpecificOutput", specific)?, reason.as_ref())?;
+        }
+        self.decision(decision.as_deref(), reason.clone())?;
+        if flag_of(fields, "", "continue")? == Some(false) {
+            let reason = stop_reason.or(reason).unwrap_or_else(|| self.reason("stopped"));
+            self.opine(Opinion::Halt(Some(reason)));
+        }
+        Ok(())
+    }
+
+    fn decision(&mut self, decision: Option<&str>, reason: Option<String>) -> Result<(), Failure> {
+        match decision {
+            None => {}
+            Some("approve") if self.row.kind == EventKind::BeforeToolDispatch => {
+                self.opine(Opinion::Allow(reason));
+            }
+            Some("approve") => {}
+            Some("block") if self.row.block == Block::Nothing => {
+                self.reply.warnings.push(format!("`decision` ignored: {} cannot be blocked", self.row.name));
+                self.aside(reason);
+            }
+            Some("block") => {
+                self.opine(Opinion::Block(Some(reason.unwrap_or_else(|| self.reason("blocked")))));
+            }
+            Some(other) => {
+                let shown = excerpt(other);
+                return Err(invalid(format!(
+                    "`decision` is {shown:?}; the decisions are \"approve\" and \"block\""
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn specific(&mut self, fields: &Fields<'_>, reason: Option<&String>) -> Result<(), Failure> {
+        let named = text_of(fields, WITHIN, "hookEventName")?;
+        if let Some(other) = named.filter(|name| name != self.row.name) {
+            self.reply.warnings.push(format!(
+                "hookSpecificOutput is for `{}`, not for `{}`, and was discarded",
+                excerpt(&other),
+                self.row.name
+            ));
+            return Ok(());
+        }
+        self.note(NoteKind::AdditionalContext, text_of(fields, WITHIN, "additionalContext")?);
+        let mut known = vec!["hookEventName", "additionalContext"];
+        match self.row.kind {
+            EventKind::BeforeToolDispatch => {
+                known.extend(["permissionDecision", "permissionDecisionReason", self.words.input]);
+                self.permission(fields, reason)?;
+            }
+            EventKind::PermissionRequested => {
+                known.push("decision");
+                if let Some(decision) = value_of(fields, "decision") {
+                    self.answered(&object_of("hookSpecificOutput.decision", decision)?)?;
+                }
+            }
+            EventKind::AfterToolDispatch => {
+                known.push("updatedToolOutput");
+                if let Some(output) = value_of(fields, "updatedToolOutput") {
+                    self.patch(Target::ToolOutput, output)?;
+                }
+            }
+            _ => {}
+        }
+        self.keep(fields, &known);
+        Ok(())
+    }
+
+    /// What a hook decides about a tool call.
+    fn permission(&mut self, fields: &Fields<'_>, reason: Option<&String>) -> Result<(), Failure> {
+        let given = text_of(fields, WITHIN, "permissionDecisionReason")?;
+        let given = given.filter(|text| !text.trim().is_empty()).or_else(|| reason.cloned());
+        let decision = text_of(fields, WITHIN, "permissionDecision")?;
+        let input = value_of(fields, self.words.input);
+        match decision.as_deref() {
+            None => {}
+            Some("allow") => self.opine(Opinion::Allow(given)),
+            Some("ask") => self.opine(Opinion::Ask(given)),
+            Some("deny") => {
+                self.opine(Opinion::Block(Some(given.unwrap_or_else(|| self.reason("blocked")))));
+            }
+            Some(word) if self.words.defer == Some(word) => {
+                self.opine(Opinion::Ask(given));
+                return self.keep_word("permissionDecision", &word);
+            }
+            Some(other) => {
+                let shown = excerpt(other);
+                return Err(invalid(format!(
+                    "`permissionDecision` is {shown:?}; the decisions are \"allow\", \"deny\" and \"ask\""
+                )));
+            }
+        }
+        match input {
+            Some(value) if value.get().starts_with('{') => self.patch(Target::ToolInput, value),
+            Some(value) => Err(wrong_type(&format!("{WITHIN}{}", self.words.input), "an object", value)),
+            None => Ok(()),
+        }
+    }
+
+    /// What a hook answers in place of the person who would be asked.
+    fn answered(&mut self, decision: &Fields<'_>) -> Result<(), Failure> {
+        const WITHIN_DECISION: &str = "hookSpecificOutput.decision.";
+        let message = text_of(decision, WITHIN_DECISION, "message")?.filter(|text| !text.trim().is_empty());
+        match text_of(decision, WITHIN_DECISION, "behavior")?.as_deref() {
+            Some("allow") => {
+                self.opine(Opinion::Allow(message));
+                if let Some(input) = value_of(decision, "updatedInput") {
+                    self.patch(Target::ToolInput, input)?;
+                }
+            }
+            Some("deny") => {
+                self.opine(Opinion::Block(Some(message.unwrap_or_else(|| self.reason("blocked")))));
+            }
+            other => {
+                let shown = excerpt(other.unwrap_or_default());
+                return Err(invalid(format!(
+                    "`hookSpecificOutput.decision.behavior` is {shown:?}; it is \"allow\" or \"deny\""
+                )));
+            }
+        }
+        self.keep(decision, &["behavior", "message", "updatedInput"]);
+        Ok(())
+    }
+
+    fn patch(&mut self, target: Target, value: &RawValue) -> Result<(), Failure> {
+        check_size(value)?;
+        self.reply.patches.push(Patch::Target(target, Json::checked(value)));
+        Ok(())
+    }
+
+    /// Keeps what only hosts of the same dialect understand, and warns of what looks like a slip.
+    fn keep(&mut self, fields: &Fields<'_>, known: &[&str]) {
+        for (name, value) in fields.iter().filter(|(name, _)| !known.contains(name)) {
+            self.reply.warnings.extend(misspelt_key(name, known, WITHIN));
+            self.reply.native.push((name.into(), Json::checked(value)));
+        }
+    }
+
+    fn keep_word<T: serde::Serialize>(&mut self, name: &str, value: &T) -> Result<(), Failure> {
+        let value = Json::of(value).map_err(|error| invalid(error.to_string()))?;
+        self.reply.native.push((name.into(), value));
+        Ok(())
+    }
+
+    /// Of a tool's output, it is for every host; of anything else, only this family knows what it means.
+    fn suppress(&mut self) {
+        if self.row.kind == EventKind::AfterToolDispatch {
+            self.reply.suppress_output = true;
+        } else if let Ok(value) = Json::of(&true) {
+            self.reply.native.push(("suppressOutput".into(), value));
+        }
+    }
+
+    /// Words of a hook that may not block: for the model where it sees the event, or else for the person.
+    fn aside(&mut self, text: Option<String>) {
+        let kind = if self.row.block == Block::Tells {
+            NoteKind::AdditionalContext
+        } else {
+            NoteKind::SystemMessage
+        };
+        self.note(kind, text);
+    }
+
+    fn note(&mut self, kind: NoteKind, text: Option<String>) {
+        self.reply.notes.extend(text.filter(|text| !text.is_empty()).map(|text| (kind, text)));
+    }
+
+    /// Of several opinions in one answer, the strictest counts.
+    fn opine(&mut self, opinion: Opinion) {
+        let strictness = |opinion: &Opinion| opinion.clone().into_parts().0;
+        if strictness(&opinion) > strictness(&self.reply.opinion) {
+            self.reply.opinion = opinion;
+        }
+    }
+
+    fn reason(&self, verb: &str) -> String {
+        default_reason(self.hook, verb)
+    }
+}
+
+/// What stands before the names of fields of `hookSpecificOutput` in messages.
+const WITHIN: &str = "hookSpecificOutput.";

@@ -1,0 +1,123 @@
+//! What hooks of dialects with native event names are told. Refuses to build any tree: an envelope is written
+//! in one pass, and parts of the payload are copied as they came.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use super::{
+    fields::FACTS,
+    native::{Frame, Native},
+};
+use crate::model::{DialectName, Draft, Json, Place, Target};
+
+/// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
+const USUAL_FRAME: usize = 512;
+
+/// The envelope of an event as it stands.
+pub(super) fn write(native: &Native, draft: &Draft, place: &Place) -> Bytes {
+    let payload = Target::ALL.iter().filter_map(|target| draft.target(*target));
+    let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
+    let mut text = Vec::with_capacity(size);
+    match serde_json::to_writer(&mut text, &Envelope { native, draft, place }) {
+        Ok(()) => text.into(),
+        // Every part is a text or checked JSON and the writer is memory. A hook that is told nothing
+        // fails by its own policy.
+        Err(_) => Bytes::new(),
+    }
+}
+
+struct Envelope<'a> {
+    native: &'a Native,
+    draft: &'a Draft,
+    place: &'a Place,
+}
+
+impl Serialize for Envelope<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, frame) in self.native.frame {
+            self.frame(&mut map, name, *frame)?;
+        }
+        let framed = |name: &str| self.native.frame.iter().any(|(known, _)| *known == name);
+        for (name, canonical) in self.native.fields.iter().filter(|(name, _)| !framed(name)) {
+            self.field(&mut map, name, canonical)?;
+        }
+        self.rest(&mut map)?;
+        map.end()
+    }
+}
+
+impl Envelope<'_> {
+    fn frame<M: SerializeMap>(&self, map: &mut M, name: &str, frame: Frame) -> Result<(), M::Error> {
+        let event = self.draft.event();
+        match frame {
+            Frame::Session => map.serialize_entry(name, &event.session_id),
+            Frame::EventName => match self.native.row(event) {
+                Some(row) => map.serialize_entry(name, row.name),
+                None => map.serialize_entry(name, &event.kind),
+            },
+            Frame::Cwd => match &event.cwd {
+                Some(cwd) => map.serialize_entry(name, &**cwd),
+                None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
+            },
+            Frame::Own(absent) => match (self.extra(name), absent) {
+                (Some(value), _) => map.serialize_entry(name, value),
+                (None, Some(text)) => map.serialize_entry(name, text),
+                (None, None) => Ok(()),
+            },
+        }
+    }
+
+    /// A field that has a canonical name, if the event has it.
+    fn field<M: SerializeMap>(&self, map: &mut M, name: &str, canonical: &str) -> Result<(), M::Error> {
+        let event = self.draft.event();
+        if let Some(target) = Target::from_name(canonical) {
+            match self.draft.target(target) {
+                Some(value) => map.serialize_entry(name, value),
+                None => Ok(()),
+            }
+        } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical) {
+            match (fact.get)(&event.facts) {
+                Some(text) => map.serialize_entry(name, text),
+                None => Ok(()),
+            }
+        } else {
+            match &event.tool_call_id {
+                Some(id) if canonical == "tool_call_id" => map.serialize_entry(name, id),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// Fields without a canonical name: all that a host of this dialect sent, and of other hosts those that
+    /// mean the same here.
+    fn rest<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let event = self.draft.event();
+        let native = self.native;
+        let is_own = |name: &str| event.dialect == native.name || native.own_fields.contains(&name);
+        // Facts of another type than a text stay among the extra fields of host events.
+        let told = |name: &str| native.fields.iter().any(|(known, _)| *known == name) && !self.is_left(name);
+        let mut seen: HashSet<&str> = native.frame.iter().map(|(name, _)| *name).collect();
+        for (name, value) in &event.extra {
+            if is_own(name) && !told(name) && seen.insert(name) {
+                map.serialize_entry(&**name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a field with a canonical name was left among the extra ones.
+    fn is_left(&self, name: &str) -> bool {
+        self.draft.event().host_event.is_some() && self.extra(name).is_some()
+    }
+
+    /// What the host says under a name without a canonical one. Only hosts with native names say it in the
+    /// dialects' words.
+    fn extra(&self, name: &str) -> Option<&Json> {
+        let event = self.draft.event();
+        let speaks = event.dialect != DialectName::OpenHarness;
+        event.extra.iter().find(|(known, _)| speaks && **known == *name).map(|(_, value)| value)
+    }
+}

@@ -1,0 +1,170 @@
+//! A dialect with native event names, as data: its table, its fields, and the few functions in which it differs
+//! from the others. Refuses to hold any dialect's facts.
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+
+use super::{
+    envelope,
+    fields::{self, Names, Vocabulary},
+    row::{Looks, Row},
+    settings::{Levels, SettingsFacts, SettingsFile},
+};
+use crate::model::{
+    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+};
+
+/// A dialect with native event names.
+pub struct Native {
+    pub(super) name: DialectName,
+    /// Its events.
+    pub(super) rows: &'static [Row],
+    /// Its fields that have a canonical name, each with that name.
+    pub(super) fields: &'static [(&'static str, &'static str)],
+    /// The first fields of its envelopes, in order.
+    pub(super) frame: &'static [(&'static str, Frame)],
+    /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
+    pub(super) own_fields: &'static [&'static str],
+    /// Its configuration.
+    pub(super) settings: SettingsFacts,
+    /// The variables of its commands.
+    pub(super) environment: fn(&Draft, &Place) -> Vec<(&'static str, String)>,
+    /// How a model answers.
+    pub(super) answer_form: fn(&Row) -> AnswerForm,
+    /// Reads an answer.
+    pub(super) read: fn(&Self, &Row, &Hook, RawReply) -> Result<Reply, Failure>,
+    /// Writes the answer to an event; without a row, to one that could not be read.
+    pub(super) write: fn(&Self, Option<&Row>, &Outcome) -> NativeAnswer,
+    /// Joins a patch with what was there.
+    pub(super) fold: fn(Target, Option<&Json>, &Json) -> Result<Json, JsonError>,
+    /// Joins a reply with the earlier ones, on events whose row says so.
+    pub(super) join: fn(&Event, &[Reply], Reply) -> Reply,
+    /// The verdicts after whose stage no further hook runs.
+    pub(super) ends_chain: &'static [Verdict],
+}
+
+/// What stands in one of the first fields of an envelope.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Frame {
+    /// The session.
+    Session,
+    /// The event's name in the dialect.
+    EventName,
+    /// The host's working directory, or else the workspace.
+    Cwd,
+    /// What the host says under the same name, or else this.
+    Own(Option<&'static str>),
+}
+
+impl Native {
+    /// Its settings files.
+    pub(crate) fn files(&self) -> &'static [SettingsFile] {
+        self.settings.files
+    }
+
+    /// How the levels of its configuration join.
+    pub(crate) fn levels(&self) -> Levels {
+        self.settings.levels
+    }
+
+    /// The row of an event, also of a host of another dialect.
+    pub(super) fn row(&self, event: &Event) -> Option<&'static Row> {
+        let name = event.host_event.as_ref().map(|host| &*host.name);
+        self.row_of(event.kind, name)
+    }
+
+    /// The row of a kind; of host events, that of the name.
+    pub(super) fn row_of(&self, kind: EventKind, host_event: Option<&str>) -> Option<&'static Row> {
+        let is_it = |row: &&Row| row.kind == kind && host_event.is_none_or(|name| row.name == name);
+        self.rows.iter().find(is_it).filter(|_| kind != EventKind::HostEvent || host_event.is_some())
+    }
+
+    /// The row of a native name.
+    pub(super) fn row_named(&self, name: &str) -> Option<&'static Row> {
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    fn vocabulary(&self) -> Vocabulary {
+        Vocabulary {
+            dialect: self.name,
+            kind_fields: &["hook_event_name"],
+            names: Names::Native { rows: self.rows, fields: self.fields },
+        }
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Native({})", self.name)
+    }
+}
+
+impl Dialect for Native {
+    fn name(&self) -> DialectName {
+        self.name
+    }
+
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
+        fields::read_event(bytes, &self.vocabulary())
+    }
+
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
+        fields::kind_of_unread(bytes, &self.vocabulary())
+    }
+
+    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
+        (self.write)(self, self.row(event), outcome)
+    }
+
+    fn matched(&self, kind: EventKind) -> Option<Matched> {
+        let looks = |row: &Row| row.kind == kind && row.looks != Looks::Nowhere;
+        kind.matched().filter(|_| self.rows.iter().any(looks))
+    }
+
+    fn strategy(&self, kind: EventKind) -> Strategy {
+        self.row_of(kind, None).map_or(Strategy::Parallel, |row| row.strategy)
+    }
+
+    fn ends_chain(&self, _: EventKind, verdict: Verdict) -> bool {
+        self.ends_chain.contains(&verdict)
+    }
+
+    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+        envelope::write(self, draft, place)
+    }
+
+    fn environment(&self, draft: &Draft, place: &Place, _: Duration) -> Vec<(&'static str, String)> {
+        (self.environment)(draft, place)
+    }
+
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
+        match self.row_of(kind, hook.manner.host_event.as_deref()) {
+            Some(row) => (self.answer_form)(row),
+            None => {
+                AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
+            }
+        }
+    }
+
+    fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
+        match (raw, self.row_of(kind, hook.manner.host_event.as_deref())) {
+            (RawReply::Native(reply), _) => Ok(reply),
+            (raw, Some(row)) => (self.read)(self, row, hook, raw),
+            (_, None) => Ok(Reply::proceed()),
+        }
+    }
+
+    fn ties(&self, kind: EventKind) -> Ties {
+        self.row_of(kind, None).map_or(Ties::FirstDecides, |row| row.ties)
+    }
+
+    fn join(&self, event: &Event, earlier: &[Reply], reply: Reply) -> Reply {
+        (self.join)(event, earlier, reply)
+    }
+
+    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+        (self.fold)(target, current, patch)
+    }
+}

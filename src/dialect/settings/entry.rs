@@ -1,0 +1,132 @@
+//! One entry of an event: a matcher and the hooks it is for. Owns what each hook is called; refuses to read
+//! handlers.
+
+use super::{
+    super::{
+        document::{Mapping, Value},
+        row::{Looks, Row},
+    },
+    facts::Wanted,
+    file::{Origin, warn_of_slips},
+    handler::{self, Ready},
+    rule::Rule,
+};
+use crate::model::{
+    Condition, Delivery, EventKind, FailurePolicy, Frequency, Hook, HookName, Manner, Source,
+};
+use std::sync::Arc;
+
+/// The hooks of an entry; `position` is how many hooks the file has before it.
+pub(super) fn read(
+    origin: &Origin<'_>,
+    row: &Row,
+    number: usize,
+    position: usize,
+    entry: &Value<'_>,
+) -> Vec<Hook> {
+    let Some(entry) = entry.mapping() else { return Vec::new() };
+    warn_of_slips(&entry, &["matcher", "hooks"]);
+    let Some(wanted) = wanted(origin, row, &entry) else { return Vec::new() };
+    let Some(items) = entry.require_such_as("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
+        return Vec::new();
+    };
+    let items = items.list().unwrap_or_default();
+    let hook = |(index, item): (usize, &Value<'_>)| {
+        let parts =
+            Parts { origin, row, wanted: &wanted, name: [number, index + 1], place: position + index };
+        parts.hook(&item.mapping()?)
+    };
+    items.iter().enumerate().filter_map(hook).collect()
+}
+
+/// What the entry wants; `None` if its matcher was refused.
+fn wanted(origin: &Origin<'_>, row: &Row, entry: &Mapping<'_>) -> Option<Wanted> {
+    let Some(value) = entry.get("matcher") else { return Some(Wanted::default()) };
+    let wanted = (origin.native.settings.matcher)(&value, row)?;
+    if row.looks == Looks::Nowhere && wanted.matcher.is_some() {
+        let message = format!("`matcher` is ignored: {} has nothing to match on", row.name);
+        value.warn("matcher", message, "remove it; the hooks run for every such event");
+        return Some(Wanted::default());
+    }
+    Some(wanted)
+}
+
+/// What a hook of an entry is made of, besides its own keys.
+struct Parts<'a> {
+    origin: &'a Origin<'a>,
+    row: &'a Row,
+    wanted: &'a Wanted,
+    /// The numbers of the entry and of the hook in it, from 1.
+    name: [usize; 2],
+    place: usize,
+}
+
+impl Parts<'_> {
+    /// The hook, or `None` if anything about it is wrong, which has been reported.
+    fn hook(&self, item: &Mapping<'_>) -> Option<Hook> {
+        let Self { origin, row, .. } = self;
+        let Ready { handler, timeout, identity } = handler::read(origin, row, item)?;
+        let condition = self.condition(item)?;
+        let frequency = match item.get("once") {
+            Some(value) if value.flag()? => Frequency::OncePerRun,
+            _ => row.frequency,
+        };
+        let delivery = match item.get("async") {
+            Some(value) if value.flag()? => Delivery::Detached,
+            _ => Delivery::Awaited,
+        };
+        let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
+        Some(Hook {
+            name: self.name()?,
+            dialect: origin.native,
+            events: [row.kind].into_iter().collect(),
+            matcher: self.wanted.matcher.clone(),
+            handler,
+            capabilities: row.may.iter().copied().collect(),
+            priority: 0,
+            enabled: true,
+            timeout,
+            max_concurrency: None,
+            on_error: FailurePolicy::Ignore,
+            on_timeout: FailurePolicy::Ignore,
+            manner: Manner { host_event, condition, identity: Some(identity), frequency, delivery },
+            source: Source {
+                scope: origin.scope,
+                file: Some(origin.file.into()),
+                line: item.document().line(&item.spot()),
+                position: self.place,
+            },
+        })
+    }
+
+    /// Hooks in settings have no names, so theirs say where they stand.
+    fn name(&self) -> Option<HookName> {
+        let [entry, hook] = self.name;
+        let (dialect, scope) = (self.origin.native.name, self.origin.scope);
+        HookName::new(format!("{dialect}.{scope}.{}.{entry}.{hook}", self.row.name)).ok()
+    }
+
+    /// What an event must have; `None` if that cannot be read.
+    #[expect(clippy::option_option, reason = "no condition and one that was refused are different things")]
+    fn condition(&self, item: &Mapping<'_>) -> Option<Option<Arc<dyn Condition>>> {
+        let Some(value) = item.get("if") else { return Some(self.wanted.condition.clone()) };
+        let tools = [
+            EventKind::BeforeToolDispatch,
+            EventKind::AfterToolDispatch,
+            EventKind::ToolFailed,
+            EventKind::PermissionRequested,
+        ];
+        if !tools.contains(&self.row.kind) {
+            let message = format!("`if` needs a tool call, and {} has none", self.row.name);
+            value.error("if", message, "remove it, or the hook would never run");
+            return None;
+        }
+        match Rule::parse(value.text()?) {
+            Some(rule) => Some(Some(Arc::new(rule))),
+            None => {
+                value.error("if", "`if` is no rule for tools", "write it as `Bash(git *)` or `Edit`");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What is so about a dialect's settings files: where they are, how their levels join, what their words mean.
+//! Refuses to read any.
+
+use std::{sync::Arc, time::Duration};
+
+use super::super::{document::Value, row::Row};
+use crate::model::{Condition, HandlerKind, Matcher, Scope};
+
+/// What is so about a dialect's settings files.
+pub(in crate::dialect) struct SettingsFacts {
+    /// The files, in the order in which their hooks run.
+    pub(in crate::dialect) files: &'static [SettingsFile],
+    /// How the levels join.
+    pub(in crate::dialect) levels: Levels,
+    /// The kinds of handler its hooks may have.
+    pub(in crate::dialect) types: &'static [HandlerKind],
+    /// Reads a matcher; `None` if it is refused, which has been reported.
+    pub(in crate::dialect) matcher: fn(&Value<'_>, &Row) -> Option<Wanted>,
+    /// How long hooks may take that do not say.
+    pub(in crate::dialect) timeouts: Timeouts,
+    /// Variables for the project's directory, which stand in command lines.
+    pub(in crate::dialect) project_variables: &'static [&'static str],
+}
+
+/// One settings file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SettingsFile {
+    /// How far its hooks reach.
+    pub(crate) scope: Scope,
+    /// Where it is.
+    pub(crate) place: Place,
+}
+
+/// Where a settings file is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// Below the directory of the machine's own configuration.
+    System(&'static str),
+    /// Below the user's home directory.
+    Home(&'static str),
+    /// Below the workspace.
+    Workspace(&'static str),
+}
+
+/// How the levels of configuration join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Levels {
+    /// All hooks count.
+    AddUp,
+    /// For an event that the project configures, the user's hooks do not count.
+    ProjectReplacesUser,
+}
+
+/// How long hooks may take that do not say.
+pub(in crate::dialect) struct Timeouts {
+    /// What a number means.
+    pub(in crate::dialect) unit: Unit,
+    /// The timeout of programs and servers.
+    pub(in crate::dialect) usual: Duration,
+    /// The timeout of models.
+    pub(in crate::dialect) prompt: Duration,
+    /// The timeout of agents.
+    pub(in crate::dialect) agent: Duration,
+    /// The timeout on events that are in a hurry, by their names.
+    pub(in crate::dialect) of_events: &'static [(&'static str, Duration)],
+}
+
+/// What a number is a number of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Unit {
+    /// Seconds.
+    Seconds,
+}
+
+/// What a hook wants of the events it is configured for.
+#[derive(Default)]
+pub(in crate::dialect) struct Wanted {
+    /// The texts it wants; without, all.
+    pub(in crate::dialect) matcher: Option<Matcher>,
+    /// What else an event must have.
+    pub(in crate::dialect) condition: Option<Arc<dyn Condition>>,
+}
+
+impl Timeouts {
+    /// The timeout of a hook that does not say.
+    pub(super) fn usual(&self, row: &Row, kind: HandlerKind) -> Duration {
+        let of_event = self.of_events.iter().find(|(name, _)| *name == row.name).map(|(_, timeout)| *timeout);
+        let of_kind = match kind {
+            HandlerKind::Prompt => self.prompt,
+            HandlerKind::Agent => self.agent,
+            HandlerKind::Command | HandlerKind::Http | HandlerKind::Native => self.usual,
+        };
+        of_event.map_or(of_kind, |timeout| timeout.min(of_kind))
+    }
+}
+
+impl Unit {
+    /// So many of it; `None` if that is nothing or more than there is.
+    pub(super) fn duration(self, number: f64) -> Option<Duration> {
+        let seconds = match self {
+            Self::Seconds => number,
+        };
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+    }
+}

@@ -1,0 +1,96 @@
+//! One settings file: its switches, and the events with their entries. Refuses to judge keys that are not about
+//! hooks.
+
+use std::path::Path;
+
+use super::{
+    super::{
+        document::{Document, Mapping, Value},
+        native::Native,
+        near::{did_you_mean, nearest, shorten},
+        openharness::{HookRules, Surroundings},
+    },
+    entry,
+};
+use crate::model::{Diagnostic, Hook, Scope};
+
+/// The hooks of one settings file.
+#[derive(Debug, Default)]
+pub struct SettingsHooks {
+    /// The hooks without mistakes, in the order of the file.
+    pub hooks: Vec<SettingsHook>,
+    /// Whether the file switches all hooks off, or on again.
+    pub all_off: Option<bool>,
+    /// The events that the file configures.
+    pub events: Vec<&'static str>,
+}
+
+/// A hook of a settings file.
+#[derive(Debug)]
+pub struct SettingsHook {
+    /// The hook.
+    pub hook: Hook,
+    /// The event it is configured for, as its dialect calls it.
+    pub event: &'static str,
+}
+
+/// What every hook of a file has in common.
+pub(super) struct Origin<'a> {
+    pub(super) native: &'static Native,
+    pub(super) file: &'a Path,
+    pub(super) scope: Scope,
+    pub(super) rules: &'a HookRules,
+    pub(super) surroundings: &'a dyn Surroundings,
+}
+
+/// Reads a settings file of a dialect.
+///
+/// Returns its hooks, and everything that is wrong with what it says about hooks.
+pub fn read_settings(
+    native: &'static Native,
+    bytes: &[u8],
+    file: &Path,
+    scope: Scope,
+    rules: &HookRules,
+    surroundings: &dyn Surroundings,
+) -> (SettingsHooks, Vec<Diagnostic>) {
+    let document = match Document::parse_json(bytes, file) {
+        Ok(document) => document,
+        Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
+    };
+    let origin = Origin { native, file, scope, rules, surroundings };
+    let mut found = SettingsHooks::default();
+    if let Some(root) = document.root() {
+        found.all_off = root.get("disableAllHooks").and_then(|value| value.flag());
+        if let Some(hooks) = root.get("hooks").and_then(|value| value.mapping()) {
+            hooks.values().for_each(|value| read_event(&origin, &value, &mut found));
+        }
+    }
+    (found, document.into_diagnostics())
+}
+
+fn read_event(origin: &Origin<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
+    let name = value.name();
+    let Some(row) = origin.native.row_named(name) else {
+        let known: Vec<&str> = origin.native.rows.iter().map(|row| row.name).collect();
+        let message = format!("unknown event `{}`; its hooks are left out", shorten(name, 64));
+        return value.error_at(value.key_spot(), "unknown-event", message, did_you_mean(name, &known));
+    };
+    let Some(entries) = value.list() else { return };
+    found.events.push(row.name);
+    for (number, entry) in (1..).zip(&entries) {
+        let position = found.hooks.len();
+        let hooks = entry::read(origin, row, number, position, entry);
+        found.hooks.extend(hooks.into_iter().map(|hook| SettingsHook { hook, event: row.name }));
+    }
+}
+
+/// Warns of keys that look like slips of known ones. Others are left to whom they belong.
+pub(super) fn warn_of_slips(mapping: &Mapping<'_>, known: &[&str]) {
+    for value in mapping.values().filter(|value| !known.contains(&value.name())) {
+        if let Some(near) = nearest(value.name(), known) {
+            let message = format!("unknown key `{}`", shorten(value.name(), 64));
+            value.error_at(value.key_spot(), "unknown-key", message, format!("did you mean `{near}`?"));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The handler of a hook in a settings file. Refuses what could not run, with a warning: the agent the file was
+//! written for would refuse it too.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use super::{
+    super::{
+        document::{Mapping, Value},
+        near::{did_you_mean, shorten},
+        openharness::{Located, argument, http_address, http_header},
+        row::Row,
+    },
+    file::{Origin, warn_of_slips},
+};
+use crate::model::{
+    Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, Guarded, Handler, HandlerKind, HttpHandler,
+    HttpMethod, Mode, Model, PromptHandler,
+};
+
+/// The keys of a hook.
+const KEYS: [&str; 15] = [
+    "type",
+    "command",
+    "args",
+    "url",
+    "headers",
+    "allowedEnvVars",
+    "prompt",
+    "model",
+    "timeout",
+    "async",
+    "once",
+    "if",
+    "statusMessage",
+    "shell",
+    "name",
+];
+
+/// The model of the settings that hooks without a `model` ask.
+const USUAL_MODEL: &str = "default";
+
+/// How often the model of an agent is asked.
+const AGENT_TURNS: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
+
+/// A handler, checked.
+pub(super) struct Ready {
+    pub(super) handler: Handler,
+    pub(super) timeout: Duration,
+    /// What makes it the same as another one.
+    pub(super) identity: Arc<str>,
+}
+
+/// The handler of a hook, or `None` if anything about it is wrong, which has been reported.
+pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option<Ready> {
+    warn_of_slips(item, &KEYS);
+    let kind = kind(origin, &item.require_such_as("type", "\"type\": \"command\"")?)?;
+    let timeout = timeout(origin, row, kind, item)?;
+    let (handler, identity) = match kind {
+        HandlerKind::Http => http(origin, item)?,
+        HandlerKind::Command => command(origin, item)?,
+        HandlerKind::Prompt => prompt(origin, item)?,
+        HandlerKind::Agent => agent(origin, item)?,
+        HandlerKind::Native => return None,
+    };
+    Some(Ready { handler, timeout, identity: identity.into() })
+}
+
+fn kind(origin: &Origin<'_>, value: &Value<'_>) -> Option<HandlerKind> {
+    let (text, types) = (value.text()?, origin.native.settings.types);
+    let kind = types.iter().copied().find(|kind| kind.as_str() == text);
+    if kind.is_none() {
+        let known: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
+        let message = format!("unknown type `{}`; the hook is left out", shorten(text, 64));
+        value.error("unknown-type", message, did_you_mean(text, &known));
+    }
+    kind
+}
+
+fn prompt(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(origin, item)?);
+    let identity = format!("prompt {}\0{text}", model.reference);
+    Some((Handler::Prompt(PromptHandler { prompt: text.into(), model }), identity))
+}
+
+/// An agent of a settings file has no file of its own: a role that fits every task, and every tool.
+fn agent(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(origin, item)?);
+    let identity = format!("agent {}\0{text}", model.reference);
+    let agent = Agent {
+        name: "agent".to_owned(),
+        description: None,
+        system: "You check whether something holds. Look around before you judge.".to_owned(),
+        model,
+        tools: AgentTool::ALL.to_vec(),
+        max_turns: AGENT_TURNS,
+    };
+    Some((Handler::Agent(AgentHandler { agent: Arc::new(agent), task: text.into() }), identity))
+}
+
+fn question(item: &Mapping<'_>) -> Option<String> {
+    let value = item.require_such_as("prompt", "\"prompt\": \"Is this safe? $ARGUMENTS\"")?;
+    let text = value.text()?;
+    if text.trim().is_empty() {
+        value.error("text", "`prompt` is empty", "write the question");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// The model that a hook names, or the one for hooks that name none.
+fn model(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<Model> {
+    let (value, reference) = match item.get("model") {
+        Some(value) => (value.clone(), value.text()?),
+        None => (item.get("type")?, USUAL_MODEL),
+    };
+    match origin.surroundings.model(reference) {
+        Ok(model) => Some(model),
+        Err((message, help)) => {
+            value.error("model", format!("{message}; the hook is left out"), help);
+            None
+        }
+    }
+}
+
+fn timeout(origin: &Origin<'_>, row: &Row, kind: HandlerKind, item: &Mapping<'_>) -> Option<Duration> {
+    let (timeouts, longest) = (&origin.native.settings.timeouts, origin.rules.max_timeout);
+    let Some(value) = item.get("timeout") else { return Some(timeouts.usual(row, kind).min(longest)) };
+    let number = value.number()?;
+    match timeouts.unit.duration(number) {
+        Some(timeout) if timeout <= longest => Some(timeout),
+        None if number <= 0.0 || number.is_nan() => {
+            value.error("timeout", "`timeout` must be more than 0", "the hook is left out");
+            None
+        }
+        Some(_) | None => {
+            let seconds = longest.as_secs_f64();
+            let message = format!("`timeout` is longer than the {seconds} s allowed, and is cut to that");
+            value.warn("timeout", message, "shorten it, or raise `max_timeout` in the settings");
+            Some(longest)
+        }
+    }
+}
+
+fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let value = item.require_such_as("command", "\"command\": \"./check.sh\"")?;
+    let text = argument(&value)?;
+    if text.trim().is_empty() {
+        value.error("command", "`command` is empty", "write the line that the shell runs");
+        return None;
+    }
+    let (Located::Found(cwd) | Located::Missing(cwd, _)) = origin.surroundings.directory("") else {
+        return None;
+    };
+    let root = cwd.display().to_string();
+    let line = match item.get("args") {
+        Some(args) => exec(origin, &value, &args, &root)?,
+        None => shell(origin, item, &value, &root)?,
+    };
+    let identity = match &line {
+        CommandLine::Shell(line) => format!("sh {line}"),
+        CommandLine::Exec { program, args } => format!("exec {}\0{}", program.display(), args.join("\0")),
+    };
+    let handler = CommandHandler { line, cwd, environment: Vec::new(), mode: Mode::Oneshot };
+    Some((Handler::Command(handler), identity))
+}
+
+fn shell(origin: &Origin<'_>, item: &Mapping<'_>, value: &Value<'_>, root: &str) -> Option<CommandLine> {
+    let line = value.text()?;
+    check_script(origin, value, line, root);
+    let bash = match item.get("shell") {
+        Some(shell) => match shell.text()? {
+            "sh" => false,
+            "bash" => true,
+            other => {
+                let message = format!("the shell `{}` is not available here", shorten(other, 64));
+                shell.error("shell", message, "the hook is left out; use `bash`");
+                return None;
+            }
+        },
+        None => false,
+    };
+    Some(if bash {
+        let args = vec!["-c".to_owned(), line.to_owned()];
+        CommandLine::Exec { program: "/bin/bash".into(), args }
+    } else {
+        CommandLine::Shell(line.to_owned())
+    })
+}
+
+/// Warns of a script that is not there, where the line says plainly which it is.
+fn check_script(origin: &Origin<'_>, value: &Value<'_>, line: &str, root: &str) {
+    let plain = in_project(origin, &line.replace('"', ""), root);
+    let Some(first) = plain.split_whitespace().next() else { return };
+    let is_path = first.starts_with('/') || first.starts_with("./") || first.starts_with("../");
+    if !is_path || first.contains(['$', '\'', '`', '*', '~', '(', ';', '&', '|', '<', '>']) {
+        return;
+    }
+    if let Located::Missing(_, why) = origin.surroundings.program(first, std::path::Path::new(root)) {
+        value.warn("program", why, "the hook will end `spawn_failed`");
+    }
+}
+
+/// A text with the project's directory in it.
+fn in_project(origin: &Origin<'_>, text: &str, root: &str) -> String {
+    origin.native.settings.project_variables.iter().fold(text.to_owned(), |text, name| {
+        text.replace(&format!("${{{name}}}"), root).replace(&format!("${name}"), root)
+    })
+}
+
+fn exec(origin: &Origin<'_>, program: &Value<'_>, args: &Value<'_>, root: &str) -> Option<CommandLine> {
+    let items = args.list()?;
+    let args = items.iter().map(argument).collect::<Option<Vec<_>>>()?;
+    let args = args.into_iter().map(|text| in_project(origin, text, root)).collect();
+    let name = in_project(origin, program.text()?, root);
+    match origin.surroundings.program(&name, std::path::Path::new(root)) {
+        Located::Found(program) => Some(CommandLine::Exec { program, args }),
+        Located::Missing(path, why) => {
+            program.warn("program", why, "the hook will end `spawn_failed`");
+            Some(CommandLine::Exec { program: path, args })
+        }
+        Located::Refused(why) => {
+            let help = "name a program inside the workspace, in the `PATH`, or by its absolute path";
+            program.error("program", why, help);
+            None
+        }
+    }
+}
+
+fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let url = item.require_such_as("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?;
+    let address = http_address(&url, origin.rules)?;
+    let mut allowed = Vec::new();
+    if let Some(names) = item.get("allowedEnvVars") {
+        for name in names.list()? {
+            allowed.push(name.text()?.to_owned());
+        }
+    }
+    let mut headers = Vec::new();
+    if let Some(written) = item.get("headers") {
+        for value in written.mapping()?.values() {
+            headers.push(http_header(&value, |text| Some(expanded(origin, text, &allowed)))?);
+        }
+    }
+    let identity = format!("http {address}");
+    Some((Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }), identity))
+}
+
+/// A header's value with the variables in it that the hook may see; others stand for nothing.
+fn expanded(origin: &Origin<'_>, text: &str, allowed: &[String]) -> Guarded {
+    let mut found = Guarded::default();
+    let mut rest = text;
+    while let Some(start) = rest.find('$') {
+        found.push(&rest[..start]);
+        let after = &rest[start + 1..];
+        let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let plain = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(after.len());
+        let (name, next) = braced.unwrap_or_else(|| after.split_at(plain));
+        if name.is_empty() {
+            found.push("$");
+        } else if allowed.iter().any(|known| known == name)
+            && let Some(value) = origin.surroundings.variable(name)
+        {
+            found.push(value);
+        }
+        rest = next;
+    }
+    found.push(rest);
+    found
+}

@@ -1,0 +1,15 @@
+//! The settings files in which agents keep their hooks, and the hooks in them. The files are other programs':
+//! a mistake costs the entry it is in, with a warning that has a place, and what is not about hooks is nobody's
+//! concern here.
+
+mod entry;
+mod facts;
+mod file;
+mod handler;
+mod matcher;
+mod rule;
+
+pub(crate) use facts::{Levels, Place, SettingsFile};
+pub(super) use facts::{SettingsFacts, Timeouts, Unit};
+pub use file::{SettingsHook, SettingsHooks, read_settings};
+pub(super) use matcher::exact_list_or_regex;

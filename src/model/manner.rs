@@ -1,0 +1,39 @@
+//! When a hook runs and who waits for it, beyond its events and its matcher. Refuses to judge any of it.
+
+use std::{fmt, sync::Arc};
+
+use super::{Delivery, Event};
+
+/// When a hook runs and who waits for it, beyond what its dialect says.
+#[derive(Debug, Clone, Default)]
+pub struct Manner {
+    /// The name of the only host event it wants; without one, it wants all that its `events` hold.
+    pub host_event: Option<Arc<str>>,
+    /// What an event must have besides the text its matcher accepts.
+    pub condition: Option<Arc<dyn Condition>>,
+    /// Of the hooks of one dialect with the same text here, an event runs the first.
+    pub identity: Option<Arc<str>>,
+    /// How often it runs.
+    pub frequency: Frequency,
+    /// Whether the host waits for it; otherwise it has no say.
+    pub delivery: Delivery,
+}
+
+/// How often a hook runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Frequency {
+    /// For every event it wants.
+    #[default]
+    Always,
+    /// For the first of them in a run.
+    OncePerRun,
+}
+
+/// Something in an event's payload that a hook cares for.
+pub trait Condition: fmt::Debug + Send + Sync {
+    /// Whether the event has it.
+    fn holds(&self, event: &Event) -> bool;
+
+    /// It in words that follow "needs", as `explain` shows them.
+    fn text(&self) -> String;
+}

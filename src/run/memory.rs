@@ -1,0 +1,95 @@
+//! What a run remembers from one event to the next, also while it has no actor: its latest answers, which hooks
+//! had their only turn, and how often it was kept from stopping. Refuses to decide about any event.
+
+use std::collections::HashSet;
+
+use super::answers::Answers;
+use crate::{
+    model::{Event, EventKind, Frequency, HookName, Note, NoteKind, Outcome, Verdict},
+    registry::Plan,
+};
+
+/// How often in a row hooks may keep an agent from stopping. A hook that is never content would keep it at work,
+/// and the model paid, for ever.
+const MOST_STOPS_BLOCKED: u8 = 8;
+
+/// What a run remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(super) answers: Answers,
+    /// The hooks that run once and have run.
+    had_turn: HashSet<HookName>,
+    stops_blocked: u8,
+}
+
+impl Memory {
+    /// The plan without hooks that had their only turn; it is the turn of those that are in it.
+    pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
+        let plan = plan.only(event, |hook| !self.had_turn.contains(&hook.name));
+        let once = plan.steps().iter().filter(|step| step.hook.manner.frequency == Frequency::OncePerRun);
+        self.had_turn.extend(once.map(|step| step.hook.name.clone()));
+        plan
+    }
+
+    /// Lets an agent stop that has been kept from it too often in a row.
+    pub(super) fn break_loop(&mut self, outcome: &mut Outcome) {
+        if outcome.event != EventKind::AgentStopping {
+            return;
+        }
+        if outcome.verdict != Verdict::Block {
+            self.stops_blocked = 0;
+            return;
+        }
+        if self.stops_blocked < MOST_STOPS_BLOCKED {
+            self.stops_blocked += 1;
+            return;
+        }
+        self.stops_blocked = 0;
+        outcome.verdict = Verdict::Proceed;
+        let reason = outcome.reason.take();
+        if let Some(hook) = outcome.by.take() {
+            let wanted = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let text = format!(
+                "hooks kept the agent from stopping {MOST_STOPS_BLOCKED} times in a row, so it stops now; `{hook}` \
+                 would keep it at work{wanted}"
+            );
+            outcome.notes.push(Note { hook, kind: NoteKind::LoopBroken, text: text.into() });
+        }
+    }
+
+    /// Forgets all but the latest answers, and gives back memory.
+    pub(super) fn shrink(&mut self, answers: usize) {
+        self.answers.shrink(answers);
+        self.had_turn.shrink_to_fit();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.had_turn.is_empty() && self.stops_blocked == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ninth_block_in_a_row_lets_the_agent_stop() {
+        let mut memory = Memory::default();
+        let mut stop = |verdict| {
+            let mut outcome = Outcome::proceed(EventKind::AgentStopping, 1);
+            outcome.verdict = verdict;
+            outcome.by = HookName::new("guard").ok();
+            memory.break_loop(&mut outcome);
+            (outcome.verdict, outcome.notes.iter().any(|note| note.kind == NoteKind::LoopBroken))
+        };
+        for _ in 0..8 {
+            assert_eq!(stop(Verdict::Block), (Verdict::Block, false));
+        }
+        assert_eq!(stop(Verdict::Block), (Verdict::Proceed, true));
+        assert_eq!(stop(Verdict::Block), (Verdict::Block, false));
+        assert_eq!(stop(Verdict::Proceed), (Verdict::Proceed, false));
+        for _ in 0..8 {
+            assert_eq!(stop(Verdict::Block), (Verdict::Block, false));
+        }
+    }
+}

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'managed' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'project' >&2
+exit 2

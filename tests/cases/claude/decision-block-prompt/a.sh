@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "block", "reason": "say what to fix"}
+END

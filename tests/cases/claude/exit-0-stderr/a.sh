@@ -1,0 +1,2 @@
+#!/bin/sh
+echo 'only a log' >&2

@@ -1,0 +1,6 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"command": "npm ci"}}}
+END
+echo 'no' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'not now' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'looks wrong' >&2
+exit 2

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "install it first"}}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'try again' >&2
+exit 2

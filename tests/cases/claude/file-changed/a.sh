@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'seen' >&2
+exit 2

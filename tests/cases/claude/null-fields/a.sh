@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": null, "reason": null, "hookSpecificOutput": null}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "deny"}}}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'more' >&2
+exit 2

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": "be brief"}}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'not done' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'name it better' >&2
+exit 2

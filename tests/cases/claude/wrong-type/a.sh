@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"systemMessage": 7}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+cat > told.json
+echo '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "modifiedInput": {"command": "npm ci"}}}'

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "use pnpm"}}
+END

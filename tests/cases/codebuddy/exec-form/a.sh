@@ -1,0 +1,2 @@
+#!/bin/sh
+printf '{"systemMessage":"%s %s"}' "$1" "$2"

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+the build is red
+END

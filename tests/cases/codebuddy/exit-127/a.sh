@@ -1,0 +1,2 @@
+#!/bin/sh
+no-such-program-here

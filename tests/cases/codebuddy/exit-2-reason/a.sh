@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'no installs here' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'x' >&2
+exit 1

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PreToolUse", "modifiedInput": {"timeout": 1}}}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+cat > told.json
+echo '{"hookSpecificOutput":{"patch":{"tool_input":{"command":"npm ci"}}}}'

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'matched' >&2
+exit 2

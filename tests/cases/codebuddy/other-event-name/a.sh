@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"systemMessage": "kept", "hookSpecificOutput": {"hookEventName": "PostToolUse", "permissionDecision": "deny"}}
+END

@@ -1,13 +1,16 @@
 //! Prints what hookyard costs beside the least it could cost: each figure is measured alternately with its
-//! floor, in one run, on one machine. Refuses to judge: it fails nothing.
+//! floor, in one run, on one machine. Rows can be named: `cargo bench --bench floors -- oneshot modes`. Refuses to
+//! judge: it fails nothing.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 mod common;
+mod models;
+mod modes;
 
 use std::{
     process::Stdio,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -18,11 +21,11 @@ use hdrhistogram::Histogram;
 use hookyard::{
     NativeHook, Orchestrator,
     config::Settings,
-    model::{EventKind, Json, Reply, Target, ToolCallId},
+    model::{EventKind, Reply, ToolCallId},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncReadExt, AsyncWriteExt},
     task::JoinSet,
     time::Instant,
 };
@@ -32,16 +35,31 @@ const PAIRS: usize = 15;
 
 fn main() {
     let runtime = runtime();
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let wanted = |rows: &str| named.is_empty() || named.iter().any(|name| name == rows);
     println!("| what | hookyard | floor | ratio | goal |");
     println!("| --- | --- | --- | --- | --- |");
-    for (shape, pattern) in SHAPES {
+    for (shape, pattern) in SHAPES.into_iter().filter(|_| wanted("plan")) {
         runtime.block_on(nothing_to_run(shape, pattern));
     }
-    runtime.block_on(five_native_hooks());
-    runtime.block_on(oneshot());
-    runtime.block_on(http());
-    runtime.block_on(worker());
-    runtime.block_on(open_runs());
+    if wanted("native") {
+        runtime.block_on(five_native_hooks());
+    }
+    if wanted("oneshot") {
+        runtime.block_on(oneshot());
+    }
+    if wanted("http") {
+        runtime.block_on(http());
+    }
+    if wanted("models") {
+        runtime.block_on(models::print());
+    }
+    if wanted("modes") {
+        runtime.block_on(modes::print());
+    }
+    if wanted("runs") {
+        runtime.block_on(open_runs());
+    }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -246,12 +264,14 @@ async fn bare(_: usize) {
     assert!(out_read.is_ok() && err_read.is_ok() && status.expect("a status").success());
 }
 
-/// A server that reads the whole request and has no opinion; it ends with the runtime.
-async fn echo_server() -> String {
+/// A server that reads the whole request and has no opinion; it ends with the runtime. The first body it is sent
+/// is kept.
+async fn echo_server(first: Arc<OnceLock<axum::body::Bytes>>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
-    let echo = async |body: axum::body::Bytes| -> axum::body::Bytes {
+    let echo = async move |body: axum::body::Bytes| -> axum::body::Bytes {
         assert!(!body.is_empty());
+        first.get_or_init(|| body);
         axum::body::Bytes::from_static(b"{}")
     };
     let router = axum::Router::new().route("/", axum::routing::post(echo));
@@ -260,7 +280,8 @@ async fn echo_server() -> String {
 }
 
 async fn http() {
-    let url: &'static str = Box::leak(echo_server().await.into_boxed_str());
+    let envelope: &'static Arc<OnceLock<_>> = Box::leak(Box::default());
+    let url: &'static str = Box::leak(echo_server(Arc::clone(envelope)).await.into_boxed_str());
     let workspace = tempfile::tempdir().expect("a directory");
     let hooks = workspace.path().join(".openharness/hooks");
     std::fs::create_dir_all(&hooks).expect("a directory");
@@ -270,14 +291,15 @@ async fn http() {
         Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
     // References that live as long as the program make the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
-    let client = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(no_tls()).build();
-    let client: &'static reqwest::Client = Box::leak(Box::new(client.expect("a client")));
+    let client: &'static reqwest::Client = Box::leak(Box::new(bare_client()));
     let ours = move |run: usize| async move {
         let outcome = orchestrator.dispatch(tool_event(run)).await.expect("an outcome");
         assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
     };
     let bare = move |_: usize| async move {
-        let request = client.post(url).header("content-type", "application/json").body(vec![b' '; 300]);
+        let request = client.post(url).header("content-type", "application/json");
+        let request = request.header("x-hookyard-event", "before_tool_dispatch");
+        let request = request.body(envelope.get().expect("ours was first").to_vec());
         let answer = request.send().await.expect("an answer").bytes().await.expect("a body");
         assert_eq!(answer, "{}");
     };
@@ -288,96 +310,26 @@ async fn http() {
     drop(workspace);
 }
 
+/// A client that sends what ours sends.
+fn bare_client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(no_tls())
+        .user_agent(concat!("hookyard/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .http1_only()
+        .build()
+        .expect("a client")
+}
+
 /// The bare client needs a provider of TLS, though it encrypts nothing.
 fn no_tls() -> rustls::ClientConfig {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let builder = rustls::ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().expect("versions");
     builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-}
-
-/// The median time of so many calls, in microseconds.
-async fn call_p50<F: Future<Output = ()>>(mut call: impl FnMut() -> F) -> f64 {
-    let mut times = Vec::new();
-    for _ in 0..1_000 {
-        let begun = Instant::now();
-        call().await;
-        times.push(begun.elapsed().as_secs_f64() * 1e6);
-    }
-    median(times)
-}
-
-/// An interpreter that answers JSON lines, and what the two ends of its pipes are.
-struct Bare {
-    _child: tokio::process::Child,
-    stdin: tokio::process::ChildStdin,
-    stdout: BufReader<tokio::process::ChildStdout>,
-    line: String,
-}
-
-impl Bare {
-    #[allow(clippy::disallowed_methods, reason = "the floor is measured without our own code")]
-    fn start() -> Self {
-        let program = "import json, sys\nfor line in sys.stdin.buffer:\n  message = json.loads(line)\n  \
-                       sys.stdout.buffer.write(json.dumps({'id': message['id'], 'output': {}}).encode() + b'\\n')\n  \
-                       sys.stdout.buffer.flush()";
-        let mut child = tokio::process::Command::new("python3")
-            .args(["-c", program])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("a process");
-        let stdin = child.stdin.take().expect("a pipe");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { _child: child, stdin, stdout, line: String::new() }
-    }
-
-    async fn call(&mut self, request: &[u8]) {
-        self.stdin.write_all(request).await.expect("it reads");
-        self.line.clear();
-        self.stdout.read_line(&mut self.line).await.expect("it answers");
-        assert!(self.line.contains("output"), "{}", self.line);
-    }
-}
-
-/// A hook of the Python SDK as a worker, beside the same interpreter without us: the whole way of an event, not
-/// only the call of the worker.
-async fn worker() {
-    let workspace = tempfile::tempdir().expect("a directory");
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).expect("a directory");
-    let guard = concat!(env!("CARGO_MANIFEST_DIR"), "/config/workers/examples/guard.py");
-    let hook = format!(
-        "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
-         command: exec python3 {guard}\n  mode: worker\n"
-    );
-    std::fs::write(hooks.join("guard.yaml"), hook).expect("a file");
-    let orchestrator =
-        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
-    let mut event = tool_event(1);
-    let input = format!(r#"{{"command":"{}"}}"#, "x".repeat(850));
-    event.targets.set(Target::ToolInput, Json::parse(&input).expect("JSON"));
-    let envelope = format!(r#"{{"tool_input":{input},"rest":"{}"}}"#, "x".repeat(120));
-    let request = format!("{{\"id\":\"1\",\"deadline_ms\":1,\"envelope\":{envelope}}}\n").into_bytes();
-    let (orchestrator, event, request) = (&orchestrator, &event, &request[..]);
-    let bare = &tokio::sync::Mutex::new(Bare::start());
-    let (mut ours, mut floor, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..PAIRS {
-        let a = call_p50(|| async {
-            let outcome = orchestrator.dispatch(event.clone()).await.expect("an outcome");
-            assert!(outcome.hooks[0].error.is_none(), "{outcome:?}");
-        });
-        let a = a.await;
-        let b = call_p50(|| async { bare.lock().await.call(request).await }).await;
-        ours.push(a);
-        floor.push(b);
-        ratios.push(a / b);
-    }
-    let (ours, floor, ratio) = (median(ours), median(floor), median(ratios));
-    println!(
-        "| worker hook (Python), 1 KB envelope | p50 {ours:.0} µs | bare JSON lines: {floor:.0} µs | {ratio:.2} | ≤ 3 |"
-    );
 }
 
 /// Memory of this process, in bytes.

@@ -14,8 +14,8 @@ use std::{
 
 use hookyard::{
     config::{Loaded, Settings, WorkspaceKind, load_workspace},
-    dialect::{HookRules, Located, Surroundings, UnsafeVariables, read_hook},
-    model::{Guarded, Secret, Severity},
+    dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, read_hook},
+    model::{Guarded, Model, Secret, Severity, WorkspaceId},
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -33,9 +33,19 @@ fn environment(name: &str) -> Option<String> {
     }
 }
 
+/// The settings of every case: a model to ask, one of other workspaces, and one whose key is not there.
+const SETTINGS: &str = "models:
+  small: { api: openai, base_url: 'http://127.0.0.1:9', model: m }
+  elsewhere: { api: anthropic, model: m, workspaces: [shop] }
+  keyless: { api: anthropic, model: m, key: '${secrets.NOPE}' }
+";
+
 fn load(root: &Path) -> Loaded {
     let begun = std::time::SystemTime::now();
-    let loaded = load_workspace(root, None, &Settings::default(), &environment);
+    let settings = Settings::from_yaml(SETTINGS, Path::new("hookyard.yaml")).0.unwrap();
+    // The id of a workspace stands in messages, and that of a directory in use by one test is another each time.
+    let id = WorkspaceId::new("case").unwrap();
+    let loaded = load_workspace(root, Some(id), &settings, &environment);
     assert!(begun.elapsed().unwrap() < BOUND, "loading took too long");
     loaded
 }
@@ -43,6 +53,7 @@ fn load(root: &Path) -> Loaded {
 /// The diagnostics as `expected.txt` has them.
 fn told(loaded: &Loaded) -> String {
     let mut text = String::new();
+    let root = format!("{}/", loaded.place.root.display());
     for d in &loaded.diagnostics {
         let file = d.file.strip_prefix(loaded.place.root.join(".openharness")).unwrap_or(&d.file);
         let severity = format!("{:?}", d.severity).to_lowercase();
@@ -57,6 +68,7 @@ fn told(loaded: &Loaded) -> String {
             d.message
         );
     }
+    let mut text = text.replace(&root, "");
     let names: Vec<_> = loaded.hooks.iter().map(|hook| hook.name.as_str()).collect();
     let _ = writeln!(text, "loaded: {}", if names.is_empty() { "nothing".into() } else { names.join(" ") });
     text
@@ -419,8 +431,16 @@ impl Surroundings for Nowhere {
         Located::Missing(name.into(), "is not there".into())
     }
 
-    fn text_file(&self, relative: &str) -> Located {
-        Located::Missing(relative.into(), "is not there".into())
+    fn text_file(&self, relative: &str) -> Result<String, String> {
+        Err(format!("`{relative}` is not there"))
+    }
+
+    fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
+        Err((format!("there is no agent `{name}`"), String::new()))
+    }
+
+    fn model(&self, reference: &str) -> Result<Model, (String, String)> {
+        Err((format!("there is no model `{reference}`"), String::new()))
     }
 }
 
@@ -478,6 +498,7 @@ proptest! {
             default_timeout: settings.default_timeout,
             max_timeout: settings.max_timeout,
             unsafe_variables: UnsafeVariables::Refused,
+            unix_sockets: UnixSockets::Refused,
         };
         let (hook, diagnostics) = read_hook(text.as_bytes(), Path::new("a.yaml"), &rules, &Nowhere);
         let errors = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();

@@ -7,7 +7,11 @@ mod watch;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookyard::handler::command::process::{Bounds, End, SpawnError, run};
+use hookyard::{
+    Orchestrator,
+    handler::command::process::{Bounds, End, SpawnError, run},
+    model::{Event, EventKind, Json, RunId, SessionId, Target},
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 use watch::{bounds, own_memory, program, timed, zombies};
@@ -17,6 +21,7 @@ const GIB: u64 = 1024 * 1024 * 1024;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_and_many_runs_leave_memory_descriptors_and_processes_flat() {
     a_flood_is_capped_in_flat_memory().await;
+    a_workers_log_is_read_in_flat_memory().await;
     many_runs_leave_nothing_open().await;
     without_descriptors_the_error_says_so().await;
 }
@@ -36,6 +41,39 @@ async fn a_flood_is_capped_in_flat_memory() {
 
     let grown = own_memory("VmHWM").saturating_sub(before);
     assert!(grown < 8 * 1024, "grew by {grown} KiB");
+}
+
+/// A worker that writes 64 MiB to its log before it answers; the log is read meanwhile, or it could not go on.
+async fn a_workers_log_is_read_in_flat_memory() {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workers/worker.py");
+    let hook = format!(
+        "name: noisy\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
+         command: exec python3 {script} good\n  mode: worker\n"
+    );
+    std::fs::write(hooks.join("noisy.yaml"), hook).unwrap();
+    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let answer = async |command: &str| {
+        let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
+        let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
+        event.facts.tool_name = Some("Bash".into());
+        let input = format!(r#"{{"command":"{command}"}}"#);
+        event.targets.set(Target::ToolInput, Json::parse(&input).unwrap());
+        orchestrator.dispatch(event).await.unwrap().reason.unwrap()
+    };
+    let first = answer("fine").await;
+    let before = own_memory("VmHWM");
+    for _ in 0..3 {
+        answer("noise").await;
+    }
+    let last = answer("fine").await;
+    let pid = first.strip_suffix(" 1 fine").unwrap();
+    assert_eq!(last.as_ref(), format!("{pid} 5 fine"), "one worker has served them all");
+    let grown = own_memory("VmHWM").saturating_sub(before);
+    assert!(grown < 8 * 1024, "grew by {grown} KiB");
+    assert!(orchestrator.shutdown(Duration::from_secs(5)).await);
 }
 
 async fn many_runs_leave_nothing_open() {

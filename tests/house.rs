@@ -36,6 +36,13 @@ const LONG_FILES: [(&str, usize, &str); 1] =
 /// The most lines of a function.
 const LONGEST_FUNCTION: usize = 60;
 
+/// Native field names outside the dialects.
+const NATIVE_ELSEWHERE: [(&str, &str, &str); 1] = [(
+    "src/handler/models/anthropic.rs",
+    "tool_use_id",
+    "the protocol of a model's maker, which has a word in common with a dialect of the same maker",
+)];
+
 struct Source {
     path: String,
     module: String,
@@ -221,7 +228,11 @@ fn native_field_names_stay_in_the_dialects() {
     ];
     for source in files(&["src"]).iter().filter(|source| source.module != "dialect") {
         for (number, line) in without_tests(&source.text).enumerate() {
-            let spoken = native.iter().find(|name| line.contains(&format!("\"{name}")));
+            let excused = |name: &&&str| {
+                NATIVE_ELSEWHERE.iter().any(|(file, word, _)| *file == source.path && *word == **name)
+            };
+            let spoken =
+                native.iter().filter(|name| line.contains(&format!("\"{name}"))).find(|name| !excused(name));
             assert!(spoken.is_none(), "{}:{}: {spoken:?} belongs in dialect/", source.path, number + 1);
         }
     }

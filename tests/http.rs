@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
 mod server;
+#[path = "http/sockets.rs"]
+mod sockets;
+#[path = "http/tls.rs"]
+mod tls;
 
 use std::{
     fs,
@@ -27,7 +31,7 @@ use hookyard::{
     config::Settings,
     model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
 };
-use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use serde_json::{Value, json};
 use server::{Server, Then, rude};
 use tempfile::TempDir;
@@ -411,6 +415,12 @@ async fn every_request_is_counted_by_how_it_ended() {
     tool_call(&rude(answer(9, ""), Then::Reset).await).await;
     let slow = rude(Vec::new(), Then::Silence).await;
     ask(&slow, json!({ "timeout_seconds": 0.3 }), EventKind::BeforeToolDispatch).await;
+    let expected = [("2xx", 1), ("5xx", 1), ("broken", 1), ("refused", 1), ("timeout", 1), ("tls", 1)];
+    assert_eq!(counted(&snapshotter), expected.map(|(class, count)| (class.to_owned(), count)));
+}
+
+/// How many requests ended in which way.
+fn counted(snapshotter: &Snapshotter) -> Vec<(String, u64)> {
     let mut counted: Vec<(String, u64)> = Vec::new();
     for (key, .., value) in snapshotter.snapshot().into_vec() {
         let key = key.key();
@@ -422,14 +432,11 @@ async fn every_request_is_counted_by_how_it_ended() {
         }
     }
     counted.sort();
-    let expected = [("2xx", 1), ("5xx", 1), ("broken", 1), ("refused", 1), ("timeout", 1), ("tls", 1)];
-    assert_eq!(counted, expected.map(|(class, count)| (class.to_owned(), count)));
+    counted
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_of_the_environment_is_not_used() {
-    let server = Server::start(Router::new().route("/", any(async || BLOCK))).await;
-    let workspace = workspace(&server.url("/"), &json!({}));
+/// The outcome of a tool call in the program, whose environment has these variables too.
+async fn fire(workspace: &TempDir, variables: &[(&str, &str)]) -> Value {
     let event = workspace.path().join("event.json");
     let text = json!({
         "hook_event_name": "before_tool_dispatch", "session_id": "s", "run_id": "r",
@@ -437,13 +444,19 @@ async fn a_proxy_of_the_environment_is_not_used() {
     });
     fs::write(&event, text.to_string()).unwrap();
     let mut hookyard = assert_cmd::Command::cargo_bin("hookyard").unwrap();
-    let proxy = nobody().await;
-    for name in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
-        hookyard.env(name, &proxy);
-    }
+    hookyard.envs(variables.iter().copied());
     hookyard.args(["fire", "--json", "--dialect", "openharness", "--event"]).arg(event);
     hookyard.arg("--workspace").arg(workspace.path());
     let output = tokio::task::spawn_blocking(move || hookyard.output().unwrap()).await.unwrap();
-    let outcome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_environment_is_not_used() {
+    let server = Server::start(Router::new().route("/", any(async || BLOCK))).await;
+    let workspace = workspace(&server.url("/"), &json!({}));
+    let proxy = nobody().await;
+    let variables = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].map(|name| (name, &*proxy));
+    let outcome = fire(&workspace, &variables).await;
     assert_eq!(outcome["verdict"], "block", "{outcome}");
 }

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use hookyard::{
     dialect::Canonical,
     model::{
-        Conclusion, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, FailurePolicy,
-        Handler, Hook, HookName, Json, JsonError, Manner, Matched, NativeAnswer, NativeHandler, Opinion,
-        Outcome, Place, RawReply, Reply, RunId, Scope, SessionId, Source, Strategy, Target, Ties, Verdict,
-        WorkspaceId,
+        AnswerForm, Conclusion, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure,
+        FailurePolicy, Handler, Hook, HookName, Json, JsonError, Manner, Matched, NativeAnswer,
+        NativeHandler, Opinion, Outcome, Place, RawReply, Reply, RunId, Scope, SessionId, Source, Strategy,
+        Target, Ties, Verdict, WorkspaceId,
     },
     registry::Snapshot,
     run::{Course, Progress},
@@ -63,6 +63,10 @@ impl Dialect for Joining {
         Canonical.read_reply(hook, kind, raw)
     }
 
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
+        Canonical.answer_form(hook, kind)
+    }
+
     fn ties(&self, _: EventKind) -> Ties {
         Ties::Joined
     }
@@ -89,6 +93,7 @@ fn hook(name: &str, position: usize) -> Hook {
         priority: 0,
         enabled: true,
         timeout: Duration::from_mins(1),
+        max_concurrency: None,
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
         manner: Manner::default(),
@@ -107,7 +112,7 @@ fn replies_are_joined_in_configured_order() {
     assert_eq!(progress, Progress::Run(0..3));
     for (step, reason) in [(2, "third"), (0, "first"), (1, "second")] {
         let result = Ok(Reply::block(reason));
-        let _ = course.conclude(step, Conclusion { result, duration: Duration::ZERO });
+        let _ = course.conclude(step, Conclusion::ran(result, Duration::ZERO));
     }
     let outcome = course.into_outcome();
     assert_eq!(outcome.verdict, Verdict::Block);

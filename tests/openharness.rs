@@ -39,6 +39,7 @@ fn hook() -> Hook {
         priority: 0,
         enabled: true,
         timeout: Duration::from_mins(1),
+        max_concurrency: None,
         on_error: hookyard::model::FailurePolicy::Ignore,
         on_timeout: hookyard::model::FailurePolicy::Ignore,
         manner: Manner::default(),

@@ -9,7 +9,10 @@ use std::{
     process::{Command, Output},
 };
 
-use hookyard::{config, model::Json};
+use hookyard::{
+    config,
+    model::{Json, WorkspaceId},
+};
 use serde_json::Value;
 
 fn repository() -> PathBuf {
@@ -77,24 +80,35 @@ fn the_main_job_shows_what_the_readme_says() {
     }
 }
 
+/// The settings that the docs show, with the workspace of this test among those that may use the model.
+fn settings() -> config::Settings {
+    let shown =
+        blocks("docs/openharness.md", "yaml").into_iter().filter(|block| block.starts_with("models:"));
+    let text: String = shown.collect::<Vec<_>>().concat().replace("[shop]", "[shown]");
+    let (settings, diagnostics) = config::Settings::from_yaml(&text, Path::new("hookyard.yaml"));
+    settings.unwrap_or_else(|| panic!("{diagnostics:?}"))
+}
+
 #[test]
 fn the_yaml_of_the_docs_loads() {
-    for handler in blocks("docs/openharness.md", "yaml") {
+    let settings = settings();
+    assert_eq!(settings.models.len(), 1);
+    let secrets = ["SHOP_KEY", "GUARD_TOKEN", "SMALL_KEY"].map(|name| format!("HOOKYARD_SECRET_{name}"));
+    let environment = |name: &str| {
+        (name == "HOME" || secrets.iter().any(|secret| secret == name)).then(|| "/home/me".to_owned())
+    };
+    let [agent] = blocks("docs/openharness.md", "markdown").try_into().unwrap();
+    for handler in blocks("docs/openharness.md", "yaml").iter().filter(|block| block.starts_with("handler:"))
+    {
         let workspace = tempfile::tempdir().unwrap();
-        let hooks = workspace.path().join(".openharness/hooks");
-        fs::create_dir_all(hooks.join("scripts")).unwrap();
-        fs::write(
-            hooks.join("hook.yaml"),
-            format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n"),
-        )
-        .unwrap();
-        let home = |name: &str| match name {
-            "HOME" | "HOOKYARD_SECRET_SHOP_KEY" | "HOOKYARD_SECRET_GUARD_TOKEN" => {
-                Some("/home/me".to_owned())
-            }
-            _ => None,
-        };
-        let loaded = config::load_workspace(workspace.path(), None, &config::Settings::default(), &home);
+        let home = workspace.path().join(".openharness");
+        fs::create_dir_all(home.join("hooks/scripts")).unwrap();
+        fs::create_dir_all(home.join("agents")).unwrap();
+        fs::write(home.join("agents/reviewer.md"), &agent).unwrap();
+        let hook = format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n");
+        fs::write(home.join("hooks/hook.yaml"), hook).unwrap();
+        let id = Some(WorkspaceId::new("shown").unwrap());
+        let loaded = config::load_workspace(workspace.path(), id, &settings, &environment);
         assert_eq!(loaded.hooks.len(), 1, "{:?}", loaded.diagnostics);
     }
 }

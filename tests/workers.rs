@@ -14,7 +14,7 @@ use hookyard::{
     Orchestrator,
     model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::{Instant, timeout};
 
@@ -148,7 +148,14 @@ async fn without_a_hello_events_get_processes_of_their_own() {
     for how in ["exits", "future", "chatter"] {
         let yard = Yard::worker(how, "").await;
         for _ in 0..3 {
-            assert_eq!(reason(&yard.ask("fine").await), "oneshot fine", "{how}");
+            let outcome = yard.ask("fine").await;
+            assert_eq!(reason(&outcome), "oneshot fine", "{how}");
+            let [warning] = &outcome.hooks[0].warnings[..] else { panic!("{outcome:?}") };
+            assert!(
+                warning.starts_with("no worker: it ") || warning.starts_with("no worker: a line"),
+                "{warning}"
+            );
+            assert!(warning.ends_with("until the next reload each event gets a process"), "{warning}");
         }
     }
 }
@@ -187,7 +194,10 @@ async fn what_breaks_the_protocol_costs_its_event_and_the_worker() {
         let (found, error) = ended(&outcome);
         assert_eq!(found, end, "{command}: {error}");
         assert!(error.contains(why), "{command}: {error}");
-        assert_eq!(reason(&yard.ask("fine").await), "oneshot fine", "{command}: the pause before another");
+        let outcome = yard.ask("fine").await;
+        assert_eq!(reason(&outcome), "oneshot fine", "{command}: the pause before another");
+        let warning = "no worker: one has failed, and there is a pause before the next";
+        assert_eq!(outcome.hooks[0].warnings, [warning], "{command}");
         let (next, served) = next_worker(&yard).await;
         assert!(next != pid && served == 1, "{command}");
         assert_gone(pid).await;
@@ -224,6 +234,27 @@ async fn a_worker_gets_one_event_at_a_time() {
     let mut served: Vec<_> = outcomes.iter().map(worker_of).collect();
     served.sort_unstable();
     assert_eq!(served, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn two_workers_serve_two_events_at_once_and_a_third_waits() {
+    let yard = Yard::worker("good", "workers: 2").await;
+    let hold = || json!({ "command": "until go" }).to_string();
+    let go = async {
+        yard.lines("held.txt", 2).await;
+        fs::write(yard.workspace.path().join("go"), "").unwrap();
+    };
+    let (a, b, c, ()) =
+        tokio::join!(yard.ask_as("a", hold()), yard.ask_as("b", hold()), yard.ask_as("c", hold()), go);
+    let order = fs::read_to_string(yard.workspace.path().join("held.txt")).unwrap();
+    assert_eq!(order.lines().take(3).collect::<Vec<_>>(), ["held", "held", "done"]);
+    let mut served = [&a, &b, &c].map(worker_of);
+    served.sort_unstable_by_key(|(_, number)| *number);
+    let [(first, 1), (second, 1), (third, 2)] = served else { panic!("{served:?}") };
+    assert!(first != second && [first, second].contains(&third), "{served:?}");
+    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
+    assert_gone(first).await;
+    assert_gone(second).await;
 }
 
 #[tokio::test]
@@ -307,6 +338,66 @@ async fn no_worker_outlives_its_orchestrator() {
     let (pid, _) = worker_of(&yard.ask("fine").await);
     drop(yard);
     assert_gone(pid).await;
+}
+
+/// What `hookyard check` prints as JSON, and its exit code.
+fn check(workspace: &Path, arguments: &[&str]) -> (Value, i32) {
+    let mut program = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+    let output = program.current_dir(workspace).args(["check", "--json"]).args(arguments).output().unwrap();
+    (serde_json::from_slice(&output.stdout).unwrap(), output.status.code().unwrap())
+}
+
+/// Gives a workspace a worker of this command.
+fn write_worker(workspace: &Path, name: &str, command: &str) {
+    let file = format!(
+        "name: {name}\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: {}\n  mode: worker\n",
+        json!(command)
+    );
+    let hooks = workspace.join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    fs::write(hooks.join(format!("{name}.yaml")), file).unwrap();
+}
+
+#[tokio::test]
+async fn check_warns_of_workers_that_say_no_hello_and_leaves_none_behind() {
+    let workspace = tempfile::tempdir().unwrap();
+    write_worker(workspace.path(), "good", &script("good"));
+    write_worker(workspace.path(), "exits", &script("exits"));
+    write_worker(workspace.path(), "future", &script("future"));
+    write_worker(workspace.path(), "silent", &script("silent"));
+    let begun = Instant::now();
+    let (report, code) = check(workspace.path(), &[]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "one after the other would take longer");
+    let warnings: Vec<_> = report["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| {
+            let file = Path::new(found["file"].as_str().unwrap()).file_name().unwrap().to_str().unwrap();
+            assert_eq!((&found["code"], &found["severity"]), (&json!("worker-hello"), &json!("warning")));
+            assert_eq!((&found["line"], &found["column"]), (&json!(6), &json!(9)));
+            format!("{file}: {}", found["message"].as_str().unwrap())
+        })
+        .collect();
+    let expected = [
+        "exits.yaml: no hello from the worker: it ended without a hello",
+        "future.yaml: no hello from the worker: it speaks version 2 of the protocol",
+        "silent.yaml: no hello from the worker: it said no hello within 5s",
+    ];
+    assert_eq!((warnings.as_slice(), code), (&expected.map(str::to_owned)[..], 0));
+    let left = watch::gone(|process| process.alive() && runs_in(process, workspace.path())).await;
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn check_starts_nothing_where_it_should_not() {
+    let workspace = tempfile::tempdir().unwrap();
+    write_worker(workspace.path(), "worker", "echo > ran");
+    let (report, code) = check(workspace.path(), &["--no-start"]);
+    assert_eq!((&report["diagnostics"], code), (&json!([]), 0));
+    assert!(!workspace.path().join("ran").exists());
+    check(workspace.path(), &[]);
+    assert!(workspace.path().join("ran").exists());
 }
 
 /// The example hooks, as far as what they are written in is installed.

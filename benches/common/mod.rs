@@ -61,6 +61,7 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
         priority: 0,
         enabled: true,
         timeout: Duration::from_mins(1),
+        max_concurrency: None,
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
         manner: Manner::default(),

@@ -1,4 +1,4 @@
-//! `check`: everything that is wrong with the files of a workspace. Runs nothing.
+//! `check`: everything that is wrong with the files of a workspace. Gives no hook an event.
 
 use clap::Args;
 use serde::Serialize;
@@ -7,6 +7,7 @@ use super::{
     arguments::{JsonFlag, WorkspaceFlags},
     diagnostics,
     exit::{Ending, Exit},
+    greetings,
     page::Page,
     screen::Screen,
     workspace::{Found, counted, shown},
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   hookyard check
   hookyard check --workspace ~/projects/shop --verbose
+  hookyard check --no-start
   hookyard check --json | jq '.diagnostics[].message'
 
 Exit code 1 means that there are errors; warnings alone are no failure.";
@@ -30,7 +32,8 @@ Exit code 1 means that there are errors; warnings alone are no failure.";
 /// Says what is wrong with the hook files of a workspace
 ///
 /// Reads every hook file as a host would and shows each mistake with its line and what to do about it. A
-/// mistake costs its own hook and no other. Nothing is run.
+/// mistake costs its own hook and no other. The workers of hooks with `mode: worker` are started once, to see
+/// whether they say hello, and stopped; other hooks are not run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Check {
@@ -40,6 +43,10 @@ pub(super) struct Check {
     /// Names every file that was read, however many there are
     #[arg(long, short)]
     verbose: bool,
+
+    /// Starts no worker: nothing of the workspace is run
+    #[arg(long)]
+    no_start: bool,
 
     #[command(flatten)]
     output: JsonFlag,
@@ -53,9 +60,15 @@ struct Report<'a> {
 }
 
 impl Check {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
+    pub(super) async fn run(self, screen: &Screen) -> Ending {
         let found = Found::find(&self.workspace)?;
-        let loaded = found.load();
+        let mut loaded = found.load();
+        if !self.no_start {
+            match greetings::missing(&loaded, &found.settings).await? {
+                Ok(warnings) => loaded.warn(warnings),
+                Err(exit) => return Ok(exit),
+            }
+        }
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
         let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
         if self.output.json {

@@ -188,7 +188,7 @@ fn matcher(hook: &Hook) -> Option<String> {
 }
 
 /// How a program's process is started.
-fn mode(handler: &Handler) -> Option<&'static str> {
+pub(super) fn mode(handler: &Handler) -> Option<&'static str> {
     match handler {
         Handler::Command(command) => Some(command.mode.as_str()),
         Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
@@ -199,9 +199,9 @@ fn mode(handler: &Handler) -> Option<&'static str> {
 pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
         Handler::Command(command) => command.line.to_string(),
-        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.url),
-        Handler::Prompt(prompt) => prompt.model_ref.clone(),
-        Handler::Agent(agent) => agent.agent.clone(),
+        Handler::Http(http) => format!("{} {}", http.method.as_str(), http.address),
+        Handler::Prompt(prompt) => prompt.model.reference.to_string(),
+        Handler::Agent(task) => task.agent.name.clone(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
     let mode = mode(handler).filter(|mode| *mode != Mode::Oneshot.as_str());

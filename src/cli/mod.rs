@@ -14,6 +14,7 @@ mod event_source;
 mod exit;
 mod explain;
 mod fire;
+mod greetings;
 mod interrupt;
 mod list;
 mod logs;
@@ -55,7 +56,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     logs::start(&screen, quiet);
     let ending = match arguments.command {
-        Command::Check(check) => check.run(&screen),
+        Command::Check(check) => check.run(&screen).await,
         Command::List(list) => list.run(&screen),
         Command::Explain(explain) => explain.run(&screen),
         Command::Fire(fire) => fire.run(&screen).await,

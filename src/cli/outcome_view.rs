@@ -103,6 +103,7 @@ fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
 fn remarks(report: &HookReport) -> Vec<String> {
     let mut remarks: Vec<String> = report.patched.iter().map(|target| format!("patched {target}")).collect();
     remarks.extend(report.error.iter().map(|error| remark(error)));
+    remarks.extend(report.tokens.map(|t| format!("{} tokens read, {} written", t.input, t.output)));
     remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", remark(warning))));
     remarks
 }
@@ -144,6 +145,7 @@ mod tests {
             verdict: Verdict::Proceed,
             patched: Vec::new(),
             duration: Duration::from_micros(millis),
+            tokens: None,
             error: error.map(Into::into),
             warnings: Vec::new(),
         };

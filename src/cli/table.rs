@@ -62,6 +62,7 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Grid {
     header: Vec<&'static str>,
+    words: Option<&'static str>,
     rows: Vec<Vec<String>>,
     paint: Paint,
 }
@@ -69,7 +70,12 @@ pub(super) struct Grid {
 impl Grid {
     /// A grid without rows; the first column is that of the names.
     pub(super) fn new(header: Vec<&'static str>, paint: Paint) -> Self {
-        Self { header, rows: Vec::new(), paint }
+        Self { header, words: None, rows: Vec::new(), paint }
+    }
+
+    /// Has a column of words, not of numbers.
+    pub(super) fn words(self, column: &'static str) -> Self {
+        Self { words: Some(column), ..self }
     }
 
     pub(super) fn add(&mut self, cells: Vec<String>) {
@@ -96,7 +102,8 @@ impl Grid {
 
     fn table(&self, columns: &[usize]) -> Rows {
         let header: Vec<_> = columns.iter().map(|column| self.header[*column]).collect();
-        let mut table = Rows::new(&header, self.paint).right(1..columns.len());
+        let numbers = (1..columns.len()).filter(|column| Some(header[*column]) != self.words);
+        let mut table = Rows::new(&header, self.paint).right(numbers);
         for row in &self.rows {
             table.add(columns.iter().map(|column| row[*column].clone()));
         }

@@ -2,18 +2,27 @@
 //! refuses what leads outside the workspace.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
 };
 
-use super::{discover, secrets::Secrets};
+use super::{
+    discover::{self, HOME},
+    models::Models,
+    secrets::Secrets,
+};
 use crate::{
     dialect::{Located, Surroundings},
-    model::{Guarded, Secret},
+    model::{Guarded, Model, Secret},
 };
 
 /// Where programs are looked up if the environment has no `PATH`.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The longest name of an agent, in bytes.
+const LONGEST_AGENT: usize = 64;
 
 /// The largest text file a handler may name, in bytes.
 const LARGEST_TEXT: u64 = 256 << 10;
@@ -23,7 +32,10 @@ pub(super) struct Disk<'a> {
     root: &'a Path,
     environment: &'a dyn Fn(&str) -> Option<String>,
     secrets: &'a Secrets<'a>,
+    models: &'a Models<'a>,
     path: Vec<PathBuf>,
+    /// The files that were read on the way.
+    read: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl<'a> Disk<'a> {
@@ -35,10 +47,30 @@ impl<'a> Disk<'a> {
         root: &'a Path,
         environment: &'a dyn Fn(&str) -> Option<String>,
         secrets: &'a Secrets<'a>,
+        models: &'a Models<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
         let is_safe = |entry: &PathBuf| entry.is_absolute() && !entry.starts_with(root);
-        Self { root, environment, secrets, path: std::env::split_paths(&path).filter(is_safe).collect() }
+        let path = std::env::split_paths(&path).filter(is_safe).collect();
+        Self { root, environment, secrets, models, path, read: RefCell::default() }
+    }
+
+    /// The files besides hook files that were read for their hooks.
+    pub(super) fn into_read(self) -> BTreeSet<PathBuf> {
+        self.read.into_inner()
+    }
+
+    /// The bytes of a small regular file inside the workspace, as `shown` names it.
+    fn read(&self, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
+        match path.canonicalize() {
+            Ok(real) if !real.starts_with(self.root) => {
+                return Err(format!("`{shown}` leads outside the workspace"));
+            }
+            Ok(_) => {}
+            Err(_) => return Err(format!("`{shown}` does not exist")),
+        }
+        self.read.borrow_mut().insert(path.to_owned());
+        discover::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}"))
     }
 
     fn in_path(&self, name: &str) -> Located {
@@ -95,19 +127,33 @@ impl Surroundings for Disk<'_> {
         }
     }
 
-    fn text_file(&self, relative: &str) -> Located {
-        let outside = || Located::Refused(format!("`{relative}` leads outside the workspace"));
-        let Some(path) = inside(self.root, self.root, relative) else { return outside() };
-        match path.canonicalize() {
-            Ok(real) if !real.starts_with(self.root) => return outside(),
-            Ok(_) => {}
-            Err(_) => return Located::Missing(path, format!("`{relative}` does not exist")),
+    fn text_file(&self, relative: &str) -> Result<String, String> {
+        let path = inside(self.root, self.root, relative);
+        let path = path.ok_or_else(|| format!("`{relative}` leads outside the workspace"))?;
+        let bytes = self.read(&path, relative)?;
+        String::from_utf8(bytes).map_err(|_| format!("`{relative}` is not UTF-8"))
+    }
+
+    fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if name.is_empty()
+            || name.starts_with('.')
+            || name.len() > LONGEST_AGENT
+            || !name.chars().all(is_name)
+        {
+            let help = format!("use 1 to {LONGEST_AGENT} of `A-Z a-z 0-9 . _ -`, not beginning with `.`");
+            return Err(("this is no name for an agent".into(), help));
         }
-        match discover::read_regular(&path, LARGEST_TEXT) {
-            Ok(bytes) if std::str::from_utf8(&bytes).is_ok() => Located::Found(path),
-            Ok(_) => Located::Refused(format!("`{relative}` is not UTF-8")),
-            Err(why) => Located::Refused(format!("`{relative}` {why}")),
+        let relative = format!("{HOME}/agents/{name}.md");
+        let path = self.root.join(&relative);
+        match self.read(&path, &relative) {
+            Ok(bytes) => Ok((path, bytes)),
+            Err(why) => Err((why, "write the agent there, or name another one".into())),
         }
+    }
+
+    fn model(&self, reference: &str) -> Result<Model, (String, String)> {
+        self.models.find(reference, self)
     }
 }
 
@@ -143,8 +189,10 @@ fn problem(path: &Path) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::config::SecretSources;
+    use crate::{config::SecretSources, model::WorkspaceId};
 
     #[test]
     fn paths_stay_in_the_workspace() {
@@ -170,7 +218,9 @@ mod tests {
         let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
         let sources = SecretSources::default();
         let secrets = Secrets::new(&sources, &environment);
-        let disk = Disk::new(root, &environment, &secrets);
+        let workspace = WorkspaceId::of_directory(root);
+        let models = Models { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
+        let disk = Disk::new(root, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), Located::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), Located::Found("/bin/sh".into()));

@@ -11,10 +11,11 @@ use super::{
     discover::{self, Found, HOME},
     disk::Disk,
     levels::{self, Places},
+    models::Models,
     secrets::Secrets,
 };
 use crate::{
-    dialect::{Document, HookRules, Native, Value, natives, read_hook},
+    dialect::{self, Document, HookRules, Native, Value, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
@@ -62,6 +63,24 @@ pub fn load_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Loaded {
+    load_for_host(root, workspace_id, settings, &Outside { environment, models: &|_| false })
+}
+
+/// What a workspace's files may refer to beside the settings.
+pub(crate) struct Outside<'a> {
+    /// Looks up variables of hookyard's own environment.
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether the embedding program answers for a model.
+    pub(crate) models: &'a dyn Fn(&str) -> bool,
+}
+
+/// The same for an embedding program, which may have models of its own.
+pub(crate) fn load_for_host(
+    root: &Path,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    outside: &Outside<'_>,
+) -> Loaded {
     let (root, problem) = match root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
@@ -80,15 +99,14 @@ pub fn load_workspace(
             let root = loaded.place.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(settings, environment),
+        None => loaded.read(settings, outside),
     }
-    let place = |d: &Diagnostic| (d.file.clone(), d.line, d.column);
-    loaded.diagnostics.sort_by_key(place);
+    loaded.sort();
     loaded
 }
 
 impl Loaded {
-    fn read(&mut self, settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) {
+    fn read(&mut self, settings: &Settings, outside: &Outside<'_>) {
         let root = self.place.root.clone();
         let mut paths = Vec::new();
         let mut dialects = Dialects::Auto;
@@ -102,19 +120,22 @@ impl Loaded {
             }
             Err(why) => self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
         }
-        let places = Places::new(&root, settings, environment);
+        let places = Places::new(&root, settings, outside.environment);
         let wanted: Vec<_> = natives().filter(|native| dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
             let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
         }
-        let secrets = Secrets::new(&settings.secrets, environment);
-        let disk = Disk::new(&root, environment, &secrets);
+        let secrets = Secrets::new(&settings.secrets, outside.environment);
+        let workspace = self.place.workspace_id.clone();
+        let models = Models { known: &settings.models, of_host: outside.models, workspace: &workspace };
+        let disk = Disk::new(&root, outside.environment, &secrets, &models);
         let rules = settings.hook_rules();
         self.read_hook_files(paths, &rules, &disk);
         for native in wanted {
             self.read_settings_files(native, &places, &rules, &disk);
         }
+        self.files.extend(disk.into_read());
         self.warn_of_twins();
     }
 
@@ -189,6 +210,16 @@ impl Loaded {
         }
     }
 
+    /// Adds what was found out later, at its places.
+    pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        self.diagnostics.sort_by_key(|d| (d.file.clone(), d.line, d.column));
+    }
+
     fn error(&mut self, code: &'static str, file: &Path, message: String) {
         self.diagnostics.push(Diagnostic::of_file(Severity::Error, code, file, message));
     }
@@ -243,6 +274,17 @@ fn are_twins(one: &Hook, other: &Hook) -> bool {
     one.dialect.name() != other.dialect.name()
         && one.manner.host_event == other.manner.host_event
         && one.events.iter().any(|kind| other.events.contains(kind))
+}
+
+/// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
+pub(crate) fn warn_of_mode(
+    hook: &Hook,
+    code: &'static str,
+    message: String,
+    help: &str,
+) -> Option<Diagnostic> {
+    let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
+    dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
 fn counted(files: usize) -> String {

@@ -4,6 +4,7 @@ mod discover;
 mod disk;
 mod levels;
 mod load;
+mod models;
 mod quantity;
 mod secrets;
 mod section;
@@ -11,6 +12,9 @@ mod settings;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
+pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
+pub(crate) use load::{Outside, load_for_host};
+pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};

@@ -1,10 +1,10 @@
 //! Reading one mapping of a settings file into fields that already hold their defaults. Refuses keys that
 //! nobody asked for.
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::quantity;
-use crate::dialect::{Mapping, Value};
+use crate::dialect::{Mapping, Mistake, Value};
 
 /// The largest count: more than any machine has of anything, and safe for every counter.
 const LARGEST_COUNT: i64 = 1_000_000_000;
@@ -26,6 +26,21 @@ impl<'d> Section<'d> {
         let value = self.mapping.as_ref().and_then(|mapping| mapping.get(key));
         if value.is_none() {
             self.absent.push(key);
+        }
+        value
+    }
+
+    /// A value, read by whoever asks; `null` counts as left out.
+    pub(super) fn value(&mut self, key: &'static str) -> Option<Value<'d>> {
+        self.get(key).filter(|value| !value.is_null())
+    }
+
+    /// The same for a key that must be there.
+    pub(super) fn required(&mut self, key: &'static str, message: &str, help: &str) -> Option<Value<'d>> {
+        let value = self.value(key);
+        if let Some(mapping) = self.mapping.as_ref().filter(|_| value.is_none()) {
+            let mistake = Mistake::error("missing-key", mapping.spot(), message);
+            mapping.document().report(mistake.help(help));
         }
         value
     }
@@ -136,6 +151,22 @@ impl<'d> Section<'d> {
         let mut inner = Section::new(self.get(key).and_then(|value| value.mapping()));
         read(&mut inner);
         self.absent.extend(inner.finish());
+    }
+
+    /// Mappings under names of the file's own.
+    pub(super) fn entries<T>(
+        &mut self,
+        key: &'static str,
+        mut read: impl FnMut(&Value<'d>, &mut Section<'d>) -> Option<T>,
+    ) -> BTreeMap<String, T> {
+        let Some(entries) = self.get(key).and_then(|value| value.mapping()) else { return BTreeMap::new() };
+        let entry = |value: Value<'d>| {
+            let mut section = Section::new(Some(value.mapping()?));
+            let entry = read(&value, &mut section);
+            section.finish();
+            Some((value.name().to_owned(), entry?))
+        };
+        entries.values().filter_map(entry).collect()
     }
 
     /// Records the keys nobody asked for, and tells which were asked for and absent.

@@ -1,19 +1,24 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
 use std::{
+    collections::BTreeMap,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use super::{secrets::SecretSources, section::Section};
+use super::{
+    models::{self, ModelSettings},
+    secrets::SecretSources,
+    section::Section,
+};
 use crate::{
-    dialect::{Document, HookRules, UnsafeVariables},
+    dialect::{Document, HookRules, UnixSockets, UnsafeVariables},
     model::Diagnostic,
 };
 
 /// Everything that can be set, with its unit in the type or the description.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The timeout of hooks that have none.
     pub default_timeout: Duration,
@@ -35,12 +40,16 @@ pub struct Settings {
     pub pass_environment: Vec<String>,
     /// Whether hooks may set variables such as `LD_PRELOAD`, which make programs run other code.
     pub allow_unsafe_environment: bool,
+    /// Whether http hooks may ask servers at Unix sockets, which often trust whoever can connect.
+    pub allow_unix_sockets: bool,
     /// The home directory with the user's own hooks; without one, `$HOOKYARD_HOME` or `$HOME`.
     pub home: Option<PathBuf>,
     /// The directory with the hooks that an administrator installed; without one, `/etc`.
     pub system_directory: Option<PathBuf>,
     /// Where `${secrets.NAME}` in hook files is looked up.
     pub secrets: SecretSources,
+    /// The language models that hooks may ask, by the names hook files have for them.
+    pub models: BTreeMap<String, ModelSettings>,
 }
 
 /// How many hooks run and wait, by kind of handler.
@@ -50,6 +59,10 @@ pub struct Pools {
     pub command: WorkerPool,
     /// Http hooks.
     pub http: WorkerPool,
+    /// Prompt hooks.
+    pub prompt: WorkerPool,
+    /// Agent hooks.
+    pub agent: WorkerPool,
     /// Native hooks.
     pub native: NativePool,
 }
@@ -83,6 +96,8 @@ pub struct Limits {
     pub stderr: usize,
     /// How much a server may answer an http hook with, in bytes, decoded.
     pub http_body: usize,
+    /// How much a model may answer with, in bytes, decoded.
+    pub model_body: usize,
     /// How many runs are remembered.
     pub runs: NonZeroUsize,
     /// How many events are worked on at the same time.
@@ -115,9 +130,11 @@ impl Default for Settings {
             run_forget: Duration::from_hours(1),
             pass_environment: Vec::new(),
             allow_unsafe_environment: false,
+            allow_unix_sockets: false,
             home: None,
             system_directory: None,
             secrets: SecretSources::default(),
+            models: BTreeMap::new(),
         }
     }
 }
@@ -129,7 +146,10 @@ impl Default for Pools {
             queue: count(1024),
             queue_deadline: Duration::from_secs(30),
         };
-        Self { command: usual.clone(), http: usual, native: NativePool { concurrency: count(1024) } }
+        let prompt = WorkerPool { concurrency: count(16), queue: count(256), ..usual.clone() };
+        let agent = WorkerPool { concurrency: count(8), queue: count(128), ..usual.clone() };
+        let native = NativePool { concurrency: count(1024) };
+        Self { command: usual.clone(), http: usual, prompt, agent, native }
     }
 }
 
@@ -140,6 +160,7 @@ impl Default for Limits {
             stdout: 1 << 20,
             stderr: 64 << 10,
             http_body: 1 << 20,
+            model_body: 1 << 20,
             runs: count(1_000_000),
             in_flight: count(16_384),
             pending_per_run: count(64),
@@ -195,6 +216,7 @@ impl Settings {
         root.duration("run_forget", &mut self.run_forget);
         root.variables("pass_environment", &mut self.pass_environment);
         root.flag("allow_unsafe_environment", &mut self.allow_unsafe_environment);
+        root.flag("allow_unix_sockets", &mut self.allow_unix_sockets);
         root.path("home", &mut self.home);
         root.path("system_directory", &mut self.system_directory);
         root.section("secrets", |secrets| {
@@ -202,6 +224,7 @@ impl Settings {
             secrets.path("dir", &mut self.secrets.dir);
             secrets.path("file", &mut self.secrets.file);
         });
+        self.models = models::read(&mut root);
         if self.default_timeout > self.max_timeout
             && let Some(value) = mapping.get("default_timeout").or_else(|| mapping.get("max_timeout"))
         {
@@ -221,6 +244,7 @@ impl Settings {
             } else {
                 UnsafeVariables::Refused
             },
+            unix_sockets: if self.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
         }
     }
 }
@@ -229,6 +253,8 @@ impl Pools {
     fn take(&mut self, pools: &mut Section<'_>) {
         pools.section("command", |command| self.command.take(command));
         pools.section("http", |http| self.http.take(http));
+        pools.section("prompt", |prompt| self.prompt.take(prompt));
+        pools.section("agent", |agent| self.agent.take(agent));
         pools.section("native", |native| native.count("concurrency", &mut self.native.concurrency));
     }
 }
@@ -247,6 +273,7 @@ impl Limits {
         limits.size("stdout", &mut self.stdout);
         limits.size("stderr", &mut self.stderr);
         limits.size("http_body", &mut self.http_body);
+        limits.size("model_body", &mut self.model_body);
         limits.count("runs", &mut self.runs);
         limits.count("in_flight", &mut self.in_flight);
         limits.count("pending_per_run", &mut self.pending_per_run);
@@ -305,7 +332,7 @@ mod tests {
     #[test]
     fn all_mistakes_are_told_at_once() {
         let text = "defualt_timeout: 5s\nmax_timeout: 60\nshutdown_deadline: -1s\n\
-                    pools: { command: { queue: 0, queu: 1 }, prompt: {} }\nlimits: { runs: 1.5, stdout: big }\n\
+                    pools: { command: { queue: 0, queu: 1 }, promt: {} }\nlimits: { runs: 1.5, stdout: big }\n\
                     pass_environment: ['*', 3]\nallow_unsafe_environment: yes\ninterceptor_concurrency: '2'\n\
                     secrets: { env_prefix: A-B, dir: here, fil: /x }\n";
         let found = mistakes(text).join("\n");
@@ -315,7 +342,7 @@ mod tests {
             "h.yaml:3:20: `shutdown_deadline` must be a duration",
             "`queue` is out of range",
             "unknown key `queu` (did you mean `queue`?)",
-            "unknown key `prompt`",
+            "unknown key `promt`",
             "`runs` must be a whole number, not a number",
             "`stdout` must be a size",
             "`pass_environment` has no names of variables here",

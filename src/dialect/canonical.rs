@@ -11,8 +11,8 @@ use super::{
     fold,
 };
 use crate::model::{
-    Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    AnswerForm, Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json,
+    JsonError, Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
@@ -61,6 +61,11 @@ impl Dialect for Canonical {
 
     fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
         Vec::new()
+    }
+
+    /// No model is asked in these words, so there is no form.
+    fn answer_form(&self, _: &Hook, _: EventKind) -> AnswerForm {
+        AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
     }
 
     fn read_reply(&self, hook: &Hook, _: EventKind, raw: RawReply) -> Result<Reply, Failure> {

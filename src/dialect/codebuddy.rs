@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    claude::{FIELDS, FRAME, FailingJson, OWN_FIELDS, Words, project_directory, read, replace, write},
+    claude::{
+        FIELDS, FRAME, FailingJson, OWN_FIELDS, Words, judgement, project_directory, read, replace, write,
+    },
     native::Native,
     row::{
         Looks::{Fact, Nowhere},
@@ -54,6 +56,7 @@ pub(super) static CODEBUDDY: Native = Native {
         project_variables: PROJECT,
     },
     environment: |_, place| project_directory(PROJECT, place),
+    answer_form: judgement,
     read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: |target, current, patch| match target {

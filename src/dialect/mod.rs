@@ -21,7 +21,10 @@ mod settings;
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use native::Native;
-pub use openharness::{HookRules, Located, OpenHarness, Surroundings, UnsafeVariables, read_hook};
+pub use openharness::{
+    HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
+};
+pub(crate) use openharness::{expand, warn_of_mode};
 pub(crate) use settings::{Levels, Place as SettingsPlace, SettingsFile};
 pub use settings::{SettingsHook, SettingsHooks, read_settings};
 

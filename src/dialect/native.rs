@@ -12,8 +12,8 @@ use super::{
     settings::{Levels, SettingsFacts, SettingsFile},
 };
 use crate::model::{
-    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched,
-    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
 };
 
 /// A dialect with native event names.
@@ -31,6 +31,8 @@ pub struct Native {
     pub(super) settings: SettingsFacts,
     /// The variables of its commands.
     pub(super) environment: fn(&Draft, &Place) -> Vec<(&'static str, String)>,
+    /// How a model answers.
+    pub(super) answer_form: fn(&Row) -> AnswerForm,
     /// Reads an answer.
     pub(super) read: fn(&Self, &Row, &Hook, RawReply) -> Result<Reply, Failure>,
     /// Writes the answer to an event; without a row, to one that could not be read.
@@ -135,6 +137,15 @@ impl Dialect for Native {
 
     fn environment(&self, draft: &Draft, place: &Place, _: Duration) -> Vec<(&'static str, String)> {
         (self.environment)(draft, place)
+    }
+
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
+        match self.row_of(kind, hook.manner.host_event.as_deref()) {
+            Some(row) => (self.answer_form)(row),
+            None => {
+                AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
+            }
+        }
     }
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {

@@ -28,7 +28,7 @@ pub(crate) fn run_inline(
         Ok(reply) => read(reply),
         Err(panic) => Err(panicked(&*panic)),
     };
-    Conclusion { result, duration }
+    Conclusion::ran(result, duration)
 }
 
 /// A native reply needs no dialect to read it.

@@ -30,6 +30,17 @@ pub struct NativeAnswer {
     pub exit_code: u8,
 }
 
+/// How a model has to answer for a hook, so that its dialect can read the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerForm {
+    /// The form in words, with examples.
+    pub instructions: String,
+    /// The form as a JSON Schema of an object.
+    pub schema: serde_json::Value,
+    /// What stands in a prompt where the envelope belongs; without it, or none, the envelope follows the prompt.
+    pub placeholder: Option<&'static str>,
+}
+
 /// What becomes of a verdict that is as strict as an earlier one of the same dialect's hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
@@ -73,6 +84,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// The variables a command hook of this dialect gets, beside the allowed ones and its own.
     fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)>;
+
+    /// How a model answers for a hook of this dialect on an event of this kind.
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm;
 
     /// Reads a hook's answer.
     ///

@@ -6,7 +6,10 @@ use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher, Reply};
+use super::{
+    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher,
+    PromptHandler, Reply,
+};
 
 /// A named rule, ready to run.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct Hook {
     pub enabled: bool,
     /// The longest one invocation may take.
     pub timeout: Duration,
+    /// How many invocations of it run at once, over all runs; without it, as many as its pool has places.
+    pub max_concurrency: Option<NonZeroUsize>,
     /// What a failure counts as.
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
@@ -113,7 +118,7 @@ pub struct Source {
 }
 
 /// What a hook runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Handler {
     /// A program.
     Command(CommandHandler),
@@ -273,10 +278,10 @@ impl Mode {
 }
 
 /// A request to a web server, with the envelope as its body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpHandler {
     /// Where it goes.
-    pub url: String,
+    pub address: Address,
     /// With which method.
     pub method: HttpMethod,
     /// With which headers.
@@ -315,33 +320,6 @@ impl HttpMethod {
     }
 }
 
-/// A text that stands in the hook file or in a file of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
-    /// In the hook file.
-    Inline(String),
-    /// In a file inside the workspace.
-    File(PathBuf),
-}
-
-/// A question to a model.
-#[derive(Debug, Clone)]
-pub struct PromptHandler {
-    /// The question; the envelope follows it.
-    pub prompt: Text,
-    /// The model that is asked.
-    pub model_ref: String,
-}
-
-/// A task for an agent.
-#[derive(Debug, Clone)]
-pub struct AgentHandler {
-    /// The agent's name.
-    pub agent: String,
-    /// Its task; the envelope follows it.
-    pub task: Text,
-}
-
 /// What a native hook answers: a reply, or why it failed.
 pub type NativeReply = Result<Reply, String>;
 
@@ -352,6 +330,17 @@ pub enum NativeHandler {
     Inline(Arc<dyn Fn(&Draft) -> NativeReply + Send + Sync>),
     /// Runs as a task of its own; its future is dropped at the deadline.
     Task(Arc<dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync>),
+}
+
+/// Two are the same if they share their closure.
+impl PartialEq for NativeHandler {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Inline(one), Self::Inline(other)) => Arc::ptr_eq(one, other),
+            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
+            (Self::Inline(_), Self::Task(_)) | (Self::Task(_), Self::Inline(_)) => false,
+        }
+    }
 }
 
 impl fmt::Debug for NativeHandler {

@@ -1,6 +1,7 @@
 //! The words everything else is written in: events, hooks, replies, outcomes, and the contract a dialect
 //! owes the core. Pure data and pure functions; refuses I/O, clocks, actors and native field names.
 
+mod address;
 mod contract;
 mod diagnostic;
 mod event;
@@ -8,6 +9,7 @@ mod event_error;
 mod hook;
 mod id;
 mod json;
+mod language_model;
 mod manner;
 mod matcher;
 mod outcome;
@@ -16,21 +18,25 @@ mod redaction;
 mod reply;
 mod secret;
 
-pub use contract::{Dialect, NativeAnswer, Place, Ties};
+pub use address::{Address, AddressError};
+pub use contract::{AnswerForm, Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{
     Delivery, Draft, Event, EventKind, EventKinds, Facts, HostEvent, Matched, RunSpan, Strategy,
 };
 pub use event_error::EventError;
 pub use hook::{
-    AgentHandler, CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler,
-    HttpMethod, Mode, NativeHandler, NativeReply, PromptHandler, Scope, Source, Text, WorkerBounds,
+    CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler, HttpMethod, Mode,
+    NativeHandler, NativeReply, Scope, Source, WorkerBounds,
 };
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
 pub(crate) use json::check as check_json;
 pub use json::{Fields, Json, JsonError};
+pub use language_model::{
+    Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
+};
 pub use manner::{Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, HookName, Json, Target, Targets};
+use super::{DecisionId, EventKind, HandlerKind, HookName, Json, Target, Targets, Tokens};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -162,10 +162,13 @@ pub struct HookReport {
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
+    /// What it cost, if a model was asked and said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
     /// Why it brought no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
-    /// What was odd about its answer.
+    /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

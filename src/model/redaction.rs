@@ -5,7 +5,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::{Failure, Handler, Opinion, Patch, RawReply, Reply, secret::HIDDEN};
+use super::{
+    Failure, Guarded, Handler, ModelAccess, Opinion, Patch, RawReply, Reply, Secret, secret::HIDDEN,
+};
 
 /// The shortest secret that is taken out, in bytes. Shorter ones stand in ordinary texts by chance, and a text
 /// full of gaps would tell what they are.
@@ -20,14 +22,9 @@ pub(crate) struct Redaction {
 impl Redaction {
     /// What has to be taken out of the output of a handler, if anything.
     pub(crate) fn of(handler: &Handler) -> Option<Self> {
-        let texts = match handler {
-            Handler::Command(command) => &command.environment,
-            Handler::Http(http) => &http.headers,
-            Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => return None,
-        };
-        let secrets = texts.iter().flat_map(|(_, text)| text.secrets());
-        let mut forms: Vec<String> = secrets
-            .map(super::Secret::expose)
+        let mut forms: Vec<String> = secrets(handler)
+            .into_iter()
+            .map(Secret::expose)
             .filter(|value| value.len() >= SHORTEST)
             .flat_map(|value| [value.to_owned(), in_json(value)])
             .collect();
@@ -84,7 +81,8 @@ impl Redaction {
         }
     }
 
-    fn text(&self, text: String) -> String {
+    /// A text without secrets.
+    pub(crate) fn text(&self, text: String) -> String {
         self.forms.iter().fold(text, |text, form| {
             if text.contains(form.as_str()) { text.replace(form.as_str(), HIDDEN) } else { text }
         })
@@ -115,6 +113,25 @@ impl Redaction {
     fn bytes(&self, bytes: &Bytes) -> Bytes {
         self.forms.iter().fold(bytes.clone(), |bytes, form| replaced(bytes, form.as_bytes()))
     }
+}
+
+/// The secrets that a handler is given.
+fn secrets(handler: &Handler) -> Vec<&Secret> {
+    let model = match handler {
+        Handler::Command(command) => return of_texts(&command.environment),
+        Handler::Http(http) => return of_texts(&http.headers),
+        Handler::Prompt(prompt) => &prompt.model,
+        Handler::Agent(task) => &task.agent.model,
+        Handler::Native(_) => return Vec::new(),
+    };
+    match &model.access {
+        ModelAccess::Api(api) => api.key.iter().flat_map(Guarded::secrets).collect(),
+        ModelAccess::Host => Vec::new(),
+    }
+}
+
+fn of_texts(texts: &[(String, Guarded)]) -> Vec<&Secret> {
+    texts.iter().flat_map(|(_, text)| text.secrets()).collect()
 }
 
 impl fmt::Debug for Redaction {
@@ -148,12 +165,13 @@ fn in_json(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
+    use crate::model::{Address, Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
 
     fn redaction(secrets: &[&str]) -> Option<Redaction> {
         let guarded = |value: &&str| ("X-Key".to_owned(), Guarded::secret(Secret::new(*value)));
         let headers = secrets.iter().map(guarded).collect();
-        Redaction::of(&Handler::Http(HttpHandler { url: String::new(), method: HttpMethod::Post, headers }))
+        let address = Address::parse("http://localhost").unwrap();
+        Redaction::of(&Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }))
     }
 
     #[test]

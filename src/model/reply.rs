@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Ended, Json, NoteKind, Target, Verdict};
+use super::{Ended, Json, NoteKind, Target, Tokens, Verdict};
 
 /// What a handler brought back.
 #[derive(Debug, Clone)]
@@ -164,6 +164,10 @@ impl Failure {
 pub struct Conclusion {
     /// The reply as its dialect reads it, or why there is none.
     pub result: Result<Reply, Failure>,
+    /// What was odd about how it was run.
+    pub warnings: Vec<String>,
+    /// What it cost, if a model was asked and said so.
+    pub tokens: Option<Tokens>,
     /// How long the hook ran.
     pub duration: Duration,
 }
@@ -171,6 +175,11 @@ pub struct Conclusion {
 impl Conclusion {
     /// An invocation that failed before it ran.
     pub fn not_run(ended: Ended, message: impl Into<String>) -> Self {
-        Self { result: Err(Failure::new(ended, message)), duration: Duration::ZERO }
+        Self::ran(Err(Failure::new(ended, message)), Duration::ZERO)
+    }
+
+    /// An invocation that ran so long, without anything odd about that.
+    pub fn ran(result: Result<Reply, Failure>, duration: Duration) -> Self {
+        Self { result, warnings: Vec::new(), tokens: None, duration }
     }
 }

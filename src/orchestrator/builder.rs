@@ -18,8 +18,12 @@ use super::{DispatchError, Inner, NativeHook, Orchestrator, WorkspaceSource};
 use crate::{
     config::{Settings, WorkerPool},
     handler::{
+        ModelClient,
+        agent::AgentRunner,
         command::{BaseEnvironment, CommandLimits, CommandRunner},
         http::{HttpLimits, HttpRunner},
+        models::{ApiLimits, ModelDoor},
+        prompt::PromptRunner,
     },
     model::{HandlerKind, Hook, Place, WorkspaceId},
     pool::{NativePool, Pool, PoolBounds, Pools},
@@ -69,6 +73,7 @@ pub struct Builder {
     sources: Vec<WorkspaceSource>,
     settings: Settings,
     native: Vec<NativeHook>,
+    models: Option<Arc<dyn ModelClient>>,
 }
 
 impl Builder {
@@ -100,6 +105,14 @@ impl Builder {
         self
     }
 
+    /// Has prompt and agent hooks ask this client for every model that it [has](ModelClient::has); the settings'
+    /// models are asked as the settings say.
+    #[must_use]
+    pub fn model_client(mut self, client: impl ModelClient + 'static) -> Self {
+        self.models = Some(Arc::new(client));
+        self
+    }
+
     /// Starts the actors and loads the workspaces.
     ///
     /// Returns an error if a workspace's directory is not there, two workspaces have one id, or a native hook
@@ -108,7 +121,7 @@ impl Builder {
         let native = native_hooks(self.native, &self.settings)?;
         let sources = self.sources.into_iter().map(canonical).collect::<Result<Vec<_>, _>>()?;
         let registry = Arc::new(ArcSwap::from_pointee(Registry::default()));
-        let context = Arc::new(run_context(&self.settings));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref()));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
@@ -132,6 +145,7 @@ impl Builder {
             closed: AtomicBool::new(false),
             version: AtomicU64::new(0),
             native,
+            models: self.models,
             sources,
             loaded: Mutex::new(HashMap::new()),
         }));
@@ -144,7 +158,7 @@ impl Builder {
     }
 }
 
-fn run_context(settings: &Settings) -> RunContext {
+fn run_context(settings: &Settings, models: Option<&Arc<dyn ModelClient>>) -> RunContext {
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let pools = &settings.pools;
@@ -153,11 +167,18 @@ fn run_context(settings: &Settings) -> RunContext {
     // As many connections as there can be requests, so that a busy server is never connected to anew.
     let limits = HttpLimits { body: settings.limits.http_body, kept: pools.http.concurrency.get() };
     let http = Pool::new(HandlerKind::Http, bounds(&pools.http), Arc::new(HttpRunner::new(limits)));
+    // As many connections as there can be questions.
+    let kept = pools.prompt.concurrency.get() + pools.agent.concurrency.get();
+    let models = ModelDoor::new(ApiLimits { body: settings.limits.model_body, kept }, models.cloned());
+    let prompt = PromptRunner::new(models.clone());
+    let prompt = Pool::new(HandlerKind::Prompt, bounds(&pools.prompt), Arc::new(prompt));
+    let agent = Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)));
     RunContext {
         directory: Arc::new(Directory::default()),
         pools: Pools {
-            staffed: [command, http].into(),
+            staffed: [command, http, prompt, agent].into(),
             native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline),
+            gates: Arc::default(),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),

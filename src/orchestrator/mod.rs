@@ -29,6 +29,7 @@ pub use run::Run;
 
 use crate::{
     config::{self, Settings},
+    handler::ModelClient,
     model::{Diagnostic, Hook, Place, RunId, Severity, Source, WorkspaceId},
     registry::Snapshot,
     run::{Notice, RunContext},
@@ -72,6 +73,8 @@ struct Inner {
     closed: AtomicBool,
     version: AtomicU64,
     native: Vec<Hook>,
+    /// The embedding program's own.
+    models: Option<Arc<dyn ModelClient>>,
     sources: Vec<WorkspaceSource>,
     loaded: Mutex<HashMap<WorkspaceId, LoadReport>>,
 }
@@ -132,10 +135,13 @@ impl Orchestrator {
         let mut reports = Vec::new();
         for source in self.0.sources.clone() {
             let settings = self.0.settings.clone();
+            let client = self.0.models.clone();
             let load = move || {
-                config::load_workspace(&source.root, source.id, &settings, &|name: &str| {
-                    std::env::var(name).ok()
-                })
+                let outside = config::Outside {
+                    environment: &|name| std::env::var(name).ok(),
+                    models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
+                };
+                config::load_for_host(&source.root, source.id, &settings, &outside)
             };
             let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
             let id = loaded.place.workspace_id.clone();
@@ -196,9 +202,7 @@ impl Orchestrator {
         let snapshot = Arc::new(Snapshot::new(version, Arc::new(place), hooks));
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
-        for pool in self.0.context.pools.staffed.iter() {
-            pool.reloaded(&snapshot.place().root, snapshot.hooks());
-        }
+        self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
         self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(id, report.clone());
         Ok(report)
     }

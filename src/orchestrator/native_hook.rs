@@ -1,7 +1,7 @@
 //! Native hooks as an embedding program writes them. Owns their defaults; refuses names, matchers and
 //! capabilities that a hook file could not have either.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use crate::{
     dialect,
@@ -19,6 +19,7 @@ pub struct NativeHook {
     capabilities: Vec<Capability>,
     priority: i32,
     timeout: Option<Duration>,
+    max_concurrency: Option<usize>,
     on_error: FailurePolicy,
     on_timeout: FailurePolicy,
     handler: NativeHandler,
@@ -56,6 +57,7 @@ impl NativeHook {
             capabilities: Vec::new(),
             priority: 0,
             timeout: None,
+            max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
             handler,
@@ -90,6 +92,14 @@ impl NativeHook {
         self
     }
 
+    /// How many of its futures run at once, over all runs; the default is as many as the pool has places. Further
+    /// ones wait as they do for a place of the pool. Only for hooks whose closure makes a future.
+    #[must_use]
+    pub fn max_concurrency(mut self, most: usize) -> Self {
+        self.max_concurrency = Some(most);
+        self
+    }
+
     /// What a failure counts as; the default is to go on.
     #[must_use]
     pub fn on_error(mut self, policy: FailurePolicy) -> Self {
@@ -117,6 +127,8 @@ impl NativeHook {
         if let Some(capability) = self.capabilities.iter().find(useless) {
             return Err(format!("the capability `{}` fits none of its events", capability.as_str()));
         }
+        let max_concurrency =
+            self.max_concurrency.map(|most| concurrency(most, &self.handler)).transpose()?;
         let matcher = self.matcher.map(|pattern| Matcher::search(&pattern)).transpose();
         Ok(Hook {
             name: HookName::new(&self.name).map_err(|error| format!("its name {error}"))?,
@@ -128,11 +140,24 @@ impl NativeHook {
             priority: self.priority,
             enabled: true,
             timeout: self.timeout.unwrap_or(default_timeout),
+            max_concurrency,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
             manner: Manner::default(),
             source: Source { scope: Scope::Host, file: None, line: 0, position },
         })
+    }
+}
+
+/// How many may run at once, or why that cannot be said of such a hook.
+fn concurrency(most: usize, handler: &NativeHandler) -> Result<NonZeroUsize, String> {
+    match handler {
+        NativeHandler::Inline(_) => {
+            Err("`max_concurrency` is for hooks made with `NativeHook::task`; this one runs inside each run's actor".to_owned())
+        }
+        NativeHandler::Task(_) => {
+            NonZeroUsize::new(most).ok_or_else(|| "`max_concurrency` is 0; use a number from 1".to_owned())
+        }
     }
 }
 

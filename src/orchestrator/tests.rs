@@ -106,6 +106,35 @@ async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
     assert_eq!((report.ended, report.error.as_deref()), (Ended::Shed, Some("the command pool is down")));
 }
 
+#[tokio::test]
+async fn a_pool_that_dies_gives_the_places_of_its_hooks_back() {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let hook = "name: slow\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
+                command: '[ -e started ] || { echo > started; sleep 600; }'\n  max_concurrency: 1\n";
+    std::fs::write(hooks.join("slow.yaml"), hook).unwrap();
+    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let call = |run: &'static str| {
+        let orchestrator = orchestrator.clone();
+        tokio::spawn(async move { orchestrator.dispatch(tool(run)).await.unwrap().hooks.remove(0).ended })
+    };
+    let first = call("first");
+    while !workspace.path().join("started").exists() {
+        tokio::task::yield_now().await;
+    }
+    let pool = orchestrator.0.context.pools.of(HandlerKind::Command).unwrap();
+    let factory = pool.factory().unwrap();
+    factory.kill();
+    assert_eq!(first.await.unwrap(), Ended::Failed);
+    while pool.factory().is_none_or(|current| current.get_id() == factory.get_id()) {
+        tokio::task::yield_now().await;
+    }
+    let second = tokio::time::timeout(Duration::from_secs(20), call("second")).await.unwrap();
+    assert_eq!(second.unwrap(), Ended::Completed);
+    assert!(orchestrator.shutdown(Duration::from_secs(5)).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_while_its_actor_goes_away_is_forgotten() {
     let halting = NativeHook::inline("halting", [EventKind::AfterModelCall], |_| Ok(Reply::halt("enough")));

@@ -1,17 +1,24 @@
-//! Bounded places to run handlers. Owns queues, limits and what becomes of work that does not fit; hides the
+//! Bounded places to run handlers. Owns queues, limits, the gates of single hooks and what becomes of work that does not fit; hides the
 //! factory's type parameters. Refuses to know runs or verdicts.
 
+mod gate;
 mod job;
 mod native;
 mod workers;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
+pub(crate) use gate::Gates;
 pub(crate) use job::{Class, Job, ReplyPort};
-pub(crate) use native::NativePool;
+pub(crate) use native::{NativePool, Task};
 pub(crate) use workers::{Pool, PoolBounds};
 
-use crate::model::{Conclusion, Ended, HandlerKind};
+use gate::Patience;
+
+use crate::{
+    model::{Conclusion, Ended, HandlerKind},
+    registry::Registered,
+};
 
 /// The pools of one orchestrator.
 #[derive(Debug, Clone)]
@@ -20,6 +27,8 @@ pub(crate) struct Pools {
     pub(crate) staffed: Arc<[Pool]>,
     /// The pool of native hooks, which needs no workers.
     pub(crate) native: NativePool,
+    /// What keeps single hooks from taking all places of their pool.
+    pub(crate) gates: Arc<Gates>,
 }
 
 impl Pools {
@@ -31,11 +40,42 @@ impl Pools {
     /// Hands a job to the pool for its handler. It always concludes.
     pub(crate) fn submit(&self, job: Job) {
         let kind = job.invocation.hook.hook.handler.kind();
-        match self.of(kind) {
-            Some(pool) => pool.submit(job),
-            None => {
-                job.reply.send(Conclusion::not_run(Ended::SpawnFailed, format!("there is no {kind} pool")));
+        let Some(pool) = self.of(kind) else {
+            let conclusion = Conclusion::not_run(Ended::SpawnFailed, format!("there is no {kind} pool"));
+            return job.reply.send(conclusion);
+        };
+        let PoolBounds { queue, queue_deadline: deadline, .. } = pool.bounds();
+        let Some(gate) = self.gates.of(&job.invocation.root, &job.invocation.hook) else {
+            return pool.submit(job, deadline);
+        };
+        let Job { class, invocation, cancel, reply } = job;
+        let (pools, cancelled) = (self.clone(), cancel.clone());
+        gate.pass(class, cancelled, Patience { queue, deadline }, reply, move |reply, left| {
+            if let Some(pool) = pools.of(kind) {
+                pool.submit(Job { class, invocation, cancel, reply }, left);
             }
+        });
+    }
+
+    /// Runs the future of a native hook. It always concludes.
+    pub(crate) fn submit_task(&self, root: &Path, class: Class, task: Task) {
+        let deadline = self.native.queue_deadline();
+        let Some(gate) = self.gates.of(root, &task.hook) else {
+            return self.native.submit(task, deadline);
+        };
+        let Task { hook, make, draft, cancel, reply } = task;
+        let (native, cancelled) = (self.native.clone(), cancel.clone());
+        // As many may wait as for the pool itself: it has no bound.
+        gate.pass(class, cancelled, Patience { queue: usize::MAX, deadline }, reply, move |reply, left| {
+            native.submit(Task { hook, make, draft, cancel, reply }, left);
+        });
+    }
+
+    /// Tells the pools which hooks a workspace has now.
+    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.gates.reloaded(root, hooks);
+        for pool in self.staffed.iter() {
+            pool.reloaded(root, hooks);
         }
     }
 }

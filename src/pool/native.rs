@@ -11,8 +11,22 @@ use super::job::ReplyPort;
 use crate::{
     handler::native,
     model::{Conclusion, Draft, Ended, Failure, NativeReply},
+    registry::Registered,
     telemetry::{Shed, ShedReason, ShedWhere},
 };
+
+/// A closure that makes a native hook's future.
+type Make = dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync;
+
+/// One run of a native hook that is a future.
+pub(crate) struct Task {
+    pub(crate) hook: Arc<Registered>,
+    pub(crate) make: Arc<Make>,
+    pub(crate) draft: Draft,
+    /// Ends it early; nobody waits for its conclusion then.
+    pub(crate) cancel: CancellationToken,
+    pub(crate) reply: ReplyPort,
+}
 
 /// Tasks under a limit.
 #[derive(Debug, Clone)]
@@ -27,18 +41,17 @@ impl NativePool {
         Self { places: Arc::new(Semaphore::new(concurrency)), queue_deadline }
     }
 
-    /// Runs a native hook's future; it is dropped at its deadline and when it is cancelled.
-    pub(crate) fn submit(
-        &self,
-        make: Arc<dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync>,
-        draft: Draft,
-        timeout: Duration,
-        cancel: CancellationToken,
-        reply: ReplyPort,
-    ) {
-        let (places, queue_deadline) = (Arc::clone(&self.places), self.queue_deadline);
+    /// How long one may wait.
+    pub(super) fn queue_deadline(&self) -> Duration {
+        self.queue_deadline
+    }
+
+    /// Runs a native hook's future, which may wait so long; it is dropped at its deadline and when it is cancelled.
+    pub(super) fn submit(&self, task: Task, patience: Duration) {
+        let Task { hook, make, draft, cancel, reply } = task;
+        let (places, timeout) = (Arc::clone(&self.places), hook.hook.timeout);
         let work = async move {
-            let Ok(place) = tokio::time::timeout(queue_deadline, places.acquire_owned()).await else {
+            let Ok(place) = tokio::time::timeout(patience, places.acquire_owned()).await else {
                 Shed { at: ShedWhere::Pool, reason: ShedReason::Deadline }.emit();
                 return Conclusion::not_run(Ended::Shed, "it waited too long for a place in the native pool");
             };
@@ -59,11 +72,7 @@ impl NativePool {
     }
 }
 
-async fn run(
-    make: &(dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync),
-    draft: Draft,
-    timeout: Duration,
-) -> Conclusion {
+async fn run(make: &Make, draft: Draft, timeout: Duration) -> Conclusion {
     let started = Instant::now();
     // The closure itself may panic as well as the future it makes.
     let caught = AssertUnwindSafe(async { make(draft).await }).catch_unwind();
@@ -72,5 +81,5 @@ async fn run(
         Ok(Err(panic)) => Err(native::panicked(&*panic)),
         Err(_) => Err(Failure::new(Ended::TimedOut, format!("no reply within {timeout:?}"))),
     };
-    Conclusion { result, duration: started.elapsed() }
+    Conclusion::ran(result, started.elapsed())
 }

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::job::{Class, Job};
 use crate::{
-    handler::{Invocation, Runner},
+    handler::{Brought, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::Registered,
     telemetry::{Panicked, Shed, ShedReason, ShedWhere},
@@ -85,6 +85,11 @@ impl Pool {
         self.kind
     }
 
+    /// How much it takes.
+    pub(super) fn bounds(&self) -> PoolBounds {
+        self.bounds
+    }
+
     /// Starts the workers under a supervisor and takes jobs from then on.
     ///
     /// Returns an error if an actor cannot be started.
@@ -123,7 +128,7 @@ impl Pool {
     }
 
     /// Tells the runner which hooks a workspace has now.
-    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
         self.runner.reloaded(root, hooks);
     }
 
@@ -133,8 +138,8 @@ impl Pool {
         drop(self.running.write().await);
     }
 
-    /// Hands a job over. It always concludes: it is run, shed, or reported as lost.
-    pub(crate) fn submit(&self, job: Job) {
+    /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
+    pub(super) fn submit(&self, job: Job, patience: Duration) {
         let Some(factory) = self.factory.load_full() else {
             Shed { at: ShedWhere::Pool, reason: ShedReason::Shutdown }.emit();
             return job
@@ -142,7 +147,7 @@ impl Pool {
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
         };
         let key = Key { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
-        let options = JobOptions::new(Some(self.bounds.queue_deadline));
+        let options = JobOptions::new(Some(patience));
         let job = factory::Job::with_options(key, job, options);
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));
@@ -163,20 +168,22 @@ impl HookWorker {
         let started = Instant::now();
         let hook = &invocation.hook.hook;
         let run = async {
-            let raw = self.runner.run(invocation, cancel).await;
+            let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event, raw);
-            match &invocation.hook.redaction {
-                None => raw.and_then(read),
-                Some(redaction) => {
-                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read))
-                }
-            }
+            let (result, warnings) = match &invocation.hook.redaction {
+                None => (raw.and_then(read), warnings),
+                Some(redaction) => (
+                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read)),
+                    warnings.into_iter().map(|text| redaction.text(text)).collect(),
+                ),
+            };
+            Conclusion { result, warnings, tokens, duration: started.elapsed() }
         };
-        let result = AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
+        AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             Panicked(self.kind.as_str()).emit();
-            Err(Failure::new(Ended::Failed, "hookyard panicked while it ran the hook"))
-        });
-        Conclusion { result, duration: started.elapsed() }
+            let failure = Failure::new(Ended::Failed, "hookyard panicked while it ran the hook");
+            Conclusion::ran(Err(failure), started.elapsed())
+        })
     }
 }
 

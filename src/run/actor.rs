@@ -22,7 +22,7 @@ use super::{
 use crate::{
     handler::{Invocation, native},
     model::{Conclusion, Event, Handler, NativeHandler, Outcome, Verdict},
-    pool::{Class, Job, Pools, ReplyPort},
+    pool::{Class, Job, Pools, ReplyPort, Task},
     telemetry::{EventAnswered, LateReply, Shed, ShedReason, ShedWhere},
 };
 
@@ -226,16 +226,20 @@ impl RunActor {
             ReplyPort::new(move |conclusion| drop(actor.cast(RunMessage::Concluded { ticket, conclusion })));
         let cancel = running.cancel.clone();
         let course = &mut running.course;
-        if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
-            let draft = course.draft().clone();
-            self.context.pools.native.submit(Arc::clone(make), draft, hook.timeout, cancel, reply);
-            return None;
-        }
         let event = course.event().kind;
         let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
+        if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
+            let (make, draft) = (Arc::clone(make), course.draft().clone());
+            let task = Task { hook: Arc::clone(&registered), make, draft, cancel, reply };
+            self.context.pools.submit_task(&course.place().root, class, task);
+            return None;
+        }
         let invocation = Invocation {
             envelope: course.envelope(ticket.step),
-            environment: hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+            environment: match hook.handler {
+                Handler::Command(_) => hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+                _ => Vec::new(),
+            },
             event,
             root: course.place().root.clone(),
             timeout: hook.timeout,

@@ -221,8 +221,9 @@ impl Course {
             verdict: Verdict::Proceed,
             patched: Vec::new(),
             duration: conclusion.duration,
+            tokens: conclusion.tokens,
             error: None,
-            warnings: Vec::new(),
+            warnings: conclusion.warnings,
         };
         let mut accepted_failure = None;
         match conclusion.result {
@@ -240,7 +241,7 @@ impl Course {
     fn intercept(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
         let hook = &registered.hook;
         let reply = self.join(registered, reply);
-        report.warnings = reply.warnings;
+        report.warnings.extend(reply.warnings);
         let (verdict, reason) = reply.opinion.into_parts();
         report.verdict = verdict;
         if verdict < Verdict::Block {
@@ -294,7 +295,7 @@ impl Course {
     /// The reply of a lifecycle hook: only its notes count.
     fn watch(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
         let kind = self.event.kind;
-        report.warnings = reply.warnings;
+        report.warnings.extend(reply.warnings);
         if reply.opinion != Opinion::None {
             let (verdict, _) = reply.opinion.into_parts();
             report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));

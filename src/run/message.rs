@@ -15,6 +15,7 @@ use crate::{
 
 /// What a run's actor is told.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are of the large variant")]
 pub(crate) enum RunMessage {
     /// Take this event through its plan.
     Dispatch(Box<Request>),

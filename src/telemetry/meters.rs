@@ -1,12 +1,12 @@
 //! The metrics of one hook, with their handles resolved when its snapshot is made, so that an event pays for
 //! an atomic add and nothing else. Owns the label firewall; refuses labels from outside.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use metrics::{Counter, Histogram};
 
 use super::names;
-use crate::model::{Ended, EventKind, HandlerKind, Hook, HookReport, Target, Verdict};
+use crate::model::{Ended, EventKind, Handler, HandlerKind, Hook, HookReport, Target, Tokens, Verdict};
 
 /// How many hooks get a label of their own; the rest share [`OTHER`].
 const MOST_LABELS: usize = 200;
@@ -117,6 +117,15 @@ pub(crate) struct HookMeters {
     kinds: Vec<KindMeters>,
     /// Of http hooks.
     requests: Option<[Counter; HttpClass::ALL.len()]>,
+    /// Of prompt and agent hooks.
+    model: Option<ModelMeters>,
+}
+
+/// The metric handles of the model that a hook asks.
+struct ModelMeters {
+    duration: Histogram,
+    input: Counter,
+    output: Counter,
 }
 
 /// The metric handles of one hook for one kind of event.
@@ -137,7 +146,29 @@ impl HookMeters {
         let name = if rank < MOST_LABELS { hook.name.as_str() } else { OTHER };
         let kind = hook.handler.kind();
         let kinds = hook.events.iter().map(|event| KindMeters::resolve(name, kind.as_str(), event)).collect();
-        Self { kinds, requests: (kind == HandlerKind::Http).then(|| requests(name)) }
+        let requests = (kind == HandlerKind::Http).then(|| requests(name));
+        let model = match &hook.handler {
+            Handler::Prompt(prompt) => Some(&prompt.model),
+            Handler::Agent(task) => Some(&task.agent.model),
+            Handler::Command(_) | Handler::Http(_) | Handler::Native(_) => None,
+        };
+        let model = model.map(|model| ModelMeters::resolve(&model.reference, kind.as_str()));
+        Self { kinds, requests, model }
+    }
+
+    /// Takes down how long a model was asked, also if it gave no answer.
+    pub(crate) fn model_asked(&self, duration: Duration) {
+        if let Some(model) = &self.model {
+            model.duration.record(duration);
+        }
+    }
+
+    /// Counts the tokens of an answer.
+    pub(crate) fn model_read_and_wrote(&self, tokens: Tokens) {
+        if let Some(model) = &self.model {
+            model.input.increment(tokens.input);
+            model.output.increment(tokens.output);
+        }
     }
 
     /// Counts a request of an http hook; a retry is another one.
@@ -185,6 +216,23 @@ impl fmt::Debug for HookMeters {
 fn requests(hook: &str) -> [Counter; HttpClass::ALL.len()] {
     let counter = |class: HttpClass| metrics::counter!(names::HTTP_REQUESTS, "hook" => hook.to_owned(), "class" => class.as_str());
     HttpClass::ALL.map(counter)
+}
+
+#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
+impl ModelMeters {
+    /// References come from the settings or the embedding program, so there are few.
+    fn resolve(reference: &str, handler: &'static str) -> Self {
+        let tokens = |direction: &'static str| {
+            metrics::counter!(names::MODEL_TOKENS,
+                "model_ref" => reference.to_owned(), "direction" => direction)
+        };
+        Self {
+            duration: metrics::histogram!(names::MODEL_REQUEST_DURATION,
+                "model_ref" => reference.to_owned(), "handler" => handler),
+            input: tokens("input"),
+            output: tokens("output"),
+        }
+    }
 }
 
 #[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]

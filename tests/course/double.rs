@@ -5,9 +5,9 @@ use std::{fmt, path::PathBuf, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use hookyard::model::{
-    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched,
-    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict, WorkspaceId, merge_deep,
-    merge_one_level,
+    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict, WorkspaceId,
+    merge_deep, merge_one_level,
 };
 
 /// How the hooks of a dialect run.
@@ -171,6 +171,10 @@ impl Dialect for Double {
 
     fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
         unreachable!("a course starts no process")
+    }
+
+    fn answer_form(&self, _: &Hook, _: EventKind) -> AnswerForm {
+        AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
     }
 
     fn read_reply(&self, _: &Hook, _: EventKind, _: RawReply) -> Result<Reply, Failure> {

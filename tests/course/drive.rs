@@ -140,7 +140,7 @@ impl<'a> Drive<'a> {
         let name = self.course.step(step).hook.name.to_string();
         let result = self.scenario.rule(&name).answer.result();
         self.ended += 1;
-        self.progress = self.course.conclude(step, Conclusion { result, duration: duration(step) });
+        self.progress = self.course.conclude(step, Conclusion::ran(result, duration(step)));
         prop_assert!(!self.course.is_running(step), "an invocation that has ended does not run");
         Ok(())
     }
@@ -169,7 +169,7 @@ impl<'a> Drive<'a> {
             if let Some(target) = self.scenario.kind.target() {
                 reply = reply.patch(target, Json::parse("\"too late\"").unwrap());
             }
-            let late = Conclusion { result: Ok(reply), duration: Duration::from_secs(9) };
+            let late = Conclusion::ran(Ok(reply), Duration::from_secs(9));
             let was_over = self.progress == Progress::Done;
             match self.course.conclude(step, late) {
                 Progress::Wait => {}

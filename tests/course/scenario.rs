@@ -1,12 +1,13 @@
 //! Scenarios: one event, the hooks of a workspace with what each will answer, and the order in which their
 //! invocations end. Refuses to know what should come of them.
 
-use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
 
 use hookyard::model::{
-    AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook, HookName,
-    HostEvent, HttpHandler, HttpMethod, Manner, Matched, Matcher, NativeHandler, NoteKind, Opinion, Patch,
-    PromptHandler, Reply, RunId, Scope, SessionId, Source, Strategy, Target, Text, Verdict,
+    Address, Agent, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
+    HookName, HostEvent, HttpHandler, HttpMethod, Manner, Matched, Matcher, Model, ModelAccess,
+    NativeHandler, NoteKind, Opinion, Patch, PromptHandler, Reply, RunId, Scope, SessionId, Source, Strategy,
+    Target, Verdict,
 };
 
 use crate::{double::Double, tree::Tree};
@@ -219,6 +220,7 @@ impl Rule {
             priority: self.priority,
             enabled: self.switch == Switch::On,
             timeout: Duration::from_secs(1),
+            max_concurrency: None,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
             manner: Manner::default(),
@@ -234,16 +236,27 @@ impl Rule {
 
 impl Runs {
     fn handler(self) -> Handler {
-        let text = || Text::Inline("is this all right?".into());
+        let text = || "is this all right?".into();
+        let model = || Model { reference: "small".into(), access: ModelAccess::Host };
         match self {
             Self::Native => Handler::Native(NativeHandler::Inline(Arc::new(|_| Ok(Reply::proceed())))),
             Self::Http => Handler::Http(HttpHandler {
-                url: "http://127.0.0.1/".into(),
+                address: Address::parse("http://127.0.0.1/").unwrap(),
                 method: HttpMethod::Post,
                 headers: Vec::new(),
             }),
-            Self::Prompt => Handler::Prompt(PromptHandler { prompt: text(), model_ref: "small".into() }),
-            Self::Agent => Handler::Agent(AgentHandler { agent: "guard".into(), task: text() }),
+            Self::Prompt => Handler::Prompt(PromptHandler { prompt: text(), model: model() }),
+            Self::Agent => {
+                let agent = Agent {
+                    name: "guard".into(),
+                    description: None,
+                    system: "you guard".into(),
+                    model: model(),
+                    tools: Vec::new(),
+                    max_turns: NonZeroUsize::MIN,
+                };
+                Handler::Agent(AgentHandler { agent: Arc::new(agent), task: text() })
+            }
         }
     }
 }

@@ -3,18 +3,24 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+pub(crate) mod models;
+
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use axum::{Router, serve::ListenerExt};
+use axum::{
+    Router,
+    serve::{Listener, ListenerExt},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UnixListener},
 };
 
 /// A server of a router; it ends with the runtime.
@@ -27,13 +33,7 @@ impl Server {
     pub(crate) async fn start(router: Router) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let connections = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&connections);
-        let listener = listener.tap_io(move |_| {
-            counted.fetch_add(1, Ordering::Relaxed);
-        });
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, connections }
+        Self { address, connections: serve(listener, router) }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -44,6 +44,25 @@ impl Server {
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
+}
+
+/// A server of a router at a Unix socket; it ends with the runtime. Returns how many connections were made to it.
+pub(crate) fn at_socket(path: &Path, router: Router) -> Arc<AtomicUsize> {
+    serve(UnixListener::bind(path).unwrap(), router)
+}
+
+fn serve<L>(listener: L, router: Router) -> Arc<AtomicUsize>
+where
+    L: Listener,
+    L::Addr: std::fmt::Debug,
+{
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    let listener = listener.tap_io(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    connections
 }
 
 /// What a server without manners does after it has read a request and written its bytes.

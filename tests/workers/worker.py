@@ -68,6 +68,18 @@ for line in sys.stdin:
         for event in waiting:
             say({"id": event["id"], "output": block("released")})
         waiting = []
+    elif command == "until go":
+        with open("held.txt", "a") as file:
+            file.write("held\n")
+        while not os.path.exists("go"):
+            time.sleep(0.01)
+        with open("held.txt", "a") as file:
+            file.write("done\n")
+        say(answer)
+    elif command == "noise":
+        for _ in range(64):
+            sys.stderr.write("x" * (1 << 20))
+        say(answer)
     elif command == "sleep":
         time.sleep(600)
     elif command == "garbage":

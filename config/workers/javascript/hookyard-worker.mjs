@@ -7,6 +7,8 @@
 // exception is the hook's failure. In worker mode many calls may be under way at once in one process; `signal` is
 // aborted when nobody waits for the answer any more. What the function logs goes to standard error.
 
+import { readFile } from "node:fs";
+
 const LONGEST_ERROR = 500;
 
 export async function serve(hook) {
@@ -15,17 +17,20 @@ export async function serve(hook) {
 }
 
 async function serveOne(hook) {
-  const chunks = [];
-  for await (const chunk of process.stdin) chunks.push(chunk);
-  const output = await hook(JSON.parse(Buffer.concat(chunks).toString()), new AbortController().signal);
-  if (output) process.stdout.write(JSON.stringify(output));
+  // Whatever is loaded at its first use is loaded before the event comes: a spare has the time for it.
+  // For the same reason standard input is no stream here; nothing else has to wait for it to be read.
+  const { stdout } = process;
+  const { signal } = new AbortController();
+  const output = await hook(JSON.parse(await input()), signal);
+  if (output) stdout.write(JSON.stringify(output));
 }
 
 async function serveAll(hook) {
   // Standard output belongs to the protocol; a stray console.log goes to the log instead.
   console.log = console.info = console.debug = console.error;
+  const { stdin, stdout } = process;
   const open = new Map();
-  const send = (message) => process.stdout.write(JSON.stringify(message) + "\n");
+  const send = (message) => stdout.write(JSON.stringify(message) + "\n");
   const receive = (message) => {
     if ("ping" in message) send({ pong: 1 });
     else if ("cancel" in message) open.get(message.cancel)?.abort();
@@ -42,20 +47,29 @@ async function serveAll(hook) {
     open.delete(id);
   };
   send({ hookyard: 1, multiplex: true });
-  for await (const line of lines(process.stdin)) receive(JSON.parse(line));
+  stdin.on("data", lines((line) => receive(JSON.parse(line))));
+  await new Promise((resolve, reject) => stdin.once("end", resolve).once("error", reject));
   process.exit();
 }
 
+function input() {
+  return new Promise((resolve, reject) => {
+    readFile(0, "utf8", (error, text) => (error ? reject(error) : resolve(text)));
+  });
+}
+
 // Not `readline`: that ends a line at U+2028 too, which may stand within a JSON text.
-async function* lines(stream) {
+function lines(take) {
   let parts = [];
-  for await (const chunk of stream) {
+  return (chunk) => {
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
-      yield Buffer.concat([...parts, chunk.subarray(start, end)]).toString();
+      parts.push(chunk.subarray(start, end));
+      const line = parts.length > 1 ? Buffer.concat(parts) : parts[0];
       parts = [];
       start = end + 1;
+      take(line.toString());
     }
     if (start < chunk.length) parts.push(chunk.subarray(start));
-  }
+  };
 }

@@ -11,7 +11,8 @@ use super::{
     tally::{Row, Tally, Verdicts},
 };
 use crate::{
-    model::{EventKind, HookName, HookReport, Note, Target, Verdict},
+    cli::list,
+    model::{EventKind, HandlerKind, Hook, HookName, HookReport, Note, Target, Verdict},
     registry::Snapshot,
 };
 
@@ -75,6 +76,10 @@ pub(super) struct EventRow {
 #[derive(Debug, Serialize)]
 pub(super) struct HookRow {
     pub(super) hook: String,
+    pub(super) handler: HandlerKind,
+    /// Of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<&'static str>,
     pub(super) runs: u64,
     pub(super) verdicts: BTreeMap<&'static str, u64>,
     pub(super) failures: u64,
@@ -108,8 +113,8 @@ impl<'a> Report<'a> {
         kept.sort_by_key(|finished| (finished.copy, finished.line));
         let mut by_hook = Vec::new();
         for registered in snapshot.hooks() {
-            let name = &registered.hook.name;
-            by_hook.push(hook_row(name, tally.by_hook.get(name)));
+            let hook = &registered.hook;
+            by_hook.push(hook_row(hook, tally.by_hook.get(&hook.name)));
         }
         Self {
             recording: &recording.name,
@@ -172,9 +177,11 @@ fn event_row(event: EventKind, row: &Row) -> EventRow {
 }
 
 /// The row of a hook, also of one that never ran: that may be the surprise.
-fn hook_row(name: &HookName, row: Option<&Row>) -> HookRow {
+fn hook_row(hook: &Hook, row: Option<&Row>) -> HookRow {
     HookRow {
-        hook: name.to_string(),
+        hook: hook.name.to_string(),
+        handler: hook.handler.kind(),
+        mode: list::mode(&hook.handler),
         runs: row.map_or(0, |row| row.count),
         verdicts: counts(row.map(|row| row.verdicts).unwrap_or_default()),
         failures: row.map_or(0, |row| row.failed),

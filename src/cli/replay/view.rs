@@ -15,7 +15,7 @@ use super::{
     },
     finding::{self, Finding, Sort, Told},
     play::{Answered, Finished, Player},
-    report::{Report, Totals},
+    report::{HookRow, Report, Totals},
 };
 use crate::model::Verdict;
 
@@ -163,18 +163,29 @@ fn events(report: &Report<'_>, screen: &Screen) -> String {
 
 fn hooks(report: &Report<'_>, screen: &Screen) -> String {
     let verdicts = given(report.by_hook.iter().map(|row| &row.verdicts));
-    let mut header = vec!["hook", "runs"];
+    // Where all hooks are run alike, how is nothing to read row by row.
+    let alike = report.by_hook.windows(2).all(|pair| handler(&pair[0]) == handler(&pair[1]));
+    let mut header = vec!["hook"];
+    header.extend((!alike).then_some("handler"));
+    header.push("runs");
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(["failed", "p50", "p99"]);
-    let mut grid = Grid::new(header, screen.out.paint);
+    let mut grid = Grid::new(header, screen.out.paint).words("handler");
     for row in &report.by_hook {
-        let mut cells = vec![row.hook.clone(), row.runs.to_string()];
+        let mut cells = vec![row.hook.clone()];
+        cells.extend((!alike).then(|| handler(row)));
+        cells.push(row.runs.to_string());
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
         cells.push(number(row.failures));
         cells.extend([row.p50_ms, row.p99_ms].map(milliseconds));
         grid.add(cells);
     }
     grid.render("p99", screen.table_width())
+}
+
+/// The kind of handler, and how its process is started where there is one.
+fn handler(row: &HookRow) -> String {
+    row.mode.map_or_else(|| row.handler.to_string(), |mode| format!("{}, {mode}", row.handler))
 }
 
 /// The verdicts worth a column.

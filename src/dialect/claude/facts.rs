@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{FailingJson, Words, read, write};
+use super::{FailingJson, Words, judgement, read, write};
 use crate::{
     dialect::{
         native::{Frame, Native},
@@ -111,6 +111,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
         project_variables: &["CLAUDE_PROJECT_DIR"],
     },
     environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
+    answer_form: judgement,
     read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: replace,

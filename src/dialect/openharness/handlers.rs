@@ -1,13 +1,14 @@
-//! The `handler` of a hook file, as written and as run. Owns the four types and what each needs; refuses to
-//! load what this version cannot run, because a guard that silently never runs is worse than none.
+//! The `handler` of a hook file, as written and as run. Owns the four types and what a command needs; refuses what
+//! could not run, because a guard that silently never runs is worse than none.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::{Mapping, Mistake, Value, near::shorten},
     hook_file::seconds,
     mode,
-    requests::{self, AgentAsWritten, HttpAsWritten, PromptAsWritten},
+    models::{AgentAsWritten, PromptAsWritten},
+    requests::{self, HttpAsWritten},
     variables::{self, UnsafeVariables},
     written::{HookRules, Located, Surroundings},
 };
@@ -35,6 +36,7 @@ const SHELL_WORDS: &[&str] = &[
 /// A handler as its file says it.
 pub(super) struct HandlerAsWritten<'d> {
     timeout: Option<Value<'d>>,
+    max_concurrency: Option<Value<'d>>,
     what: What<'d>,
 }
 
@@ -59,7 +61,11 @@ struct CommandAsWritten<'d> {
 pub(super) struct Ready {
     pub(super) handler: Handler,
     pub(super) timeout: Duration,
+    pub(super) max_concurrency: Option<NonZeroUsize>,
 }
+
+/// The keys that every handler may have.
+pub(super) const SHARED_KEYS: [&str; 3] = ["type", "timeout_seconds", "max_concurrency"];
 
 /// Reads the keys of a handler.
 pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<HandlerAsWritten<'d>> {
@@ -71,7 +77,8 @@ pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<HandlerAsWritten<'d>> {
         Agent => What::Agent(AgentAsWritten::read(handler)),
         Command | HandlerKind::Native => What::Command(CommandAsWritten::read(handler)),
     };
-    Some(HandlerAsWritten { timeout: handler.get("timeout_seconds"), what })
+    let (timeout, max_concurrency) = (handler.get("timeout_seconds"), handler.get("max_concurrency"));
+    Some(HandlerAsWritten { timeout, max_concurrency, what })
 }
 
 impl HandlerAsWritten<'_> {
@@ -83,11 +90,15 @@ impl HandlerAsWritten<'_> {
         };
         let handler = match &self.what {
             What::Command(command) => command.prepare(rules, surroundings).map(Handler::Command),
-            What::Http(http) => http.prepare(surroundings).map(Handler::Http),
+            What::Http(http) => http.prepare(rules, surroundings).map(Handler::Http),
             What::Prompt(prompt) => prompt.prepare(surroundings).map(Handler::Prompt),
             What::Agent(agent) => agent.prepare(surroundings).map(Handler::Agent),
         };
-        Some(Ready { handler: handler?, timeout: timeout? })
+        let max_concurrency = match &self.max_concurrency {
+            Some(value) => mode::count(value, usize::MAX).map(Some),
+            None => Some(None),
+        };
+        Some(Ready { handler: handler?, timeout: timeout?, max_concurrency: max_concurrency? })
     }
 }
 
@@ -119,8 +130,8 @@ fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
 
 impl<'d> CommandAsWritten<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
-        let known = [&["type", "command", "args", "cwd", "timeout_seconds", "environment"], &mode::KEYS[..]];
-        handler.allow_only(&known.concat());
+        let own = ["command", "args", "cwd", "environment"];
+        handler.allow_only(&[&SHARED_KEYS[..], &own, &mode::KEYS].concat());
         let environment = handler.get("environment").and_then(|value| value.mapping());
         Self {
             handler: handler.clone(),

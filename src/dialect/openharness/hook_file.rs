@@ -53,6 +53,7 @@ fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready:
         priority: written.priority,
         enabled: written.enabled,
         timeout: ready.timeout,
+        max_concurrency: ready.max_concurrency,
         on_error: written.on_error.map(|policy| policy.value).unwrap_or_default(),
         on_timeout: written.on_timeout.map(|policy| policy.value).unwrap_or_default(),
     })

@@ -1,11 +1,14 @@
 //! The OpenHarness dialect: its events and answers, its envelopes and replies, its hook files.
 
+mod agent_file;
 mod answer;
+mod answer_form;
 mod envelope;
 mod event;
 mod handlers;
 mod hook_file;
 mod mode;
+mod models;
 mod reply;
 mod requests;
 mod speaker;
@@ -14,7 +17,10 @@ mod written;
 
 pub(super) use handlers::argument;
 pub use hook_file::read_hook;
+pub(crate) use mode::warn_of_mode;
+pub use requests::UnixSockets;
 pub(super) use requests::{http_address, http_header};
 pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
+pub(crate) use variables::expand;
 pub use written::{HookRules, Located, Surroundings};

@@ -1,10 +1,10 @@
 //! The `mode` of a command handler and the keys that belong to one mode. Refuses a key of another mode, which
 //! would do nothing.
 
-use std::{num::NonZeroUsize, time::Duration};
+use std::{num::NonZeroUsize, path::Path, time::Duration};
 
-use super::super::{Mapping, Value};
-use crate::model::{Mode, WorkerBounds};
+use super::super::{Document, Mapping, Value};
+use crate::model::{Diagnostic, Mode, WorkerBounds};
 
 /// The most workers or spares of one hook.
 const MOST_WORKERS: usize = 64;
@@ -57,6 +57,17 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
     })
 }
 
+/// A warning about the `mode` of a hook file; none if it has no mode.
+pub(crate) fn warn_of_mode(
+    bytes: &[u8],
+    file: &Path,
+    (code, message, help): (&'static str, String, &str),
+) -> Option<Diagnostic> {
+    let document = Document::parse(bytes, file).ok()?;
+    document.root()?.get("handler")?.mapping()?.get("mode")?.warn(code, message, help);
+    document.into_diagnostics().pop()
+}
+
 fn misplaced_key(value: &Value<'_>) {
     let key = value.name();
     let owner = if OF_WORKERS.contains(&key) { "worker" } else { "prespawn" };
@@ -87,7 +98,7 @@ fn bounds(handler: &Mapping<'_>) -> Option<WorkerBounds> {
 }
 
 /// A whole number from 1 to `most`.
-fn count(value: &Value<'_>, most: usize) -> Option<NonZeroUsize> {
+pub(super) fn count(value: &Value<'_>, most: usize) -> Option<NonZeroUsize> {
     let number = value.integer()?;
     let count = usize::try_from(number).ok().and_then(NonZeroUsize::new).filter(|count| count.get() <= most);
     if count.is_none() {

@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::{
     super::{fields, fold},
-    answer, envelope, event, reply,
+    answer, answer_form, envelope, event, reply,
 };
 use crate::model::{
-    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched,
-    NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
 };
 
 /// The OpenHarness dialect.
@@ -52,6 +52,10 @@ impl Dialect for OpenHarness {
 
     fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)> {
         envelope::environment(draft, place, timeout)
+    }
+
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
+        answer_form::of(hook, kind)
     }
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {

@@ -75,7 +75,7 @@ fn is_secret_name(name: &str) -> bool {
 ///
 /// Returns what is wrong and what to do if anything else in it looks like a substitution, or if there is no
 /// variable or secret of the name.
-pub(super) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
+pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
     if value.contains("$(") {
         return Err(("commands in values are not run".into(), "remove the `$(…)`".into()));
     }
@@ -117,7 +117,10 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::*;
-    use crate::{dialect::Located, model::Secret};
+    use crate::{
+        dialect::Located,
+        model::{Model, Secret},
+    };
 
     struct Home;
 
@@ -141,8 +144,16 @@ mod tests {
             Located::Found(PathBuf::new())
         }
 
-        fn text_file(&self, _: &str) -> Located {
-            Located::Found(PathBuf::new())
+        fn text_file(&self, _: &str) -> Result<String, String> {
+            Ok(String::new())
+        }
+
+        fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
+            Err((format!("no agent `{name}`"), String::new()))
+        }
+
+        fn model(&self, reference: &str) -> Result<Model, (String, String)> {
+            Err((format!("no model `{reference}`"), String::new()))
         }
     }
 

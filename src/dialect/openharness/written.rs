@@ -11,10 +11,12 @@ use super::{
         Mapping, Spot, Value,
         near::{did_you_mean, shorten},
     },
-    UnsafeVariables, event,
+    UnixSockets, UnsafeVariables, event,
     handlers::{self, HandlerAsWritten},
 };
-use crate::model::{Capability, EventKind, FailurePolicy, Guarded, HookName, Matcher, MatcherError, Secret};
+use crate::model::{
+    Capability, EventKind, FailurePolicy, Guarded, HookName, Matcher, MatcherError, Model, Secret,
+};
 
 /// What hook files are checked against.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +27,8 @@ pub struct HookRules {
     pub max_timeout: Duration,
     /// Whether hooks may set variables that make programs run other code.
     pub unsafe_variables: UnsafeVariables,
+    /// Whether hooks may ask servers at Unix sockets.
+    pub unix_sockets: UnixSockets,
 }
 
 /// A place a hook file names, as it is on this machine.
@@ -55,8 +59,20 @@ pub trait Surroundings {
     /// A program: a name is looked up in the `PATH`, a relative path begins at `cwd`.
     fn program(&self, name: &str, cwd: &Path) -> Located;
 
-    /// A text file inside the workspace, by its path from the workspace's root.
-    fn text_file(&self, relative: &str) -> Located;
+    /// The text of a file inside the workspace, by its path from the workspace's root.
+    ///
+    /// Returns what is wrong if there is no such file, or it may not be read.
+    fn text_file(&self, relative: &str) -> Result<String, String>;
+
+    /// The file of an agent by the agent's name, and what is in it.
+    ///
+    /// Returns what is wrong and what to do if there is none, or it may not be read.
+    fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)>;
+
+    /// A model by the name that hook files have for it.
+    ///
+    /// Returns what is wrong and what to do if there is none, or this workspace may not ask it.
+    fn model(&self, reference: &str) -> Result<Model, (String, String)>;
 }
 
 /// Something a file says, and where.

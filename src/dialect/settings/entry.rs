@@ -87,6 +87,7 @@ impl Parts<'_> {
             priority: 0,
             enabled: true,
             timeout,
+            max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
             manner: Manner { host_event, condition, identity: Some(identity), frequency, delivery },

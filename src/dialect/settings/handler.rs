@@ -1,7 +1,7 @@
 //! The handler of a hook in a settings file. Refuses what could not run, with a warning: the agent the file was
 //! written for would refuse it too.
 
-use std::{sync::Arc, time::Duration};
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use super::{
     super::{
@@ -13,7 +13,8 @@ use super::{
     file::{Origin, warn_of_slips},
 };
 use crate::model::{
-    CommandHandler, CommandLine, Guarded, Handler, HandlerKind, HttpHandler, HttpMethod, Mode,
+    Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, Guarded, Handler, HandlerKind, HttpHandler,
+    HttpMethod, Mode, Model, PromptHandler,
 };
 
 /// The keys of a hook.
@@ -35,6 +36,12 @@ const KEYS: [&str; 15] = [
     "name",
 ];
 
+/// The model of the settings that hooks without a `model` ask.
+const USUAL_MODEL: &str = "default";
+
+/// How often the model of an agent is asked.
+const AGENT_TURNS: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
+
 /// A handler, checked.
 pub(super) struct Ready {
     pub(super) handler: Handler,
@@ -51,7 +58,9 @@ pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option
     let (handler, identity) = match kind {
         HandlerKind::Http => http(origin, item)?,
         HandlerKind::Command => command(origin, item)?,
-        HandlerKind::Prompt | HandlerKind::Agent | HandlerKind::Native => return not_available(item, kind),
+        HandlerKind::Prompt => prompt(origin, item)?,
+        HandlerKind::Agent => agent(origin, item)?,
+        HandlerKind::Native => return None,
     };
     Some(Ready { handler, timeout, identity: identity.into() })
 }
@@ -67,11 +76,50 @@ fn kind(origin: &Origin<'_>, value: &Value<'_>) -> Option<HandlerKind> {
     kind
 }
 
-fn not_available(item: &Mapping<'_>, kind: HandlerKind) -> Option<Ready> {
-    let value = item.get("type")?;
-    let message = format!("this version runs command and http hooks; {kind} hooks not yet");
-    value.error("handler-not-available", message, "the hook is left out");
-    None
+fn prompt(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(origin, item)?);
+    let identity = format!("prompt {}\0{text}", model.reference);
+    Some((Handler::Prompt(PromptHandler { prompt: text.into(), model }), identity))
+}
+
+/// An agent of a settings file has no file of its own: a role that fits every task, and every tool.
+fn agent(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(origin, item)?);
+    let identity = format!("agent {}\0{text}", model.reference);
+    let agent = Agent {
+        name: "agent".to_owned(),
+        description: None,
+        system: "You check whether something holds. Look around before you judge.".to_owned(),
+        model,
+        tools: AgentTool::ALL.to_vec(),
+        max_turns: AGENT_TURNS,
+    };
+    Some((Handler::Agent(AgentHandler { agent: Arc::new(agent), task: text.into() }), identity))
+}
+
+fn question(item: &Mapping<'_>) -> Option<String> {
+    let value = item.require_such_as("prompt", "\"prompt\": \"Is this safe? $ARGUMENTS\"")?;
+    let text = value.text()?;
+    if text.trim().is_empty() {
+        value.error("text", "`prompt` is empty", "write the question");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+/// The model that a hook names, or the one for hooks that name none.
+fn model(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<Model> {
+    let (value, reference) = match item.get("model") {
+        Some(value) => (value.clone(), value.text()?),
+        None => (item.get("type")?, USUAL_MODEL),
+    };
+    match origin.surroundings.model(reference) {
+        Ok(model) => Some(model),
+        Err((message, help)) => {
+            value.error("model", format!("{message}; the hook is left out"), help);
+            None
+        }
+    }
 }
 
 fn timeout(origin: &Origin<'_>, row: &Row, kind: HandlerKind, item: &Mapping<'_>) -> Option<Duration> {
@@ -179,7 +227,8 @@ fn exec(origin: &Origin<'_>, program: &Value<'_>, args: &Value<'_>, root: &str) 
 }
 
 fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let url = http_address(&item.require_such_as("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?)?;
+    let url = item.require_such_as("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?;
+    let address = http_address(&url, origin.rules)?;
     let mut allowed = Vec::new();
     if let Some(names) = item.get("allowedEnvVars") {
         for name in names.list()? {
@@ -192,8 +241,8 @@ fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
             headers.push(http_header(&value, |text| Some(expanded(origin, text, &allowed)))?);
         }
     }
-    let identity = format!("http {url}");
-    Some((Handler::Http(HttpHandler { url, method: HttpMethod::Post, headers }), identity))
+    let identity = format!("http {address}");
+    Some((Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }), identity))
 }
 
 /// A header's value with the variables in it that the hook may see; others stand for nothing.

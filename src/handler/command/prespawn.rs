@@ -5,7 +5,10 @@ use std::{
     collections::VecDeque,
     num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{
     files::Files,
@@ -17,6 +20,10 @@ use crate::model::CommandHandler;
 /// After so many spares in a row that did not wait for their event, none is started until the next reload: such a
 /// script acts before it reads, and each spare would be one more act.
 const MOST_SPOILED: usize = 3;
+
+/// How long an event that is worked on puts off the start of the next spare: two interpreters that start and work
+/// at the same time take the processor from each other, and the event is the one that somebody waits for.
+const LONGEST_DELAY: Duration = Duration::from_millis(50);
 
 /// The spare processes of one hook. Dropping them kills them.
 #[derive(Debug)]
@@ -37,6 +44,10 @@ struct Stock {
     stopped: bool,
 }
 
+/// An event is worked on. Dropping it has the missing spares started.
+#[derive(Debug)]
+pub(super) struct Busy(#[expect(dead_code, reason = "it is dropped, never used")] oneshot::Sender<()>);
+
 /// A process, and the files of its command when it was started.
 #[derive(Debug)]
 struct Spare {
@@ -49,17 +60,21 @@ impl Spares {
         Self { program, handler: handler.clone(), wanted, stock: Mutex::default() }
     }
 
-    /// A process that waits for an event, if there is one; others take its place in the background.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Waiting> {
+    /// A process that waits for an event, if there is one. Others take its place in the background, once the event
+    /// is done or takes long.
+    pub(super) fn take(self: &Arc<Self>) -> (Option<Waiting>, Busy) {
         let files = Files::of(&self.handler);
         let found = self.find(&files);
         let missing = Arc::downgrade(self);
+        let (busy, done) = oneshot::channel();
         tokio::spawn(async move {
+            // It is never sent anything; either way the time has come.
+            drop(timeout(LONGEST_DELAY, done).await);
             if let Some(spares) = missing.upgrade() {
                 spares.refill(&files);
             }
         });
-        found
+        (found, Busy(busy))
     }
 
     /// The oldest spare that can be used; those before it are dropped, and so killed.

@@ -22,8 +22,11 @@ use super::{
     worker::{Fleet, Served},
 };
 use crate::{
-    handler::{Invocation, Runner},
-    model::{CommandHandler, CommandLine, Ended, Failure, Handler, Mode, RawReply, WorkerBounds},
+    handler::{Brought, Invocation, Runner},
+    model::{
+        CommandHandler, CommandLine, Draft, Ended, Failure, Handler, Hook, HookName, Mode, Place,
+        WorkerBounds,
+    },
     registry::Registered,
 };
 
@@ -59,31 +62,43 @@ impl CommandRunner {
         Self { base, limits, within: Mutex::default(), workers, spares }
     }
 
-    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
+    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Brought {
         let Handler::Command(handler) = &invocation.hook.hook.handler else {
-            return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook"));
+            return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook")).into();
         };
         let begun = Instant::now();
         let mut left = invocation.timeout;
+        let mut warning = None;
+        let mut busy = None;
         match handler.mode {
             Mode::Oneshot => {}
             Mode::Prespawn { spares } => {
                 let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
-                if let Some(waiting) = spares.take() {
+                let (waiting, until_done) = spares.take();
+                busy = Some(until_done);
+                if let Some(waiting) = waiting {
                     return oneshot::feed(waiting, invocation.envelope.clone(), left, self.limits, cancel)
-                        .await;
+                        .await
+                        .into();
                 }
             }
             Mode::Worker(bounds) => {
-                let fleet = self.workers.of(invocation, handler, || self.fleet(handler, invocation, bounds));
-                if let Served::Concluded(result) = fleet.serve(invocation, cancel).await {
-                    return result;
+                let make = || {
+                    let (name, environment) = (&invocation.hook.hook.name, &invocation.environment);
+                    self.fleet(name, handler, bounds, &invocation.root, environment)
+                };
+                let fleet = self.workers.of(invocation, handler, make);
+                match fleet.serve(invocation, cancel).await {
+                    Served::Concluded(result) => return result.into(),
+                    Served::NoWorker(why) => warning = why,
                 }
                 left = left.saturating_sub(begun.elapsed());
             }
         }
         let program = self.program(handler, &invocation.root, invocation.environment.iter());
-        oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await
+        let result = oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await;
+        drop(busy);
+        Brought { warnings: warning.into_iter().collect(), ..result.into() }
     }
 
     fn spares(&self, handler: &CommandHandler, invocation: &Invocation, wanted: NonZeroUsize) -> Spares {
@@ -91,10 +106,28 @@ impl CommandRunner {
         Spares::new(program, handler, wanted)
     }
 
-    fn fleet(&self, handler: &CommandHandler, invocation: &Invocation, bounds: WorkerBounds) -> Fleet {
-        let mut program = self.program(handler, &invocation.root, lasting(&invocation.environment));
+    fn fleet(
+        &self,
+        name: &HookName,
+        handler: &CommandHandler,
+        bounds: WorkerBounds,
+        root: &Path,
+        environment: &[(&'static str, String)],
+    ) -> Fleet {
+        let mut program = self.program(handler, root, lasting(environment));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        Fleet::new(invocation.hook.hook.name.as_str(), program, bounds, self.limits)
+        Fleet::new(name.as_str(), program, bounds, self.limits)
+    }
+
+    /// Starts a worker of a hook to hear its hello, and stops it. Does nothing for a hook that is none of
+    /// `mode: worker`.
+    ///
+    /// Returns why it is no worker if there is no hello.
+    pub(crate) async fn greet(&self, hook: &Hook, draft: &Draft, place: &Place) -> Result<(), String> {
+        let Handler::Command(handler) = &hook.handler else { return Ok(()) };
+        let Mode::Worker(bounds) = handler.mode else { return Ok(()) };
+        let environment = hook.dialect.environment(draft, place, hook.timeout);
+        self.fleet(&hook.name, handler, bounds, &place.root, &environment).greet().await
     }
 
     fn program<'a>(
@@ -132,7 +165,7 @@ impl Runner for CommandRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
+    ) -> BoxFuture<'a, Brought> {
         Box::pin(self.answer(invocation, cancel))
     }
 

@@ -1,26 +1,29 @@
 //! One request and its answer. Owns what is sent and how much is read; refuses to repeat itself and to watch
 //! the clock, which are its caller's part.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use reqwest::{
-    Client, Method, Response, Url,
+    Client, Method, Request, StatusCode,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
-use super::failure::{Setback, server};
+use super::{
+    body::{ReadError, beginning, whole},
+    failure::Setback,
+};
 use crate::{
-    model::{Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
+    model::{Address, Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
     telemetry::HttpClass,
 };
 
 /// The header that names the event's kind.
 const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
 
-/// A request, ready to be sent any number of times.
-#[derive(Debug)]
-pub(super) struct Exchange {
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Exchange<'h> {
     method: Method,
-    pub(super) url: Url,
+    pub(super) address: &'h Address,
     headers: HeaderMap,
     /// None for `GET`, which has no body.
     body: Option<Bytes>,
@@ -28,18 +31,16 @@ pub(super) struct Exchange {
     cap: usize,
 }
 
-impl Exchange {
+impl<'h> Exchange<'h> {
     /// The request of a handler for an event.
     ///
-    /// Returns a failure if the address or a header cannot be sent.
+    /// Returns a failure if a header cannot be sent.
     pub(super) fn new(
-        handler: &HttpHandler,
+        handler: &'h HttpHandler,
         event: EventKind,
         envelope: Bytes,
         cap: usize,
     ) -> Result<Self, Failure> {
-        let url = Url::parse(&handler.url)
-            .map_err(|e| Failure::new(Ended::Failed, format!("the address cannot be used: {e}")))?;
         let (method, body) = match handler.method {
             HttpMethod::Get => (Method::GET, None),
             HttpMethod::Post => (Method::POST, Some(envelope)),
@@ -56,57 +57,37 @@ impl Exchange {
             let (name, value) = header(name, value.expose())?;
             headers.insert(name, value);
         }
-        Ok(Self { method, url, headers, body, cap })
+        Ok(Self { method, address: &handler.address, headers, body, cap })
     }
 
-    /// Sends the request once and reads the whole answer.
-    pub(super) async fn send(&self, client: &Client) -> Result<RawReply, Setback> {
-        let mut request = client.request(self.method.clone(), self.url.clone()).headers(self.headers.clone());
-        if let Some(body) = &self.body {
-            request = request.body(body.clone());
-        }
-        let broken = |error: reqwest::Error| Setback::of(&error, &server(&self.url));
-        let mut response = request.send().await.map_err(broken)?;
+    /// Sends the request and reads the whole answer.
+    pub(super) async fn send(self, client: &Client) -> Result<RawReply, Setback> {
+        let Self { method, address, headers, body, cap } = self;
+        let mut request = Request::new(method, address.url().clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = body.map(Into::into);
+        let broken = |error: reqwest::Error| Setback::of(&error, &address.server());
+        let mut response = client.execute(request).await.map_err(broken)?;
         let status = response.status();
         let body = if status.is_success() {
-            self.whole(&mut response, broken).await?
+            whole(&mut response, cap).await.map_err(|e| match e {
+                ReadError::TooLarge => too_large(status, cap),
+                ReadError::Broken(e) => broken(e),
+            })?
         } else {
             // The status is the answer, so what stands below it may be too long or broken.
-            self.beginning(&mut response).await
+            beginning(&mut response, cap).await
         };
         Ok(RawReply::Http { status: status.as_u16(), body })
     }
+}
 
-    async fn whole(
-        &self,
-        response: &mut Response,
-        broken: impl Fn(reqwest::Error) -> Setback,
-    ) -> Result<Bytes, Setback> {
-        let mut body = BytesMut::new();
-        while let Some(chunk) = response.chunk().await.map_err(&broken)? {
-            if chunk.len() > self.cap - body.len() {
-                let message = format!("the server answered with more than the {} bytes it may", self.cap);
-                return Err(Setback {
-                    failure: Failure::new(Ended::OutputTooLarge, message),
-                    class: HttpClass::of_status(response.status().as_u16()),
-                    unseen: false,
-                });
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(body.freeze())
-    }
-
-    async fn beginning(&self, response: &mut Response) -> Bytes {
-        let mut body = BytesMut::new();
-        while let Ok(Some(mut chunk)) = response.chunk().await {
-            chunk.truncate(self.cap - body.len());
-            body.extend_from_slice(&chunk);
-            if body.len() == self.cap {
-                break;
-            }
-        }
-        body.freeze()
+fn too_large(status: StatusCode, cap: usize) -> Setback {
+    let message = format!("the server answered with more than the {cap} bytes it may");
+    Setback {
+        failure: Failure::new(Ended::OutputTooLarge, message),
+        class: HttpClass::of_status(status.as_u16()),
+        unseen: false,
     }
 }
 

@@ -3,8 +3,6 @@
 
 use std::{error::Error, io};
 
-use reqwest::Url;
-
 use crate::{
     model::{Ended, Failure},
     telemetry::HttpClass,
@@ -12,16 +10,16 @@ use crate::{
 
 /// A request that brought no whole answer.
 #[derive(Debug)]
-pub(super) struct Setback {
-    pub(super) failure: Failure,
-    pub(super) class: HttpClass,
+pub(in crate::handler) struct Setback {
+    pub(in crate::handler) failure: Failure,
+    pub(in crate::handler) class: HttpClass,
     /// Whether the server never saw the request.
-    pub(super) unseen: bool,
+    pub(in crate::handler) unseen: bool,
 }
 
 impl Setback {
     /// What an error of a request means.
-    pub(super) fn of(error: &reqwest::Error, server: &str) -> Self {
+    pub(in crate::handler) fn of(error: &reqwest::Error, server: &str) -> Self {
         let class = class(error);
         let cause = causes(error).last().map(ToString::to_string).unwrap_or_default();
         let message = match class {
@@ -34,12 +32,6 @@ impl Setback {
         let ended = if class == HttpClass::Timeout { Ended::TimedOut } else { Ended::Failed };
         Self { failure: Failure::new(ended, message), class, unseen: error.is_connect() }
     }
-}
-
-/// The server as messages name it.
-pub(super) fn server(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn class(error: &reqwest::Error) -> HttpClass {

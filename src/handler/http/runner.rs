@@ -1,21 +1,18 @@
 //! Runs http hooks: one deadline over all tries, and when there is another try. Refuses to try again when a host
 //! waits: it has a policy for failures, and a verdict that comes late helps nobody.
 
-use std::time::Duration;
+use std::{path::Path, sync::Arc, time::Duration};
 
 use backon::{ExponentialBuilder, Retryable};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    client::Clients,
-    exchange::Exchange,
-    failure::{Setback, server},
-};
+use super::{client::Clients, exchange::Exchange, failure::Setback};
 use crate::{
-    handler::{Invocation, Runner},
-    model::{Ended, Failure, Handler, RawReply},
+    handler::{Brought, Invocation, Runner},
+    model::{Address, Ended, Failure, Handler, RawReply},
+    registry::Registered,
     telemetry::HttpClass,
 };
 
@@ -61,8 +58,8 @@ impl HttpRunner {
         let envelope = invocation.envelope.clone();
         let exchange = Exchange::new(handler, invocation.event, envelope, self.limits.body)?;
         tokio::select! {
-            result = tokio::time::timeout(invocation.timeout, self.tries(&exchange, invocation)) => {
-                result.unwrap_or_else(|_| Err(too_late(&exchange, invocation)))
+            result = tokio::time::timeout(invocation.timeout, self.tries(exchange, invocation)) => {
+                result.unwrap_or_else(|_| Err(too_late(&handler.address, invocation)))
             }
             () = cancel.cancelled() => {
                 Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more"))
@@ -70,29 +67,41 @@ impl HttpRunner {
         }
     }
 
-    async fn tries(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Failure> {
+    async fn tries(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Failure> {
+        let result = if invocation.event.is_interceptor() {
+            self.try_once(exchange, invocation).await
+        } else {
+            // Boxed, so that an invocation that a host waits for does not carry the room for this around.
+            Box::pin(self.try_again(exchange, invocation)).await
+        };
+        result.or_else(Unsettled::settle)
+    }
+
+    async fn try_again(
+        &self,
+        exchange: Exchange<'_>,
+        invocation: &Invocation,
+    ) -> Result<RawReply, Unsettled> {
         let started = Instant::now();
-        let retries = if invocation.event.is_interceptor() { 0 } else { RETRIES };
         let waits =
-            ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(retries).with_jitter();
+            ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(RETRIES).with_jitter();
         let in_time = |wait: &Duration| started.elapsed() + *wait < invocation.timeout;
-        (|| self.try_once(exchange, invocation))
+        (|| self.try_once(exchange.clone(), invocation))
             .retry(waits)
             .when(Unsettled::may_pass)
             .adjust(|_, wait| wait.filter(in_time))
             .await
-            .or_else(Unsettled::settle)
     }
 
-    async fn try_once(&self, exchange: &Exchange, invocation: &Invocation) -> Result<RawReply, Unsettled> {
+    async fn try_once(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Unsettled> {
         let meters = &invocation.hook.meters;
-        let client = self.clients.of(&exchange.url).await.map_err(|e| {
+        let client = self.clients.of(&invocation.root, exchange.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
-            let message = format!("no trusted connection to {}: {e}", server(&exchange.url));
+            let message = format!("no trusted connection to {}: {e}", exchange.address.server());
             let failure = Failure::new(Ended::Failed, message);
             Unsettled::Setback(Setback { failure, class: HttpClass::Tls, unseen: false })
         })?;
-        match exchange.send(client).await {
+        match exchange.send(&client).await {
             Ok(reply) => {
                 let status = if let RawReply::Http { status, .. } = reply { status } else { 0 };
                 let class = HttpClass::of_status(status);
@@ -130,13 +139,17 @@ impl Runner for HttpRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Result<RawReply, Failure>> {
-        Box::pin(self.answer(invocation, cancel))
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(async { self.answer(invocation, cancel).await.into() })
+    }
+
+    fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.clients.reloaded(root, hooks);
     }
 }
 
-fn too_late(exchange: &Exchange, invocation: &Invocation) -> Failure {
+fn too_late(address: &Address, invocation: &Invocation) -> Failure {
     invocation.hook.meters.requested(HttpClass::Timeout);
-    let message = format!("no whole answer from {} within {:?}", server(&exchange.url), invocation.timeout);
+    let message = format!("no whole answer from {} within {:?}", address.server(), invocation.timeout);
     Failure::new(Ended::TimedOut, message)
 }

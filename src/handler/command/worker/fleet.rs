@@ -16,8 +16,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    life,
-    link::{Link, Place},
+    greeting, life,
+    link::{Link, Phase, Place},
     terms::{Ending, Patience, Terms},
 };
 use crate::{
@@ -46,8 +46,8 @@ const FAR: Duration = Duration::from_hours(24 * 365);
 pub(in crate::handler::command) enum Served {
     /// A worker concluded it.
     Concluded(Result<RawReply, Failure>),
-    /// No worker is to be had; none has seen the event.
-    NoWorker,
+    /// No worker is to be had, and why not, if that is to be told; none has seen the event.
+    NoWorker(Option<String>),
 }
 
 /// The workers of one hook.
@@ -67,8 +67,8 @@ struct Health {
     failed: u32,
     /// Before this no worker is started.
     pause: Option<Instant>,
-    /// No worker is started any more.
-    given_up: bool,
+    /// Why no worker is started any more.
+    given_up: Option<Arc<str>>,
 }
 
 impl Fleet {
@@ -92,9 +92,29 @@ impl Fleet {
         }
     }
 
+    /// Whether its program says hello; see [`greeting::hear`].
+    pub(in crate::handler::command) async fn greet(self) -> Result<(), String> {
+        greeting::hear(self.terms).await
+    }
+
     /// Whether it starts no more workers.
     fn has_given_up(&self) -> bool {
-        self.health().given_up
+        self.health().given_up.is_some()
+    }
+
+    /// Why there is no worker, unless one has just done its share.
+    fn trouble(&self) -> Option<String> {
+        let health = self.health();
+        if let Some(why) = &health.given_up {
+            return Some(format!("no worker: {why}; until the next reload each event gets a process"));
+        }
+        if health.pause.is_some_and(|until| until > Instant::now()) {
+            return Some("no worker: one has failed, and there is a pause before the next".to_owned());
+        }
+        drop(health);
+        let starting = |link: &Arc<Link>| !link.is_closed() && *link.phase.borrow() == Phase::Starting;
+        let starts = self.links().iter().any(starting);
+        starts.then(|| "no worker: it has not said hello yet".to_owned())
     }
 
     /// Brings an event to a worker. Dropping the future tells the worker that nobody waits.
@@ -115,7 +135,7 @@ impl Fleet {
         };
         let (link, place) = match seated {
             Ok(Some(seated)) => seated,
-            Ok(None) => return Served::NoWorker,
+            Ok(None) => return Served::NoWorker(self.trouble()),
             Err(failure) => return Served::Concluded(Err(failure)),
         };
         let event = (self.next_id.fetch_add(1, Ordering::Relaxed), invocation.envelope.clone());
@@ -126,7 +146,7 @@ impl Fleet {
                 stderr: bytes::Bytes::new(),
                 truncated: false,
             })),
-            None => Served::NoWorker,
+            None => Served::NoWorker(self.trouble()),
         }
     }
 
@@ -171,7 +191,7 @@ impl Fleet {
 
     fn may_start(&self) -> bool {
         let health = self.health();
-        !health.given_up && health.pause.is_none_or(|until| until <= Instant::now())
+        health.given_up.is_none() && health.pause.is_none_or(|until| until <= Instant::now())
     }
 
     fn start(&self) -> Option<Link> {
@@ -199,7 +219,7 @@ impl Ready for Fleet {
     }
 
     fn stop(&self) {
-        self.health().given_up = true;
+        self.health().given_up = Some("hookyard is stopping".into());
         for link in std::mem::take(&mut *self.links()) {
             link.life.abort();
         }
@@ -216,7 +236,7 @@ impl Health {
         let why = match ending {
             Ending::Retired => return,
             Ending::NoHello(why) => {
-                if !std::mem::replace(&mut self.given_up, true) {
+                if self.given_up.replace(why.as_str().into()).is_none() {
                     tracing::warn!(hook, why, "no worker: until the next reload each event gets a process");
                 }
                 return;

@@ -41,7 +41,7 @@ struct Line<'a> {
 ///
 /// Returns what is wrong if it is none of the protocol.
 pub(super) fn read(line: &[u8]) -> Result<Said<'_>, String> {
-    let line: Line<'_> = serde_json::from_slice(line).map_err(|e| format!("a line is no message: {e}"))?;
+    let line: Line<'_> = serde_json::from_slice(line).map_err(|e| no_message(&e))?;
     match line {
         Line { hookyard: Some(version), id: None, output: None, error: None, pong: None, multiplex } => {
             Ok(Said::Hello { version, multiplex: multiplex.unwrap_or_default() })
@@ -59,6 +59,12 @@ pub(super) fn read(line: &[u8]) -> Result<Said<'_>, String> {
         Line { hookyard: None, id: None, output: None, error: None, pong: Some(_), .. } => Ok(Said::Pong),
         _ => Err("a line is neither hello nor reply nor pong".to_owned()),
     }
+}
+
+/// Why a line is no message. What the parser says repeats parts of the line, which may be long or secret.
+fn no_message(error: &serde_json::Error) -> String {
+    let what = if error.is_data() { "other JSON than that of a message" } else { "no JSON" };
+    format!("a line is no message: {what}, at column {}", error.column())
 }
 
 /// Adds the line that asks a worker about an event.

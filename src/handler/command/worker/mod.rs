@@ -2,6 +2,7 @@
 //! workers; refuses to read an answer, which is its dialect's part, and to run a hook any other way.
 
 mod fleet;
+mod greeting;
 mod life;
 mod line;
 mod link;

@@ -1,0 +1,62 @@
+//! Whether the hooks of `mode: worker` say hello: each is started once, all at the same time. Owns what is said of
+//! those that do not; refuses to leave one running, also at a signal.
+
+use std::{io, sync::Arc};
+
+use futures_util::future::join_all;
+
+use super::{exit::Exit, interrupt::Interrupt};
+use crate::{
+    config::{self, Loaded, Settings},
+    handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
+    model::{Diagnostic, Draft, Event, Handler, Hook, Mode, Place, Redaction, RunId, SessionId},
+};
+
+/// The code of the warning.
+const CODE: &str = "worker-hello";
+
+/// What to do.
+const HELP: &str = "make it with one of the SDKs (`hookyard_worker.py`, `hookyard-worker.mjs` or \
+                    `hookyard-worker.sh` in config/workers), or remove `mode`; until then each event gets a process";
+
+/// A warning for each enabled hook of `mode: worker` that does not say hello, or how the program ends if a signal
+/// came first.
+pub(super) async fn missing(
+    loaded: &Loaded,
+    settings: &Settings,
+) -> io::Result<Result<Vec<Diagnostic>, Exit>> {
+    let workers: Vec<&Hook> = loaded.hooks.iter().filter(|hook| hook.enabled && is_worker(hook)).collect();
+    if workers.is_empty() {
+        return Ok(Ok(Vec::new()));
+    }
+    let mut interrupt = Interrupt::listen()?;
+    let base = BaseEnvironment::of_process(&settings.pass_environment);
+    let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
+    let runner = CommandRunner::new(base, limits);
+    let greetings = join_all(workers.into_iter().map(|hook| greeting(&runner, hook, &loaded.place)));
+    Ok(tokio::select! {
+        warnings = greetings => Ok(warnings.into_iter().flatten().collect()),
+        exit = interrupt.next() => Err(exit),
+    })
+}
+
+fn is_worker(hook: &Hook) -> bool {
+    matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, Mode::Worker(_)))
+}
+
+async fn greeting(runner: &CommandRunner, hook: &Hook, place: &Place) -> Option<Diagnostic> {
+    let why = runner.greet(hook, &any_draft(hook)?, place).await.err()?;
+    let why = match Redaction::of(&hook.handler) {
+        Some(redaction) => redaction.text(why),
+        None => why,
+    };
+    config::warn_of_mode(hook, CODE, format!("no hello from the worker: {why}"), HELP)
+}
+
+/// An event to ask the dialect about variables; a worker gets none that are of one event.
+fn any_draft(hook: &Hook) -> Option<Draft> {
+    const UNKNOWN: &str = "unknown";
+    let kind = hook.events.iter().next()?;
+    let event = Event::new(kind, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?);
+    Some(Draft::new(Arc::new(event)))
+}

@@ -1,0 +1,24 @@
+//! How a model answers for a hook in the family of Claude Code: with a judgement, and why. Refuses to offer it more.
+
+use serde_json::json;
+
+use crate::{dialect::row::Row, model::AnswerForm};
+
+/// What stands in a prompt where the envelope belongs.
+const ARGUMENTS: &str = "$ARGUMENTS";
+
+/// The form of an answer, for every event.
+pub(in crate::dialect) fn judgement(_: &Row) -> AnswerForm {
+    let instructions = "Answer with one JSON object and nothing else: {\"ok\": true} if what is asked for holds and \
+                        the agent may go on, or {\"ok\": false, \"reason\": \"why, for the agent\"} if not.";
+    AnswerForm {
+        instructions: instructions.to_owned(),
+        schema: json!({
+            "type": "object",
+            "properties": { "ok": { "type": "boolean" }, "reason": { "type": "string" } },
+            "required": ["ok"],
+            "additionalProperties": false,
+        }),
+        placeholder: Some(ARGUMENTS),
+    }
+}

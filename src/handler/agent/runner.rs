@@ -1,0 +1,159 @@
+//! Runs agent hooks: turns of a model and its tools, within one deadline and one bound on what it may see. Refuses
+//! to let a model go on for ever.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::tools::{self, Lookout};
+use crate::{
+    handler::{
+        Brought, Invocation, Runner,
+        models::{Dialogue, ModelDoor, Talk, ToolCall, ToolResult, ToolUse, talk},
+    },
+    model::{Agent, AgentTool, Ended, Failure, Handler, ModelAccess, RawReply},
+};
+
+/// How much an agent of the embedding program's model may see of a workspace for one task, in bytes.
+const USUAL_SIGHT: usize = 128 << 10;
+
+/// How many tool calls of one turn are carried out. A model rarely has more than a handful; hundreds are a mistake.
+const MOST_CALLS: usize = 16;
+
+/// Runs agent handlers.
+#[derive(Debug)]
+pub(crate) struct AgentRunner {
+    door: ModelDoor,
+}
+
+impl AgentRunner {
+    pub(crate) fn new(door: ModelDoor) -> Self {
+        Self { door }
+    }
+}
+
+impl Runner for AgentRunner {
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Brought> {
+        Box::pin(talk(&self.door, invocation, cancel, answer))
+    }
+}
+
+async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
+    let Handler::Agent(handler) = &talk.invocation.hook.hook.handler else {
+        return Err(Failure::new(Ended::Failed, "this is not an agent hook"));
+    };
+    let agent = &*handler.agent;
+    let tools = agent.tools.iter().map(|tool| tools::specification(*tool)).collect();
+    let mut dialogue = Dialogue::open(talk, &agent.model, &agent.system, &handler.task, tools);
+    let mut sight = Sight::of(agent);
+    for turn in 1..=agent.max_turns.get() {
+        let is_last = turn == agent.max_turns.get();
+        let answer = dialogue.ask(if is_last { ToolUse::Forbidden } else { ToolUse::Allowed }).await?;
+        if answer.calls.is_empty() {
+            return dialogue.settle(answer).await;
+        }
+        if is_last {
+            break;
+        }
+        let results = sight.look(&talk.invocation.root, agent, &answer.calls).await?;
+        dialogue.took_a_look(answer, results);
+    }
+    let (name, turns) = (&agent.name, agent.max_turns);
+    let message = format!("the agent `{name}` came to no answer within {turns} turns (`max_turns`)");
+    Err(Failure::new(Ended::Failed, message))
+}
+
+/// How much an agent may still see for its task.
+struct Sight {
+    left: usize,
+}
+
+impl Sight {
+    /// Half of what its model takes, so that the task, the event and its own words fit beside it.
+    fn of(agent: &Agent) -> Self {
+        let left = match &agent.model.access {
+            ModelAccess::Api(api) => api.max_input / 2,
+            ModelAccess::Host => USUAL_SIGHT,
+        };
+        Self { left }
+    }
+
+    /// Carries out what a model wants done, in order.
+    async fn look(
+        &mut self,
+        root: &Path,
+        agent: &Agent,
+        calls: &[ToolCall],
+    ) -> Result<Vec<ToolResult>, Failure> {
+        let stop = StopWhenDropped::default();
+        let mut results = Vec::with_capacity(calls.len());
+        for (number, call) in calls.iter().enumerate() {
+            let result = match tool(agent, call) {
+                _ if number >= MOST_CALLS => Err(format!("at most {MOST_CALLS} calls at once; ask again")),
+                _ if self.left == 0 => Err("you have seen as much as you may; give your answer".to_owned()),
+                Err(why) => Err(why),
+                Ok(tool) => run(root, tool, call, &stop.0).await?,
+            };
+            results.push(ToolResult { call_id: call.id.clone(), result: self.take(result) });
+        }
+        Ok(results)
+    }
+
+    fn take(&mut self, result: Result<String, String>) -> Result<String, String> {
+        let text = result?;
+        if text.len() <= self.left {
+            self.left -= text.len();
+            return Ok(text);
+        }
+        let end = text.floor_char_boundary(self.left);
+        self.left = 0;
+        Ok(format!("{}\n[cut off: you have seen as much as you may]", &text[..end]))
+    }
+}
+
+/// Stops a tool that is still at work when nobody waits for it any more.
+#[derive(Default)]
+struct StopWhenDropped(Arc<AtomicBool>);
+
+impl Drop for StopWhenDropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn tool(agent: &Agent, call: &ToolCall) -> Result<AgentTool, String> {
+    let known = AgentTool::from_name(&call.name).filter(|tool| agent.tools.contains(tool));
+    known.ok_or_else(|| {
+        let names: Vec<&str> = agent.tools.iter().map(|tool| tool.as_str()).collect();
+        match names.as_slice() {
+            [] => "there are no tools; give your answer".to_owned(),
+            _ => format!("there is no such tool; there are {}", names.join(", ")),
+        }
+    })
+}
+
+async fn run(
+    root: &Path,
+    tool: AgentTool,
+    call: &ToolCall,
+    stop: &Arc<AtomicBool>,
+) -> Result<Result<String, String>, Failure> {
+    let (root, arguments, stop) = (root.to_owned(), call.arguments.clone(), Arc::clone(stop));
+    let work = move || {
+        let lookout = Lookout::open(&root).map_err(|e| format!("the workspace cannot be read: {e}"))?;
+        lookout.call(tool, &arguments, &stop)
+    };
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|_| Failure::new(Ended::Failed, format!("hookyard panicked in the tool {}", tool.as_str())))
+}

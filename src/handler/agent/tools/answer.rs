@@ -1,0 +1,70 @@
+//! What a tool tells a model: lines, then notes about what is missing. Refuses to grow beyond its bound.
+
+/// The longest answer, in bytes.
+pub(super) const LONGEST: usize = 32 << 10;
+
+/// Of these, what is kept for notes: there are few, each of one short line.
+const NOTES: usize = 1 << 10;
+
+/// There is no room for the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Full;
+
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    lines: String,
+    notes: String,
+}
+
+impl Answer {
+    /// How many bytes are left for the text of one more line.
+    pub(super) fn room(&self) -> usize {
+        (LONGEST - NOTES).saturating_sub(self.lines.len() + 1)
+    }
+
+    /// Adds a line.
+    ///
+    /// Returns an error, and leaves it out, if there is no room for it.
+    pub(super) fn line(&mut self, line: &str) -> Result<(), Full> {
+        if line.len() > self.room() {
+            return Err(Full);
+        }
+        self.lines.push_str(line);
+        self.lines.push('\n');
+        Ok(())
+    }
+
+    /// Adds a note, unless there are too many.
+    pub(super) fn note(&mut self, note: &str) {
+        if self.notes.len() + note.len() + "\n[]".len() <= NOTES {
+            self.notes.extend(["\n[", note, "]"]);
+        }
+    }
+
+    /// The whole text, which says `nothing` if there are no lines.
+    pub(super) fn finish(self, nothing: &str) -> String {
+        let lines = self.lines.strip_suffix('\n').unwrap_or(nothing);
+        format!("{lines}{}", self.notes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_bounded_with_its_notes() {
+        let mut answer = Answer::default();
+        while answer.line("0123456789").is_ok() {}
+        (0..1000).for_each(|_| answer.note("a note"));
+        let text = answer.finish("");
+        assert!(text.len() <= LONGEST && text.len() > LONGEST - 100, "{}", text.len());
+    }
+
+    #[test]
+    fn an_empty_answer_says_so() {
+        let mut answer = Answer::default();
+        answer.note("why");
+        assert_eq!(answer.finish("nothing"), "nothing\n[why]");
+    }
+}

@@ -1,0 +1,65 @@
+//! The bytes of one open file: how many may be read, and whether they are text.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// How much is read between two looks at the clock, in bytes.
+const PIECE: u64 = 256 << 10;
+
+/// How much of a file's beginning tells whether it is text, in bytes.
+const BEGINNING: usize = 8 << 10;
+
+/// Why a file's bytes are not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unread {
+    #[error("is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("was not read: the time is over")]
+    Stopped,
+    #[error("cannot be read: {}", .0.kind())]
+    Failed(#[from] io::Error),
+}
+
+/// All bytes of a file.
+pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Vec<u8>, Unread> {
+    if file.metadata()?.len() > largest {
+        return Err(Unread::TooLarge(largest));
+    }
+    let mut bytes = Vec::new();
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Unread::Stopped);
+        }
+        let read = file.by_ref().take(PIECE).read_to_end(&mut bytes)?;
+        // The file may have grown since it was measured.
+        if bytes.len() as u64 > largest {
+            return Err(Unread::TooLarge(largest));
+        }
+        if read == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
+/// Whether the bytes are text, of which a few may be broken: no NUL and mostly UTF-8 at the beginning.
+pub(super) fn is_text(bytes: &[u8]) -> bool {
+    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    let broken: usize = beginning.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    // The beginning may end within a character.
+    memchr::memchr(0, beginning).is_none() && broken <= 3 + beginning.len() / 20
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_told_from_the_rest() {
+        assert!(is_text(b"") && is_text("ünïcode".repeat(2000).as_bytes()));
+        assert!(is_text(b"caf\xe9 au lait"));
+        assert!(!is_text(b"a\0b") && !is_text(&[0xfe; 64]));
+    }
+}

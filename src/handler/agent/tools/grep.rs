@@ -1,0 +1,165 @@
+//! The tool that searches files line by line. Owns what is searched and how a match is shown; refuses large
+//! and binary files.
+
+use std::{
+    fs::File,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    answer::Answer,
+    arguments::Grep,
+    beneath::{Beneath, Found},
+    contents::{self, Unread},
+    pattern::Pattern,
+    spell,
+    walk::{Leaf, STOPPED, walk},
+};
+use crate::model::Matcher;
+
+/// The largest file that is searched, in bytes.
+const LARGEST_FILE: u64 = 2 << 20;
+
+/// The most matches.
+const MOST_MATCHES: usize = 100;
+
+/// The longest line of the answer, in characters.
+const LONGEST_SHOWN: usize = 300;
+
+/// What is shown of a line's text even if its path is long, in characters.
+const LEAST_SHOWN: usize = 40;
+
+/// How much of a line is searched, in bytes. The costliest patterns take time in proportion to their size and
+/// the line's, and the clock is looked at between lines.
+const LONGEST_SEARCHED: usize = 16 << 10;
+
+struct Search<'a> {
+    matcher: Matcher,
+    glob: Option<Pattern>,
+    stop: &'a AtomicBool,
+    answer: Answer,
+    matches: usize,
+    omitted: Omitted,
+}
+
+/// What was not searched.
+#[derive(Default)]
+struct Omitted {
+    more: bool,
+    binary: usize,
+    large: usize,
+    unreadable: usize,
+    long_lines: usize,
+}
+
+pub(super) fn run(beneath: &Beneath, arguments: &Grep, stop: &AtomicBool) -> Result<String, String> {
+    let mut search = Search {
+        matcher: Matcher::search(&arguments.pattern).map_err(|e| e.to_string())?,
+        glob: arguments.glob.as_deref().map(Pattern::of_path_or_name).transpose()?,
+        stop,
+        answer: Answer::default(),
+        matches: 0,
+        omitted: Omitted::default(),
+    };
+    let path = arguments.path.as_deref().unwrap_or(".");
+    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", spell::short(path, 300));
+    // Without the needless `.` and slashes that a model may have written.
+    let place: PathBuf = Path::new(path).components().filter(|part| part.as_os_str() != ".").collect();
+    match beneath.find(path).map_err(|refusal| about(&refusal))? {
+        Found::File(file) => {
+            _ = search.file(file, &place);
+            if stop.load(Ordering::Relaxed) {
+                search.answer.note(STOPPED);
+            }
+        }
+        Found::Directory(_) if place.components().any(|part| part.as_os_str() == ".git") => {
+            return Err(about(&"is or is in a `.git` directory, which is not searched"));
+        }
+        Found::Directory(directory) => {
+            walk(directory, place, stop, |leaf| search.leaf(leaf)).tell(&mut search.answer);
+        }
+    }
+    search.omitted.tell(search.matches, &mut search.answer);
+    Ok(search.answer.finish("no line matches"))
+}
+
+impl Search<'_> {
+    fn leaf(&mut self, leaf: &Leaf<'_>) -> ControlFlow<()> {
+        if self.glob.as_ref().is_some_and(|glob| !glob.accepts(leaf.path)) {
+            return ControlFlow::Continue(());
+        }
+        match leaf.open() {
+            Ok(Some(file)) => return self.file(file, leaf.path),
+            Ok(None) => {}
+            Err(_) => self.omitted.unreadable += 1,
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn file(&mut self, file: File, path: &Path) -> ControlFlow<()> {
+        match contents::read(file, LARGEST_FILE, self.stop) {
+            Ok(bytes) if contents::is_text(&bytes) => return self.lines(&bytes, path),
+            Ok(_) => self.omitted.binary += 1,
+            // Whoever goes from file to file says so.
+            Err(Unread::Stopped) => {}
+            Err(Unread::TooLarge(_)) => self.omitted.large += 1,
+            Err(Unread::Failed(_)) => self.omitted.unreadable += 1,
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn lines(&mut self, bytes: &[u8], path: &Path) -> ControlFlow<()> {
+        let mut shown_path = None;
+        let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            self.omitted.long_lines += usize::from(line.len() > LONGEST_SEARCHED);
+            let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_SEARCHED)]);
+            if self.matcher.accepts(&text) {
+                let path = shown_path.get_or_insert_with(|| spell::path(path));
+                self.found(path, number, &text)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn found(&mut self, path: &str, number: usize, text: &str) -> ControlFlow<()> {
+        let place = format!("{path}:{number}: ");
+        let room = LONGEST_SHOWN.saturating_sub(place.chars().count()).max(LEAST_SHOWN);
+        let line = format!("{place}{}", spell::cut(text, room));
+        if self.matches == MOST_MATCHES || self.answer.line(&line).is_err() {
+            self.omitted.more = true;
+            return ControlFlow::Break(());
+        }
+        self.matches += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+impl Omitted {
+    fn tell(&self, matches: usize, answer: &mut Answer) {
+        if self.more {
+            answer.note(&format!(
+                "stopped early after {matches} matches: use a narrower pattern, path or glob"
+            ));
+        }
+        if self.binary > 0 {
+            answer.note(&format!("binary files, not searched: {}", self.binary));
+        }
+        if self.large > 0 {
+            answer.note(&format!("files larger than {LARGEST_FILE} bytes, not searched: {}", self.large));
+        }
+        if self.unreadable > 0 {
+            answer.note(&format!("files that could not be read: {}", self.unreadable));
+        }
+        if self.long_lines > 0 {
+            let lines = self.long_lines;
+            answer.note(&format!("lines searched in their first {LONGEST_SEARCHED} bytes only: {lines}"));
+        }
+    }
+}

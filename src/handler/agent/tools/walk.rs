@@ -1,0 +1,196 @@
+//! A walk through a directory, depth first, names in byte order. Owns the descriptors on the way down and the
+//! walk's bounds; refuses to follow links or to enter `.git`.
+//!
+//! Each directory is opened by its name in the one above, which is still open: nobody can lead the walk
+//! elsewhere by renaming directories under it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    ops::ControlFlow,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    vec,
+};
+
+use rustix::{
+    fs::{AtFlags, FileType, RawDir, statat},
+    io::Errno,
+};
+
+use super::{answer::Answer, beneath};
+
+/// The most names that are looked at.
+const MOST_ENTRIES: usize = 20_000;
+
+/// How many directories deep the walk goes; each on the way down keeps a descriptor open.
+const DEEPEST: usize = 64;
+
+/// The room for names as the kernel hands them out, in bytes.
+const NAMES: usize = 32 << 10;
+
+/// What a model is told when its tool was stopped.
+pub(super) const STOPPED: &str = "stopped early: the time is over";
+
+/// Something on the way that is not a directory.
+#[derive(Debug)]
+pub(super) struct Leaf<'a> {
+    /// From the workspace's directory.
+    pub(super) path: &'a Path,
+    directory: &'a OwnedFd,
+    kind: FileType,
+}
+
+impl Leaf<'_> {
+    /// Opens a regular file; `None` if it is none.
+    ///
+    /// Returns an error if it cannot be opened.
+    pub(super) fn open(&self) -> Result<Option<File>, Errno> {
+        match (self.kind, self.path.file_name()) {
+            (FileType::RegularFile, Some(name)) => beneath::file_in(self.directory, name),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What a walk has left out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Omitted {
+    /// There are more names than are looked at.
+    more: bool,
+    /// The time was over.
+    stopped: bool,
+    /// Directories that were too deep.
+    deep: usize,
+    /// Directories that could not be read.
+    unreadable: usize,
+}
+
+impl Omitted {
+    /// Says so.
+    pub(super) fn tell(&self, answer: &mut Answer) {
+        if self.stopped {
+            answer.note(STOPPED);
+        }
+        if self.more {
+            answer.note(&format!("stopped early: only {MOST_ENTRIES} files and directories are looked at"));
+        }
+        if self.deep > 0 {
+            answer.note(&format!("directories more than {DEEPEST} deep, not entered: {}", self.deep));
+        }
+        if self.unreadable > 0 {
+            answer.note(&format!("directories that could not be read: {}", self.unreadable));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: OsString,
+    kind: FileType,
+}
+
+#[derive(Debug)]
+struct Level {
+    directory: OwnedFd,
+    path: PathBuf,
+    entries: vec::IntoIter<Entry>,
+}
+
+struct Walk<'a> {
+    levels: Vec<Level>,
+    left: usize,
+    stop: &'a AtomicBool,
+    omitted: Omitted,
+}
+
+/// Visits everything below a directory that is not a directory, until the visitor breaks off. `path` is where
+/// the directory is, from the workspace's.
+pub(super) fn walk(
+    directory: OwnedFd,
+    path: PathBuf,
+    stop: &AtomicBool,
+    mut visit: impl FnMut(&Leaf<'_>) -> ControlFlow<()>,
+) -> Omitted {
+    let mut walk = Walk { levels: Vec::new(), left: MOST_ENTRIES, stop, omitted: Omitted::default() };
+    walk.enter(directory, path);
+    while let Some(level) = walk.levels.last_mut() {
+        if walk.omitted.stopped || stop.load(Ordering::Relaxed) {
+            walk.omitted.stopped = true;
+            break;
+        }
+        let Some(Entry { name, kind }) = level.entries.next() else {
+            walk.levels.pop();
+            continue;
+        };
+        let path = level.path.join(&name);
+        if kind == FileType::Directory {
+            walk.descend(&name, path);
+        } else if visit(&Leaf { path: &path, directory: &level.directory, kind }).is_break() {
+            break;
+        }
+    }
+    walk.omitted
+}
+
+impl Walk<'_> {
+    fn descend(&mut self, name: &OsStr, path: PathBuf) {
+        let Some(above) = self.levels.last() else { return };
+        if name == ".git" {
+            return;
+        }
+        if self.levels.len() > DEEPEST {
+            self.omitted.deep += 1;
+        } else if self.left == 0 {
+            self.omitted.more = true;
+        } else if let Ok(directory) = beneath::directory_in(&above.directory, name) {
+            self.enter(directory, path);
+        } else {
+            self.omitted.unreadable += 1;
+        }
+    }
+
+    fn enter(&mut self, directory: OwnedFd, path: PathBuf) {
+        let mut entries = Vec::new();
+        if self.list(&directory, &mut entries).is_err() {
+            self.omitted.unreadable += 1;
+        }
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.levels.push(Level { directory, path, entries: entries.into_iter() });
+    }
+
+    /// What is in a directory, as far as it may be looked at.
+    fn list(&mut self, directory: &OwnedFd, entries: &mut Vec<Entry>) -> Result<(), Errno> {
+        let mut room = Vec::with_capacity(NAMES);
+        let mut names = RawDir::new(directory, room.spare_capacity_mut());
+        while let Some(entry) = names.next() {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                self.omitted.stopped = true;
+                break;
+            }
+            if self.left == 0 {
+                self.omitted.more = true;
+                break;
+            }
+            self.left -= 1;
+            let kind = known(directory, name, entry.file_type());
+            entries.push(Entry { name: name.to_owned(), kind });
+        }
+        Ok(())
+    }
+}
+
+/// Not every file system says with the name what it is.
+fn known(directory: &OwnedFd, name: &OsStr, kind: FileType) -> FileType {
+    match kind {
+        FileType::Unknown => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+        kind => kind,
+    }
+}

@@ -1,0 +1,148 @@
+//! Addresses of http hooks: those of servers in a network, and Unix sockets of this machine. Owns how they are
+//! written; refuses to resolve names and to connect.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use url::{Position, Url};
+
+/// The longest path of a socket, in bytes: Linux has room for one more, which ends it.
+const LONGEST_SOCKET: usize = 107;
+
+/// What requests over a socket name as their server.
+const SOCKET_HOST: &str = "http://localhost";
+
+/// Where the requests of an http hook go.
+///
+/// ```
+/// use hookyard::model::Address;
+///
+/// assert!(Address::parse("https://guard.example.com/check").unwrap().socket().is_none());
+/// let local = Address::parse("unix:/run/guard.sock:/check?all").unwrap();
+/// assert_eq!(local.socket(), Some("/run/guard.sock".as_ref()));
+/// assert_eq!(local.to_string(), "unix:/run/guard.sock:/check?all");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    url: Url,
+    socket: Option<PathBuf>,
+}
+
+/// What is wrong with an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// It is of another kind.
+    #[error("only `http://` and `https://` can be asked")]
+    Scheme,
+    /// It has no server.
+    #[error("the server is missing")]
+    NoServer,
+    /// It has a user or a password.
+    #[error("a user or password in the address would be logged")]
+    Password,
+    /// It has something that looks like a reference.
+    #[error("references are not replaced in addresses, which are shown")]
+    Reference,
+    /// It has a character that no address has.
+    #[error("a space, `\\` or control character cannot be in an address")]
+    Character,
+    /// It is not written by the rules.
+    #[error(transparent)]
+    Url(#[from] url::ParseError),
+    /// Its socket is not named by an absolute path.
+    #[error("the path of the socket must be absolute and end with a name")]
+    SocketPath,
+    /// Its socket cannot be named to the system.
+    #[error("the path of the socket has more than the {LONGEST_SOCKET} bytes that Linux takes")]
+    LongSocketPath,
+    /// Its socket is not followed by a path on the server.
+    #[error("the socket is not followed by `:` and the path on the server")]
+    NoRoute,
+}
+
+impl AddressError {
+    /// What to do about it.
+    pub fn help(self) -> &'static str {
+        match self {
+            Self::Scheme | Self::NoServer => "write the whole address",
+            Self::Password | Self::Reference => "use `headers`",
+            Self::Character => "encode it as `%20` and so on",
+            Self::Url(_) => "write it as `https://server:port/path`",
+            Self::SocketPath | Self::NoRoute => "write it as `unix:/path/to.sock:/route`",
+            Self::LongSocketPath => "use a shorter path, such as one in `/run`",
+        }
+    }
+}
+
+impl Address {
+    /// Reads an address as hook files have it.
+    ///
+    /// Returns an error if it cannot be asked, or must not be shown.
+    pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let after = |scheme: &str| {
+            let head = text.get(..scheme.len()).filter(|head| head.eq_ignore_ascii_case(scheme));
+            head.map(|head| &text[head.len()..])
+        };
+        let socket = after("unix:");
+        let rest = socket.or_else(|| after("https://")).or_else(|| after("http://"));
+        let authority = rest.ok_or(AddressError::Scheme)?.split(['/', '?', '#']).next().unwrap_or_default();
+        match authority {
+            "" if socket.is_none() => return Err(AddressError::NoServer),
+            _ if socket.is_none() && authority.contains('@') => return Err(AddressError::Password),
+            _ if text.contains("${") || text.contains("$(") => return Err(AddressError::Reference),
+            _ if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') => {
+                return Err(AddressError::Character);
+            }
+            _ => {}
+        }
+        match socket {
+            Some(rest) => Self::of_socket(rest),
+            None => Ok(Self { url: Url::parse(text)?, socket: None }),
+        }
+    }
+
+    fn of_socket(rest: &str) -> Result<Self, AddressError> {
+        let (path, route) = rest.split_once(':').unwrap_or((rest, ""));
+        if !path.starts_with('/') || path.ends_with('/') {
+            return Err(AddressError::SocketPath);
+        }
+        if path.len() > LONGEST_SOCKET {
+            return Err(AddressError::LongSocketPath);
+        }
+        if !route.starts_with('/') {
+            return Err(AddressError::NoRoute);
+        }
+        Ok(Self { url: Url::parse(&format!("{SOCKET_HOST}{route}"))?, socket: Some(path.into()) })
+    }
+
+    /// What is asked for, of the server at the socket if there is one.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The socket to connect to instead of the URL's server.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The server as messages name it: without the query, which may hold a key.
+    pub fn server(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        match (&self.socket, self.url.port()) {
+            (Some(socket), _) => format!("the socket {}", socket.display()),
+            (None, Some(port)) => format!("{host}:{port}"),
+            (None, None) => host.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.socket {
+            Some(socket) => write!(f, "unix:{}:{}", socket.display(), &self.url[Position::BeforePath..]),
+            None => self.url.fmt(f),
+        }
+    }
+}

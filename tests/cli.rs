@@ -165,9 +165,10 @@ fn without_a_workspace_it_says_what_was_looked_for_and_what_to_do() {
     {
         let done = run(here.path(), arguments);
         assert_eq!((done.code, done.out.as_str()), (1, ""), "{arguments:?}");
-        for expected in
-            ["error: no workspace: looked for .openharness/hooks/*.yaml or *.yml in", "--workspace DIR"]
-        {
+        for expected in [
+            "error: no workspace: looked for .openharness/hooks/*.yaml or *.yml, and for the settings of agents, in",
+            "--workspace DIR",
+        ] {
             assert!(done.err.contains(expected), "{arguments:?}: {}", done.err);
         }
     }
@@ -279,7 +280,10 @@ fn a_workspace_without_hooks_says_so() {
     let empty = tempfile::tempdir().unwrap();
     let done = run(empty.path(), &["list", "--workspace", "."]);
     assert_eq!((done.code, done.out.as_str()), (0, ""));
-    assert_eq!(done.err, "note: . has no hook files (.openharness/hooks/*.yaml or *.yml)\n");
+    assert_eq!(
+        done.err,
+        "note: . has no hook files (.openharness/hooks/*.yaml or *.yml, or settings of agents)\n"
+    );
     let done = run(empty.path(), &["list", "--workspace", ".", "--json"]);
     assert_eq!(done.json(), json!([]));
 }

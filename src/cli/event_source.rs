@@ -13,13 +13,16 @@ use super::{
     screen::Screen,
     workspace::{counted, reason},
 };
-use crate::model::{Diagnostic, DialectName, EventError, Json, Severity};
+use crate::{
+    dialect,
+    model::{Diagnostic, DialectName, EventError, Json, Severity},
+};
 
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// What to do about an event that is read in the wrong words.
-pub(super) const CANONICAL: &str = "this looks like a canonical event; leave out `--dialect openharness`";
+pub(super) const CANONICAL: &str = "this looks like a canonical event; leave out `--dialect`";
 
 /// The bytes of an event, and where they are from.
 #[derive(Debug)]
@@ -78,8 +81,9 @@ impl EventSource {
                 screen.error(&format!("{name} is longer than the {} allowed", size(*limit)), Some(help));
             }
             _ => {
-                let help = is_canonical(dialect, &self.bytes).then_some(CANONICAL);
-                screen.error(&format!("{name}: {error}"), help);
+                let canonical = is_canonical(dialect, &self.bytes).then(|| CANONICAL.to_owned());
+                let help = canonical.or_else(|| other_words(dialect, &self.bytes));
+                screen.error(&format!("{name}: {error}"), help.as_deref());
             }
         }
     }
@@ -90,6 +94,14 @@ pub(super) fn is_canonical(dialect: DialectName, bytes: &[u8]) -> bool {
     let text = str::from_utf8(bytes).ok();
     let json = text.filter(|_| dialect != DialectName::Canonical).and_then(|text| Json::parse(text).ok());
     json.and_then(|json| json.fields().map(|fields| fields.get("event").is_some())).unwrap_or(false)
+}
+
+/// What to do about an event that is one in the words of another dialect.
+fn other_words(dialect: DialectName, bytes: &[u8]) -> Option<String> {
+    let reads =
+        |other: &&DialectName| **other != dialect && dialect::named(**other).read_event(bytes).is_ok();
+    let other = DialectName::ALL.iter().find(reads)?;
+    Some(format!("this looks like an event of {other}; add `--dialect {other}`"))
 }
 
 /// A number of bytes, in the largest unit that it is a whole number of.

@@ -22,6 +22,7 @@ Examples:
   hookyard fire --event event.json
   hookyard fire --event event.json --json | jq -r .verdict
   sed -n 25p session.jsonl | hookyard fire --dialect openharness --event - --native
+  hookyard fire --dialect claude --event pre-tool-use.json --native
 
 An event is a JSON object such as
   {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
@@ -69,7 +70,7 @@ impl Fire {
 
     pub(super) async fn run(self, screen: &Screen) -> Ending {
         if self.native && self.event.dialect.dialect == DialectName::Canonical {
-            let what = "--native answers in the words of a dialect; add --dialect openharness";
+            let what = "--native answers in the words of a dialect; add --dialect openharness, say";
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
         }

@@ -85,7 +85,7 @@ impl Found {
     /// What to say about a workspace without hook files.
     pub(super) fn no_files(&self) -> String {
         let name = self.given.as_deref().map_or_else(|| shown(&self.root), escape::path);
-        format!("note: {name} has no hook files ({HOOK_FILES} or *.yml)")
+        format!("note: {name} has no hook files ({HOOK_FILES} or *.yml, or settings of agents)")
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     dialect::{self, Document, HookRules, Native, Value, natives, read_hook},
-    model::{Diagnostic, Dialect, DialectName, Hook, HookName, Place, Severity, WorkspaceId},
+    model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
 /// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
@@ -136,6 +136,28 @@ impl Loaded {
             self.read_settings_files(native, &places, &rules, &disk);
         }
         self.files.extend(disk.into_read());
+        self.warn_of_twins();
+    }
+
+    /// Warns of commands that hooks of two dialects run for the same event.
+    fn warn_of_twins(&mut self) {
+        let line = |hook: &Hook| match &hook.handler {
+            Handler::Command(command) if hook.enabled => Some(command.line.to_string()),
+            _ => None,
+        };
+        let mut seen: HashMap<String, Vec<&Hook>> = HashMap::new();
+        for hook in &self.hooks {
+            let (Some(line), Some(file)) = (line(hook), &hook.source.file) else { continue };
+            let known = seen.entry(line).or_default();
+            if let Some(twin) = known.iter().find(|other| are_twins(other, hook)) {
+                let message = format!("`{}` runs what `{}` runs for the same event", hook.name, twin.name);
+                let help =
+                    "keep one of the two, or name the `dialects` you want in .openharness/settings.yaml";
+                let diagnostic = Diagnostic::of_file(Severity::Warning, "twin", file, message).help(help);
+                self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
+            }
+            known.push(hook);
+        }
     }
 
     fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, disk: &Disk<'_>) {
@@ -256,6 +278,13 @@ pub(crate) fn warn_of_mode(
 ) -> Option<Diagnostic> {
     let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
     dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
+}
+
+/// Whether two hooks of different dialects want the same events.
+fn are_twins(one: &Hook, other: &Hook) -> bool {
+    one.dialect.name() != other.dialect.name()
+        && one.manner.host_event == other.manner.host_event
+        && one.events.iter().any(|kind| other.events.contains(kind))
 }
 
 fn counted(files: usize) -> String {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::{
     Delivery, DialectName, Event, EventError, EventId, EventKind, Facts, Fields, HostEvent, IdError, Json,
-    RunId, SessionId, Target, ToolCallId, WorkspaceId, check_json,
+    RunId, RunSpan, SessionId, Target, ToolCallId, WorkspaceId, check_json,
 };
 
 /// How much of an unknown event's name is repeated in the error, in characters.
@@ -135,12 +135,13 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
     };
     let known = known_event(&fields, vocabulary)?;
     let session_id = required_id(&fields, "session_id", SessionId::new)?;
-    let run_id = match vocabulary.names {
-        Names::Canonical(_) => required_id(&fields, "run_id", RunId::new)?,
-        // Hosts without ids for runs: the session is the run.
-        Names::Native { .. } => required_id(&fields, "session_id", RunId::new)?,
+    let (run_field, run_span) = match vocabulary.names {
+        Names::Canonical(_) => ("run_id", RunSpan::Run),
+        Names::Native { .. } => ("session_id", RunSpan::Session),
     };
+    let run_id = required_id(&fields, run_field, RunId::new)?;
     let mut event = Event::new(known.kind(), session_id, run_id);
+    event.run_span = run_span;
     event.dialect = vocabulary.dialect;
     event.host_event = host_event(known, &fields)?;
     for (name, value) in fields.iter().filter(|(name, _)| !vocabulary.kind_fields.contains(name)) {

@@ -5,10 +5,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use super::{
-    DialectName, EventId, Json, JsonError, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId,
-    id::IdError,
-};
+use super::{DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId};
 
 /// Whether the hooks of a kind run one after the other or at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -272,6 +269,16 @@ pub struct HostEvent {
     pub strategy: Strategy,
 }
 
+/// How long a run lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RunSpan {
+    /// Until it completes or fails.
+    #[default]
+    Run,
+    /// As long as its session, whose id it has: the host knows no runs.
+    Session,
+}
+
 /// One occurrence in a run, as a host reports it.
 #[derive(Debug, Clone)]
 pub struct Event {
@@ -289,6 +296,8 @@ pub struct Event {
     pub session_id: SessionId,
     /// The piece of work in it.
     pub run_id: RunId,
+    /// How long that lasts.
+    pub run_span: RunSpan,
     /// The tool call it is about.
     pub tool_call_id: Option<ToolCallId>,
     /// The host's working directory, as the host said it.
@@ -314,6 +323,7 @@ impl Event {
             workspace_id: None,
             session_id,
             run_id,
+            run_span: RunSpan::Run,
             tool_call_id: None,
             cwd: None,
             delivery: Delivery::Awaited,
@@ -338,6 +348,14 @@ impl Event {
             Matched::Own => return self.host_event.as_ref()?.matched.as_deref(),
         };
         text.as_deref()
+    }
+
+    /// Whether its run is over after it.
+    pub fn ends_run(&self) -> bool {
+        match self.run_span {
+            RunSpan::Run => self.kind.ends_run(),
+            RunSpan::Session => self.kind == EventKind::SessionEnded,
+        }
     }
 
     /// Whether its hooks may change or stop things.
@@ -383,64 +401,6 @@ impl Draft {
     pub fn revision(&self) -> u32 {
         self.revision
     }
-}
-
-/// Why a native or canonical event could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EventError {
-    /// The bytes are not UTF-8.
-    #[error("the event is not UTF-8: invalid byte at offset {0}")]
-    NotUtf8(usize),
-    /// The text is not acceptable JSON.
-    #[error("the event is not valid JSON: {0}")]
-    Json(#[from] JsonError),
-    /// The JSON is no object.
-    #[error("the event must be a JSON object, not {0}")]
-    NotAnObject(&'static str),
-    /// A field that every event of this kind has is not there.
-    #[error("field `{field}` is missing{hint}")]
-    Missing {
-        /// The field's name.
-        field: &'static str,
-        /// What to do, empty or beginning with `; `.
-        hint: String,
-    },
-    /// A field has another type than it must.
-    #[error("field `{field}` must be {expected}, not {found}")]
-    WrongType {
-        /// The field's name.
-        field: String,
-        /// What it must be.
-        expected: &'static str,
-        /// What it is.
-        found: &'static str,
-    },
-    /// An identifier breaks its syntax.
-    #[error("field `{field}` {source}")]
-    Id {
-        /// The field's name.
-        field: &'static str,
-        /// What is wrong with it.
-        source: IdError,
-    },
-    /// The kind of event is not one the dialect knows.
-    #[error("unknown event {name:?} in field `{field}`{hint}")]
-    UnknownEvent {
-        /// The field that names the event.
-        field: &'static str,
-        /// The name found there, cut to a readable length.
-        name: String,
-        /// The names that exist, empty or beginning with `; `.
-        hint: String,
-    },
-    /// Larger than the limit.
-    #[error("the event is longer than the {limit} bytes allowed")]
-    TooLarge {
-        /// Its size in bytes, as far as it was read.
-        size: usize,
-        /// The limit in bytes.
-        limit: usize,
-    },
 }
 
 #[cfg(test)]

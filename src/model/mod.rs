@@ -5,6 +5,7 @@ mod address;
 mod contract;
 mod diagnostic;
 mod event;
+mod event_error;
 mod hook;
 mod id;
 mod json;
@@ -21,8 +22,9 @@ pub use address::{Address, AddressError};
 pub use contract::{AnswerForm, Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{
-    Delivery, Draft, Event, EventError, EventKind, EventKinds, Facts, HostEvent, Matched, Strategy,
+    Delivery, Draft, Event, EventKind, EventKinds, Facts, HostEvent, Matched, RunSpan, Strategy,
 };
+pub use event_error::EventError;
 pub use hook::{
     CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler, HttpMethod, Mode,
     NativeHandler, NativeReply, Scope, Source, WorkerBounds,

@@ -159,7 +159,7 @@ impl Orchestrator {
         }
         let plan = snapshot.plan(&event);
         if plan.is_empty() {
-            if event.kind.ends_run() {
+            if event.ends_run() {
                 directory.end_quietly(&key);
             }
             return Ok(Outcome::proceed(event.kind, snapshot.version()));

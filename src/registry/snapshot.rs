@@ -77,8 +77,11 @@ impl Snapshot {
     pub fn plan(&self, event: &Event) -> Plan {
         let named = event.host_event.as_ref().and_then(|host| self.host_events.get(&host.name));
         let index = named.unwrap_or(&self.indexes[event.kind as usize]);
-        let selected = index.select(event.matched_text()).into_iter();
-        let hooks = selected.map(|rank| Arc::clone(&self.hooks[rank as usize]));
+        let selected = index.select(event.matched_text());
+        if selected.is_empty() {
+            return Plan::default();
+        }
+        let hooks = selected.into_iter().map(|rank| Arc::clone(&self.hooks[rank as usize]));
         let wanted = |registered: &Arc<Registered>| {
             registered.hook.manner.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };

@@ -142,9 +142,16 @@ impl RunActor {
         let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&place), snapshot_version);
         let running = |course, part| {
             let cancel = CancellationToken::new();
-            let _cancel_on_drop = cancel.clone().drop_guard();
-            let (callers, detached) = (Vec::new(), None);
-            Running { course, part, key: None, callers, detached, cancel, _cancel_on_drop, accepted }
+            Running {
+                course,
+                part,
+                key: None,
+                callers: Vec::with_capacity(1),
+                detached: None,
+                _cancel_on_drop: cancel.clone().drop_guard(),
+                cancel,
+                accepted,
+            }
         };
         if !beside.is_empty() {
             let (course, progress) = begin(beside);
@@ -259,7 +266,7 @@ impl RunActor {
             EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
         }
         self.announce(&event, &outcome, part);
-        state.ended |= event.kind.ends_run();
+        state.ended |= event.ends_run();
         if let Some(key) = key {
             state.memory.answers.remember(key, outcome.clone(), self.context.answers);
         }

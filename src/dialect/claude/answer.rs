@@ -23,7 +23,7 @@ const BLOCK: u8 = 2;
 /// What a hook would have printed.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Output<'a> {
+struct Printed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     r#continue: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,11 +75,11 @@ impl Serialize for Object<'_> {
 /// Writes the answer to an event of this row.
 pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
     let Some(row) = row else { return unread(outcome) };
-    let mut output = Output {
+    let mut output = Printed {
         suppress_output: (outcome.suppress_output || word(outcome, "suppressOutput").is_some())
             .then_some(true),
         system_message: answer::for_person(outcome),
-        ..Output::default()
+        ..Printed::default()
     };
     if outcome.verdict == Verdict::Halt {
         output.halt(Cow::Borrowed(outcome.reason.as_deref().unwrap_or("stopped by a hook")));
@@ -119,7 +119,7 @@ fn word<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a Json> {
     outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
-impl<'a> Output<'a> {
+impl<'a> Printed<'a> {
     fn halt(&mut self, reason: Cow<'a, str>) {
         (self.r#continue, self.stop_reason) = (Some(false), Some(reason));
     }

@@ -105,7 +105,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
             unit: Unit::Seconds,
             usual: Duration::from_mins(10),
             prompt: Duration::from_secs(30),
-            agent: Duration::from_secs(60),
+            agent: Duration::from_mins(1),
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
         },
         project_variables: &["CLAUDE_PROJECT_DIR"],
@@ -128,6 +128,7 @@ pub(in crate::dialect) fn project_directory(
 }
 
 /// A patch takes the place of what was there.
+#[expect(clippy::unnecessary_wraps, reason = "all ways of joining have one type")]
 pub(in crate::dialect) fn replace(_: Target, _: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
     Ok(patch.clone())
 }

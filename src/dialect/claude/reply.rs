@@ -160,11 +160,10 @@ impl Reader<'_> {
 
     fn decision(&mut self, decision: Option<&str>, reason: Option<String>) -> Result<(), Failure> {
         match decision {
-            None => {}
             Some("approve") if self.row.kind == EventKind::BeforeToolDispatch => {
                 self.opine(Opinion::Allow(reason));
             }
-            Some("approve") => {}
+            None | Some("approve") => {}
             Some("block") if self.row.block == Block::Nothing => {
                 self.reply.warnings.push(format!("`decision` ignored: {} cannot be blocked", self.row.name));
                 self.aside(reason);

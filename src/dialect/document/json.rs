@@ -111,9 +111,8 @@ impl Walk<'_> {
             match byte {
                 b'"' => at = self.skip_text(at),
                 b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
-                b'}' | b']' if depth == 0 => return at,
+                b'}' | b']' | b',' | b':' if depth == 0 => return at,
                 b'}' | b']' => (depth, at) = (depth - 1, at + 1),
-                b',' | b':' if depth == 0 => return at,
                 byte if depth == 0 && byte.is_ascii_whitespace() => return at,
                 _ => {
                     at += 1;

@@ -1,6 +1,8 @@
 //! One entry of an event: a matcher and the hooks it is for. Owns what each hook is called; refuses to read
 //! handlers.
 
+use std::sync::Arc;
+
 use super::{
     super::{
         document::{Mapping, Value},
@@ -14,7 +16,6 @@ use super::{
 use crate::model::{
     Condition, Delivery, EventKind, FailurePolicy, Frequency, Hook, HookName, Manner, Source,
 };
-use std::sync::Arc;
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
 pub(super) fn read(
@@ -121,12 +122,10 @@ impl Parts<'_> {
             value.error("if", message, "remove it, or the hook would never run");
             return None;
         }
-        match Rule::parse(value.text()?) {
-            Some(rule) => Some(Some(Arc::new(rule))),
-            None => {
-                value.error("if", "`if` is no rule for tools", "write it as `Bash(git *)` or `Edit`");
-                None
-            }
+        let rule = Rule::parse(value.text()?);
+        if rule.is_none() {
+            value.error("if", "`if` is no rule for tools", "write it as `Bash(git *)` or `Edit`");
         }
+        Some(Some(Arc::new(rule?)))
     }
 }

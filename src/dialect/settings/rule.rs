@@ -1,9 +1,11 @@
 //! Rules for tool calls, as permissions have them: `Edit`, `Bash(git push *)`. Where a rule could be read in two
 //! ways it holds for both: a hook that runs too often can still decide.
 
+use std::borrow::Cow;
+
 use crate::{
     dialect::fields::unquoted,
-    model::{Condition, Event, Matcher, Target},
+    model::{Condition, Event, Json, Matcher, Target},
 };
 
 /// The fields of a tool's input that say what it works on, the first that is there.
@@ -44,9 +46,9 @@ impl Condition for Rule {
             return false;
         }
         let Some(wanted) = &self.subject else { return true };
-        let input = event.targets.get(Target::ToolInput).and_then(|input| input.fields());
+        let input = event.targets.get(Target::ToolInput).and_then(Json::fields);
         let subject = input.and_then(|fields| {
-            SUBJECTS.iter().find_map(|name| fields.get(name).and_then(unquoted).map(|text| text.into_owned()))
+            SUBJECTS.iter().find_map(|name| fields.get(name).and_then(unquoted).map(Cow::into_owned))
         });
         // What is not there cannot be looked at, so the hook has to.
         subject.is_none_or(|text| wanted.accepts(&text) || parts(&text).any(|part| wanted.accepts(part)))
@@ -75,7 +77,7 @@ fn wildcards(text: &str) -> Option<Matcher> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{EventKind, Json, RunId, SessionId};
+    use crate::model::{EventKind, RunId, SessionId};
 
     fn holds(rule: &str, tool: &str, input: &str) -> bool {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());

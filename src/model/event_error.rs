@@ -1,0 +1,61 @@
+//! Why an event could not be read, with the field that is to blame. Refuses to say what is to be done with it.
+
+use super::{JsonError, id::IdError};
+
+/// Why a native or canonical event could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// The bytes are not UTF-8.
+    #[error("the event is not UTF-8: invalid byte at offset {0}")]
+    NotUtf8(usize),
+    /// The text is not acceptable JSON.
+    #[error("the event is not valid JSON: {0}")]
+    Json(#[from] JsonError),
+    /// The JSON is no object.
+    #[error("the event must be a JSON object, not {0}")]
+    NotAnObject(&'static str),
+    /// A field that every event of this kind has is not there.
+    #[error("field `{field}` is missing{hint}")]
+    Missing {
+        /// The field's name.
+        field: &'static str,
+        /// What to do, empty or beginning with `; `.
+        hint: String,
+    },
+    /// A field has another type than it must.
+    #[error("field `{field}` must be {expected}, not {found}")]
+    WrongType {
+        /// The field's name.
+        field: String,
+        /// What it must be.
+        expected: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
+    /// An identifier breaks its syntax.
+    #[error("field `{field}` {source}")]
+    Id {
+        /// The field's name.
+        field: &'static str,
+        /// What is wrong with it.
+        source: IdError,
+    },
+    /// The kind of event is not one the dialect knows.
+    #[error("unknown event {name:?} in field `{field}`{hint}")]
+    UnknownEvent {
+        /// The field that names the event.
+        field: &'static str,
+        /// The name found there, cut to a readable length.
+        name: String,
+        /// The names that exist, empty or beginning with `; `.
+        hint: String,
+    },
+    /// Larger than the limit.
+    #[error("the event is longer than the {limit} bytes allowed")]
+    TooLarge {
+        /// Its size in bytes, as far as it was read.
+        size: usize,
+        /// The limit in bytes.
+        limit: usize,
+    },
+}

@@ -1,0 +1,172 @@
+//! The command line with the hooks that agents keep in their settings files: what it lists, fires and plays.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![cfg(feature = "cli")]
+
+use std::path::Path;
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn run(directory: &Path, arguments: &[&str], input: &str) -> Done {
+    let mut command = cargo_bin_cmd!("hookyard");
+    command.current_dir(directory).env_remove("HOOKYARD_LOG").args(arguments).write_stdin(input);
+    let output = command.output().unwrap();
+    Done {
+        code: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A settings file with one hook that blocks with these words.
+fn blocks(event: &str, words: &str) -> String {
+    let command = format!("echo {words} >&2; exit 2");
+    json!({ "hooks": { event: [{ "hooks": [{ "type": "command", "command": command }] }] } }).to_string()
+}
+
+fn write(directory: &Path, path: &str, text: &str) {
+    let path = directory.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// A project with a hook in `project`, and a home directory with one in `home`.
+fn places() -> TempDir {
+    let places = tempfile::tempdir().unwrap();
+    write(places.path(), "project/.claude/settings.json", &blocks("PreToolUse", "project"));
+    write(places.path(), "project/.claude/settings.local.json", &blocks("TaskCreated", "local"));
+    write(places.path(), "home/.claude/settings.json", &blocks("Stop", "user"));
+    places
+}
+
+const CALL: &str = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}"#;
+
+#[test]
+fn hooks_of_every_level_are_listed_with_their_files() {
+    let places = places();
+    let project = places.path().join("project");
+    let done = run(&project, &["list", "--json", "--home", "../home"], "");
+    let rows: Value = serde_json::from_str(&done.out).unwrap();
+    let rows: Vec<_> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let file = row["file"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+            (row["name"].as_str().unwrap().to_owned(), row["scope"].as_str().unwrap().to_owned(), file)
+        })
+        .collect();
+    let row = |name: &str, scope: &str, file: &str| (name.to_owned(), scope.to_owned(), file.to_owned());
+    assert_eq!(
+        rows,
+        [
+            row("claude.user.Stop.1.1", "user", "settings.json"),
+            row("claude.project.PreToolUse.1.1", "project", "settings.json"),
+            row("claude.local.TaskCreated.1.1", "local", "settings.local.json"),
+        ]
+    );
+    let done = run(&project, &["list", "--home", "../home"], "");
+    assert!(done.out.contains("TaskCreated") && done.out.contains("local"), "{}", done.out);
+    let done = run(&project, &["list", "--json"], "");
+    assert!(!done.out.contains("claude.user"), "the tests have a home of their own: {}", done.out);
+}
+
+#[test]
+fn a_project_is_found_by_the_settings_of_an_agent_and_a_home_is_not() {
+    let places = places();
+    let deep = places.path().join("project/a/b");
+    std::fs::create_dir_all(&deep).unwrap();
+    assert_eq!(run(&deep, &["check"], "").code, 0);
+    let inside = places.path().join("home/a");
+    std::fs::create_dir_all(&inside).unwrap();
+    let done = run(&inside, &["check", "--home", ".."], "");
+    assert_eq!(done.code, 1);
+    assert!(done.err.contains("no workspace"), "{}", done.err);
+}
+
+#[test]
+fn a_host_gets_its_own_words_and_its_own_exit_code() {
+    let places = places();
+    let project = places.path().join("project");
+    let fire = ["fire", "--event", "-", "--dialect", "claude", "--native"];
+    let done = run(&project, &fire, CALL);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let answer: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecisionReason"], "project");
+    let done = run(&project, &fire, r#"{"session_id":"s","hook_event_name":"TaskCreated","task_id":"1"}"#);
+    assert_eq!((done.code, done.err.trim()), (2, "local"));
+}
+
+#[test]
+fn an_event_in_the_words_of_an_agent_gets_a_hint() {
+    let places = places();
+    let done = run(&places.path().join("project"), &["fire", "--event", "-"], CALL);
+    assert_eq!(done.code, 1);
+    assert!(done.err.contains("add `--dialect claude`"), "{}", done.err);
+}
+
+#[test]
+fn the_plan_says_why_a_hook_is_left_out() {
+    let places = tempfile::tempdir().unwrap();
+    let hook = json!({ "type": "command", "command": "true" });
+    let settings = json!({ "hooks": {
+        "PreToolUse": [
+            { "hooks": [hook, hook] },
+            { "hooks": [{ "type": "command", "command": "false", "if": "Bash(git *)" }] },
+        ],
+        "TaskCreated": [{ "hooks": [hook] }],
+    } });
+    write(places.path(), ".claude/settings.json", &settings.to_string());
+    let call = CALL.replace("{}", r#"{"command":"ls"}"#);
+    let done = run(places.path(), &["explain", "--event", "-", "--dialect", "claude", "--json"], &call);
+    let plan: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(plan["stages"], json!([["claude.project.PreToolUse.1.1"]]));
+    let why: Vec<_> =
+        plan["skipped"].as_array().unwrap().iter().map(|s| s["why"].as_str().unwrap()).collect();
+    assert_eq!(
+        why,
+        [
+            "`claude.project.PreToolUse.1.1` runs the same, and once is enough",
+            "it needs a tool call that fits `Bash(git *)`",
+            "before_tool_dispatch is not among its events",
+        ]
+    );
+}
+
+#[test]
+fn the_recorded_session_of_an_agent_is_played() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (workspace, recording) = ("config/workspaces/claude", "config/recordings/claude-session.jsonl");
+    let arguments = ["replay", recording, "--workspace", workspace, "--dialect", "claude", "--json"];
+    let done = run(root, &arguments, "");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let played: Value = serde_json::from_str(&done.out).unwrap();
+    let kinds = played["by_event"].as_array().unwrap();
+    let count = kinds.iter().map(|row| row["count"].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((count, &played["broken_lines"]), (7, &json!([])), "{played:#}");
+}
+
+#[test]
+fn the_example_workspace_guards_rewrites_and_tells() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let fire = ["fire", "--event", "-", "--dialect", "claude", "--native", "-w", "config/workspaces/claude"];
+    let answer = |command: &str| -> Value {
+        let call = CALL.replace("{}", &json!({ "command": command }).to_string());
+        serde_json::from_str(&run(root, &fire, &call).out).unwrap()
+    };
+    assert_eq!(answer("rm -rf / --no")["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert_eq!(answer("npm install")["hookSpecificOutput"]["updatedInput"]["command"], "npm ci");
+    assert_eq!(answer("ls"), json!({}));
+    let start = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}"#;
+    let told: Value = serde_json::from_str(&run(root, &fire, start).out).unwrap();
+    assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("TASKS.md"));
+}

@@ -269,13 +269,6 @@ impl Loaded {
     }
 }
 
-/// Whether two hooks of different dialects want the same events.
-fn are_twins(one: &Hook, other: &Hook) -> bool {
-    one.dialect.name() != other.dialect.name()
-        && one.manner.host_event == other.manner.host_event
-        && one.events.iter().any(|kind| other.events.contains(kind))
-}
-
 /// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
 pub(crate) fn warn_of_mode(
     hook: &Hook,
@@ -285,6 +278,13 @@ pub(crate) fn warn_of_mode(
 ) -> Option<Diagnostic> {
     let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
     dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
+}
+
+/// Whether two hooks of different dialects want the same events.
+fn are_twins(one: &Hook, other: &Hook) -> bool {
+    one.dialect.name() != other.dialect.name()
+        && one.manner.host_event == other.manner.host_event
+        && one.events.iter().any(|kind| other.events.contains(kind))
 }
 
 fn counted(files: usize) -> String {

@@ -165,8 +165,7 @@ impl Orchestrator {
             return Ok(Outcome::proceed(event.kind, snapshot.version()));
         }
         let accepted = Instant::now();
-        let permit =
-            Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| shed(Overload::InFlight))?;
+        let permit = Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| inner.refuse_more())?;
         let (waiter, answer) = oneshot::channel();
         let request = |lease| Request {
             event: Arc::new(event),
@@ -193,6 +192,15 @@ impl Orchestrator {
 }
 
 impl Inner {
+    /// Why there is no permit: a shutdown that has just begun takes all of them.
+    fn refuse_more(&self) -> DispatchError {
+        if self.closed.load(Ordering::Acquire) {
+            DispatchError::ShuttingDown
+        } else {
+            shed(Overload::InFlight)
+        }
+    }
+
     /// A lease of the run's actor, which the supervisor makes if there is none.
     async fn lease(&self, key: &RunKey) -> Result<Lease, DispatchError> {
         let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);

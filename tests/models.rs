@@ -615,3 +615,58 @@ async fn prompt_files_that_are_no_small_text_are_refused() {
         fs::remove_file(&path).unwrap();
     }
 }
+
+/// A workspace with one hook of Claude Code before tool calls.
+fn claude_workspace(hook: &Value) -> TempDir {
+    let workspace = tempfile::tempdir().unwrap();
+    fs::create_dir_all(workspace.path().join(".claude")).unwrap();
+    let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } });
+    fs::write(workspace.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+    workspace
+}
+
+#[tokio::test]
+async fn models_judge_for_hooks_of_claude_in_its_words() {
+    let refused = words(r#"{"ok":false,"reason":"it deletes everything"}"#);
+    for protocol in Protocol::ALL {
+        let hook = json!({ "type": "prompt", "prompt": "Is $ARGUMENTS safe?", "model": "small" });
+        let (outcome, asked) = ask(&claude_workspace(&hook), protocol, "", [refused.clone()]).await;
+        assert_eq!(outcome.verdict, Verdict::Block, "{protocol:?} {outcome:?}");
+        assert_eq!(outcome.reason.as_deref(), Some("it deletes everything"));
+        let (system, rest) = roles(protocol, &asked[0]);
+        assert!(system.contains("ok") && !system.contains("clean.sh"), "{system}");
+        assert!(rest.contains("Is <event_data>") && rest.contains("</event_data> safe?"), "{rest}");
+        let (outcome, _) = ask(&claude_workspace(&hook), protocol, "", [words(r#"{"ok":true}"#)]).await;
+        assert_eq!((outcome.verdict, outcome.hooks[0].ended), (Verdict::Proceed, Ended::Completed));
+    }
+}
+
+#[tokio::test]
+async fn agents_of_claude_look_around_before_they_judge() {
+    let hook = json!({ "type": "agent", "prompt": "Does the script do harm?", "model": "small" });
+    let workspace = claude_workspace(&hook);
+    fs::write(workspace.path().join("clean.sh"), "rm -rf /srv/shop\n").unwrap();
+    for protocol in Protocol::ALL {
+        let says = [
+            Says::Calls(vec![("read_file", json!({ "path": "clean.sh" }))]),
+            words(r#"{"ok":false,"reason":"it removes the shop"}"#),
+        ];
+        let (outcome, asked) = ask(&workspace, protocol, "", says).await;
+        assert_eq!((outcome.verdict, asked.len()), (Verdict::Block, 2), "{protocol:?} {outcome:?}");
+        assert!(last_message(&asked[1]).contains("/srv/shop"));
+    }
+}
+
+#[test]
+fn hooks_of_claude_without_a_model_ask_the_default() {
+    let workspace = claude_workspace(&json!({ "type": "prompt", "prompt": "Is it safe?" }));
+    let load = |settings: &str| {
+        let settings = Settings::from_yaml(settings, Path::new("h.yaml")).0.unwrap();
+        hookyard::config::load_workspace(workspace.path(), None, &settings, &|_| None)
+    };
+    assert_eq!(load("models: { default: { api: openai, model: m } }").hooks.len(), 1);
+    let loaded = load("{}");
+    assert!(loaded.hooks.is_empty());
+    let told = loaded.diagnostics[0].to_string();
+    assert!(told.contains("settings.json:1:") && told.contains("no model `default`"), "{told}");
+}

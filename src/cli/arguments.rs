@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, builder::PossibleValue};
 
 use super::{
-    check::Check, completions::Completions, explain::Explain, fire::Fire, list::List, replay::Replay,
+    check::Check, completions::Completions, convert::Convert, explain::Explain, fire::Fire, list::List,
+    replay::Replay,
 };
 use crate::model::DialectName;
 
@@ -42,6 +43,7 @@ pub(super) enum Command {
     Explain(Explain),
     Fire(Fire),
     Replay(Replay),
+    Convert(Convert),
     Completions(Completions),
 }
 

@@ -7,6 +7,7 @@
 mod arguments;
 mod check;
 mod completions;
+mod convert;
 mod diagnostics;
 mod difference;
 mod escape;
@@ -61,6 +62,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain.run(&screen),
         Command::Fire(fire) => fire.run(&screen).await,
         Command::Replay(replay) => replay.run(&screen).await,
+        Command::Convert(convert) => convert.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };
     screen.end(ending).code()

@@ -60,17 +60,10 @@ impl<'a> Disk<'a> {
         self.read.into_inner()
     }
 
-    /// The bytes of a small regular file inside the workspace, as `shown` names it.
     fn read(&self, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
-        match path.canonicalize() {
-            Ok(real) if !real.starts_with(self.root) => {
-                return Err(format!("`{shown}` leads outside the workspace"));
-            }
-            Ok(_) => {}
-            Err(_) => return Err(format!("`{shown}` does not exist")),
-        }
+        let bytes = read_inside(self.root, path, shown)?;
         self.read.borrow_mut().insert(path.to_owned());
-        discover::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}"))
+        Ok(bytes)
     }
 
     fn in_path(&self, name: &str) -> Located {
@@ -128,10 +121,9 @@ impl Surroundings for Disk<'_> {
     }
 
     fn text_file(&self, relative: &str) -> Result<String, String> {
-        let path = inside(self.root, self.root, relative);
-        let path = path.ok_or_else(|| format!("`{relative}` leads outside the workspace"))?;
-        let bytes = self.read(&path, relative)?;
-        String::from_utf8(bytes).map_err(|_| format!("`{relative}` is not UTF-8"))
+        let text = text_inside(self.root, relative)?;
+        self.read.borrow_mut().insert(self.root.join(relative));
+        Ok(text)
     }
 
     fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
@@ -154,6 +146,23 @@ impl Surroundings for Disk<'_> {
 
     fn model(&self, reference: &str) -> Result<Model, (String, String)> {
         self.models.find(reference, self)
+    }
+}
+
+/// The text of a small regular file inside a workspace.
+pub(super) fn text_inside(root: &Path, relative: &str) -> Result<String, String> {
+    let path = inside(root, root, relative);
+    let path = path.ok_or_else(|| format!("`{relative}` leads outside the workspace"))?;
+    let bytes = read_inside(root, &path, relative)?;
+    String::from_utf8(bytes).map_err(|_| format!("`{relative}` is not UTF-8"))
+}
+
+/// The bytes of a small regular file inside a workspace, as `shown` names it.
+fn read_inside(root: &Path, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
+    match path.canonicalize() {
+        Ok(real) if !real.starts_with(root) => Err(format!("`{shown}` leads outside the workspace")),
+        Ok(_) => discover::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}")),
+        Err(_) => Err(format!("`{shown}` does not exist")),
     }
 }
 

@@ -9,6 +9,7 @@ mod quantity;
 mod secrets;
 mod section;
 mod settings;
+mod written;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
@@ -18,3 +19,4 @@ pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};
+pub(crate) use written::{workspace_text, written_hooks};

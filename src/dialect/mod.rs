@@ -7,6 +7,7 @@ mod answer;
 mod canonical;
 mod claude;
 mod codebuddy;
+mod convert;
 mod document;
 mod envelope;
 mod fields;
@@ -19,6 +20,7 @@ mod row;
 mod settings;
 
 pub use canonical::Canonical;
+pub use convert::{Conversion, ConvertedFile, Remark, WrittenHooks, convert};
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use native::Native;
 pub use openharness::{

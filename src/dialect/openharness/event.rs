@@ -29,3 +29,13 @@ pub(super) static VOCABULARY: Vocabulary = Vocabulary {
 pub(super) fn matched(kind: EventKind) -> Option<Matched> {
     kind.matched().filter(|_| kind.target() != Some(Target::Context))
 }
+
+/// Whether hooks of OpenHarness may want events of a kind.
+pub(in crate::dialect) fn has_kind(kind: EventKind) -> bool {
+    KINDS.contains(&kind)
+}
+
+/// Whether matchers of hooks on a kind look at anything.
+pub(in crate::dialect) fn is_matched(kind: EventKind) -> bool {
+    matched(kind).is_some()
+}

@@ -15,6 +15,7 @@ mod speaker;
 mod variables;
 mod written;
 
+pub(super) use event::{has_kind, is_matched};
 pub(super) use handlers::argument;
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;

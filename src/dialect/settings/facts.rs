@@ -83,7 +83,7 @@ pub(in crate::dialect) struct Wanted {
 
 impl Timeouts {
     /// The timeout of a hook that does not say.
-    pub(super) fn usual(&self, row: &Row, kind: HandlerKind) -> Duration {
+    pub(in crate::dialect) fn usual(&self, row: &Row, kind: HandlerKind) -> Duration {
         let of_event = self.of_events.iter().find(|(name, _)| *name == row.name).map(|(_, timeout)| *timeout);
         let of_kind = match kind {
             HandlerKind::Prompt => self.prompt,
@@ -96,10 +96,19 @@ impl Timeouts {
 
 impl Unit {
     /// So many of it; `None` if that is nothing or more than there is.
-    pub(super) fn duration(self, number: f64) -> Option<Duration> {
+    pub(in crate::dialect) fn duration(self, number: f64) -> Option<Duration> {
         let seconds = match self {
             Self::Seconds => number,
         };
         Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
+    }
+
+    /// How many of it a duration is; a whole number where it is one.
+    pub(in crate::dialect) fn number(self, duration: Duration) -> serde_json::Number {
+        match self {
+            Self::Seconds if duration.subsec_nanos() == 0 => duration.as_secs().into(),
+            Self::Seconds => serde_json::Number::from_f64(duration.as_secs_f64())
+                .unwrap_or_else(|| duration.as_secs().into()),
+        }
     }
 }

@@ -1,0 +1,34 @@
+//! The files of a workspace in which hooks of one dialect stand, as they are written. Refuses what loading refuses.
+
+use std::path::Path;
+
+use super::{discover, disk::text_inside, levels::Places};
+use crate::{
+    config::Settings,
+    dialect::{SettingsPlace, WrittenHooks, natives},
+    model::{Dialect, DialectName},
+};
+
+/// The hooks of one dialect that belong to the workspace itself, not to its user or machine.
+pub(crate) fn written_hooks(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<WrittenHooks> {
+    let paths = match natives().find(|native| native.name() == dialect) {
+        None => discover::hook_files(root).0,
+        Some(native) => {
+            let files = Places::new(root, settings, &|_| None).files(native);
+            let own = files.into_iter().filter(|(_, file)| matches!(file.place, SettingsPlace::Workspace(_)));
+            own.map(|(path, _)| path).collect()
+        }
+    };
+    let read = |path| discover::read(path).ok();
+    let below = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
+    paths
+        .into_iter()
+        .filter_map(read)
+        .map(|f| WrittenHooks { path: below(&f.path), bytes: f.bytes })
+        .collect()
+}
+
+/// The text of a file inside the workspace, if there is one that may be read.
+pub(crate) fn workspace_text(root: &Path, relative: &str) -> Option<String> {
+    text_inside(root, relative).ok()
+}

@@ -1,0 +1,114 @@
+//! Hooks from the files of OpenHarness. Refuses files that do not load, which `check` explains better.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    WrittenHooks,
+    matcher::Wants,
+    portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
+};
+use crate::model::{EventKind, FailurePolicy};
+
+/// The timeout of a hook that does not say, in seconds.
+const USUAL_TIMEOUT: f64 = 60.0;
+
+/// The hooks of some files.
+pub(super) fn read(
+    files: &[WrittenHooks],
+    text_file: &dyn Fn(&str) -> Option<String>,
+    lost: &mut Lost,
+) -> Vec<Portable> {
+    let mut hooks = Vec::new();
+    for file in files {
+        let place = file.path.display().to_string();
+        let value = serde_yaml::from_slice::<Value>(&file.bytes).ok();
+        match value.as_ref().and_then(|value| hook(value, text_file)) {
+            Some(hook) if value.as_ref().is_some_and(|value| value["enabled"] == false) => {
+                lost.hook(&hook.name, "it is switched off (`enabled: false`)");
+            }
+            Some(hook) => {
+                remarks(&hook, value.as_ref().map(|value| &value["handler"]), lost);
+                hooks.push(hook);
+            }
+            None => lost.hook(&place, "the file cannot be read as a hook; run `hookyard check`"),
+        }
+    }
+    hooks.sort_by_key(|hook| hook.priority);
+    hooks
+}
+
+fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<Portable> {
+    let kinds = file["events"].as_array()?.iter().filter_map(Value::as_str).filter_map(EventKind::from_name);
+    let handler = &file["handler"];
+    Some(Portable {
+        name: file["name"].as_str()?.to_owned(),
+        events: kinds.map(|kind| WantedEvent { kind, host_event: None }).collect(),
+        wants: file["matcher"].as_str().map_or(Wants::Everything, Wants::of_pattern),
+        handler: self::handler(handler, text_file)?,
+        timeout: Duration::try_from_secs_f64(handler["timeout_seconds"].as_f64().unwrap_or(USUAL_TIMEOUT))
+            .ok()?,
+        priority: file["priority"].as_i64().unwrap_or_default(),
+        on_error: policy(&file["on_error"]),
+        on_timeout: policy(&file["on_timeout"]),
+        capabilities: Some(texts(&file["capabilities"])),
+    })
+}
+
+fn policy(value: &Value) -> FailurePolicy {
+    let named = |policy: &FailurePolicy| value.as_str() == Some(policy.as_str());
+    FailurePolicy::ALL.into_iter().find(named).unwrap_or_default()
+}
+
+fn handler(handler: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<PortableHandler> {
+    let said = |text: &Value| match text["inline"].as_str() {
+        Some(inline) => Some(inline.to_owned()),
+        None => text_file(text["file"].as_str()?),
+    };
+    Some(match handler["type"].as_str()? {
+        "command" => PortableHandler::Command {
+            run: match handler["command"].as_str() {
+                Some(line) => Run::Shell(line.to_owned()),
+                None => Run::Exec(Some(texts(&handler["args"])).filter(|args| !args.is_empty())?),
+            },
+            cwd: handler["cwd"].as_str().filter(|cwd| *cwd != ".").map(str::to_owned),
+            environment: pairs(&handler["environment"]),
+        },
+        "http" => PortableHandler::Http {
+            url: handler["url"].as_str()?.to_owned(),
+            method: handler["method"].as_str().unwrap_or("POST").to_owned(),
+            headers: pairs(&handler["headers"]),
+        },
+        "prompt" => PortableHandler::Prompt {
+            text: said(&handler["prompt"])?,
+            model: handler["model_ref"].as_str().map(str::to_owned),
+        },
+        "agent" => PortableHandler::Agent {
+            agent: handler["agent"].as_str().map(str::to_owned),
+            task: said(&handler["task"])?,
+            model: None,
+        },
+        _ => return None,
+    })
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn pairs(mapping: &Value) -> Vec<(String, String)> {
+    let text = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+    mapping.as_object().into_iter().flatten().filter_map(text).collect()
+}
+
+/// What no other dialect has.
+fn remarks(hook: &Portable, handler: Option<&Value>, lost: &mut Lost) {
+    let Some(handler) = handler else { return };
+    if let Some(mode) = handler["mode"].as_str().filter(|mode| *mode != "oneshot") {
+        lost.part(&hook.name, format!("`mode: {mode}`: a process is started for each event"));
+    }
+    if !handler["max_concurrency"].is_null() {
+        lost.part(&hook.name, "`max_concurrency`: nothing bounds how many run at once");
+    }
+}

@@ -1,0 +1,134 @@
+//! Matchers between dialects. Refuses to widen or narrow one without a word: where a form has no place for a
+//! matcher, whoever writes it has to say so.
+
+use regex_syntax::escape;
+
+/// Which values of an event a hook wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// All.
+    Everything,
+    /// These and no others.
+    Names(Vec<String>),
+    /// Those in which the pattern is found.
+    Search(String),
+}
+
+impl Wants {
+    /// What a pattern that may stand anywhere wants.
+    pub(super) fn of_pattern(pattern: &str) -> Self {
+        match names_in(pattern) {
+            Some(names) => Self::Names(names),
+            None => Self::Search(pattern.to_owned()),
+        }
+    }
+
+    /// What a name, a list of names, or else a pattern that may stand anywhere wants.
+    pub(super) fn of_list_or_pattern(text: &str) -> Self {
+        match text {
+            "" | "*" => Self::Everything,
+            _ if is_list(text) => Self::Names(listed(text)),
+            _ => Self::of_pattern(text),
+        }
+    }
+
+    /// As a pattern that may stand anywhere; none for everything.
+    pub(super) fn pattern(&self) -> Option<String> {
+        match self {
+            Self::Everything => None,
+            Self::Names(names) => {
+                let names: Vec<String> = names.iter().map(|name| escape(name)).collect();
+                Some(match names.as_slice() {
+                    [name] => format!("^{name}$"),
+                    _ => format!("^(?:{})$", names.join("|")),
+                })
+            }
+            Self::Search(pattern) => Some(pattern.clone()),
+        }
+    }
+
+    /// As a name, a list of names, or else a pattern that may stand anywhere.
+    pub(super) fn list_or_pattern(&self) -> Option<String> {
+        match self {
+            Self::Names(names) if names.iter().all(|name| is_list(name) && !name.contains(['|', ','])) => {
+                Some(names.join("|"))
+            }
+            // A pattern of plain letters would be taken for a name.
+            Self::Search(pattern) if is_list(pattern) => Some(format!("(?:{pattern})")),
+            _ => self.pattern(),
+        }
+    }
+}
+
+fn is_list(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-,| ".contains(c))
+}
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The names that a pattern stands for, if it is written as `^Name$` or `^(?:One|Other)$`.
+fn names_in(pattern: &str) -> Option<Vec<String>> {
+    let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
+    let group = inner.strip_prefix("(?:").or_else(|| inner.strip_prefix('('));
+    let inner = match group {
+        Some(rest) => rest.strip_suffix(')')?,
+        // `^a|b$` is `^a` or `b$`, and neither is a name.
+        None if inner.contains('|') => return None,
+        None => inner,
+    };
+    let names: Vec<String> = inner.split('|').map(unescaped).collect::<Option<_>>()?;
+    (!names.iter().any(String::is_empty)).then_some(names)
+}
+
+/// The text that a pattern without any meaning of its own stands for.
+fn unescaped(pattern: &str) -> Option<String> {
+    let text = pattern.replace("\\-", "-").replace("\\.", ".");
+    // A `-` outside of brackets means itself, with and without a backslash.
+    let stands_for_itself = escape(&text).replace("\\-", "-") == pattern.replace("\\-", "-");
+    stands_for_itself.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_patterns() {
+        let names = |names: &[&str]| Wants::Names(names.iter().map(|name| (*name).to_owned()).collect());
+        let cases = [
+            ("^Bash$", names(&["Bash"])),
+            ("^(?:Edit|Write)$", names(&["Edit", "Write"])),
+            ("^(Edit|Write)$", names(&["Edit", "Write"])),
+            ("^mcp__x\\-y$", names(&["mcp__x-y"])),
+            ("Bash", Wants::Search("Bash".to_owned())),
+            ("^Edit|Write$", Wants::Search("^Edit|Write$".to_owned())),
+            ("^mcp__.*$", Wants::Search("^mcp__.*$".to_owned())),
+            ("^a.b$", Wants::Search("^a.b$".to_owned())),
+            ("^(?:a|)$", Wants::Search("^(?:a|)$".to_owned())),
+        ];
+        for (pattern, expected) in cases {
+            assert_eq!(Wants::of_pattern(pattern), expected, "{pattern}");
+        }
+        assert_eq!(Wants::of_list_or_pattern("Edit|Write, Read"), names(&["Edit", "Write", "Read"]));
+        assert_eq!(Wants::of_list_or_pattern("mcp__.*"), Wants::Search("mcp__.*".to_owned()));
+        assert_eq!(Wants::of_list_or_pattern("*"), Wants::Everything);
+    }
+
+    #[test]
+    fn every_form_means_what_the_other_meant() {
+        for pattern in
+            ["^Bash$", "^(?:Edit|Write)$", "Bash", "^Edit|Write$", "mcp__.*__x", "a.b", "Edit|Write"]
+        {
+            let wants = Wants::of_pattern(pattern);
+            assert_eq!(Wants::of_pattern(&wants.pattern().unwrap()), wants, "{pattern}");
+            let there = wants.list_or_pattern().unwrap();
+            let regex = |text: &str| crate::model::Matcher::search(text).unwrap();
+            let back = regex(&Wants::of_list_or_pattern(&there).pattern().unwrap());
+            for value in ["Bash", "BashOutput", "Edit", "Write", "Editor", "mcp__a__x", "aXb", "a.b"] {
+                assert_eq!(back.accepts(value), regex(pattern).accepts(value), "{pattern} {there} {value}");
+            }
+        }
+    }
+}

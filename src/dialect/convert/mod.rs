@@ -1,0 +1,87 @@
+//! Hook configuration of one dialect, written again in another's form. Owns what can be carried over and the words
+//! for what cannot; refuses to leave out anything without a word, and to touch files.
+//!
+//! Only configuration is converted. A script is told of events in the words of its hook's dialect and answers in
+//! them, so it has to learn the new ones.
+
+mod from_openharness;
+mod from_settings;
+mod matcher;
+mod portable;
+mod to_openharness;
+mod to_settings;
+mod variables;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Speaker, speaker};
+use crate::model::DialectName;
+use portable::{Lost, Portable};
+
+/// A file with hooks, as it was found.
+#[derive(Debug)]
+pub struct WrittenHooks {
+    /// Its path below the workspace, for remarks.
+    pub path: PathBuf,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// A file to be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConvertedFile {
+    /// Its path below the workspace.
+    pub path: PathBuf,
+    /// What belongs in it.
+    pub text: String,
+}
+
+/// Something that was not carried over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    /// The hook, by its name or its place.
+    pub hook: String,
+    /// What was lost, and what that means.
+    pub message: String,
+    /// Whether the hook is not there at all.
+    pub left_out: bool,
+}
+
+/// The hooks of one dialect in the form of another.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Conversion {
+    /// The files, in order.
+    pub files: Vec<ConvertedFile>,
+    /// How many hooks are in them; one for several events may have become several.
+    pub hooks: usize,
+    /// What was not carried over, in order of the hooks.
+    pub remarks: Vec<Remark>,
+}
+
+/// Writes the hooks of some files in another dialect's form. `text_file` reads a file of the workspace that a hook
+/// names, such as a prompt.
+///
+/// Files that cannot be read, and hooks with mistakes, are left out with a remark; check them first.
+pub fn convert(
+    from: DialectName,
+    files: &[WrittenHooks],
+    to: DialectName,
+    text_file: &dyn Fn(&str) -> Option<String>,
+) -> Conversion {
+    let mut lost = Lost::default();
+    let mut hooks: Vec<Portable> = match speaker(from) {
+        Speaker::Plain(_) => from_openharness::read(files, text_file, &mut lost),
+        Speaker::Native(native) => from_settings::read(native, files, &mut lost),
+    };
+    portable::name_apart(&mut hooks);
+    for hook in &mut hooks {
+        variables::rename(hook, from, to, &mut lost);
+    }
+    let (files, hooks) = match speaker(to) {
+        Speaker::Plain(_) => to_openharness::write(&hooks, &mut lost),
+        Speaker::Native(native) => to_settings::write(native, &hooks, &mut lost),
+    };
+    Conversion { files, hooks, remarks: lost.remarks }
+}

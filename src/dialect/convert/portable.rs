@@ -1,0 +1,130 @@
+//! A hook between two dialects: what its file says, in hookyard's words. Refuses to know how either side writes it.
+
+use std::{collections::HashSet, time::Duration};
+
+use super::{Remark, matcher::Wants};
+use crate::model::{DialectName, EventKind, FailurePolicy};
+
+/// A hook between two dialects.
+#[derive(Debug, Clone)]
+pub(super) struct Portable {
+    pub(super) name: String,
+    pub(super) events: Vec<WantedEvent>,
+    pub(super) wants: Wants,
+    pub(super) handler: PortableHandler,
+    pub(super) timeout: Duration,
+    pub(super) priority: i64,
+    pub(super) on_error: FailurePolicy,
+    pub(super) on_timeout: FailurePolicy,
+    /// The names of what it may change; none where its dialect lets every hook change what there is.
+    pub(super) capabilities: Option<Vec<String>>,
+}
+
+/// An event that a hook wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WantedEvent {
+    pub(super) kind: EventKind,
+    /// The event's own name, where it has no kind of its own.
+    pub(super) host_event: Option<String>,
+}
+
+/// What a hook runs.
+#[derive(Debug, Clone)]
+pub(super) enum PortableHandler {
+    Command {
+        run: Run,
+        cwd: Option<String>,
+        environment: Vec<(String, String)>,
+    },
+    Http {
+        url: String,
+        method: String,
+        headers: Vec<(String, String)>,
+    },
+    Prompt {
+        text: String,
+        model: Option<String>,
+    },
+    /// An agent with a file of its own, or one that is only its task.
+    Agent {
+        agent: Option<String>,
+        task: String,
+        model: Option<String>,
+    },
+}
+
+/// What a command is.
+#[derive(Debug, Clone)]
+pub(super) enum Run {
+    Shell(String),
+    Exec(Vec<String>),
+}
+
+/// What was lost on the way.
+#[derive(Debug, Default)]
+pub(super) struct Lost {
+    pub(super) remarks: Vec<Remark>,
+}
+
+impl Lost {
+    /// A part of a hook is not carried over.
+    pub(super) fn part(&mut self, hook: &str, message: impl Into<String>) {
+        self.remarks.push(Remark { hook: hook.to_owned(), message: message.into(), left_out: false });
+    }
+
+    /// Some events of a hook are not there; without any, nor is the hook.
+    pub(super) fn events(&mut self, hook: &str, dialect: DialectName, missing: &[&WantedEvent], kept: usize) {
+        let name = |event: &&WantedEvent| {
+            format!("`{}`", event.host_event.as_deref().unwrap_or(event.kind.as_str()))
+        };
+        let names: Vec<String> = missing.iter().map(name).collect();
+        let message = format!("{dialect} has no event for {}", names.join(", "));
+        match (missing.len(), kept) {
+            (0, _) => {}
+            (_, 0) => self.hook(hook, message),
+            _ => self.part(hook, message),
+        }
+    }
+
+    /// A hook is not carried over.
+    pub(super) fn hook(&mut self, hook: &str, message: impl Into<String>) {
+        self.remarks.push(Remark { hook: hook.to_owned(), message: message.into(), left_out: true });
+    }
+}
+
+/// A name for a hook without one: that of its script, or else that of its event.
+pub(super) fn name_of(handler: &PortableHandler, event: &str) -> String {
+    let line = match handler {
+        PortableHandler::Command { run: Run::Shell(line), .. } => line.clone(),
+        PortableHandler::Command { run: Run::Exec(args), .. } => args.join(" "),
+        PortableHandler::Http { .. } | PortableHandler::Prompt { .. } | PortableHandler::Agent { .. } => {
+            String::new()
+        }
+    };
+    let words = line.split(|c: char| c.is_whitespace() || "\"'`;|&()".contains(c));
+    let script = words.filter(|word| word.contains('/') && !word.starts_with('-')).find_map(|word| {
+        let file = word.rsplit('/').next()?;
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        Some(plain(stem)).filter(|name| !name.is_empty() && !["sh", "bash", "env"].contains(&name.as_str()))
+    });
+    script.unwrap_or_else(|| plain(event))
+}
+
+/// A text as a name may be.
+pub(super) fn plain(text: &str) -> String {
+    let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' });
+    kept.collect::<String>().trim_matches(['-', '.']).chars().take(48).collect()
+}
+
+/// Gives hooks of one name numbers, so that each has its own.
+pub(super) fn name_apart(hooks: &mut [Portable]) {
+    let mut taken = HashSet::new();
+    for hook in hooks {
+        let stem = hook.name.clone();
+        let mut number = 1;
+        while !taken.insert(hook.name.clone()) {
+            number += 1;
+            hook.name = format!("{stem}-{number}");
+        }
+    }
+}

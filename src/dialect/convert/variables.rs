@@ -1,0 +1,69 @@
+//! Variables in commands that mean the same under another name. Refuses to guess at those that do not.
+
+use super::{
+    super::{Speaker, speaker},
+    portable::{Lost, Portable, PortableHandler, Run},
+};
+use crate::model::DialectName;
+
+/// The variable of the workspace's directory, where a dialect has no table.
+const WORKSPACE: &str = "OPENHARNESS_WORKSPACE_ROOT";
+
+/// Variables of one event, which only hooks of OpenHarness have.
+const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
+
+/// Writes the other dialect's variables in a hook's command, and tells of those that have no counterpart.
+pub(super) fn rename(hook: &mut Portable, from: DialectName, to: DialectName, lost: &mut Lost) {
+    let PortableHandler::Command { run, .. } = &mut hook.handler else { return };
+    let texts: Vec<&mut String> = match run {
+        Run::Shell(line) => vec![line],
+        Run::Exec(args) => args.iter_mut().collect(),
+    };
+    let Some(new) = directories(to).first().copied() else { return };
+    let known = directories(to);
+    for text in texts {
+        for old in directories(from).iter().filter(|old| !known.contains(old)) {
+            *text = text.replace(&format!("${{{old}}}"), &format!("${{{new}}}"));
+            *text = replaced(text, old, new);
+        }
+        for name in OF_ONE_EVENT.iter().filter(|name| to != from && text.contains(&format!("${name}"))) {
+            lost.part(&hook.name, format!("`${name}` is empty there: the envelope names the event"));
+        }
+    }
+}
+
+fn directories(dialect: DialectName) -> &'static [&'static str] {
+    match speaker(dialect) {
+        Speaker::Plain(_) => &[WORKSPACE],
+        Speaker::Native(native) => native.settings.project_variables,
+    }
+}
+
+/// `$OLD` as `$NEW`, but not the beginning of a longer name.
+fn replaced(text: &str, old: &str, new: &str) -> String {
+    let wanted = format!("${old}");
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(&wanted) {
+        let after = &rest[start + wanted.len()..];
+        let goes_on = after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        kept.push_str(&rest[..start]);
+        kept.push_str(if goes_on { &wanted } else { "$" });
+        if !goes_on {
+            kept.push_str(new);
+        }
+        rest = after;
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_are_renamed() {
+        assert_eq!(replaced("$A/x $AB \"$A\" $A", "A", "B2"), "$B2/x $AB \"$B2\" $B2");
+        assert_eq!(replaced("nothing", "A", "B"), "nothing");
+    }
+}

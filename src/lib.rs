@@ -19,7 +19,7 @@
 //!   │   restarts,          │  └── conclude(step) ◀───────┼────────┤ Done
 //!   │   forgets            │ Job                         │        │
 //!   │                      ▼                             │        │
-//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, http, native}
+//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, http, prompt, agent, native}
 //!     starts               ▲                             │ RawReply
 //!                          └── Conclusion ◀── dialect.read_reply(…)
 //! ```
@@ -35,7 +35,7 @@
 //! | 1 | [`registry`] | which hooks an event concerns; pure |
 //! | 1 | `telemetry` | metric names and typed occurrences |
 //! | 2 | [`config`] | settings, secrets and hook files, from disk |
-//! | 2 | [`handler`] | how one hook is run once: processes, requests and closures |
+//! | 2 | [`handler`] | how one hook is run once: processes, requests, questions to models, closures |
 //! | 3 | `pool` | bounded places to run handlers |
 //! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |
 //! | 5 | `supervisor` | the registry, and who lives |
@@ -51,6 +51,7 @@
 //! # Invariants
 //!
 //! - Only `dialect/` knows a native field name.
+//! - Nothing of an event stands in the system role of a model.
 //! - The core cannot wait and cannot fail: matching, planning, courses and folding are plain functions.
 //! - The supervisor reads no file and runs no hook.
 //! - `RunActor::handle` never awaits a handler.

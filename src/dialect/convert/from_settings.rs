@@ -3,7 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    super::{native::Native, row::Row},
+    super::{
+        native::Native,
+        row::Row,
+        settings::{Part, parts},
+    },
     WrittenHooks,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent, name_of, plain},
@@ -115,22 +119,12 @@ fn handler(item: &Value) -> Option<(PortableHandler, HandlerKind)> {
 
 /// A value with `$NAME` as `${env.NAME}`, where the hook may see the variable; others stand for nothing.
 fn references(text: &str, allowed: &[&str]) -> String {
-    let mut found = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('$') {
-        found.push_str(&rest[..start]);
-        let after = &rest[start + 1..];
-        let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-        let plain = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(after.len());
-        let (name, next) = braced.unwrap_or_else(|| after.split_at(plain));
-        if name.is_empty() {
-            found.push('$');
-        } else if allowed.contains(&name) {
-            found.extend(["${env.", name, "}"]);
-        }
-        rest = next;
-    }
-    found + rest
+    let part = |part| match part {
+        Part::Text(text) => text.to_owned(),
+        Part::Variable(name) if allowed.contains(&name) => format!("${{env.{name}}}"),
+        Part::Variable(_) => String::new(),
+    };
+    parts(text).into_iter().map(part).collect()
 }
 
 /// What no other dialect has.

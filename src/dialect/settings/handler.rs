@@ -10,6 +10,7 @@ use super::{
         openharness::{Located, argument, http_address, http_header},
         row::Row,
     },
+    dollars::{Part, parts},
     file::{Origin, warn_of_slips},
 };
 use crate::model::{
@@ -248,22 +249,14 @@ fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
 /// A header's value with the variables in it that the hook may see; others stand for nothing.
 fn expanded(origin: &Origin<'_>, text: &str, allowed: &[String]) -> Guarded {
     let mut found = Guarded::default();
-    let mut rest = text;
-    while let Some(start) = rest.find('$') {
-        found.push(&rest[..start]);
-        let after = &rest[start + 1..];
-        let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
-        let plain = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(after.len());
-        let (name, next) = braced.unwrap_or_else(|| after.split_at(plain));
-        if name.is_empty() {
-            found.push("$");
-        } else if allowed.iter().any(|known| known == name)
-            && let Some(value) = origin.surroundings.variable(name)
-        {
-            found.push(value);
+    for part in parts(text) {
+        match part {
+            Part::Text(text) => found.push(text),
+            Part::Variable(name) if allowed.iter().any(|known| known == name) => {
+                origin.surroundings.variable(name).into_iter().for_each(|value| found.push(value));
+            }
+            Part::Variable(_) => {}
         }
-        rest = next;
     }
-    found.push(rest);
     found
 }

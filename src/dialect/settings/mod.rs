@@ -2,6 +2,7 @@
 //! a mistake costs the entry it is in, with a warning that has a place, and what is not about hooks is nobody's
 //! concern here.
 
+mod dollars;
 mod entry;
 mod facts;
 mod file;
@@ -9,6 +10,7 @@ mod handler;
 mod matcher;
 mod rule;
 
+pub(super) use dollars::{Part, parts};
 pub(crate) use facts::{Levels, Place, SettingsFile};
 pub(super) use facts::{SettingsFacts, Timeouts, Unit};
 pub use file::{SettingsHook, SettingsHooks, read_settings};

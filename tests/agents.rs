@@ -170,3 +170,19 @@ fn the_example_workspace_guards_rewrites_and_tells() {
     let told: Value = serde_json::from_str(&run(root, &fire, start).out).unwrap();
     assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("TASKS.md"));
 }
+
+#[test]
+fn a_hook_that_is_hookyard_itself_has_no_opinion_instead_of_no_end() {
+    let place = tempfile::tempdir().unwrap();
+    let itself = format!("{} fire --native --dialect claude --event -", env!("CARGO_BIN_EXE_hookyard"));
+    let hooks = json!([{ "type": "command", "command": itself }, { "type": "command", "command": "echo no >&2; exit 2" }]);
+    let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": hooks }] } });
+    write(place.path(), ".claude/settings.json", &settings.to_string());
+    let done = run(place.path(), &["fire", "--native", "--dialect", "claude", "--event", "-"], CALL);
+    let answer: Value =
+        serde_json::from_str(&done.out).unwrap_or_else(|e| panic!("{e}: {} {}", done.out, done.err));
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    let done = run(place.path(), &["fire", "--json", "--dialect", "claude", "--event", "-"], CALL);
+    let outcome: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(outcome["hooks"][0]["ended"], "completed", "{outcome}");
+}

@@ -192,8 +192,15 @@ async fn a_hook_is_told_everything_on_stdin_and_little_in_its_environment() {
     });
     names.retain(|name| !name.starts_with("LC_"));
     names.sort_unstable();
-    let expected =
-        ["HOME", "HOOKYARD_DEADLINE_MS", "HOOKYARD_EVENT", "MINE", "OPENHARNESS_WORKSPACE_ROOT", "PATH"];
+    let expected = [
+        "HOME",
+        "HOOKYARD_DEADLINE_MS",
+        "HOOKYARD_EVENT",
+        "HOOKYARD_HOOK",
+        "MINE",
+        "OPENHARNESS_WORKSPACE_ROOT",
+        "PATH",
+    ];
     assert_eq!(names, expected);
     assert!(environment.contains(&format!("OPENHARNESS_WORKSPACE_ROOT={}", root.display())));
     assert!(environment.contains("HOOKYARD_EVENT=before_tool_dispatch"));

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     DispatchError, dialect,
+    handler::command::OF_A_HOOK,
     model::{DialectName, Event, EventError, Outcome, RunId, SessionId},
 };
 
@@ -73,6 +74,10 @@ impl Fire {
             let what = "--native answers in the words of a dialect; add --dialect openharness, say";
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
+        }
+        if self.native && std::env::var_os(OF_A_HOOK).is_some() {
+            screen.note("note: hookyard is a hook of its own here, and has no opinion as one");
+            return Ok(Exit::Done);
         }
         let found = Found::find_sound(&self.workspace, screen)?;
         let source = EventSource::read(&self.event.event, found.settings.limits.payload, screen)?;

@@ -11,6 +11,10 @@ use std::{
 /// What hooks get of hookyard's environment besides `LC_*` and what the operator adds.
 const ALLOWED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
 
+/// Tells a program that it runs as a hook, or below one. An agent whose hook is hookyard itself would otherwise have
+/// it run itself for ever.
+pub(crate) const OF_A_HOOK: &str = "HOOKYARD_HOOK";
+
 /// Variables with their values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
@@ -36,7 +40,8 @@ impl BaseEnvironment {
             b"PATH" => (name.clone(), safe_path(value, root)),
             _ => (name.clone(), value.clone()),
         };
-        self.variables.iter().map(safe).collect()
+        let own = (OsString::from(OF_A_HOOK), OsString::from("1"));
+        self.variables.iter().map(safe).chain([own]).collect()
     }
 }
 

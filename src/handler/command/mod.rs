@@ -15,6 +15,6 @@ mod standing;
 mod streams;
 mod worker;
 
-pub(crate) use environment::BaseEnvironment;
+pub(crate) use environment::{BaseEnvironment, OF_A_HOOK};
 pub use reap::dying;
 pub(crate) use runner::{CommandLimits, CommandRunner};

@@ -180,10 +180,8 @@ fn a_change_that_would_be_lost_is_a_block() {
 
 /// The rows of the matrix, as the page shows them: a row for each pair, a column for each thing.
 fn page_rows() -> String {
-    let mut rows = String::from("| hook | host |");
-    THINGS.iter().for_each(|thing| write!(rows, " {} |", thing.title()).unwrap());
-    rows += "\n| --- | --- |";
-    THINGS.iter().for_each(|_| rows += " --- |");
+    let titles = THINGS.map(Thing::title).join(" | ");
+    let mut rows = format!("| hook | host | {titles} |\n| --- | --- |{}", " --- |".repeat(THINGS.len()));
     for (hook, host) in SPEAKERS.iter().flat_map(|hook| SPEAKERS.iter().map(move |host| (hook, host))) {
         write!(rows, "\n| {} | {} |", hook.name, host.name).unwrap();
         for thing in THINGS {

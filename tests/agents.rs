@@ -155,20 +155,49 @@ fn the_recorded_session_of_an_agent_is_played() {
     assert_eq!((count, &played["broken_lines"]), (7, &json!([])), "{played:#}");
 }
 
-#[test]
-fn the_example_workspace_guards_rewrites_and_tells() {
+/// What hooks of an example workspace answer to a host of their own dialect.
+fn answer(dialect: &str, event: &str) -> Value {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let fire = ["fire", "--event", "-", "--dialect", "claude", "--native", "-w", "config/workspaces/claude"];
-    let answer = |command: &str| -> Value {
-        let call = CALL.replace("{}", &json!({ "command": command }).to_string());
-        serde_json::from_str(&run(root, &fire, &call).out).unwrap()
-    };
-    assert_eq!(answer("rm -rf / --no")["hookSpecificOutput"]["permissionDecision"], "deny");
-    assert_eq!(answer("npm install")["hookSpecificOutput"]["updatedInput"]["command"], "npm ci");
-    assert_eq!(answer("ls"), json!({}));
-    let start = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}"#;
-    let told: Value = serde_json::from_str(&run(root, &fire, start).out).unwrap();
-    assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("TASKS.md"));
+    let workspace = format!("config/workspaces/{dialect}");
+    let fire = ["fire", "--event", "-", "--dialect", dialect, "--native", "-w", &workspace];
+    let done = run(root, &fire, event);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    serde_json::from_str(&done.out).unwrap()
+}
+
+#[test]
+fn the_example_workspaces_guard_rewrite_and_tell() {
+    for (dialect, changed, input) in [
+        ("claude", "updatedInput", json!({ "command": "npm ci" })),
+        ("codebuddy", "modifiedInput", json!({ "command": "npm ci", "timeout": 5 })),
+    ] {
+        let call = |command: &str| {
+            let input = json!({ "command": command, "timeout": 5 });
+            answer(dialect, &CALL.replace("{}", &input.to_string()))
+        };
+        assert_eq!(call("rm -rf / --no")["hookSpecificOutput"]["permissionDecision"], "deny", "{dialect}");
+        let rewritten = &call("npm install")["hookSpecificOutput"];
+        assert_eq!(rewritten[changed], input, "{dialect}");
+        assert_eq!(rewritten["additionalContext"], "npm install was changed to npm ci", "{dialect}");
+        assert_eq!(call("ls"), json!({}), "{dialect}");
+        let start = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}"#;
+        let told = answer(dialect, start);
+        let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        assert!(context.contains("TASKS.md"), "{dialect}: {context}");
+    }
+}
+
+/// The hooks of one agent guard the session of another.
+#[test]
+fn the_session_of_an_agent_is_played_with_the_hooks_of_another() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (workspace, recording) = ("config/workspaces/codebuddy", "config/recordings/claude-session.jsonl");
+    let arguments = ["replay", recording, "--workspace", workspace, "--dialect", "claude", "--json"];
+    let done = run(root, &arguments, "");
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    let played: Value = serde_json::from_str(&done.out).unwrap();
+    let hooks = played["by_hook"].as_array().unwrap();
+    assert_eq!((hooks.len(), &played["broken_lines"]), (3, &json!([])), "{played:#}");
 }
 
 #[test]

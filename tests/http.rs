@@ -29,7 +29,7 @@ use axum::{
 use hookyard::{
     Orchestrator,
     config::Settings,
-    model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
+    model::{DialectName, Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use serde_json::{Value, json};
@@ -348,6 +348,24 @@ async fn only_hooks_that_watch_are_tried_again() {
         let outcome = ask(&server.url("/"), json!({}), kind).await;
         assert_eq!(asked.load(Ordering::Relaxed), expected, "{kind} {times}");
         assert_eq!(ended(&outcome).0, end, "{outcome:?}");
+    }
+}
+
+/// Events without a kind of their own: each says for itself whether a host waits for a verdict.
+#[tokio::test]
+async fn only_host_events_that_cannot_be_blocked_are_tried_again() {
+    for (name, expected) in [("TaskCreated", 1), ("CwdChanged", 3)] {
+        let (server, asked) = failing(2).await;
+        let workspace = tempfile::tempdir().unwrap();
+        let hook = json!([{ "hooks": [{ "type": "http", "url": server.url("/") }] }]);
+        fs::create_dir(workspace.path().join(".claude")).unwrap();
+        let settings = json!({ "hooks": { name: hook } }).to_string();
+        fs::write(workspace.path().join(".claude/settings.json"), settings).unwrap();
+        let home = Some(workspace.path().join("home"));
+        let orchestrator = start(&workspace, Settings { home, ..Settings::default() }).await;
+        let event = json!({ "hook_event_name": name, "session_id": "s" }).to_string();
+        orchestrator.dispatch_json(DialectName::Claude, event.as_bytes()).await.unwrap();
+        assert_eq!(asked.load(Ordering::Relaxed), expected, "{name}");
     }
 }
 

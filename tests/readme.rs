@@ -134,7 +134,7 @@ fn the_json_of_the_docs_is_json() {
 
 #[test]
 fn every_link_leads_somewhere() {
-    for file in ["README.md", "docs/claude.md", "docs/openharness.md"] {
+    for file in ["README.md", "docs/claude.md", "docs/dialects.md", "docs/openharness.md"] {
         let text = fs::read_to_string(repository().join(file)).unwrap();
         let folder = repository().join(file).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

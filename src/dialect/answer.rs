@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::model::{NativeAnswer, NoteKind, Outcome, Verdict};
+use crate::model::{Dialect, Event, Json, NativeAnswer, NoteKind, Outcome, Target, Verdict};
 
 /// The answer of a program that prints one JSON value and succeeds. `strictest` is printed if the value has
 /// no JSON form, so that a defect here can never read as consent.
@@ -14,6 +14,37 @@ pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> NativeAns
         stderr: String::new(),
         exit_code: 0,
     }
+}
+
+/// The outcome as a host of the dialect can be told it. A host that joins what hooks changed with what it has may
+/// come to something else, such as a tool call with an argument that a hook took out: then it is a block.
+pub(super) fn tellable<'o>(dialect: &dyn Dialect, event: &Event, outcome: &'o Outcome) -> Cow<'o, Outcome> {
+    let lost = |(target, value): &(Target, &Json)| !arrives(dialect, event, *target, value);
+    match outcome.patched.iter().find(lost) {
+        Some((target, _)) if outcome.verdict < Verdict::Block => Cow::Owned(blocked_for(target, outcome)),
+        _ => Cow::Borrowed(outcome),
+    }
+}
+
+/// Whether the host comes to this value if it is told this value.
+fn arrives(dialect: &dyn Dialect, event: &Event, target: Target, value: &Json) -> bool {
+    let Ok(joined) = dialect.fold(target, event.targets.get(target), value) else { return false };
+    let tree = |json: &Json| json.read::<serde_json::Value>().ok();
+    joined == *value || tree(&joined) == tree(value)
+}
+
+/// The outcome as a block, because of a change that would be lost.
+fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
+    let reason = match outcome.reason.as_deref() {
+        Some(reason) => format!("{}; {reason}", lost(target)),
+        None => lost(target),
+    };
+    Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..outcome.clone() }
+}
+
+/// Why a host must not go on as if no hook had changed this.
+pub(super) fn lost(target: Target) -> String {
+    format!("a hook changed `{target}` in a way that cannot be told to this host")
 }
 
 /// Why a host must not go on, for one that can be told yes or no and nothing between: there a question is a no,

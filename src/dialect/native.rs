@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    envelope,
+    answer, envelope,
     fields::{self, Names, Vocabulary},
     row::{Looks, Row},
     settings::{Levels, SettingsFacts, SettingsFile},
@@ -115,7 +115,7 @@ impl Dialect for Native {
     }
 
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
-        (self.write)(self, self.row(event), outcome)
+        (self.write)(self, self.row(event), &answer::tellable(self, event, outcome))
     }
 
     fn matched(&self, kind: EventKind) -> Option<Matched> {

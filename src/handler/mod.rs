@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 pub use models::ModelClient;
 
 use crate::{
-    model::{EventKind, Failure, RawReply, Tokens},
+    model::{Event, Failure, RawReply, Tokens},
     registry::Registered,
 };
 
@@ -61,7 +61,8 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) hook: Arc<Registered>,
-    pub(crate) event: EventKind,
+    /// The event as the host sent it; what hooks changed since is in the envelope.
+    pub(crate) event: Arc<Event>,
     /// The workspace's directory.
     pub(crate) root: PathBuf,
     /// What the hook is told.

@@ -169,7 +169,7 @@ impl HookWorker {
         let hook = &invocation.hook.hook;
         let run = async {
             let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
-            let read = |raw| hook.dialect.read_reply(hook, invocation.event, raw);
+            let read = |raw| hook.dialect.read_reply(hook, invocation.event.kind, raw);
             let (result, warnings) = match &invocation.hook.redaction {
                 None => (raw.and_then(read), warnings),
                 Some(redaction) => (

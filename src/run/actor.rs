@@ -226,7 +226,6 @@ impl RunActor {
             ReplyPort::new(move |conclusion| drop(actor.cast(RunMessage::Concluded { ticket, conclusion })));
         let cancel = running.cancel.clone();
         let course = &mut running.course;
-        let event = course.event().kind;
         let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
@@ -240,7 +239,7 @@ impl RunActor {
                 Handler::Command(_) => hook.dialect.environment(course.draft(), course.place(), hook.timeout),
                 _ => Vec::new(),
             },
-            event,
+            event: Arc::clone(course.event()),
             root: course.place().root.clone(),
             timeout: hook.timeout,
             hook: Arc::clone(&registered),

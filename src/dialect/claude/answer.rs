@@ -145,10 +145,15 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// Without a decision the host asks a person, which is what it was about to do.
+    /// Without a decision the host asks a person, which is what it was about to do; the person would be shown an
+    /// input that a hook changed as it was.
     fn permission_request(&mut self, outcome: &'a Outcome) {
         let mut decision = Object::default();
         match outcome.verdict {
+            Verdict::Proceed | Verdict::Ask if outcome.patched.get(Target::ToolInput).is_some() => {
+                decision.text("behavior", "deny");
+                decision.text("message", answer::lost(Target::ToolInput));
+            }
             Verdict::Allow => {
                 decision.text("behavior", "allow");
                 decision.json("updatedInput", outcome.patched.get(Target::ToolInput));
@@ -177,16 +182,14 @@ impl<'a> Printed<'a> {
     /// Changes that the host cannot be told. A prompt that went on unchanged might say what a hook took out.
     fn unexpressed(&mut self, row: &Row, outcome: &Outcome) {
         let told = match row.kind {
-            EventKind::BeforeToolDispatch => Some(Target::ToolInput),
-            EventKind::PermissionRequested if outcome.verdict != Verdict::Proceed => Some(Target::ToolInput),
+            EventKind::BeforeToolDispatch | EventKind::PermissionRequested => Some(Target::ToolInput),
             EventKind::AfterToolDispatch => Some(Target::ToolOutput),
             _ => None,
         };
         for (target, _) in outcome.patched.iter().filter(|(target, _)| Some(*target) != told) {
-            self.add_message(&format!("a hook changed `{target}`, which cannot be told to this host"));
+            self.add_message(&answer::lost(target));
             if target == Target::Prompt && self.decision.is_none() {
-                let reason = "a hook changed the prompt, which cannot be told to this host";
-                (self.decision, self.reason) = (Some("block"), Some(reason.into()));
+                (self.decision, self.reason) = (Some("block"), Some(answer::lost(target).into()));
             }
         }
     }

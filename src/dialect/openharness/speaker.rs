@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{
-    super::{fields, fold},
+    super::{answer as shared, fields, fold},
     answer, answer_form, envelope, event, reply,
 };
 use crate::model::{
@@ -30,8 +30,8 @@ impl Dialect for OpenHarness {
         fields::kind_of_unread(bytes, &event::VOCABULARY)
     }
 
-    fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
-        answer::write(outcome)
+    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
+        answer::write(&shared::tellable(self, event, outcome))
     }
 
     fn matched(&self, kind: EventKind) -> Option<Matched> {

@@ -40,7 +40,7 @@ impl<'a> Dialogue<'a> {
         tools: Vec<ToolSpecification>,
     ) -> Self {
         let hook = &talk.invocation.hook.hook;
-        let form = hook.dialect.answer_form(hook, talk.invocation.event);
+        let form = hook.dialect.answer_form(hook, talk.invocation.event.kind);
         let first = message(question, &talk.invocation.envelope, &form);
         let AnswerForm { instructions, schema, .. } = form;
         let parts = [role, RULES, &instructions];
@@ -103,7 +103,7 @@ impl<'a> Dialogue<'a> {
 
     fn unreadable(&self, answer: &ModelAnswer) -> Option<String> {
         let Invocation { hook, event, .. } = self.talk.invocation;
-        let read = hook.hook.dialect.read_reply(&hook.hook, *event, RawReply::Text(answer.text.clone()));
+        let read = hook.hook.dialect.read_reply(&hook.hook, event.kind, RawReply::Text(answer.text.clone()));
         let failure = read.err().filter(|failure| failure.ended == Ended::InvalidOutput)?;
         Some(if answer.cut_off {
             "the answer was cut off because it is longer than the tokens it may have".to_owned()

@@ -1,0 +1,130 @@
+//! Prints what it costs to read a native event of 1 KiB and to write its answer, beside what `serde_json` needs to
+//! parse and print the same bytes as trees. Both are measured in turns, in one run. Dialects can be named:
+//! `cargo bench --bench dialects -- claude`. Refuses to judge: it fails nothing.
+#![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
+
+use std::hint::black_box;
+
+use hookyard::{
+    dialect,
+    model::{Dialect, DialectName, EventKind, HookName, Json, Note, NoteKind, Outcome, Target, Verdict},
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// Pairs of rounds; the median of the pairs' ratios is what counts.
+const PAIRS: usize = 41;
+
+/// Events in a round.
+const ROUND: usize = 5_000;
+
+/// The bytes of an event.
+const SIZE: usize = 1024;
+
+/// What a host of each dialect sends before a tool call; `INPUT` stands for the tool's input.
+const EVENTS: &[(DialectName, &str)] = &[
+    (
+        DialectName::Canonical,
+        r#"{"event":"before_tool_dispatch","workspace_id":"shop","session_id":"2e33567b-38f8-490d","run_id":"run-7","cwd":"/srv/shop","agent_name":"main","tool_name":"Write","tool_call_id":"call_8z4y2bzy4g","tool_input":INPUT}"#,
+    ),
+    (
+        DialectName::OpenHarness,
+        r#"{"workspace_id":"shop","session_id":"2e33567b-38f8-490d","run_id":"run-7","cwd":"/srv/shop","hook_event_name":"before_tool_dispatch","agent_name":"main","effective_agent_name":"main","tool_name":"Write","tool_call_id":"call_8z4y2bzy4g","tool_input":INPUT}"#,
+    ),
+    (DialectName::Claude, FAMILY),
+    (DialectName::CodeBuddy, FAMILY),
+];
+
+const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;
+
+fn main() {
+    let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    println!("| what | hookyard | floor | ratio | goal |");
+    println!("| --- | --- | --- | --- | --- |");
+    for name in DialectName::ALL {
+        let (_, frame) = EVENTS.iter().find(|(known, _)| known == name).expect("an event of each dialect");
+        if named.is_empty() || named.iter().any(|wanted| wanted == name.as_str()) {
+            print(dialect::named(*name), frame);
+        }
+    }
+}
+
+fn print(dialect: &dyn Dialect, frame: &str) {
+    let event = frame.replace("INPUT", &input("src/cart.js", SIZE + "INPUT".len() - frame.len()));
+    assert_eq!(event.len(), SIZE);
+    let changed = input("src/shop.js", SIZE + "INPUT".len() - frame.len());
+    let outcome = outcome(&changed);
+    let ours = || {
+        let read = dialect.read_event(black_box(event.as_bytes())).expect("an event");
+        dialect.write_answer(&read, black_box(&outcome)).stdout
+    };
+    let answer: Value = serde_json::from_str(&ours()).expect("JSON");
+    assert!(answer.to_string().contains("src/shop.js"), "the change is in the answer: {answer}");
+    let bare = || {
+        let read: Value = serde_json::from_slice(black_box(event.as_bytes())).expect("JSON");
+        drop(black_box(read));
+        black_box(&answer).to_string()
+    };
+    let (hookyard, floor, ratio) = compare(ours, bare);
+    println!(
+        "| {}: event of {SIZE} bytes to answer of {} | {hookyard:.2} µs | serde_json: {floor:.2} µs | {ratio:.2} | ≤ 5 µs, ≤ 1.5 |",
+        dialect.name(),
+        ours().len()
+    );
+}
+
+/// A tool's input of so many bytes.
+fn input(path: &str, size: usize) -> String {
+    let frame = format!(r#"{{"file_path":"{path}","mode":420,"overwrite":true,"content":""}}"#);
+    let line = r#"const price = cart.total(\"EUR\");\n"#;
+    let mut content = line.repeat((size - frame.len()) / line.len());
+    content.extend(std::iter::repeat_n('x', size - frame.len() - content.len()));
+    frame.replace(r#""content":"""#, &format!(r#""content":"{content}""#))
+}
+
+/// A question with a changed input and a word for the model.
+fn outcome(changed: &str) -> Outcome {
+    let hook = HookName::new("paths").expect("a name");
+    let mut outcome = Outcome {
+        verdict: Verdict::Ask,
+        reason: Some("this file was moved".into()),
+        by: Some(hook.clone()),
+        notes: vec![Note { hook, kind: NoteKind::AdditionalContext, text: "carts are in shop.js".into() }],
+        ..Outcome::proceed(EventKind::BeforeToolDispatch, 1)
+    };
+    outcome.patched.set(Target::ToolInput, Json::parse(changed).expect("JSON"));
+    outcome
+}
+
+/// Measures two ways in turns; returns the median time of each in microseconds, and of their ratio.
+fn compare<A, B>(ours: impl Fn() -> A, bare: impl Fn() -> B) -> (f64, f64, f64) {
+    let (mut hookyard, mut floor, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        // The order within a pair alternates too: whoever comes second finds the caches warm.
+        let (a, b) = if pair % 2 == 0 {
+            let a = round(&ours);
+            (a, round(&bare))
+        } else {
+            let b = round(&bare);
+            (round(&ours), b)
+        };
+        hookyard.push(a);
+        floor.push(b);
+        ratios.push(a / b);
+    }
+    (median(hookyard), median(floor), median(ratios))
+}
+
+/// The mean time of one in a round, in microseconds.
+fn round<T>(one: impl Fn() -> T) -> f64 {
+    let begun = Instant::now();
+    for _ in 0..ROUND {
+        black_box(one());
+    }
+    begun.elapsed().as_secs_f64() * 1e6 / ROUND as f64
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

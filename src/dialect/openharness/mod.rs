@@ -15,7 +15,7 @@ mod speaker;
 mod variables;
 mod written;
 
-pub(super) use handlers::argument;
+pub(super) use handlers::{argument, variable};
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;
 pub use requests::UnixSockets;

@@ -20,6 +20,51 @@ pub(in crate::dialect) struct SettingsFacts {
     pub(in crate::dialect) timeouts: Timeouts,
     /// Variables for the project's directory, which stand in command lines.
     pub(in crate::dialect) project_variables: &'static [&'static str],
+    /// The keys that mean something; any other is as if it were not there.
+    pub(in crate::dialect) keys: Keys,
+    /// What runs a command line that does not say.
+    pub(in crate::dialect) shell: Shell,
+    /// Which hooks on an event count as one.
+    pub(in crate::dialect) same: Same,
+    /// How a file switches hooks off.
+    pub(in crate::dialect) switches: Switches,
+}
+
+/// The keys that mean something in settings files.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::dialect) struct Keys {
+    /// Those of an event's entries.
+    pub(in crate::dialect) entry: &'static [&'static str],
+    /// Those of the hooks in them.
+    pub(in crate::dialect) hook: &'static [&'static str],
+}
+
+/// What runs a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Shell {
+    /// `/bin/sh`
+    Sh,
+    /// `/bin/bash`
+    Bash,
+}
+
+/// Which hooks on an event count as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Same {
+    /// Those that run the same.
+    Handler,
+    /// Those that run the same under the same name.
+    NameAndHandler,
+}
+
+/// How a file switches hooks off.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::dialect) enum Switches {
+    /// All of them, with this flag of the file.
+    All(&'static str),
+    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both stand
+    /// beside the events, or in this section of the file.
+    AllOrSome(&'static str),
 }
 
 /// One settings file.
@@ -70,6 +115,8 @@ pub(in crate::dialect) struct Timeouts {
 pub(in crate::dialect) enum Unit {
     /// Seconds.
     Seconds,
+    /// Milliseconds.
+    Milliseconds,
 }
 
 /// What a hook wants of the events it is configured for.
@@ -99,6 +146,7 @@ impl Unit {
     pub(super) fn duration(self, number: f64) -> Option<Duration> {
         let seconds = match self {
             Self::Seconds => number,
+            Self::Milliseconds => number / 1e3,
         };
         Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
     }

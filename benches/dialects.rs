@@ -33,6 +33,10 @@ const EVENTS: &[(DialectName, &str)] = &[
     ),
     (DialectName::Claude, FAMILY),
     (DialectName::CodeBuddy, FAMILY),
+    (
+        DialectName::Gemini,
+        r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.gemini/tmp/2e33567b/chats/session.json","cwd":"/srv/shop","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.678Z","tool_name":"write_file","tool_input":INPUT}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;

@@ -77,7 +77,11 @@ fn meanings(hook: &Hook) -> Vec<String> {
     let accepted: Vec<bool> =
         VALUES.iter().map(|value| hook.matcher.as_ref().is_none_or(|m| m.accepts(value))).collect();
     let runs = match &hook.handler {
-        Handler::Command(command) => command.line.to_string(),
+        // One dialect runs its lines with bash where others take sh, and has no arguments besides the line.
+        Handler::Command(command) => {
+            let line = command.line.to_string().replace('\'', "");
+            line.split_once("bash -c ").map_or(line.clone(), |(_, line)| line.to_owned())
+        }
         Handler::Http(http) => {
             let headers = http.headers.iter().map(|(name, value)| format!("{name}={}", value.expose()));
             format!("{} {}", http.address, headers.collect::<String>())

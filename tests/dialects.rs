@@ -30,15 +30,19 @@ impl Bench {
         for folder in ["workspace", "home", "system"] {
             fs::create_dir(bench.path(folder)).unwrap();
         }
-        let settings = if dialect == DialectName::Claude { ".claude" } else { ".codebuddy" };
+        let settings = format!(".{dialect}");
         for entry in fs::read_dir(case).unwrap() {
             let from = entry.unwrap().path();
             let name = from.file_name().unwrap().to_str().unwrap();
             let to = match name {
                 "case.json" | "expected.txt" => continue,
+                "managed.json" if dialect == DialectName::Gemini => {
+                    "system/gemini-cli/settings.json".to_owned()
+                }
                 "managed.json" => "system/claude-code/managed-settings.json".to_owned(),
                 "user.json" => format!("home/{settings}/settings.json"),
                 "project.json" => format!("workspace/{settings}/settings.json"),
+                "claude.json" => "workspace/.claude/settings.json".to_owned(),
                 "local.json" => format!("workspace/{settings}/settings.local.json"),
                 "own.yaml" => "workspace/.openharness/settings.yaml".to_owned(),
                 name if from.extension().is_some_and(|extension| extension == "yaml") => {
@@ -145,6 +149,12 @@ async fn computed(folder: &Path, dialect: DialectName, case: &Map<String, Value>
         let seen = bench.path("workspace/told.json");
         if let Ok(text) = fs::read_to_string(&seen) {
             both["told"] = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            if host != dialect
+                && let Some(time) = both["told"].get_mut("timestamp")
+            {
+                assert!(time.as_str().unwrap().ends_with('Z'), "{time}");
+                *time = "$TIME".into();
+            }
             fs::remove_file(seen).unwrap();
         }
         answers.push(both);
@@ -180,6 +190,11 @@ async fn every_case_of_claude_holds() {
 }
 
 #[tokio::test]
+async fn every_case_of_gemini_holds() {
+    hold(DialectName::Gemini).await;
+}
+
+#[tokio::test]
 async fn every_case_of_codebuddy_holds() {
     hold(DialectName::CodeBuddy).await;
 }
@@ -189,7 +204,8 @@ async fn every_case_of_codebuddy_holds() {
 async fn bad_settings_cost_the_entry_they_are_in() {
     let mut wrong = Vec::new();
     for folder in cases("bad-settings") {
-        let bench = Bench::of(&folder, DialectName::Claude);
+        let is_gemini = folder.file_name().unwrap().to_str().unwrap().starts_with("gemini-");
+        let bench = Bench::of(&folder, if is_gemini { DialectName::Gemini } else { DialectName::Claude });
         let orchestrator = bench.start().await;
         let report = orchestrator.load_reports().into_values().next().unwrap();
         let mut lines = messages(&report.diagnostics);
@@ -245,6 +261,9 @@ async fn twins_in_two_dialects_are_warned_of() {
         fs::create_dir_all(bench.path(folder)).unwrap();
         fs::write(bench.path(folder).join("settings.json"), hook).unwrap();
     }
+    fs::create_dir_all(bench.path("workspace/.gemini")).unwrap();
+    let gemini = hook.replace("Stop", "AfterAgent");
+    fs::write(bench.path("workspace/.gemini/settings.json"), gemini).unwrap();
     let orchestrator = bench.start().await;
     let report = orchestrator.load_reports().into_values().next().unwrap();
     let found = messages(&report.diagnostics).join("\n");
@@ -252,7 +271,11 @@ async fn twins_in_two_dialects_are_warned_of() {
         found.contains("`codebuddy.project.Stop.1.1` runs what `claude.project.Stop.1.1` runs"),
         "{found}"
     );
-    assert_eq!(report.hooks, 2);
+    assert!(
+        found.contains("`gemini.project.AfterAgent.1.1` runs what `claude.project.Stop.1.1` runs"),
+        "{found}"
+    );
+    assert_eq!(report.hooks, 3);
 }
 
 /// Hooks as the settings of a project have them.
@@ -322,6 +345,10 @@ async fn timeouts_are_those_of_the_dialect() {
     assert_eq!(found, [600.0, 2.5, 600.0, 30.0, 2.5, 30.0]);
     let found = seconds(hooks(&settings, ".codebuddy/settings.json").await);
     assert_eq!(found, [60.0, 2.5, 60.0, 60.0, 2.5, 60.0]);
+    let own = json!({ "type": "command", "command": "false", "timeout": 2500 });
+    let settings = json!({ "hooks": { "BeforeTool": [{ "hooks": [command, own] }] } });
+    let found = seconds(hooks(&settings, ".gemini/settings.json").await);
+    assert_eq!(found, [60.0, 2.5]);
 }
 
 /// All 31 events of Claude Code can be read, told and answered, and a hook for one of them runs for no other.

@@ -224,6 +224,8 @@ fn native_field_names_stay_in_the_dialects() {
         "hookEventName",
         "additionalContext",
         "systemMessage",
+        "llm_request",
+        "toolConfig",
         "tool_use_id",
     ];
     for source in files(&["src"]).iter().filter(|source| source.module != "dialect") {

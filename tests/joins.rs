@@ -71,7 +71,7 @@ impl Dialect for Joining {
         Ties::Joined
     }
 
-    fn join(&self, _: &Event, earlier: &[Reply], reply: Reply) -> Reply {
+    fn join(&self, _: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
         let reason = |reply: &Reply| reply.opinion.clone().into_parts().1;
         let reasons: Vec<String> = earlier.iter().chain([&reply]).filter_map(reason).collect();
         Reply { opinion: Opinion::Block(Some(reasons.join("+"))), ..reply }

@@ -92,7 +92,9 @@ fn described(read: &Result<Reply, Failure>) -> Value {
     told.extend(reason.map(|reason| ("reason".into(), reason.into())));
     for patch in &reply.patches {
         let (name, value) = match patch {
-            Patch::Target(target, json) => (target.as_str().to_owned(), value(json)),
+            Patch::Target(target, json) | Patch::Onward(target, json) => {
+                (target.as_str().to_owned(), value(json))
+            }
             Patch::Foreign(name) => (name.clone(), "foreign".into()),
         };
         let patches = told.entry("patches").or_insert_with(|| json!({}));

@@ -74,15 +74,18 @@ impl Places {
             SettingsPlace::Home(path) => Some(self.home.as_ref()?.join(path)),
             SettingsPlace::Workspace(path) => Some(self.root.join(path)),
         };
-        let mut found: Vec<(PathBuf, SettingsFile)> = Vec::new();
-        for file in native.files() {
-            let Some(path) = at(file).filter(|path| path.symlink_metadata().is_ok()) else { continue };
-            // In a home directory, the user's own file stands where the workspace's would.
-            if found.iter().all(|(known, _)| *known != path) {
-                found.push((path, *file));
-            }
-        }
-        found
+        let files = native.files().iter();
+        let all: Vec<_> = files.filter_map(|file| Some((at(file)?, *file))).collect();
+        // In a home directory, the user's own file stands where the workspace's would.
+        let is_users = |path: &Path| {
+            all.iter().any(|(own, file)| own == path && matches!(file.place, SettingsPlace::Home(_)))
+        };
+        let is_own = |path: &Path, file: &SettingsFile| {
+            !matches!(file.place, SettingsPlace::Workspace(_)) || !is_users(path)
+        };
+        let there =
+            |(path, file): &&(PathBuf, SettingsFile)| path.symlink_metadata().is_ok() && is_own(path, file);
+        all.iter().filter(there).cloned().collect()
     }
 
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<Found, Box<Diagnostic>> {
@@ -124,6 +127,7 @@ pub(super) fn collect(
     if native.levels() == Levels::ProjectReplacesUser {
         replace(&mut levels);
     }
+    switch_some_off(&mut levels);
     let off = switch_off(&mut levels, native);
     collected.diagnostics.extend(off);
     let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
@@ -137,6 +141,22 @@ fn replace(levels: &mut [Level]) {
     let events: Vec<&str> = project.flat_map(|level| level.found.events.iter().copied()).collect();
     for level in levels.iter_mut().filter(|level| level.scope == Scope::User) {
         level.found.hooks.retain(|configured| !events.contains(&configured.event));
+    }
+}
+
+/// Switches off the hooks that some file names. Only the administrator's file reaches the administrator's hooks.
+fn switch_some_off(levels: &mut [Level]) {
+    let off: Vec<(Scope, String)> = levels
+        .iter()
+        .flat_map(|level| level.found.off.iter().map(|called| (level.scope, called.clone())))
+        .collect();
+    for level in levels {
+        for configured in &mut level.found.hooks {
+            let reached = |from: Scope| from == Scope::Managed || level.scope != Scope::Managed;
+            if off.iter().any(|(from, called)| reached(*from) && configured.called.contains(called)) {
+                configured.hook.enabled = false;
+            }
+        }
     }
 }
 
@@ -157,6 +177,6 @@ fn switch_off(levels: &mut [Level], native: &Native) -> Option<Diagnostic> {
         }
     }
     let hooks = if number == 1 { "1 hook".to_owned() } else { format!("{number} hooks") };
-    let message = format!("`disableAllHooks` switches off {hooks} of {}", native.name());
+    let message = format!("`{}` switches off {hooks} of {}", native.switch(), native.name());
     (number > 0).then(|| Diagnostic::of_file(Severity::Info, "switched-off", &file, message))
 }

@@ -142,7 +142,7 @@ impl Loaded {
     /// Warns of commands that hooks of two dialects run for the same event.
     fn warn_of_twins(&mut self) {
         let line = |hook: &Hook| match &hook.handler {
-            Handler::Command(command) if hook.enabled => Some(command.line.to_string()),
+            Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
             _ => None,
         };
         let mut seen: HashMap<String, Vec<&Hook>> = HashMap::new();

@@ -82,7 +82,7 @@ impl Dialect for Canonical {
         Ties::FirstDecides
     }
 
-    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 

@@ -4,14 +4,18 @@ use std::time::Duration;
 
 use super::{
     claude::{
-        FIELDS, FRAME, FailingJson, OWN_FIELDS, Words, judgement, project_directory, read, replace, write,
+        FIELDS, FRAME, FailingJson, KEYS, OWN_FIELDS, Words, judgement, project_directory, read, replace,
+        write,
     },
     native::Native,
     row::{
         Looks::{Fact, Nowhere},
         Row, rows,
     },
-    settings::{Levels, Place, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex},
+    settings::{
+        Form, Levels, Place, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
+        exact_list_or_regex,
+    },
 };
 use crate::model::{DialectName, HandlerKind, Scope, Target, Verdict, merge_one_level};
 
@@ -45,6 +49,7 @@ pub(super) static CODEBUDDY: Native = Native {
         ],
         levels: Levels::ProjectReplacesUser,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
+        form: Form::ListOrPattern,
         matcher: exact_list_or_regex,
         timeouts: Timeouts {
             unit: Unit::Seconds,
@@ -54,6 +59,10 @@ pub(super) static CODEBUDDY: Native = Native {
             of_events: &[],
         },
         project_variables: PROJECT,
+        keys: KEYS,
+        shell: Shell::Sh,
+        same: Same::Handler,
+        switches: Switches::All("disableAllHooks"),
     },
     environment: |_, place| project_directory(PROJECT, place),
     answer_form: judgement,
@@ -63,6 +72,7 @@ pub(super) static CODEBUDDY: Native = Native {
         Target::ToolInput => merge_one_level(current, patch),
         _ => replace(target, current, patch),
     },
-    join: |_, _, reply| reply,
+    translate: |_, _, _| None,
+    join: |_, _, _, reply| reply,
     ends_chain: &[Verdict::Block, Verdict::Halt],
 };

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
+    clock,
     fields::FACTS,
     native::{Frame, Native},
 };
@@ -41,7 +42,9 @@ impl Serialize for Envelope<'_> {
             self.frame(&mut map, name, *frame)?;
         }
         let framed = |name: &str| self.native.frame.iter().any(|(known, _)| *known == name);
-        for (name, canonical) in self.native.fields.iter().filter(|(name, _)| !framed(name)) {
+        // A name with a dot in it is a part of another field.
+        let fields = self.native.fields.iter().filter(|(name, _)| !framed(name) && !name.contains('.'));
+        for (name, canonical) in fields {
             self.field(&mut map, name, canonical)?;
         }
         self.rest(&mut map)?;
@@ -67,6 +70,11 @@ impl Envelope<'_> {
                 (None, Some(text)) => map.serialize_entry(name, text),
                 (None, None) => Ok(()),
             },
+            Frame::Arrived => match (self.extra(name), event.arrived) {
+                (Some(value), _) => map.serialize_entry(name, value),
+                (None, Some(time)) => map.serialize_entry(name, &clock::written(time)),
+                (None, None) => Ok(()),
+            },
         }
     }
 
@@ -75,7 +83,10 @@ impl Envelope<'_> {
         let event = self.draft.event();
         if let Some(target) = Target::from_name(canonical) {
             match self.draft.target(target) {
-                Some(value) => map.serialize_entry(name, value),
+                Some(value) => match self.translated(target, value) {
+                    Some(value) => map.serialize_entry(name, &value),
+                    None => map.serialize_entry(name, value),
+                },
                 None => Ok(()),
             }
         } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical) {
@@ -89,6 +100,12 @@ impl Envelope<'_> {
                 _ => Ok(()),
             }
         }
+    }
+
+    /// What a part of the payload of another dialect's host is called in this one.
+    fn translated(&self, target: Target, value: &Json) -> Option<Json> {
+        let event = self.draft.event();
+        if event.dialect == self.native.name { None } else { (self.native.translate)(event, target, value) }
     }
 
     /// Fields without a canonical name: all that a host of this dialect sent, and of other hosts those that

@@ -90,6 +90,13 @@ impl Names {
         }
     }
 
+    /// A text that the dialect has in another field.
+    fn within(&self, name: &'static str, fields: &Fields<'_>) -> Option<Arc<str>> {
+        let (outer, inner) = self.native(name).split_once('.')?;
+        let object: Fields<'_> = serde_json::from_str(fields.get(outer)?.get()).ok()?;
+        object.get(inner).and_then(unquoted).map(Into::into)
+    }
+
     /// What the dialect calls a canonical field.
     fn native(&self, name: &'static str) -> &'static str {
         match self {
@@ -149,6 +156,9 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
             Some(canonical) => take(&mut event, name, canonical, value)?,
             None => event.extra.push((name.into(), Json::checked(value))),
         }
+    }
+    if event.facts.model_ref.is_none() {
+        event.facts.model_ref = vocabulary.names.within("model_ref", &fields);
     }
     require(&event, known, vocabulary)?;
     Ok(event)
@@ -255,7 +265,9 @@ fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), E
     let (fact, target) = match event.kind {
         K::BeforeToolDispatch | K::PermissionRequested => (Some("tool_name"), Some(Target::ToolInput)),
         K::AfterToolDispatch | K::ToolFailed => (Some("tool_name"), None),
-        K::BeforeModelCall | K::AfterModelCall => (Some("model_ref"), None),
+        K::BeforeModelCall | K::AfterModelCall if matches!(vocabulary.names, Names::Canonical(_)) => {
+            (Some("model_ref"), None)
+        }
         K::PromptSubmitted => (None, Some(Target::Prompt)),
         _ => (None, None),
     };

@@ -6,12 +6,14 @@
 mod answer;
 mod canonical;
 mod claude;
+mod clock;
 mod codebuddy;
 mod convert;
 mod document;
 mod envelope;
 mod fields;
 mod fold;
+mod gemini;
 mod native;
 mod near;
 mod openharness;
@@ -44,6 +46,7 @@ fn speaker(name: DialectName) -> Speaker {
         DialectName::OpenHarness => Speaker::Plain(&OpenHarness),
         DialectName::Claude => Speaker::Native(&claude::CLAUDE),
         DialectName::CodeBuddy => Speaker::Native(&codebuddy::CODEBUDDY),
+        DialectName::Gemini => Speaker::Native(&gemini::GEMINI),
     }
 }
 

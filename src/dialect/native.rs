@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::{
     AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Scope, Strategy, Target, Ties, Verdict,
 };
 
 /// A dialect with native event names.
@@ -36,11 +36,13 @@ pub struct Native {
     /// Reads an answer.
     pub(super) read: fn(&Self, &Row, &Hook, RawReply) -> Result<Reply, Failure>,
     /// Writes the answer to an event; without a row, to one that could not be read.
-    pub(super) write: fn(&Self, Option<&Row>, &Outcome) -> NativeAnswer,
+    pub(super) write: fn(&Event, Option<&Row>, &Outcome) -> NativeAnswer,
+    /// How its hooks are told a part of the payload of another dialect's host, where not as it is.
+    pub(super) translate: fn(&Event, Target, &Json) -> Option<Json>,
     /// Joins a patch with what was there.
     pub(super) fold: fn(Target, Option<&Json>, &Json) -> Result<Json, JsonError>,
     /// Joins a reply with the earlier ones, on events whose row says so.
-    pub(super) join: fn(&Event, &[Reply], Reply) -> Reply,
+    pub(super) join: fn(&Row, &Draft, &[Reply], Reply) -> Reply,
     /// The verdicts after whose stage no further hook runs.
     pub(super) ends_chain: &'static [Verdict],
 }
@@ -56,12 +58,27 @@ pub(super) enum Frame {
     Cwd,
     /// What the host says under the same name, or else this.
     Own(Option<&'static str>),
+    /// The same, or else when the event arrived.
+    Arrived,
 }
 
 impl Native {
     /// Its settings files.
     pub(crate) fn files(&self) -> &'static [SettingsFile] {
         self.settings.files
+    }
+
+    /// What switches all its hooks off.
+    pub(crate) fn switch(&self) -> &'static str {
+        self.settings.switches.word()
+    }
+
+    /// The scope whose turn the hooks of a scope have, so that they run in the order of the files.
+    pub(super) fn turn(&self, scope: Scope) -> Scope {
+        let files = self.settings.files;
+        let mut turns: Vec<Scope> = files.iter().map(|file| file.scope).collect();
+        turns.sort_unstable();
+        files.iter().position(|file| file.scope == scope).map_or(scope, |place| turns[place])
     }
 
     /// How the levels of its configuration join.
@@ -115,7 +132,7 @@ impl Dialect for Native {
     }
 
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
-        (self.write)(self, self.row(event), &answer::tellable(self, event, outcome))
+        (self.write)(event, self.row(event), &answer::tellable(self, event, outcome))
     }
 
     fn matched(&self, kind: EventKind) -> Option<Matched> {
@@ -160,8 +177,11 @@ impl Dialect for Native {
         self.row_of(kind, None).map_or(Ties::FirstDecides, |row| row.ties)
     }
 
-    fn join(&self, event: &Event, earlier: &[Reply], reply: Reply) -> Reply {
-        (self.join)(event, earlier, reply)
+    fn join(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
+        match self.row(told.event()) {
+            Some(row) => (self.join)(row, told, earlier, reply),
+            None => reply,
+        }
     }
 
     fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {

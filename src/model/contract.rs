@@ -41,13 +41,15 @@ pub struct AnswerForm {
     pub placeholder: Option<&'static str>,
 }
 
-/// What becomes of a verdict that is as strict as an earlier one of the same dialect's hooks.
+/// What the replies of the same dialect's hooks to one event come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
-    /// The first decides, and each reply counts as it is.
+    /// Each reply counts as it is, and of equally strict verdicts the first decides.
     FirstDecides,
-    /// The last decides, with what [`Dialect::join`] makes of all replies so far.
+    /// The last decides, with what [`Dialect::join`] makes of all replies so far; of the notes, all are kept.
     Joined,
+    /// The same, but of the notes of one kind, the last reply with any has its say.
+    Replaced,
 }
 
 /// One dialect, on both sides: what hosts say and expect, and what hooks are told and answer.
@@ -93,12 +95,12 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns a failure if the answer is none that this dialect allows.
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
 
-    /// What becomes of a verdict that is as strict as an earlier one of this dialect's hooks.
+    /// What the replies of this dialect's hooks to one event come to.
     fn ties(&self, kind: EventKind) -> Ties;
 
-    /// A reply as it counts after the `earlier` ones of this dialect's hooks for the event, in configured order.
-    /// Asked only where [`Dialect::ties`] says that replies are joined.
-    fn join(&self, event: &Event, earlier: &[Reply], reply: Reply) -> Reply;
+    /// A reply as it counts after the `earlier` ones of this dialect's hooks for the event, in configured order;
+    /// `told` is the draft that its hook was told. Asked only where [`Dialect::ties`] says that replies are joined.
+    fn join(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
 
     /// Joins a patch with what was there.
     ///

@@ -1,7 +1,7 @@
 //! Event kinds and events. The one place that lists the kinds with their strategy, what matchers look at and
 //! what may be patched; refuses to know how a host spells any of it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use serde::{Serialize, Serializer};
 
@@ -304,6 +304,8 @@ pub struct Event {
     pub cwd: Option<Arc<str>>,
     /// Whether the host waits for the outcome.
     pub delivery: Delivery,
+    /// When it arrived; the orchestrator says so for events that do not.
+    pub arrived: Option<SystemTime>,
     /// The short texts.
     pub facts: Facts,
     /// The large parts, of which hooks may patch the one its kind names.
@@ -327,6 +329,7 @@ impl Event {
             tool_call_id: None,
             cwd: None,
             delivery: Delivery::Awaited,
+            arrived: None,
             facts: Facts::default(),
             targets: Targets::default(),
             extra: Vec::new(),

@@ -1,7 +1,7 @@
 //! Hooks: named rules that say for which events which handler runs, and under which policies. Owns the shape
 //! of a loaded hook; refuses to load, match or run one.
 
-use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
@@ -210,6 +210,19 @@ pub enum CommandLine {
         /// Its arguments.
         args: Vec<String>,
     },
+}
+
+impl CommandLine {
+    /// What a shell is given to run, whichever shell it is; of other programs, the whole line.
+    pub(crate) fn in_a_shell(&self) -> Cow<'_, str> {
+        match self {
+            Self::Shell(line) => line.into(),
+            Self::Exec { program, args } => match args.as_slice() {
+                [option, line] if option == "-c" && program.ends_with("bash") => line.into(),
+                _ => self.to_string().into(),
+            },
+        }
+    }
 }
 
 impl fmt::Display for CommandLine {

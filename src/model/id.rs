@@ -195,6 +195,8 @@ dialects! {
     Claude "claude" "as Claude Code sends them";
     /// CodeBuddy.
     CodeBuddy "codebuddy" "as CodeBuddy sends them";
+    /// Gemini CLI.
+    Gemini "gemini" "as Gemini CLI sends them";
 }
 
 impl Serialize for DialectName {

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{Delivery, Event};
+use super::{Delivery, Event, Scope};
 
 /// When a hook runs and who waits for it, beyond what its dialect says.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,20 @@ pub struct Manner {
     pub frequency: Frequency,
     /// Whether the host waits for it; otherwise it has no say.
     pub delivery: Delivery,
+    /// Whether it may run at the same time as other hooks of its dialect, where the dialect's hooks do.
+    pub company: Company,
+    /// The scope whose turn it has in the order of hooks, where that is not its own.
+    pub turn: Option<Scope>,
+}
+
+/// Whether a hook may run at the same time as other hooks of its dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Company {
+    /// It may.
+    #[default]
+    Welcome,
+    /// It may not, and where it runs, neither may they.
+    Alone,
 }
 
 /// How often a hook runs.

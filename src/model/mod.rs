@@ -37,7 +37,7 @@ pub use json::{Fields, Json, JsonError};
 pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
 };
-pub use manner::{Condition, Frequency, Manner};
+pub use manner::{Company, Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};

@@ -68,7 +68,7 @@ impl Redaction {
         };
         let mut foreign = shown.patches.into_iter().filter(|patch| patch.target().is_none());
         let patch = |patch| match patch {
-            Patch::Target(..) => patch,
+            Patch::Target(..) | Patch::Onward(..) => patch,
             Patch::Foreign(_) => foreign.next().unwrap_or_else(|| Patch::Foreign(HIDDEN.to_owned())),
         };
         Reply {
@@ -78,6 +78,7 @@ impl Redaction {
             warnings: shown.warnings.into_iter().map(|text| self.text(text)).collect(),
             suppress_output: reply.suppress_output,
             native: shown.native,
+            failure: reply.failure.map(|failure| Box::new(self.failure(*failure))),
         }
     }
 

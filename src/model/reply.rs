@@ -48,6 +48,8 @@ pub struct Reply {
     pub native: Vec<(Box<str>, Json)>,
     /// What is odd about the answer without making it invalid.
     pub warnings: Vec<String>,
+    /// Why the invocation failed although its answer counts.
+    pub failure: Option<Box<Failure>>,
 }
 
 impl Reply {
@@ -103,14 +105,25 @@ pub enum Opinion {
 }
 
 impl Opinion {
+    /// The opinion as a verdict.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::None => Verdict::Proceed,
+            Self::Allow(_) => Verdict::Allow,
+            Self::Ask(_) => Verdict::Ask,
+            Self::Block(_) => Verdict::Block,
+            Self::Halt(_) => Verdict::Halt,
+        }
+    }
+
     /// The opinion as a verdict, and its reason.
     pub fn into_parts(self) -> (Verdict, Option<String>) {
+        let verdict = self.verdict();
         match self {
-            Self::None => (Verdict::Proceed, None),
-            Self::Allow(reason) => (Verdict::Allow, reason),
-            Self::Ask(reason) => (Verdict::Ask, reason),
-            Self::Block(reason) => (Verdict::Block, reason),
-            Self::Halt(reason) => (Verdict::Halt, reason),
+            Self::None => (verdict, None),
+            Self::Allow(reason) | Self::Ask(reason) | Self::Block(reason) | Self::Halt(reason) => {
+                (verdict, reason)
+            }
         }
     }
 }
@@ -120,6 +133,8 @@ impl Opinion {
 pub enum Patch {
     /// A change to a part of the payload.
     Target(Target, Json),
+    /// What later hooks of the same dialect are told instead of a part of the payload, and no host ever is.
+    Onward(Target, Json),
     /// A change to anything else, by the name the hook used; never applied.
     Foreign(String),
 }
@@ -128,7 +143,7 @@ impl Patch {
     /// The name of what it changes.
     pub fn name(&self) -> &str {
         match self {
-            Self::Target(target, _) => target.as_str(),
+            Self::Target(target, _) | Self::Onward(target, _) => target.as_str(),
             Self::Foreign(name) => name,
         }
     }
@@ -136,7 +151,7 @@ impl Patch {
     /// The target it changes, if it is one.
     pub fn target(&self) -> Option<Target> {
         match self {
-            Self::Target(target, _) => Some(*target),
+            Self::Target(target, _) | Self::Onward(target, _) => Some(*target),
             Self::Foreign(_) => None,
         }
     }

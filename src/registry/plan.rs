@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
 
 use super::Registered;
-use crate::model::{Delivery, Event, EventKind, Hook, HookName, Strategy};
+use crate::model::{Company, Delivery, DialectName, Event, EventKind, Hook, HookName, Strategy};
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
 #[derive(Debug, Clone, Default)]
@@ -17,16 +17,18 @@ impl Plan {
     /// The plan of an event from the hooks it concerns, in order. A serial hook is a stage of its own;
     /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds.
     pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
-        let mut plan = Self::default();
-        for hook in hooks {
-            let joins = plan.steps.last().is_some_and(|last| shares_stage(event, &last.hook, &hook.hook));
-            plan.steps.push(hook);
-            if joins {
-                plan.ends.pop();
+        let steps: Vec<_> = hooks.collect();
+        let is_alone = |step: &&Arc<Registered>| step.hook.manner.company == Company::Alone;
+        let alone: Vec<_> = steps.iter().filter(is_alone).map(|step| step.hook.dialect.name()).collect();
+        let mut ends: Vec<usize> = Vec::with_capacity(steps.len());
+        for (number, step) in steps.iter().enumerate() {
+            let last = number.checked_sub(1).map(|last| &steps[last].hook);
+            if last.is_some_and(|last| shares_stage(event, &alone, last, &step.hook)) {
+                ends.pop();
             }
-            plan.ends.push(plan.steps.len());
+            ends.push(number + 1);
         }
-        plan
+        Self { steps, ends }
     }
 
     /// The same plan without the hooks that are not wanted after all.
@@ -69,11 +71,12 @@ impl Plan {
     }
 }
 
-fn shares_stage(event: &Event, last: &Hook, next: &Hook) -> bool {
+fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) -> bool {
     let parallel = |hook: &Hook| hook.dialect.strategy(event.kind) == Strategy::Parallel;
     parallel(last)
         && parallel(next)
         && (!event.is_interceptor() || last.dialect.name() == next.dialect.name())
+        && ![last, next].iter().any(|hook| alone.contains(&hook.dialect.name()))
 }
 
 /// Passes on the first of the hooks that count as one.

@@ -36,10 +36,12 @@ impl Snapshot {
     /// Orders the hooks and prepares their look-up.
     ///
     /// Hooks run in this order: by scope (host, managed, user, project, local), then dialect, then priority (lower
-    /// first), then file, then position in the file, then name.
+    /// first), then file, then position in the file, then name. A hook's manner may give it the turn of another
+    /// scope.
     pub fn new(version: u64, place: Arc<Place>, mut hooks: Vec<Hook>) -> Self {
         hooks.sort_by(|a, b| {
-            let rank = |hook: &Hook| (hook.source.scope, hook.dialect.name(), hook.priority);
+            let turn = |hook: &Hook| hook.manner.turn.unwrap_or(hook.source.scope);
+            let rank = |hook: &Hook| (turn(hook), hook.dialect.name(), hook.priority);
             let spot = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
             rank(a).cmp(&rank(b)).then_with(|| spot(a).cmp(&spot(b))).then_with(|| a.name.cmp(&b.name))
         });

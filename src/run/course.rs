@@ -9,10 +9,11 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
+use super::voices::{Upshot, Voices};
 use crate::{
     model::{
-        Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy,
-        HookReport, Json, Note, Opinion, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict,
+        Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
+        HookReport, Json, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict,
     },
     registry::{Plan, Registered},
     telemetry::PatchResult,
@@ -42,12 +43,8 @@ pub struct Course {
     slots: Vec<Slot>,
     envelope: Option<(DialectName, u32, Bytes)>,
     changed: Vec<Target>,
-    decision: Decision,
-    notes: Vec<Note>,
+    voices: Voices,
     suppress_output: bool,
-    native: Vec<(Box<str>, Json)>,
-    /// The replies of dialects that join them, in the order in which they were settled.
-    joined: Vec<(DialectName, Reply)>,
 }
 
 /// Where one step of the plan stands.
@@ -57,14 +54,6 @@ enum Slot {
     Running,
     Concluded(Conclusion),
     Reported(HookReport),
-}
-
-/// The strictest verdict so far, the first of its strictness in plan order.
-#[derive(Debug, Default)]
-struct Decision {
-    verdict: Verdict,
-    reason: Option<Arc<str>>,
-    by: Option<crate::model::HookName>,
 }
 
 impl Course {
@@ -86,11 +75,8 @@ impl Course {
             slots,
             envelope: None,
             changed: Vec::new(),
-            decision: Decision::default(),
-            notes: Vec::new(),
+            voices: Voices::default(),
             suppress_output: false,
-            native: Vec::new(),
-            joined: Vec::new(),
         };
         let progress = course.enter_stage();
         (course, progress)
@@ -143,8 +129,9 @@ impl Course {
         if self.slots[stage.clone()].iter().any(|slot| matches!(slot, Slot::Running)) {
             return Progress::Wait;
         }
+        let told = self.draft.clone();
         // Configured order, whatever the order of completion was.
-        let ends = stage.fold(false, |ends, step| self.settle(step) | ends);
+        let ends = stage.fold(false, |ends, step| self.settle(step, &told) | ends);
         self.stage += 1;
         if ends { Progress::Done } else { self.enter_stage() }
     }
@@ -157,6 +144,7 @@ impl Course {
     /// Ends every invocation that is under way as cancelled. Those of the same stage that have ended keep
     /// their ends.
     pub fn cancel(&mut self) {
+        let told = self.draft.clone();
         for step in 0..self.slots.len() {
             if self.is_running(step) {
                 let cancelled =
@@ -164,7 +152,7 @@ impl Course {
                 self.slots[step] = Slot::Concluded(cancelled);
             }
             if matches!(self.slots[step], Slot::Concluded(_)) {
-                self.settle(step);
+                self.settle(step, &told);
             }
         }
     }
@@ -181,16 +169,17 @@ impl Course {
             Slot::Reported(report) => Some(report),
             Slot::NotRun | Slot::Running | Slot::Concluded(_) => None,
         };
+        let Upshot { decision, notes, native } = self.voices.into_upshot();
         Outcome {
             decision_id: DecisionId::next(),
             event: self.event.kind,
-            verdict: self.decision.verdict,
-            reason: self.decision.reason,
-            by: self.decision.by,
+            verdict: decision.verdict,
+            reason: decision.reason,
+            by: decision.by,
             patched,
-            notes: self.notes,
+            notes,
             suppress_output: self.suppress_output,
-            native: self.native,
+            native,
             hooks: self.slots.into_iter().filter_map(report).collect(),
             snapshot_version: self.snapshot_version,
         }
@@ -206,9 +195,9 @@ impl Course {
         }
     }
 
-    /// Turns the conclusion of a step into its report and lets it act on the event. Returns whether it ends
-    /// the chain.
-    fn settle(&mut self, step: usize) -> bool {
+    /// Turns the conclusion of a step, which was told this draft, into its report and lets it act on the event.
+    /// Returns whether it ends the chain.
+    fn settle(&mut self, step: usize, told: &Draft) -> bool {
         let Slot::Concluded(conclusion) = std::mem::replace(&mut self.slots[step], Slot::NotRun) else {
             return false;
         };
@@ -226,10 +215,20 @@ impl Course {
             warnings: conclusion.warnings,
         };
         let mut accepted_failure = None;
-        match conclusion.result {
-            Ok(reply) if self.event.is_interceptor() => self.intercept(&registered, reply, &mut report),
-            Ok(reply) => self.watch(&registered, reply, &mut report),
-            Err(failure) => accepted_failure = self.fail(&registered, failure, &mut report),
+        let (failure, reply) = match conclusion.result {
+            Ok(mut reply) => (reply.failure.take(), Some(reply)),
+            Err(failure) => (Some(Box::new(failure)), None),
+        };
+        if let Some(failure) = failure {
+            let spoke = reply.as_ref().is_some_and(|reply| reply.opinion.verdict() != Verdict::Proceed);
+            accepted_failure = self.fail(&registered, *failure, &mut report).filter(|_| !spoke);
+        }
+        match reply {
+            Some(reply) if self.event.is_interceptor() => {
+                self.intercept(&registered, reply, told, &mut report);
+            }
+            Some(reply) => self.watch(&registered, reply, told, &mut report),
+            None => {}
         }
         registered.meters.ended(self.event.kind, &report, accepted_failure);
         let verdict = report.verdict;
@@ -238,12 +237,13 @@ impl Course {
     }
 
     /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
-    fn intercept(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
-        let hook = &registered.hook;
-        let reply = self.join(registered, reply);
+    fn intercept(&mut self, registered: &Registered, reply: Reply, told: &Draft, report: &mut HookReport) {
+        let (hook, kind) = (&registered.hook, self.event.kind);
+        let own = reply.opinion.verdict();
+        let reply = self.voices.join(hook, kind, told, reply);
         report.warnings.extend(reply.warnings);
         let (verdict, reason) = reply.opinion.into_parts();
-        report.verdict = verdict;
+        report.verdict = report.verdict.max(own);
         if verdict < Verdict::Block {
             for patch in reply.patches {
                 let (target, result) = self.apply(registered, patch, &mut report.warnings);
@@ -264,48 +264,34 @@ impl Course {
                     .push("suppressOutput ignored: the hook lacks the capability `suppress_output`".into());
             }
         }
-        self.note(registered, reply.notes);
-        self.keep_words(registered, reply.native);
-        self.decide(registered, verdict, reason.map(Arc::from));
-    }
-
-    /// What a reply counts for after the earlier ones of its dialect.
-    fn join(&mut self, registered: &Registered, reply: Reply) -> Reply {
-        let dialect = registered.hook.dialect;
-        if dialect.ties(self.event.kind) == Ties::FirstDecides {
-            return reply;
+        self.voices.note(hook, kind, reply.notes);
+        if hook.dialect.name() == self.event.dialect {
+            self.voices.keep_words(hook, kind, reply.native);
         }
-        let own = |(name, reply): &(DialectName, Reply)| (*name == dialect.name()).then(|| reply.clone());
-        let earlier: Vec<Reply> = self.joined.iter().filter_map(own).collect();
-        self.joined.push((dialect.name(), reply.clone()));
-        dialect.join(&self.event, &earlier, reply)
-    }
-
-    /// Keeps what only a host of the hook's own dialect understands; the last word counts.
-    fn keep_words(&mut self, registered: &Registered, words: Vec<(Box<str>, Json)>) {
-        if registered.hook.dialect.name() != self.event.dialect {
-            return;
-        }
-        for (name, value) in words {
-            self.native.retain(|(known, _)| *known != name);
-            self.native.push((name, value));
+        let reason = reason.map(Arc::from);
+        match hook.dialect.ties(kind) {
+            Ties::FirstDecides => self.voices.decide(&hook.name, verdict, reason),
+            Ties::Joined | Ties::Replaced => self.voices.decide_together(hook, own, verdict, reason),
         }
     }
 
     /// The reply of a lifecycle hook: only its notes count.
-    fn watch(&mut self, registered: &Registered, reply: Reply, report: &mut HookReport) {
-        let kind = self.event.kind;
+    fn watch(&mut self, registered: &Registered, reply: Reply, told: &Draft, report: &mut HookReport) {
+        let (hook, kind) = (&registered.hook, self.event.kind);
+        let verdict = reply.opinion.verdict();
+        let reply = self.voices.join(hook, kind, told, reply);
         report.warnings.extend(reply.warnings);
-        if reply.opinion != Opinion::None {
-            let (verdict, _) = reply.opinion.into_parts();
+        if verdict != Verdict::Proceed {
             report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));
         }
         for patch in reply.patches {
             report.warnings.push(format!("patch of `{}` ignored: hooks on {kind} only watch", patch.name()));
             registered.meters.patched(kind, patch.target(), PatchResult::Rejected);
         }
-        self.note(registered, reply.notes);
-        self.keep_words(registered, reply.native);
+        self.voices.note(hook, kind, reply.notes);
+        if hook.dialect.name() == self.event.dialect {
+            self.voices.keep_words(hook, kind, reply.native);
+        }
     }
 
     /// A failure is no verdict, unless a policy of the hook makes it one. Returns whether it was let pass,
@@ -328,28 +314,11 @@ impl Course {
             if report.verdict != Verdict::Proceed {
                 let (name, ended, message) = (&hook.name, failure.ended.phrase(), &failure.message);
                 let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());
-                self.decide(registered, report.verdict, Some(reason.into()));
+                self.voices.decide(name, report.verdict, Some(reason.into()));
             }
         }
         report.error = Some(failure.message.into());
         choice.map(|(_, choice)| choice == FailurePolicy::Ignore)
-    }
-
-    fn note(&mut self, registered: &Registered, notes: Vec<(crate::model::NoteKind, String)>) {
-        let hook = &registered.hook.name;
-        self.notes.extend(notes.into_iter().map(|(kind, text)| Note {
-            hook: hook.clone(),
-            kind,
-            text: text.into(),
-        }));
-    }
-
-    fn decide(&mut self, registered: &Registered, verdict: Verdict, reason: Option<Arc<str>>) {
-        let ties = verdict != Verdict::Proceed && verdict == self.decision.verdict;
-        let joined = ties && registered.hook.dialect.ties(self.event.kind) == Ties::Joined;
-        if verdict > self.decision.verdict || joined {
-            self.decision = Decision { verdict, reason, by: Some(registered.hook.name.clone()) };
-        }
     }
 
     /// Applies one patch, or warns why not.
@@ -363,6 +332,10 @@ impl Course {
         let kind = self.event.kind;
         let (target, value) = match patch {
             Patch::Target(target, value) => (target, value),
+            Patch::Onward(target, value) => {
+                self.hand_on(hook, target, value);
+                return (Some(target), PatchResult::Unchanged);
+            }
             Patch::Foreign(name) => {
                 warnings.push(format!("patch of `{name}` rejected: hooks may not change it"));
                 return (None, PatchResult::Rejected);
@@ -393,6 +366,14 @@ impl Course {
                 warnings.push(format!("patch of `{target}` rejected: {error}"));
                 (Some(target), PatchResult::Rejected)
             }
+        }
+    }
+
+    /// Has later hooks of the same dialect, if there are any, told something else.
+    fn hand_on(&mut self, hook: &Hook, target: Target, value: Json) {
+        let later = self.plan.stage(self.stage).map_or(&[][..], |stage| &self.plan.steps()[stage.end..]);
+        if later.iter().any(|step| step.hook.dialect.name() == hook.dialect.name()) {
+            self.draft.set(target, value);
         }
     }
 }

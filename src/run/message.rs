@@ -15,7 +15,6 @@ use crate::{
 
 /// What a run's actor is told.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all messages are of the large variant")]
 pub(crate) enum RunMessage {
     /// Take this event through its plan.
     Dispatch(Box<Request>),
@@ -24,7 +23,7 @@ pub(crate) enum RunMessage {
         /// Which one.
         ticket: Ticket,
         /// How.
-        conclusion: Conclusion,
+        conclusion: Box<Conclusion>,
     },
     /// A caller stopped waiting.
     Abandoned,

@@ -8,6 +8,7 @@ mod directory;
 mod memory;
 mod message;
 mod state;
+mod voices;
 
 pub(crate) use actor::{RunActor, RunContext};
 pub use course::{Course, Progress};

@@ -142,7 +142,7 @@ impl Dialect for Double {
         Ties::FirstDecides
     }
 
-    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 

@@ -324,6 +324,7 @@ impl Says {
             suppress_output: self.output == Output::Suppressed,
             native: Vec::new(),
             warnings: self.warnings.iter().map(|text| (*text).to_owned()).collect(),
+            failure: None,
         }
     }
 }

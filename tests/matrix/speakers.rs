@@ -90,6 +90,46 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
             Heard { input: merged(input, &said["hookSpecificOutput"]["modifiedInput"]), ..heard }
         },
     },
+    Speaker {
+        name: DialectName::Gemini,
+        configures: |command| {
+            let hook = json!({ "type": "command", "command": command });
+            let entry = json!({ "matcher": "^Bash$", "hooks": [hook] });
+            (".gemini/settings.json", json!({ "hooks": { "BeforeTool": [entry] } }))
+        },
+        says: |thing| match thing {
+            Thing::Allow => Some(prints(&json!({ "decision": "allow", "reason": REASON }))),
+            Thing::Block => Some(prints(&json!({ "decision": "deny", "reason": REASON }))),
+            Thing::Ask => Some(prints(&json!({ "decision": "ask", "reason": REASON }))),
+            Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+            Thing::Rewrite => specific(&json!({ "tool_input": { "command": "npm ci" } })),
+            Thing::Context => specific(&json!({ "additionalContext": CONTEXT })),
+            Thing::Shorten => None,
+        },
+        sends: |input| {
+            json!({
+                "session_id": "gemini",
+                "transcript_path": "",
+                "hook_event_name": "BeforeTool",
+                "timestamp": "2026-01-02T03:04:05.678Z",
+                "tool_name": "Bash",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let said = object(&answer.stdout);
+            let specific = &said["hookSpecificOutput"];
+            let (moves, reason) = match said["decision"].as_str() {
+                _ if said["continue"] == false => (Move::Ends, &said["stopReason"]),
+                Some("deny" | "block") => (Move::Refuses, &said["reason"]),
+                Some("ask") => (Move::Asks, &said["reason"]),
+                // It also says so when nobody had an opinion.
+                Some("allow" | "approve") | None => (Move::AsUsual, &said["reason"]),
+                Some(other) => panic!("{other} is no decision: {said}"),
+            };
+            Heard { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -10,7 +10,10 @@ use crate::{
             Looks::{Fact, Field, FileName, Nowhere},
             Row, rows,
         },
-        settings::{Levels, Place, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex},
+        settings::{
+            Form, Keys, Levels, Place, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
+            exact_list_or_regex,
+        },
     },
     model::{DialectName, HandlerKind, Json, JsonError, Place as HookPlace, Scope, Target, Verdict},
 };
@@ -82,6 +85,28 @@ pub(in crate::dialect) const FRAME: &[(&str, Frame)] = &[
 pub(in crate::dialect) const OWN_FIELDS: &[&str] =
     &["custom_instructions", "stop_hook_active", "last_assistant_message"];
 
+/// The keys of settings files, in the family of Claude Code.
+pub(in crate::dialect) const KEYS: Keys = Keys {
+    entry: &["matcher", "hooks"],
+    hook: &[
+        "type",
+        "command",
+        "args",
+        "url",
+        "headers",
+        "allowedEnvVars",
+        "prompt",
+        "model",
+        "timeout",
+        "async",
+        "once",
+        "if",
+        "statusMessage",
+        "shell",
+        "name",
+    ],
+};
+
 const WORDS: Words = Words { input: "updatedInput", failing_json: FailingJson::Counts, defer: Some("defer") };
 
 /// The dialect of Claude Code.
@@ -100,6 +125,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
         ],
         levels: Levels::AddUp,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
+        form: Form::ListOrPattern,
         matcher: exact_list_or_regex,
         timeouts: Timeouts {
             unit: Unit::Seconds,
@@ -109,13 +135,18 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
         },
         project_variables: &["CLAUDE_PROJECT_DIR"],
+        keys: KEYS,
+        shell: Shell::Sh,
+        same: Same::Handler,
+        switches: Switches::All("disableAllHooks"),
     },
     environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
     answer_form: judgement,
     read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: replace,
-    join: |_, _, reply| reply,
+    translate: |_, _, _| None,
+    join: |_, _, _, reply| reply,
     ends_chain: &[Verdict::Block, Verdict::Halt],
 };
 

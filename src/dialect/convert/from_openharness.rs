@@ -9,7 +9,7 @@ use super::{
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
 };
-use crate::model::{EventKind, FailurePolicy};
+use crate::model::{EventKind, FailurePolicy, Strategy};
 
 /// The timeout of a hook that does not say, in seconds.
 const USUAL_TIMEOUT: f64 = 60.0;
@@ -46,6 +46,7 @@ fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<Port
         name: file["name"].as_str()?.to_owned(),
         events: kinds.map(|kind| WantedEvent { kind, host_event: None }).collect(),
         wants: file["matcher"].as_str().map_or(Wants::Everything, Wants::of_pattern),
+        order: Strategy::Serial,
         handler: self::handler(handler, text_file)?,
         timeout: Duration::try_from_secs_f64(handler["timeout_seconds"].as_f64().unwrap_or(USUAL_TIMEOUT))
             .ok()?,

@@ -6,13 +6,13 @@ use super::{
     super::{
         native::Native,
         row::Row,
-        settings::{Part, parts},
+        settings::{Form, Part, Shell, parts},
     },
     WrittenHooks,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent, name_of, plain},
 };
-use crate::model::{EventKind, FailurePolicy, HandlerKind};
+use crate::model::{EventKind, FailurePolicy, HandlerKind, Matched, Strategy};
 
 /// The hooks of some files.
 pub(super) fn read(native: &Native, files: &[WrittenHooks], lost: &mut Lost) -> Vec<Portable> {
@@ -39,12 +39,20 @@ pub(super) fn read(native: &Native, files: &[WrittenHooks], lost: &mut Lost) -> 
 }
 
 fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost) -> Vec<Portable> {
-    let wants = entry["matcher"].as_str().map_or(Wants::Everything, Wants::of_list_or_pattern);
+    let wants = entry["matcher"].as_str().map_or(Wants::Everything, |text| match native.settings.form {
+        Form::ListOrPattern => Wants::of_list_or_pattern(text),
+        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => {
+            Wants::of_pattern_or_text(text)
+        }
+        Form::PatternOrText => Wants::of_text(text),
+    });
+    let order = if entry["sequential"] == true { Strategy::Serial } else { row.strategy };
     let mut hooks = Vec::new();
     for (number, item) in (1..).zip(entry["hooks"].as_array().into_iter().flatten()) {
         let place = format!("{place}, hook {number}");
         match hook(native, row, &wants, item) {
             Some(hook) => {
+                let hook = Portable { order, ..hook };
                 remarks(&hook, item, lost);
                 hooks.push(hook);
             }
@@ -55,7 +63,7 @@ fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost
 }
 
 fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value) -> Option<Portable> {
-    let (handler, kind) = handler(item)?;
+    let (handler, kind) = handler(native, item)?;
     let timeouts = &native.settings.timeouts;
     let timeout = match item["timeout"].as_f64() {
         Some(number) => timeouts.unit.duration(number)?,
@@ -67,6 +75,7 @@ fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value) -> Option<Porta
         name: named.unwrap_or_else(|| name_of(&handler, row.name)),
         events: vec![WantedEvent { kind: row.kind, host_event }],
         wants: wants.clone(),
+        order: row.strategy,
         handler,
         timeout,
         priority: 0,
@@ -76,7 +85,7 @@ fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value) -> Option<Porta
     })
 }
 
-fn handler(item: &Value) -> Option<(PortableHandler, HandlerKind)> {
+fn handler(native: &Native, item: &Value) -> Option<(PortableHandler, HandlerKind)> {
     let text = |key: &str| item[key].as_str().map(str::to_owned);
     Some(match item["type"].as_str()? {
         "command" => {
@@ -87,7 +96,8 @@ fn handler(item: &Value) -> Option<(PortableHandler, HandlerKind)> {
                         .chain(args.iter().filter_map(Value::as_str).map(str::to_owned))
                         .collect(),
                 ),
-                (None, Some("bash")) => Run::Exec(vec!["bash".to_owned(), "-c".to_owned(), command]),
+                (None, None) if native.settings.shell == Shell::Bash => Run::bash(command),
+                (None, Some("bash")) => Run::bash(command),
                 (None, _) => Run::Shell(command),
             };
             let environment = item["env"].as_object().into_iter().flatten();

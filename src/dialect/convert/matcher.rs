@@ -3,6 +3,8 @@
 
 use regex_syntax::escape;
 
+use crate::model::Matcher;
+
 /// Which values of an event a hook wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wants {
@@ -29,6 +31,31 @@ impl Wants {
             "" | "*" => Self::Everything,
             _ if is_list(text) => Self::Names(listed(text)),
             _ => Self::of_pattern(text),
+        }
+    }
+
+    /// What a text that may be a pattern wants.
+    pub(super) fn of_pattern_or_text(text: &str) -> Self {
+        match text.trim() {
+            "" | "*" => Self::Everything,
+            text if Matcher::search(text).is_ok() => Self::of_pattern(text),
+            text => Self::Names(vec![text.to_owned()]),
+        }
+    }
+
+    /// What a text wants.
+    pub(super) fn of_text(text: &str) -> Self {
+        match text.trim() {
+            "" | "*" => Self::Everything,
+            text => Self::Names(vec![text.to_owned()]),
+        }
+    }
+
+    /// As a text; none if it is none.
+    pub(super) fn text(&self) -> Option<String> {
+        match self {
+            Self::Names(names) if names.len() == 1 => names.first().cloned(),
+            _ => None,
         }
     }
 

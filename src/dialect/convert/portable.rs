@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use super::{Remark, matcher::Wants};
-use crate::model::{DialectName, EventKind, FailurePolicy};
+use crate::model::{DialectName, EventKind, FailurePolicy, Strategy};
 
 /// A hook between two dialects.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub(super) struct Portable {
     pub(super) name: String,
     pub(super) events: Vec<WantedEvent>,
     pub(super) wants: Wants,
+    /// Whether it waits for the hooks before it, and sees what they changed.
+    pub(super) order: Strategy,
     pub(super) handler: PortableHandler,
     pub(super) timeout: Duration,
     pub(super) priority: i64,
@@ -58,6 +60,24 @@ pub(super) enum PortableHandler {
 pub(super) enum Run {
     Shell(String),
     Exec(Vec<String>),
+}
+
+impl Run {
+    /// A line for bash.
+    pub(super) fn bash(line: String) -> Self {
+        Self::Exec(vec!["bash".to_owned(), "-c".to_owned(), line])
+    }
+
+    /// The line for bash, if it is one.
+    pub(super) fn bash_line(&self) -> Option<&str> {
+        match self {
+            Self::Exec(args) => match args.as_slice() {
+                [bash, flag, line] if bash.ends_with("bash") && flag == "-c" => Some(line),
+                _ => None,
+            },
+            Self::Shell(_) => None,
+        }
+    }
 }
 
 /// What was lost on the way.

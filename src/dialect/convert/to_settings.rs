@@ -9,13 +9,13 @@ use super::{
     super::{
         native::Native,
         row::{Looks, Row},
-        settings::Place,
+        settings::{Form, Place, Shell},
     },
     ConvertedFile,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
 };
-use crate::model::{EventKind, FailurePolicy, HandlerKind, Scope};
+use crate::model::{EventKind, FailurePolicy, HandlerKind, Matched, Scope, Strategy};
 
 #[derive(Serialize)]
 struct File {
@@ -38,16 +38,22 @@ impl Serialize for Events {
 struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     matcher: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequential: Option<bool>,
     hooks: Vec<Item>,
 }
 
 #[derive(Serialize, Default, Clone)]
 struct Item {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -75,7 +81,16 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
         let Some(item) = item(native, hook, lost) else { continue };
         remarks(hook, &rows, lost);
         for row in rows {
-            events.add(row, matcher(row, hook, lost), item.clone());
+            let entry = Entry {
+                matcher: matcher(native, row, hook, lost),
+                sequential: sequential(native, row, hook),
+                hooks: vec![item.clone()],
+            };
+            if events.add(row, entry) && is_out_of_order(native, row, hook) {
+                let message =
+                    format!("hooks on {} run at the same time, and none sees what others change", row.name);
+                lost.part(&hook.name, message);
+            }
             written += 1;
         }
     }
@@ -94,16 +109,21 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
 }
 
 impl Events {
-    fn add(&mut self, row: &'static Row, matcher: Option<String>, item: Item) {
+    /// Adds an entry, or its hooks to the last one if they belong there. Returns whether there were some before.
+    fn add(&mut self, row: &'static Row, entry: Entry) -> bool {
         let at = self.0.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
             self.0.push((row.name, Vec::new()));
             self.0.len() - 1
         });
         let entries = &mut self.0[at].1;
-        match entries.last_mut().filter(|last| last.matcher == matcher) {
-            Some(last) => last.hooks.push(item),
-            None => entries.push(Entry { matcher, hooks: vec![item] }),
+        let is_next = !entries.is_empty();
+        let belongs =
+            |last: &&mut Entry| (&last.matcher, last.sequential) == (&entry.matcher, entry.sequential);
+        match entries.last_mut().filter(belongs) {
+            Some(last) => last.hooks.extend(entry.hooks),
+            None => entries.push(entry),
         }
+        is_next
     }
 }
 
@@ -114,12 +134,34 @@ fn row(native: &Native, event: &WantedEvent) -> Option<&'static Row> {
     }
 }
 
-fn matcher(row: &Row, hook: &Portable, lost: &mut Lost) -> Option<String> {
+/// Whether the entry has to say that its hooks wait for one another.
+fn sequential(native: &Native, row: &Row, hook: &Portable) -> Option<bool> {
+    let waits = hook.order == Strategy::Serial && row.strategy == Strategy::Parallel;
+    (waits && row.kind.is_interceptor() && native.settings.keys.entry.contains(&"sequential")).then_some(true)
+}
+
+/// Whether a hook that waited for others does so no more.
+fn is_out_of_order(native: &Native, row: &Row, hook: &Portable) -> bool {
+    let (was, is) = (hook.order == Strategy::Serial, row.strategy == Strategy::Serial);
+    was && !is && row.kind.is_interceptor() && sequential(native, row, hook).is_none()
+}
+
+fn matcher(native: &Native, row: &Row, hook: &Portable, lost: &mut Lost) -> Option<String> {
     if row.looks == Looks::Nowhere && hook.wants != Wants::Everything {
         lost.part(&hook.name, format!("its matcher: {} has nothing to match on", row.name));
         return None;
     }
-    hook.wants.list_or_pattern()
+    match native.settings.form {
+        Form::ListOrPattern => hook.wants.list_or_pattern(),
+        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => hook.wants.pattern(),
+        Form::PatternOrText => {
+            let text = hook.wants.text();
+            if text.is_none() && hook.wants != Wants::Everything {
+                lost.part(&hook.name, format!("its matcher: {} takes one text and no pattern", row.name));
+            }
+            text
+        }
+    }
 }
 
 fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
@@ -134,13 +176,14 @@ fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
         return None;
     }
     let item = Item {
+        name: native.settings.keys.hook.contains(&"name").then(|| hook.name.clone()),
         r#type: kind.as_str(),
         timeout: native.settings.timeouts.unit.number(hook.timeout).into(),
         ..Item::default()
     };
     match &hook.handler {
         PortableHandler::Command { run, cwd, environment } => {
-            command(hook, run, cwd.as_deref(), environment, item, lost)
+            command(native, hook, run, cwd.as_deref(), environment, item, lost)
         }
         PortableHandler::Http { url, method, headers } => http(hook, url, method, headers, item, lost),
         PortableHandler::Prompt { text, model } => {
@@ -160,6 +203,7 @@ fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
 
 /// A command, with its directory and variables in its line: the file has no place of its own for them.
 fn command(
+    native: &Native,
     hook: &Portable,
     run: &Run,
     cwd: Option<&str>,
@@ -171,8 +215,13 @@ fn command(
         lost.hook(&hook.name, "a secret in its `environment` has no other place to stand");
         return None;
     }
+    let takes = |key| native.settings.keys.hook.contains(&key);
+    if let Some(line) = run.bash_line().filter(|_| takes("shell") || native.settings.shell == Shell::Bash) {
+        let shell = (native.settings.shell != Shell::Bash).then_some("bash");
+        return Some(Item { command: Some(in_line(line, cwd, environment)), shell, ..item });
+    }
     match run {
-        Run::Exec(args) if cwd.is_none() && environment.is_empty() => {
+        Run::Exec(args) if cwd.is_none() && environment.is_empty() && takes("args") => {
             let (program, rest) = args.split_first()?;
             Some(Item { command: Some(program.clone()), args: rest.to_vec(), ..item })
         }

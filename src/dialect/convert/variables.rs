@@ -9,8 +9,8 @@ use crate::model::DialectName;
 /// The variable of the workspace's directory, where a dialect has no table.
 const WORKSPACE: &str = "OPENHARNESS_WORKSPACE_ROOT";
 
-/// Variables of one event, which only hooks of OpenHarness have.
-const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
+/// Variables of one event, which only hooks of one dialect have.
+const OF_ONE_EVENT: [&str; 4] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS", "GEMINI_CWD", "GEMINI_SESSION_ID"];
 
 /// Writes the other dialect's variables in a hook's command, and tells of those that have no counterpart.
 pub(super) fn rename(hook: &mut Portable, from: DialectName, to: DialectName, lost: &mut Lost) {
@@ -27,7 +27,7 @@ pub(super) fn rename(hook: &mut Portable, from: DialectName, to: DialectName, lo
             *text = replaced(text, old, new);
         }
         for name in OF_ONE_EVENT.iter().filter(|name| to != from && text.contains(&format!("${name}"))) {
-            lost.part(&hook.name, format!("`${name}` is empty there: the envelope names the event"));
+            lost.part(&hook.name, format!("`${name}` is empty there: the envelope says it"));
         }
     }
 }

@@ -162,7 +162,8 @@ impl<'d> CommandAsWritten<'d> {
                 None
             }
         };
-        let variables = self.environment.iter().map(|value| variable(value, rules, surroundings));
+        let expanded = |value: &Value<'_>| requests::expanded(value, argument(value)?, surroundings);
+        let variables = self.environment.iter().map(|value| variable(value, rules, &expanded));
         let environment = variables.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>();
         let handler = CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: self.mode? };
         self.fits(&handler).then_some(handler)
@@ -288,10 +289,11 @@ fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surrounding
     Some(CommandLine::Exec { program, args: rest.iter().map(|&arg| arg.to_owned()).collect() })
 }
 
-fn variable(
+/// A variable for a program, with what `expanded` makes of its value.
+pub(in crate::dialect) fn variable(
     value: &Value<'_>,
     rules: &HookRules,
-    surroundings: &dyn Surroundings,
+    expanded: &dyn Fn(&Value<'_>) -> Option<Guarded>,
 ) -> Option<(String, Guarded)> {
     let name = value.name();
     let shown = shorten(name, 64);
@@ -311,7 +313,7 @@ fn variable(
         value.error_at(value.key_spot(), "environment", message, help);
         return None;
     }
-    let expanded = requests::expanded(value, argument(value)?, surroundings)?;
+    let expanded = expanded(value)?;
     if expanded.expose().contains('\0') {
         let message = format!("the value of `{shown}` contains a NUL character");
         value.error("nul", message, "no program can be given one");

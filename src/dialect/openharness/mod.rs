@@ -16,7 +16,7 @@ mod variables;
 mod written;
 
 pub(super) use event::{has_kind, is_matched};
-pub(super) use handlers::argument;
+pub(super) use handlers::{argument, variable};
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;
 pub use requests::UnixSockets;

@@ -66,7 +66,7 @@ impl Dialect for OpenHarness {
         Ties::FirstDecides
     }
 
-    fn join(&self, _: &Event, _: &[Reply], reply: Reply) -> Reply {
+    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 

@@ -9,12 +9,12 @@ use super::{
         row::{Looks, Row},
     },
     facts::Wanted,
-    file::{Origin, warn_of_slips},
+    file::{Origin, SettingsHook, warn_of_slips},
     handler::{self, Ready},
     rule::Rule,
 };
 use crate::model::{
-    Condition, Delivery, EventKind, FailurePolicy, Frequency, Hook, HookName, Manner, Source,
+    Company, Condition, Delivery, EventKind, FailurePolicy, Frequency, Hook, HookName, Manner, Source,
 };
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
@@ -24,17 +24,32 @@ pub(super) fn read(
     number: usize,
     position: usize,
     entry: &Value<'_>,
-) -> Vec<Hook> {
+) -> Vec<SettingsHook> {
     let Some(entry) = entry.mapping() else { return Vec::new() };
-    warn_of_slips(&entry, &["matcher", "hooks"]);
+    let keys = origin.native.settings.keys.entry;
+    warn_of_slips(&entry, keys);
     let Some(wanted) = wanted(origin, row, &entry) else { return Vec::new() };
+    let company = match entry.get("sequential").filter(|value| keys.contains(&value.name())) {
+        Some(value) => match value.flag() {
+            Some(true) => Company::Alone,
+            Some(false) => Company::Welcome,
+            None => return Vec::new(),
+        },
+        None => Company::Welcome,
+    };
     let Some(items) = entry.require_such_as("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
         return Vec::new();
     };
     let items = items.list().unwrap_or_default();
     let hook = |(index, item): (usize, &Value<'_>)| {
-        let parts =
-            Parts { origin, row, wanted: &wanted, name: [number, index + 1], place: position + index };
+        let parts = Parts {
+            origin,
+            row,
+            wanted: &wanted,
+            company,
+            name: [number, index + 1],
+            place: position + index,
+        };
         parts.hook(&item.mapping()?)
     };
     items.iter().enumerate().filter_map(hook).collect()
@@ -57,6 +72,7 @@ struct Parts<'a> {
     origin: &'a Origin<'a>,
     row: &'a Row,
     wanted: &'a Wanted,
+    company: Company,
     /// The numbers of the entry and of the hook in it, from 1.
     name: [usize; 2],
     place: usize,
@@ -64,20 +80,22 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// The hook, or `None` if anything about it is wrong, which has been reported.
-    fn hook(&self, item: &Mapping<'_>) -> Option<Hook> {
+    fn hook(&self, item: &Mapping<'_>) -> Option<SettingsHook> {
         let Self { origin, row, .. } = self;
         let Ready { handler, timeout, identity } = handler::read(origin, row, item)?;
         let condition = self.condition(item)?;
-        let frequency = match item.get("once") {
+        let frequency = match origin.get(item, "once") {
             Some(value) if value.flag()? => Frequency::OncePerRun,
             _ => row.frequency,
         };
-        let delivery = match item.get("async") {
+        let delivery = match origin.get(item, "async") {
             Some(value) if value.flag()? => Delivery::Detached,
             _ => Delivery::Awaited,
         };
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
-        Some(Hook {
+        let turn = Some(origin.native.turn(origin.scope));
+        let called = ["name", "command"].into_iter().filter_map(|key| origin.get(item, key)?.as_text());
+        let hook = Hook {
             name: self.name()?,
             dialect: origin.native,
             events: [row.kind].into_iter().collect(),
@@ -90,14 +108,23 @@ impl Parts<'_> {
             max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
-            manner: Manner { host_event, condition, identity: Some(identity), frequency, delivery },
+            manner: Manner {
+                host_event,
+                condition,
+                identity: Some(identity),
+                frequency,
+                delivery,
+                company: self.company,
+                turn,
+            },
             source: Source {
                 scope: origin.scope,
                 file: Some(origin.file.into()),
                 line: item.document().line(&item.spot()),
                 position: self.place,
             },
-        })
+        };
+        Some(SettingsHook { hook, event: row.name, called: called.map(str::to_owned).collect() })
     }
 
     /// Hooks in settings have no names, so theirs say where they stand.
@@ -110,7 +137,7 @@ impl Parts<'_> {
     /// What an event must have; `None` if that cannot be read.
     #[expect(clippy::option_option, reason = "no condition and one that was refused are different things")]
     fn condition(&self, item: &Mapping<'_>) -> Option<Option<Arc<dyn Condition>>> {
-        let Some(value) = item.get("if") else { return Some(self.wanted.condition.clone()) };
+        let Some(value) = self.origin.get(item, "if") else { return Some(self.wanted.condition.clone()) };
         let tools = [
             EventKind::BeforeToolDispatch,
             EventKind::AfterToolDispatch,

@@ -14,12 +14,68 @@ pub(in crate::dialect) struct SettingsFacts {
     pub(in crate::dialect) levels: Levels,
     /// The kinds of handler its hooks may have.
     pub(in crate::dialect) types: &'static [HandlerKind],
+    /// How a matcher is written.
+    pub(in crate::dialect) form: Form,
     /// Reads a matcher; `None` if it is refused, which has been reported.
     pub(in crate::dialect) matcher: fn(&Value<'_>, &Row) -> Option<Wanted>,
     /// How long hooks may take that do not say.
     pub(in crate::dialect) timeouts: Timeouts,
     /// Variables for the project's directory, which stand in command lines.
     pub(in crate::dialect) project_variables: &'static [&'static str],
+    /// The keys that mean something; any other is as if it were not there.
+    pub(in crate::dialect) keys: Keys,
+    /// What runs a command line that does not say.
+    pub(in crate::dialect) shell: Shell,
+    /// Which hooks on an event count as one.
+    pub(in crate::dialect) same: Same,
+    /// How a file switches hooks off.
+    pub(in crate::dialect) switches: Switches,
+}
+
+/// The keys that mean something in settings files.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::dialect) struct Keys {
+    /// Those of an event's entries.
+    pub(in crate::dialect) entry: &'static [&'static str],
+    /// Those of the hooks in them.
+    pub(in crate::dialect) hook: &'static [&'static str],
+}
+
+/// How a matcher is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Form {
+    /// As a name, a list of names, or else a pattern that may stand anywhere.
+    ListOrPattern,
+    /// For tools as a pattern that may stand anywhere, or else a text; for anything else as a text.
+    PatternOrText,
+}
+
+/// What runs a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Shell {
+    /// `/bin/sh`
+    Sh,
+    /// `/bin/bash`
+    Bash,
+}
+
+/// Which hooks on an event count as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Same {
+    /// Those that run the same.
+    Handler,
+    /// Those that run the same under the same name.
+    NameAndHandler,
+}
+
+/// How a file switches hooks off.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::dialect) enum Switches {
+    /// All of them, with this flag of the file.
+    All(&'static str),
+    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both stand
+    /// beside the events, or in this section of the file.
+    AllOrSome(&'static str),
 }
 
 /// One settings file.
@@ -70,6 +126,8 @@ pub(in crate::dialect) struct Timeouts {
 pub(in crate::dialect) enum Unit {
     /// Seconds.
     Seconds,
+    /// Milliseconds.
+    Milliseconds,
 }
 
 /// What a hook wants of the events it is configured for.
@@ -99,16 +157,27 @@ impl Unit {
     pub(in crate::dialect) fn duration(self, number: f64) -> Option<Duration> {
         let seconds = match self {
             Self::Seconds => number,
+            Self::Milliseconds => number / 1e3,
         };
         Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
     }
 
     /// How many of it a duration is; a whole number where it is one.
     pub(in crate::dialect) fn number(self, duration: Duration) -> serde_json::Number {
-        match self {
-            Self::Seconds if duration.subsec_nanos() == 0 => duration.as_secs().into(),
-            Self::Seconds => serde_json::Number::from_f64(duration.as_secs_f64())
-                .unwrap_or_else(|| duration.as_secs().into()),
+        let seconds = duration.as_secs_f64();
+        let number = match self {
+            Self::Seconds => seconds,
+            Self::Milliseconds => seconds * 1e3,
+        };
+        match serde_json::Number::from_f64(number) {
+            Some(fraction) if number.fract() != 0.0 => fraction,
+            // No duration has more milliseconds than fit.
+            _ => u64::try_from(match self {
+                Self::Seconds => u128::from(duration.as_secs()),
+                Self::Milliseconds => duration.as_millis(),
+            })
+            .unwrap_or(u64::MAX)
+            .into(),
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct SettingsHooks {
     pub hooks: Vec<SettingsHook>,
     /// Whether the file switches all hooks off, or on again.
     pub all_off: Option<bool>,
+    /// The names and the commands of hooks that the file switches off.
+    pub off: Vec<String>,
     /// The events that the file configures.
     pub events: Vec<&'static str>,
 }
@@ -32,6 +34,8 @@ pub struct SettingsHook {
     pub hook: Hook,
     /// The event it is configured for, as its dialect calls it.
     pub event: &'static str,
+    /// What files may call it: its command, and its name if it has one.
+    pub called: Vec<String>,
 }
 
 /// What every hook of a file has in common.
@@ -41,6 +45,13 @@ pub(super) struct Origin<'a> {
     pub(super) scope: Scope,
     pub(super) rules: &'a HookRules,
     pub(super) surroundings: &'a dyn Surroundings,
+}
+
+impl Origin<'_> {
+    /// What a hook says under a key, if the key means something in its dialect.
+    pub(super) fn get<'d>(&self, item: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
+        item.get(key).filter(|_| self.native.settings.keys.hook.contains(&key))
+    }
 }
 
 /// Reads a settings file of a dialect.
@@ -61,9 +72,12 @@ pub fn read_settings(
     let origin = Origin { native, file, scope, rules, surroundings };
     let mut found = SettingsHooks::default();
     if let Some(root) = document.root() {
-        found.all_off = root.get("disableAllHooks").and_then(|value| value.flag());
-        if let Some(hooks) = root.get("hooks").and_then(|value| value.mapping()) {
-            hooks.values().for_each(|value| read_event(&origin, &value, &mut found));
+        let hooks = root.get("hooks").and_then(|value| value.mapping());
+        let switches = native.settings.switches;
+        (found.all_off, found.off) = switches.read(&root, hooks.as_ref());
+        if let Some(hooks) = hooks {
+            let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
+            events.for_each(|value| read_event(&origin, &value, &mut found));
         }
     }
     (found, document.into_diagnostics())
@@ -80,8 +94,7 @@ fn read_event(origin: &Origin<'_>, value: &Value<'_>, found: &mut SettingsHooks)
     found.events.push(row.name);
     for (number, entry) in (1..).zip(&entries) {
         let position = found.hooks.len();
-        let hooks = entry::read(origin, row, number, position, entry);
-        found.hooks.extend(hooks.into_iter().map(|hook| SettingsHook { hook, event: row.name }));
+        found.hooks.extend(entry::read(origin, row, number, position, entry));
     }
 }
 

@@ -7,35 +7,17 @@ use super::{
     super::{
         document::{Mapping, Value},
         near::{did_you_mean, shorten},
-        openharness::{Located, argument, http_address, http_header},
+        openharness::{Located, argument, http_address, http_header, variable},
         row::Row,
     },
     dollars::{Part, parts},
+    facts::{Same, Shell},
     file::{Origin, warn_of_slips},
 };
 use crate::model::{
     Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, Guarded, Handler, HandlerKind, HttpHandler,
     HttpMethod, Mode, Model, PromptHandler,
 };
-
-/// The keys of a hook.
-const KEYS: [&str; 15] = [
-    "type",
-    "command",
-    "args",
-    "url",
-    "headers",
-    "allowedEnvVars",
-    "prompt",
-    "model",
-    "timeout",
-    "async",
-    "once",
-    "if",
-    "statusMessage",
-    "shell",
-    "name",
-];
 
 /// The model of the settings that hooks without a `model` ask.
 const USUAL_MODEL: &str = "default";
@@ -53,7 +35,7 @@ pub(super) struct Ready {
 
 /// The handler of a hook, or `None` if anything about it is wrong, which has been reported.
 pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option<Ready> {
-    warn_of_slips(item, &KEYS);
+    warn_of_slips(item, origin.native.settings.keys.hook);
     let kind = kind(origin, &item.require_such_as("type", "\"type\": \"command\"")?)?;
     let timeout = timeout(origin, row, kind, item)?;
     let (handler, identity) = match kind {
@@ -62,6 +44,11 @@ pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option
         HandlerKind::Prompt => prompt(origin, item)?,
         HandlerKind::Agent => agent(origin, item)?,
         HandlerKind::Native => return None,
+    };
+    let identity = match (origin.native.settings.same, origin.get(item, "name")) {
+        (Same::Handler, _) => identity,
+        (Same::NameAndHandler, Some(name)) => format!("{}\0{identity}", name.text()?),
+        (Same::NameAndHandler, None) => format!("\0{identity}"),
     };
     Some(Ready { handler, timeout, identity: identity.into() })
 }
@@ -153,7 +140,13 @@ fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)>
         return None;
     };
     let root = cwd.display().to_string();
-    let line = match item.get("args") {
+    let mut environment = Vec::new();
+    if let Some(variables) = origin.get(item, "env") {
+        for value in variables.mapping()?.values() {
+            environment.push(variable(&value, origin.rules, &|value| Some(argument(value)?.into()))?);
+        }
+    }
+    let line = match origin.get(item, "args") {
         Some(args) => exec(origin, &value, &args, &root)?,
         None => shell(origin, item, &value, &root)?,
     };
@@ -161,30 +154,31 @@ fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)>
         CommandLine::Shell(line) => format!("sh {line}"),
         CommandLine::Exec { program, args } => format!("exec {}\0{}", program.display(), args.join("\0")),
     };
-    let handler = CommandHandler { line, cwd, environment: Vec::new(), mode: Mode::Oneshot };
+    let handler = CommandHandler { line, cwd, environment, mode: Mode::Oneshot };
     Some((Handler::Command(handler), identity))
 }
 
 fn shell(origin: &Origin<'_>, item: &Mapping<'_>, value: &Value<'_>, root: &str) -> Option<CommandLine> {
     let line = value.text()?;
     check_script(origin, value, line, root);
-    let bash = match item.get("shell") {
+    let shell = match origin.get(item, "shell") {
         Some(shell) => match shell.text()? {
-            "sh" => false,
-            "bash" => true,
+            "sh" => Shell::Sh,
+            "bash" => Shell::Bash,
             other => {
                 let message = format!("the shell `{}` is not available here", shorten(other, 64));
                 shell.error("shell", message, "the hook is left out; use `bash`");
                 return None;
             }
         },
-        None => false,
+        None => origin.native.settings.shell,
     };
-    Some(if bash {
-        let args = vec!["-c".to_owned(), line.to_owned()];
-        CommandLine::Exec { program: "/bin/bash".into(), args }
-    } else {
-        CommandLine::Shell(line.to_owned())
+    Some(match shell {
+        Shell::Sh => CommandLine::Shell(line.to_owned()),
+        Shell::Bash => {
+            let args = vec!["-c".to_owned(), line.to_owned()];
+            CommandLine::Exec { program: "/bin/bash".into(), args }
+        }
     })
 }
 

@@ -4,7 +4,7 @@ use super::{
     super::{document::Value, row::Row},
     facts::Wanted,
 };
-use crate::model::{Matcher, MatcherError};
+use crate::model::{EventKind, Matcher, MatcherError};
 
 /// A matcher that is a name, a list of names, or else a pattern that may stand anywhere.
 pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &Row) -> Option<Wanted> {
@@ -25,6 +25,37 @@ pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &Row) -> Opt
     } else {
         Matcher::search(text)
     };
+    wanted(value, matcher)
+}
+
+/// A matcher that is a pattern for tools, which may stand anywhere, and the whole text for anything else.
+pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &Row) -> Option<Wanted> {
+    let text = value.text()?.trim();
+    if matches!(text, "" | "*") {
+        return Some(Wanted::default());
+    }
+    let of_tools = [EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
+    if !of_tools.contains(&row.kind) {
+        return wanted(value, Matcher::any_of(&[text], text));
+    }
+    match Matcher::search(text) {
+        Err(error @ MatcherError::Syntax { .. }) if !is_elsewhere_a_pattern(&error) => {
+            let message = format!("`matcher`: {error}; it is compared as a text");
+            value.warn("matcher", message, "its hooks run for a tool of exactly this name");
+            wanted(value, Matcher::any_of(&[text], text))
+        }
+        matcher => wanted(value, matcher),
+    }
+}
+
+/// Whether the agent that the file was written for would take the pattern. Compared as a text it would match
+/// nothing, and a guard would be gone without a word.
+fn is_elsewhere_a_pattern(error: &MatcherError) -> bool {
+    let text = error.to_string();
+    text.contains("look-around") || text.contains("backreferences")
+}
+
+fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<Wanted> {
     match matcher {
         Ok(matcher) => Some(Wanted { matcher: Some(matcher), condition: None }),
         Err(error) => {

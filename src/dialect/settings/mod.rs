@@ -9,9 +9,10 @@ mod file;
 mod handler;
 mod matcher;
 mod rule;
+mod switches;
 
 pub(super) use dollars::{Part, parts};
+pub(super) use facts::{Form, Keys, Same, SettingsFacts, Shell, Switches, Timeouts, Unit};
 pub(crate) use facts::{Levels, Place, SettingsFile};
-pub(super) use facts::{SettingsFacts, Timeouts, Unit};
 pub use file::{SettingsHook, SettingsHooks, read_settings};
-pub(super) use matcher::exact_list_or_regex;
+pub(super) use matcher::{exact_list_or_regex, exact_or_regex};

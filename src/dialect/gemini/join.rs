@@ -1,0 +1,140 @@
+//! How a reply counts after the earlier ones of Gemini CLI's hooks for the same event: as what is folded of all that
+//! was said. Refuses to read answers.
+
+use super::{
+    parts,
+    reply::opinion,
+    said::{Decision, Said, Specific},
+};
+use crate::{
+    dialect::{fold, row::Row},
+    model::{
+        DialectName, Draft, EventKind, Json, JsonError, NoteKind, Opinion, Patch, Reply, Strategy, Target,
+        Ties, Verdict, merge_one_level,
+    },
+};
+
+/// A reply as it counts after the earlier ones.
+pub(super) fn join(row: &Row, told: &Draft, earlier: &[Reply], mut reply: Reply) -> Reply {
+    let all = || earlier.iter().chain([&reply]);
+    let Some(mut said) = Said::folded(row, all().filter_map(Said::kept_in).collect()) else { return reply };
+    let is_home = told.event().dialect == DialectName::Gemini;
+    let decides = row.ties == Ties::Joined && row.kind != EventKind::BeforeToolSelection;
+    if decides && is_home && said.decision.is_none() && said.r#continue != Some(false) {
+        said.decision = Some(Decision::Allow);
+    }
+    let configs: Vec<Json> = all().flat_map(|reply| &reply.patches).filter_map(tool_config).collect();
+    let opinion = given_a_reason(opinion(&said), all());
+    let mut joined = Reply { opinion, native: words(row, &said), ..std::mem::take(&mut reply) };
+    if row.kind == EventKind::BeforeToolSelection {
+        joined.notes.clear();
+    }
+    if row.kind == EventKind::AfterToolDispatch {
+        joined.suppress_output = said.suppress_output == Some(true);
+    }
+    joined.patches = joined.patches.into_iter().map(|patch| whole(told, patch, &configs)).collect();
+    joined.patches.extend(prompt(row, told, &joined.notes));
+    if !is_home {
+        abroad(row, &said.hook_specific_output, &mut joined);
+    }
+    joined
+}
+
+fn tool_config(patch: &Patch) -> Option<Json> {
+    match patch {
+        Patch::Target(Target::ToolConfig, value) => Some(value.clone()),
+        _ => None,
+    }
+}
+
+/// A hook that blocks without a reason was given one when its reply was read.
+fn given_a_reason<'a>(opinion: Opinion, all: impl DoubleEndedIterator<Item = &'a Reply>) -> Opinion {
+    let verdict = opinion.verdict();
+    match opinion {
+        Opinion::Halt(None) | Opinion::Block(None) => {
+            let given = all.rev().find(|reply| reply.opinion.verdict() == verdict);
+            given.map_or(opinion, |reply| reply.opinion.clone())
+        }
+        opinion => opinion,
+    }
+}
+
+/// A patch with what it leaves as it is. Later ones take the place of earlier ones that they did not know of.
+fn whole(told: &Draft, patch: Patch, configs: &[Json]) -> Patch {
+    let Patch::Target(target, value) = patch else { return patch };
+    let current = told.target(target);
+    let is_home = told.event().dialect == DialectName::Gemini;
+    let whole: Result<Json, JsonError> = match target {
+        Target::ToolInput => merge_one_level(current, &value),
+        Target::ModelRequest => fold::fold(target, current, &value),
+        Target::ModelResponse if !is_home => merge_one_level(current, &parts::response_abroad(&value)),
+        Target::ToolConfig => parts::tool_config(configs),
+        _ => Ok(value.clone()),
+    };
+    Patch::Target(target, whole.unwrap_or(value))
+}
+
+/// The prompt for the next hook, where hooks run one after the other.
+fn prompt(row: &Row, told: &Draft, notes: &[(NoteKind, String)]) -> Option<Patch> {
+    if row.kind != EventKind::PromptSubmitted {
+        return None;
+    }
+    let (_, context) = notes.iter().find(|(kind, _)| *kind == NoteKind::AdditionalContext)?;
+    let prompt: String = told.target(Target::Prompt)?.read().ok()?;
+    let next = Json::of(&format!("{prompt}\n\n{context}")).ok()?;
+    Some(Patch::Onward(Target::Prompt, next))
+}
+
+/// What hosts of the same dialect are told beyond the outcome.
+fn words(row: &Row, said: &Said) -> Vec<(Box<str>, Json)> {
+    let verdict = match row.kind.strategy() {
+        Strategy::Serial => opinion(said).verdict(),
+        // The verdict of a hook that only watches is lost.
+        Strategy::Parallel => Verdict::Proceed,
+    };
+    let mut words = said.hook_specific_output.clone();
+    let mut keep = |name: &str, value: Result<Json, JsonError>| {
+        if let Ok(value) = value {
+            words.set(name, value);
+        }
+    };
+    let usual = match (verdict, said.decision) {
+        (Verdict::Allow, Some(Decision::Allow)) | (Verdict::Block, Some(Decision::Deny)) => true,
+        (Verdict::Ask, _) => row.kind == EventKind::BeforeToolDispatch,
+        _ => false,
+    };
+    if let Some(decision) = said.decision.filter(|_| !usual) {
+        keep("decision", Json::of(&decision));
+    }
+    if let Some(reason) = said.reason.as_ref().filter(|_| matches!(verdict, Verdict::Proceed | Verdict::Halt))
+    {
+        keep("reason", Json::of(reason));
+    }
+    if verdict == Verdict::Proceed && said.r#continue == Some(false) {
+        keep("continue", Json::of(&false));
+        if let Some(reason) = &said.stop_reason {
+            keep("stopReason", Json::of(reason));
+        }
+    }
+    if row.kind != EventKind::AfterToolDispatch && said.suppress_output == Some(true) {
+        keep("suppressOutput", Json::of(&true));
+    }
+    words.0
+}
+
+/// What hosts of other dialects cannot be told.
+fn abroad(row: &Row, specific: &Specific, joined: &mut Reply) {
+    for name in ["clearContext", "tailToolCallRequest"] {
+        if specific.get(name).is_some() {
+            joined.warnings.push(format!("`{name}` ignored: this host cannot be told"));
+        }
+    }
+    if row.kind != EventKind::BeforeModelCall || joined.opinion.verdict() >= Verdict::Block {
+        return;
+    }
+    // An answer in the model's place means that the model is not to be asked.
+    if let Some(answer) = specific.get("llm_response") {
+        let text = parts::text_of(answer).unwrap_or_default();
+        joined.opinion = Opinion::Block(Some(format!("a hook answered in the model's place: {text}")));
+    }
+}

@@ -1,0 +1,129 @@
+//! How the answers of hooks of Gemini CLI are read: JSON at any exit code, or else text, which the exit code makes a
+//! decision of. Refuses what almost is a decision.
+
+use super::said::{Decision, Said};
+use crate::{
+    dialect::{
+        output::{default_reason, exited, invalid, printed_too_much, whole_object},
+        row::Row,
+    },
+    model::{
+        EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Strategy, Target,
+    },
+};
+
+/// The exit code of a warning.
+const WARNING: i32 = 1;
+
+/// Reads what a handler brought back.
+///
+/// Returns a failure if the dialect does not allow the answer, or if a hook failed without saying anything.
+pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
+    let RawReply::Command { exit_code, stdout, stderr, truncated } = raw else {
+        return Err(invalid("only programs answer in this dialect"));
+    };
+    let text = [&stdout, &stderr]
+        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+        .into_iter()
+        .find(|text| !text.is_empty());
+    let failure = (exit_code != 0).then(|| exited(exit_code, &stderr));
+    let (said, warnings) = match (text, &failure) {
+        (None, None) => return Ok(Reply::proceed()),
+        (None, Some(failure)) => return Err(failure.clone()),
+        (Some(_), _) if truncated && exit_code <= WARNING => return Err(printed_too_much(&stdout)),
+        (Some(_), _) if truncated => (plain(exit_code, printed_too_much(&stdout).message), Vec::new()),
+        (Some(text), _) => match object_in(&text, Said::read)? {
+            Some(read) => read,
+            None => (plain(exit_code, text), Vec::new()),
+        },
+    };
+    let mut reply = reply_of(row, hook, said);
+    reply.warnings.extend(warnings);
+    reply.failure = failure.map(Box::new);
+    Ok(reply)
+}
+
+/// What the JSON object in a text, or in the string that the text is, comes to; nothing, if there is none.
+fn object_in<T>(
+    text: &str,
+    read: impl FnOnce(&Fields<'_>) -> Result<T, Failure>,
+) -> Result<Option<T>, Failure> {
+    let inner = Json::parse(text).ok().and_then(|json| json.read::<String>().ok());
+    let text = inner.as_deref().unwrap_or(text).trim();
+    if !text.starts_with('{') || serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        return Ok(None);
+    }
+    read(&whole_object(text, text)?).map(Some)
+}
+
+/// What text that is no JSON says.
+fn plain(exit_code: i32, text: String) -> Said {
+    match exit_code {
+        0 => Said { decision: Some(Decision::Allow), system_message: Some(text), ..Said::default() },
+        WARNING => {
+            let message = Some(format!("Warning: {text}"));
+            Said { decision: Some(Decision::Allow), system_message: message, ..Said::default() }
+        }
+        _ => Said { decision: Some(Decision::Deny), reason: Some(text), ..Said::default() },
+    }
+}
+
+/// What a hook said in hookyard's words. What has none stays as it was said.
+fn reply_of(row: &Row, hook: &Hook, mut said: Said) -> Reply {
+    let mut reply = Reply::default();
+    let specific = &mut said.hook_specific_output;
+    if let Some((name, target)) = changed(row)
+        && let Some(value) = specific.take(name)
+    {
+        reply.patches.push(Patch::Target(target, value));
+    }
+    let context = specific.take("additionalContext").and_then(|value| value.read::<String>().ok());
+    let notes =
+        [(NoteKind::SystemMessage, said.system_message.take()), (NoteKind::AdditionalContext, context)];
+    let notes =
+        notes.into_iter().filter_map(|(kind, text)| Some((kind, text.filter(|text| !text.is_empty())?)));
+    reply.notes.extend(notes);
+    reply.opinion = match opinion(&said) {
+        Opinion::None => Opinion::None,
+        opinion if row.kind == EventKind::BeforeToolSelection => {
+            let verdict = opinion.verdict();
+            reply.warnings.push(format!("verdict `{verdict}` ignored: {} takes `toolConfig` only", row.name));
+            Opinion::None
+        }
+        Opinion::Halt(None) => Opinion::Halt(Some(default_reason(hook, "stopped"))),
+        Opinion::Block(None) => Opinion::Block(Some(default_reason(hook, "blocked"))),
+        // Text is always a decision, also where there is nothing to decide.
+        Opinion::Allow(_) if row.kind.strategy() == Strategy::Parallel => Opinion::None,
+        opinion => opinion,
+    };
+    said.keep_in(&mut reply);
+    reply
+}
+
+/// What hooks on an event may change, and how they call it.
+pub(super) fn changed(row: &Row) -> Option<(&'static str, Target)> {
+    let target = row.kind.target()?;
+    let name = match target {
+        Target::ToolInput => "tool_input",
+        Target::ModelRequest => "llm_request",
+        Target::ModelResponse => "llm_response",
+        Target::ToolConfig => "toolConfig",
+        Target::Prompt | Target::Context | Target::ToolOutput => return None,
+    };
+    Some((name, target))
+}
+
+/// What was said, as an opinion.
+pub(super) fn opinion(said: &Said) -> Opinion {
+    let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let reason = text(&said.reason);
+    if said.r#continue == Some(false) {
+        return Opinion::Halt(text(&said.stop_reason).or(reason));
+    }
+    match said.decision {
+        None => Opinion::None,
+        Some(Decision::Allow | Decision::Approve) => Opinion::Allow(reason),
+        Some(Decision::Ask) => Opinion::Ask(reason),
+        Some(Decision::Block | Decision::Deny) => Opinion::Block(reason),
+    }
+}

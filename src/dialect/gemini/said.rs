@@ -1,0 +1,243 @@
+//! What hooks of Gemini CLI say, as they say it, and how several of them are folded into one. Refuses to know what
+//! it means in hookyard's words.
+
+use std::cmp::Reverse;
+
+use serde::{Serialize, Serializer};
+
+use crate::{
+    dialect::{
+        output::{
+            check_size, excerpt, flag_of, invalid, misspelt_key, object_of, text_of, unknown_keys, value_of,
+        },
+        row::Row,
+    },
+    model::{EventKind, Failure, Fields, Json, Reply, Ties},
+};
+
+const TOP_KEYS: [&str; 7] =
+    ["continue", "stopReason", "decision", "reason", "suppressOutput", "systemMessage", "hookSpecificOutput"];
+
+/// What stands before the names of fields of `hookSpecificOutput` in messages.
+const WITHIN: &str = "hookSpecificOutput.";
+
+/// Fields of `hookSpecificOutput` that mean something on some event.
+const SPECIFIC_KEYS: [&str; 8] = [
+    "hookEventName",
+    "tool_input",
+    "additionalContext",
+    "llm_request",
+    "llm_response",
+    "toolConfig",
+    "clearContext",
+    "tailToolCallRequest",
+];
+
+/// Those of them that are objects.
+const OBJECTS: [&str; 5] = ["tool_input", "llm_request", "llm_response", "toolConfig", "tailToolCallRequest"];
+
+/// Under which name a reply keeps what its hook said, until it is joined with others.
+const KEPT: &str = "said";
+
+/// What a hook decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Decision {
+    Allow,
+    Approve,
+    Ask,
+    Block,
+    Deny,
+}
+
+impl Decision {
+    const ALL: [(&str, Self); 5] = [
+        ("allow", Self::Allow),
+        ("approve", Self::Approve),
+        ("ask", Self::Ask),
+        ("block", Self::Block),
+        ("deny", Self::Deny),
+    ];
+
+    /// The decision of a word.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, decision)| *decision)
+    }
+
+    /// Whether it stops what is about to happen.
+    pub(super) fn blocks(self) -> bool {
+        matches!(self, Self::Block | Self::Deny)
+    }
+}
+
+/// What a hook says, or several of them together.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Said {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) r#continue: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stop_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) suppress_output: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) system_message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) decision: Option<Decision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    #[serde(skip_serializing_if = "Specific::is_empty")]
+    pub(super) hook_specific_output: Specific,
+}
+
+/// The fields of `hookSpecificOutput`, in the order in which they were said.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Specific(pub(super) Vec<(Box<str>, Json)>);
+
+impl Specific {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value of a field.
+    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+        self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+    }
+
+    /// Sets a field, in the place of a former one.
+    pub(super) fn set(&mut self, name: &str, value: Json) {
+        match self.0.iter_mut().find(|(known, _)| **known == *name) {
+            Some((_, former)) => *former = value,
+            None => self.0.push((name.into(), value)),
+        }
+    }
+
+    /// Takes a field out.
+    pub(super) fn take(&mut self, name: &str) -> Option<Json> {
+        let place = self.0.iter().position(|(known, _)| **known == *name)?;
+        Some(self.0.remove(place).1)
+    }
+}
+
+impl Serialize for Specific {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl Said {
+    /// Reads what a hook said, with warnings about what looks like a slip.
+    ///
+    /// Returns a failure if a known field has the wrong type or the decision is no known word.
+    pub(super) fn read(fields: &Fields<'_>) -> Result<(Self, Vec<String>), Failure> {
+        let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
+        let decision = match text_of(fields, "", "decision")? {
+            Some(word) => Some(Decision::of(&word).ok_or_else(|| no_decision(&word))?),
+            None => None,
+        };
+        let mut said = Self {
+            r#continue: flag_of(fields, "", "continue")?,
+            stop_reason: text_of(fields, "", "stopReason")?,
+            suppress_output: flag_of(fields, "", "suppressOutput")?,
+            system_message: text_of(fields, "", "systemMessage")?,
+            decision,
+            reason: text_of(fields, "", "reason")?,
+            hook_specific_output: Specific::default(),
+        };
+        if let Some(specific) = value_of(fields, "hookSpecificOutput") {
+            let specific = object_of("hookSpecificOutput", specific)?;
+            text_of(&specific, WITHIN, "additionalContext")?;
+            flag_of(&specific, WITHIN, "clearContext")?;
+            for name in OBJECTS {
+                let Some(value) = value_of(&specific, name) else { continue };
+                check_size(value)?;
+                object_of(&format!("{WITHIN}{name}"), value)?;
+            }
+            for (name, value) in
+                specific.iter().filter(|(name, value)| *name != "hookEventName" && value.get() != "null")
+            {
+                if !SPECIFIC_KEYS.contains(&name) {
+                    warnings.extend(misspelt_key(name, &SPECIFIC_KEYS, WITHIN));
+                }
+                said.hook_specific_output.0.push((name.into(), Json::checked(value)));
+            }
+        }
+        Ok((said, warnings))
+    }
+
+    /// Has a reply keep it.
+    pub(super) fn keep_in(&self, reply: &mut Reply) {
+        reply.native = Json::of(self).map(|said| (KEPT.into(), said)).into_iter().collect();
+    }
+
+    /// What the hook of a reply said; nothing, if it did not say anything.
+    pub(super) fn kept_in(reply: &Reply) -> Option<Self> {
+        let (_, kept) = reply.native.iter().find(|(name, _)| **name == *KEPT)?;
+        Self::read(&kept.fields()?).ok().map(|(said, _)| said)
+    }
+
+    /// Several folded into one, as their event has it.
+    pub(super) fn folded(row: &Row, all: Vec<Self>) -> Option<Self> {
+        let fold = match (row.kind, row.ties) {
+            (EventKind::BeforeToolSelection, _) => |_: Self, _: Self| Self::default(),
+            (_, Ties::Joined) => Self::and,
+            (_, Ties::Replaced | Ties::FirstDecides) => Self::replaced_by,
+        };
+        let first = Self::default();
+        (!all.is_empty()).then(|| all.into_iter().fold(first, fold))
+    }
+
+    /// The strictest decision, all texts, and flags that either has set.
+    fn and(mut self, next: Self) -> Self {
+        let strictness = |decision: Decision| match decision {
+            Decision::Allow | Decision::Approve => 0,
+            Decision::Ask => 1,
+            Decision::Block | Decision::Deny => 2,
+        };
+        // Of equally strict ones the last is reported.
+        self.decision = [next.decision, self.decision]
+            .into_iter()
+            .flatten()
+            .min_by_key(|decision| Reverse(strictness(*decision)));
+        if next.r#continue == Some(false) {
+            self.r#continue = next.r#continue;
+            self.stop_reason = lines(self.stop_reason, next.stop_reason);
+        }
+        self.reason = lines(self.reason, next.reason);
+        self.suppress_output = [self.suppress_output, next.suppress_output].into_iter().flatten().max();
+        for (name, value) in next.hook_specific_output.0 {
+            let stays = *name == *"clearContext" && value.as_str() == "false";
+            if !stays || self.hook_specific_output.get(&name).is_none() {
+                self.hook_specific_output.set(&name, value);
+            }
+        }
+        self
+    }
+
+    /// What the next one says in the place of what it says too.
+    fn replaced_by(mut self, next: Self) -> Self {
+        for (name, value) in next.hook_specific_output.0 {
+            self.hook_specific_output.set(&name, value);
+        }
+        Self {
+            r#continue: next.r#continue.or(self.r#continue),
+            stop_reason: next.stop_reason.or(self.stop_reason),
+            suppress_output: next.suppress_output.or(self.suppress_output),
+            system_message: next.system_message.or(self.system_message),
+            decision: next.decision.or(self.decision),
+            reason: next.reason.or(self.reason),
+            hook_specific_output: self.hook_specific_output,
+        }
+    }
+}
+
+fn no_decision(word: &str) -> Failure {
+    let shown = excerpt(word);
+    invalid(format!("`decision` is {shown:?}; the decisions are \"allow\", \"ask\" and \"deny\""))
+}
+
+/// Two texts, one below the other.
+fn lines(first: Option<String>, second: Option<String>) -> Option<String> {
+    let texts: Vec<String> = [first, second].into_iter().flatten().filter(|text| !text.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "deny", "reason": "again", "hookSpecificOutput": {"clearContext": true}}
+END

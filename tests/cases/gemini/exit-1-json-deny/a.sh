@@ -1,0 +1,3 @@
+#!/bin/sh
+echo '{"decision":"deny","reason":"no"}'
+exit 1

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo careful >&2
+exit 1

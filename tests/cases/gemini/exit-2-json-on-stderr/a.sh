@@ -1,0 +1,3 @@
+#!/bin/sh
+echo '{"decision":"block","reason":"no"}' >&2
+exit 2

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'not that' >&2
+exit 2

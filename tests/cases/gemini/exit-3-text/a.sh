@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'not that'
+exit 3

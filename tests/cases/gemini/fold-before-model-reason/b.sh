@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"reason": "two", "systemMessage": "m2"}
+END

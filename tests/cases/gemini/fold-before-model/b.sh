@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "allow", "systemMessage": "m2"}
+END

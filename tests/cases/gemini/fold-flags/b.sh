@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"suppressOutput": false, "hookSpecificOutput": {"clearContext": false}}
+END

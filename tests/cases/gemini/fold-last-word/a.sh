@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "block", "reason": "one"}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"tailToolCallRequest": {"name": "b", "args": {}}}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"systemMessage": "one", "hookSpecificOutput": {"additionalContext": "c1"}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"systemMessage": "two", "hookSpecificOutput": {"additionalContext": "c2"}}
+END

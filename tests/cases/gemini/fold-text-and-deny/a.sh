@@ -1,0 +1,5 @@
+#!/bin/sh
+cat <<'END'
+not that
+END
+exit 2

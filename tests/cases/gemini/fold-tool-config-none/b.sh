@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"toolConfig": {"mode": "NONE", "allowedFunctionNames": ["b"]}}}
+END

@@ -1,0 +1,3 @@
+#!/bin/sh
+echo log
+echo '{"decision":"deny"}'

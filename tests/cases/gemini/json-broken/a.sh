@@ -1,0 +1,3 @@
+#!/bin/sh
+echo '{"decision": "deny",'
+exit 2

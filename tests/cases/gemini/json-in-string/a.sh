@@ -1,0 +1,2 @@
+#!/bin/sh
+echo '"{\"decision\":\"deny\",\"reason\":\"no\"}"'

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"llm_response": {"candidates": [{"content": {"role": "model", "parts": ["bye"]}, "finishReason": "STOP"}]}}}
+END

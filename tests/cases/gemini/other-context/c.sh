@@ -1,0 +1,2 @@
+#!/bin/sh
+echo 'TASKS.md is next'

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": "npm ci"}}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"patch": {"tool_output": {"llmContent": "***"}}}}
+END

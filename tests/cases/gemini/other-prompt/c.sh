@@ -1,0 +1,3 @@
+#!/bin/sh
+echo 'no secrets' >&2
+exit 2

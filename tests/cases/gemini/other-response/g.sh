@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"patch": {"model_response": {"text": "***"}}}}
+END

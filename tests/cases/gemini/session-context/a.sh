@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"additionalContext": "TASKS.md is next"}}
+END

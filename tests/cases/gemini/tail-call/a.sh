@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"tailToolCallRequest": {"name": "read_file", "args": {"path": "a"}}}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decison": "deny", "hookSpecificOutput": {"toolInput": {"a": 1}}}
+END

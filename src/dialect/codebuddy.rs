@@ -11,7 +11,7 @@ use super::{
         Looks::{Fact, Nowhere},
         Row, rows,
     },
-    settings::{Levels, Place, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex},
+    settings::{Levels, Place, Repeats, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex},
 };
 use crate::model::{DialectName, HandlerKind, Scope, Target, Verdict, merge_one_level};
 
@@ -53,6 +53,8 @@ pub(super) static CODEBUDDY: Native = Native {
             agent: Duration::from_mins(1),
             of_events: &[],
         },
+        repeats: Repeats::RunOnce,
+        common: &[],
         project_variables: PROJECT,
     },
     environment: |_, place| project_directory(PROJECT, place),
@@ -64,5 +66,5 @@ pub(super) static CODEBUDDY: Native = Native {
         _ => replace(target, current, patch),
     },
     join: |_, _, reply| reply,
-    ends_chain: &[Verdict::Block, Verdict::Halt],
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };

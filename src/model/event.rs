@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use super::{DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId};
+use super::{
+    Arrival, DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId,
+};
 
 /// Whether the hooks of a kind run one after the other or at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -310,6 +312,8 @@ pub struct Event {
     pub targets: Targets,
     /// Fields without a canonical name, for hooks of the host's own dialect, unchanged and in order.
     pub extra: Vec<(Box<str>, Json)>,
+    /// When hookyard took it in; none before that.
+    pub arrival: Option<Arrival>,
 }
 
 impl Event {
@@ -330,6 +334,7 @@ impl Event {
             facts: Facts::default(),
             targets: Targets::default(),
             extra: Vec::new(),
+            arrival: None,
         }
     }
 

@@ -195,6 +195,8 @@ dialects! {
     Claude "claude" "as Claude Code sends them";
     /// CodeBuddy.
     CodeBuddy "codebuddy" "as CodeBuddy sends them";
+    /// ClawdCode.
+    Clawd "clawd" "as ClawdCode sends them";
 }
 
 impl Serialize for DialectName {
@@ -228,6 +230,11 @@ impl DecisionId {
             micros ^ (u64::from(std::process::id()) << 48)
         });
         Self { process, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// All that tells it from others.
+    pub(super) fn bits(self) -> u128 {
+        u128::from(self.process) << 64 | u128::from(self.number)
     }
 }
 

@@ -1,6 +1,6 @@
 //! When a hook runs and who waits for it, beyond its events and its matcher. Refuses to judge any of it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 use super::{Delivery, Event};
 
@@ -17,6 +17,8 @@ pub struct Manner {
     pub frequency: Frequency,
     /// Whether the host waits for it; otherwise it has no say.
     pub delivery: Delivery,
+    /// Of the parallel hooks of its dialect, how many run for one event at the same time; without it, all.
+    pub together: Option<NonZeroUsize>,
 }
 
 /// How often a hook runs.

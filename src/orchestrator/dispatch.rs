@@ -1,7 +1,10 @@
 //! The path of one event: its plan, admission, its run's actor, its outcome. Owns every reason for which an
 //! event gets no outcome; refuses to queue without bound.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::SystemTime,
+};
 
 use tokio::{sync::oneshot, time::Instant};
 
@@ -9,7 +12,8 @@ use super::{Inner, Orchestrator};
 use crate::{
     dialect,
     model::{
-        DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId,
+        Arrival, DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict,
+        WorkspaceId,
     },
     registry::Snapshot,
     run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
@@ -145,7 +149,11 @@ impl Orchestrator {
         })
     }
 
-    async fn dispatch_to(&self, snapshot: &Arc<Snapshot>, event: Event) -> Result<Outcome, DispatchError> {
+    async fn dispatch_to(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        mut event: Event,
+    ) -> Result<Outcome, DispatchError> {
         let inner = &*self.0;
         if inner.closed.load(Ordering::Acquire) {
             return Err(DispatchError::ShuttingDown);
@@ -165,6 +173,7 @@ impl Orchestrator {
             return Ok(Outcome::proceed(event.kind, snapshot.version()));
         }
         let accepted = Instant::now();
+        event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
         let permit =
             Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| shed(Overload::InFlight))?;
         let (waiter, answer) = oneshot::channel();

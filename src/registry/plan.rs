@@ -15,11 +15,13 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of an event from the hooks it concerns, in order. A serial hook is a stage of its own;
-    /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds.
+    /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds, and no
+    /// more of them than may run together.
     pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
         let mut plan = Self::default();
         for hook in hooks {
-            let joins = plan.steps.last().is_some_and(|last| shares_stage(event, &last.hook, &hook.hook));
+            let joins = plan.steps.last().is_some_and(|last| shares_stage(event, &last.hook, &hook.hook))
+                && plan.has_room(&hook.hook);
             plan.steps.push(hook);
             if joins {
                 plan.ends.pop();
@@ -27,6 +29,14 @@ impl Plan {
             plan.ends.push(plan.steps.len());
         }
         plan
+    }
+
+    /// Whether the last stage has room for another hook of the dialect.
+    fn has_room(&self, next: &Hook) -> bool {
+        let Some(most) = next.manner.together else { return true };
+        let stage = self.ends.len().checked_sub(1).and_then(|number| self.stage(number)).unwrap_or_default();
+        let own = |step: &&Arc<Registered>| step.hook.dialect.name() == next.dialect.name();
+        self.steps[stage].iter().filter(own).count() < most.get()
     }
 
     /// The same plan without the hooks that are not wanted after all.

@@ -76,7 +76,7 @@ impl Actor for RunActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
-            RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, conclusion),
+            RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, *conclusion),
             RunMessage::Abandoned => state.abandon(),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
             RunMessage::End(lease) => {
@@ -222,8 +222,10 @@ impl RunActor {
         }
         let actor = myself.clone();
         // A send fails only if the run's actor is gone, and with it everyone who waited.
-        let reply =
-            ReplyPort::new(move |conclusion| drop(actor.cast(RunMessage::Concluded { ticket, conclusion })));
+        let reply = ReplyPort::new(move |conclusion| {
+            let conclusion = Box::new(conclusion);
+            drop(actor.cast(RunMessage::Concluded { ticket, conclusion }));
+        });
         let cancel = running.cancel.clone();
         let course = &mut running.course;
         let event = course.event().kind;

@@ -13,6 +13,7 @@ use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy,
         HookReport, Json, Note, Opinion, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict,
+        Weight,
     },
     registry::{Plan, Registered},
     telemetry::PatchResult,
@@ -48,6 +49,8 @@ pub struct Course {
     native: Vec<(Box<str>, Json)>,
     /// The replies of dialects that join them, in the order in which they were settled.
     joined: Vec<(DialectName, Reply)>,
+    /// The dialects whose hooks have settled it among themselves.
+    closed: Vec<DialectName>,
 }
 
 /// Where one step of the plan stands.
@@ -91,6 +94,7 @@ impl Course {
             suppress_output: false,
             native: Vec::new(),
             joined: Vec::new(),
+            closed: Vec::new(),
         };
         let progress = course.enter_stage();
         (course, progress)
@@ -197,13 +201,15 @@ impl Course {
     }
 
     fn enter_stage(&mut self) -> Progress {
-        match self.plan.stage(self.stage) {
-            None => Progress::Done,
-            Some(steps) => {
+        while let Some(steps) = self.plan.stage(self.stage) {
+            let stage = &self.plan.steps()[steps.clone()];
+            if !stage.iter().all(|step| self.closed.contains(&step.hook.dialect.name())) {
                 self.slots[steps.clone()].fill_with(|| Slot::Running);
-                Progress::Run(steps)
+                return Progress::Run(steps);
             }
+            self.stage += 1;
         }
+        Progress::Done
     }
 
     /// Turns the conclusion of a step into its report and lets it act on the event. Returns whether it ends
@@ -215,15 +221,9 @@ impl Course {
         let registered = Arc::clone(&self.plan.steps()[step]);
         let hook = &registered.hook;
         let mut report = HookReport {
-            hook: hook.name.clone(),
-            handler: hook.handler.kind(),
-            ended: Ended::Completed,
-            verdict: Verdict::Proceed,
-            patched: Vec::new(),
-            duration: conclusion.duration,
             tokens: conclusion.tokens,
-            error: None,
             warnings: conclusion.warnings,
+            ..HookReport::completed(hook, conclusion.duration)
         };
         let mut accepted_failure = None;
         match conclusion.result {
@@ -234,7 +234,12 @@ impl Course {
         registered.meters.ended(self.event.kind, &report, accepted_failure);
         let verdict = report.verdict;
         self.slots[step] = Slot::Reported(report);
-        verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict)
+        let ends = verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict);
+        if ends && verdict < Verdict::Block {
+            // What another dialect's hook would forbid, no hook of this one can permit.
+            self.closed.push(hook.dialect.name());
+        }
+        ends && verdict >= Verdict::Block
     }
 
     /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
@@ -316,15 +321,12 @@ impl Course {
         let choice = match failure.ended {
             Ended::Cancelled => None,
             _ if !self.event.is_interceptor() => None,
+            _ if failure.weight == Weight::LetPass => Some(("on_error", FailurePolicy::Ignore)),
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
         };
         if let Some((policy, choice)) = choice {
-            report.verdict = match choice {
-                FailurePolicy::Ignore => Verdict::Proceed,
-                FailurePolicy::Deny => Verdict::Block,
-                FailurePolicy::Ask => Verdict::Ask,
-            };
+            report.verdict = choice.verdict();
             if report.verdict != Verdict::Proceed {
                 let (name, ended, message) = (&hook.name, failure.ended.phrase(), &failure.message);
                 let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());

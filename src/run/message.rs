@@ -23,7 +23,7 @@ pub(crate) enum RunMessage {
         /// Which one.
         ticket: Ticket,
         /// How.
-        conclusion: Conclusion,
+        conclusion: Box<Conclusion>,
     },
     /// A caller stopped waiting.
     Abandoned,

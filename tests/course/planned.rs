@@ -29,7 +29,9 @@ pub(crate) fn ordered(scenario: &Scenario) -> Vec<&Rule> {
     let dialect = |name| match name {
         DialectName::Canonical => 0,
         DialectName::OpenHarness => 1,
-        DialectName::Claude | DialectName::CodeBuddy => panic!("no scenario has hooks of this dialect"),
+        DialectName::Claude | DialectName::CodeBuddy | DialectName::Clawd => {
+            panic!("no scenario has hooks of this dialect")
+        }
     };
     let mut rules: Vec<&Rule> = scenario.hooks.iter().collect();
     rules.sort_by_key(|rule| {

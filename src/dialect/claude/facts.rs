@@ -10,7 +10,9 @@ use crate::{
             Looks::{Fact, Field, FileName, Nowhere},
             Row, rows,
         },
-        settings::{Levels, Place, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex},
+        settings::{
+            Levels, Place, Repeats, SettingsFacts, SettingsFile, Timeouts, Unit, exact_list_or_regex,
+        },
     },
     model::{DialectName, HandlerKind, Json, JsonError, Place as HookPlace, Scope, Target, Verdict},
 };
@@ -108,6 +110,8 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
             agent: Duration::from_mins(1),
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
         },
+        repeats: Repeats::RunOnce,
+        common: &[],
         project_variables: &["CLAUDE_PROJECT_DIR"],
     },
     environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
@@ -116,7 +120,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: replace,
     join: |_, _, reply| reply,
-    ends_chain: &[Verdict::Block, Verdict::Halt],
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };
 
 /// Variables that hold the project's directory.

@@ -8,8 +8,8 @@ use super::{
         document::{Mapping, Value},
         row::{Looks, Row},
     },
-    facts::Wanted,
-    file::{Origin, warn_of_slips},
+    facts::{Repeats, Wanted},
+    file::{Origin, SettingsHook, warn_of_slips},
     handler::{self, Ready},
     rule::Rule,
 };
@@ -24,9 +24,9 @@ pub(super) fn read(
     number: usize,
     position: usize,
     entry: &Value<'_>,
-) -> Vec<Hook> {
+) -> Vec<SettingsHook> {
     let Some(entry) = entry.mapping() else { return Vec::new() };
-    warn_of_slips(&entry, &["matcher", "hooks"]);
+    warn_of_slips(&entry, &["name", "matcher", "hooks"]);
     let Some(wanted) = wanted(origin, row, &entry) else { return Vec::new() };
     let Some(items) = entry.require_such_as("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
         return Vec::new();
@@ -64,9 +64,9 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     /// The hook, or `None` if anything about it is wrong, which has been reported.
-    fn hook(&self, item: &Mapping<'_>) -> Option<Hook> {
+    fn hook(&self, item: &Mapping<'_>) -> Option<SettingsHook> {
         let Self { origin, row, .. } = self;
-        let Ready { handler, timeout, identity } = handler::read(origin, row, item)?;
+        let Ready { handler, timeout, own_timeout, identity } = handler::read(origin, row, item)?;
         let condition = self.condition(item)?;
         let frequency = match item.get("once") {
             Some(value) if value.flag()? => Frequency::OncePerRun,
@@ -77,7 +77,8 @@ impl Parts<'_> {
             _ => Delivery::Awaited,
         };
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
-        Some(Hook {
+        let identity = (origin.native.settings.repeats == Repeats::RunOnce).then_some(identity);
+        let hook = Hook {
             name: self.name()?,
             dialect: origin.native,
             events: [row.kind].into_iter().collect(),
@@ -90,14 +91,15 @@ impl Parts<'_> {
             max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
-            manner: Manner { host_event, condition, identity: Some(identity), frequency, delivery },
+            manner: Manner { host_event, condition, identity, frequency, delivery, together: None },
             source: Source {
                 scope: origin.scope,
                 file: Some(origin.file.into()),
                 line: item.document().line(&item.spot()),
                 position: self.place,
             },
-        })
+        };
+        Some(SettingsHook { hook, event: row.name, own_timeout })
     }
 
     /// Hooks in settings have no names, so theirs say where they stand.

@@ -2,6 +2,7 @@
 //! a mistake costs the entry it is in, with a warning that has a place, and what is not about hooks is nobody's
 //! concern here.
 
+mod common;
 mod entry;
 mod facts;
 mod file;
@@ -9,7 +10,9 @@ mod handler;
 mod matcher;
 mod rule;
 
-pub(crate) use facts::{Levels, Place, SettingsFile};
-pub(super) use facts::{SettingsFacts, Timeouts, Unit};
+pub use common::Common;
+pub(crate) use facts::{CommonWord, Levels, Place, SettingsFile};
+pub(super) use facts::{Means, Repeats, SettingsFacts, Timeouts, Unit, Wanted};
+pub(super) use file::warn_of_slips;
 pub use file::{SettingsHook, SettingsHooks, read_settings};
-pub(super) use matcher::exact_list_or_regex;
+pub(super) use matcher::{exact_list_or_regex, refuse};

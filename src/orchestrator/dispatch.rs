@@ -174,8 +174,7 @@ impl Orchestrator {
         }
         let accepted = Instant::now();
         event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
-        let permit =
-            Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| shed(Overload::InFlight))?;
+        let permit = Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| inner.no_place())?;
         let (waiter, answer) = oneshot::channel();
         let request = |lease| Request {
             event: Arc::new(event),
@@ -202,6 +201,15 @@ impl Orchestrator {
 }
 
 impl Inner {
+    /// Why there is no place for an event. A shutdown takes them all.
+    fn no_place(&self) -> DispatchError {
+        if self.closed.load(Ordering::Acquire) {
+            DispatchError::ShuttingDown
+        } else {
+            shed(Overload::InFlight)
+        }
+    }
+
     /// A lease of the run's actor, which the supervisor makes if there is none.
     async fn lease(&self, key: &RunKey) -> Result<Lease, DispatchError> {
         let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);

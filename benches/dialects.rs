@@ -34,6 +34,10 @@ const EVENTS: &[(DialectName, &str)] = &[
     (DialectName::Claude, FAMILY),
     (DialectName::CodeBuddy, FAMILY),
     (
+        DialectName::Clawd,
+        r#"{"hook_event_name":"PreToolUse","hook_execution_id":"6f1c2b1e-0000-4000-8000-000000000001","timestamp":"2026-01-02T03:04:05.678Z","tool_name":"Write","tool_use_id":"call_8z4y2bzy4g","project_dir":"/srv/shop","session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","permission_mode":"default","tool_input":INPUT}"#,
+    ),
+    (
         DialectName::Gemini,
         r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.gemini/tmp/2e33567b/chats/session.json","cwd":"/srv/shop","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.678Z","tool_name":"write_file","tool_input":INPUT}"#,
     ),

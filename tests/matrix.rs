@@ -30,6 +30,9 @@ const INEXPRESSIBLE: &[(Thing, DialectName, Move)] = &[
     (Thing::Shorten, DialectName::CodeBuddy, Move::Refuses),
     (Thing::Allow, DialectName::Gemini, Move::AsUsual),
     (Thing::Shorten, DialectName::Gemini, Move::Refuses),
+    (Thing::Shorten, DialectName::Clawd, Move::Refuses),
+    (Thing::Halt, DialectName::Clawd, Move::Refuses),
+    (Thing::Context, DialectName::Clawd, Move::AsUsual),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.
@@ -93,7 +96,9 @@ fn instead(thing: Thing, host: &Speaker) -> Option<Move> {
 /// What is wrong with what a host does about a thing that a hook said.
 fn wrong(thing: Thing, host: &Speaker, heard: &Heard) -> Option<String> {
     let meant = thing.meant();
-    if heard.moves < meant.moves {
+    // A host that cannot end a run does the strictest thing it can: it refuses the call.
+    let strictest = if instead(thing, host) == Some(Move::Refuses) { Move::Refuses } else { Move::Ends };
+    if heard.moves < meant.moves.min(strictest) {
         return Some(format!("milder: it {:?}, not {:?}", heard.moves, meant.moves));
     }
     if heard.moves < Move::Refuses && heard.input != meant.input {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     dialect::{
-        HookRules, Levels, Native, SettingsFile, SettingsHooks, SettingsPlace, Surroundings, natives,
+        Common, HookRules, Levels, Native, SettingsFile, SettingsHooks, SettingsPlace, Surroundings, natives,
         read_settings,
     },
     model::{Diagnostic, Dialect, Hook, Scope, Severity},
@@ -130,9 +130,41 @@ pub(super) fn collect(
     switch_some_off(&mut levels);
     let off = switch_off(&mut levels, native);
     collected.diagnostics.extend(off);
+    let said = say_to_all(&mut levels, native, rules, surroundings);
+    collected.diagnostics.extend(said);
     let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
     collected.hooks.extend(hooks.map(|configured| configured.hook));
     collected
+}
+
+/// Has what the files say about all hooks hold for them: a later file's word counts before an earlier one's, and a
+/// variable's before all files'.
+fn say_to_all(
+    levels: &mut [Level],
+    native: &Native,
+    rules: &HookRules,
+    surroundings: &dyn Surroundings,
+) -> Vec<Diagnostic> {
+    let Some(file) = levels.last().map(|level| level.file.clone()) else { return Vec::new() };
+    let said = levels.iter().fold(Common::default(), |said, level| said.overridden_by(&level.found.common));
+    let (variables, mut diagnostics) =
+        Common::of_variables(native.common(), &file, rules.max_timeout, surroundings);
+    let said = said.overridden_by(&variables);
+    let hooks = levels.iter_mut().flat_map(|level| &mut level.found.hooks);
+    let mut number = 0;
+    for configured in hooks {
+        said.apply(configured);
+        number += 1;
+    }
+    if said.switches_off() && number > 0 {
+        let message = format!("`enabled: false` switches off {} of {}", counted(number), native.name());
+        diagnostics.push(Diagnostic::of_file(Severity::Info, "switched-off", &file, message));
+    }
+    diagnostics
+}
+
+fn counted(hooks: usize) -> String {
+    if hooks == 1 { "1 hook".to_owned() } else { format!("{hooks} hooks") }
 }
 
 /// Leaves out the user's hooks for events that the project configures.
@@ -176,7 +208,6 @@ fn switch_off(levels: &mut [Level], native: &Native) -> Option<Diagnostic> {
             number += 1;
         }
     }
-    let hooks = if number == 1 { "1 hook".to_owned() } else { format!("{number} hooks") };
-    let message = format!("`{}` switches off {hooks} of {}", native.switch(), native.name());
+    let message = format!("`{}` switches off {} of {}", native.switch(), counted(number), native.name());
     (number > 0).then(|| Diagnostic::of_file(Severity::Info, "switched-off", &file, message))
 }

@@ -13,7 +13,7 @@ use super::{
         Row, rows,
     },
     settings::{
-        Form, Levels, Place, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
+        Form, Levels, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
         exact_list_or_regex,
     },
 };
@@ -58,6 +58,8 @@ pub(super) static CODEBUDDY: Native = Native {
             agent: Duration::from_mins(1),
             of_events: &[],
         },
+        repeats: Repeats::RunOnce,
+        common: &[],
         project_variables: PROJECT,
         keys: KEYS,
         shell: Shell::Sh,
@@ -74,5 +76,5 @@ pub(super) static CODEBUDDY: Native = Native {
     },
     translate: |_, _, _| None,
     join: |_, _, _, reply| reply,
-    ends_chain: &[Verdict::Block, Verdict::Halt],
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    clock,
     fields::FACTS,
     native::{Frame, Native},
 };
@@ -65,16 +64,25 @@ impl Envelope<'_> {
                 Some(cwd) => map.serialize_entry(name, &**cwd),
                 None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
             },
-            Frame::Own(absent) => match (self.extra(name), absent) {
-                (Some(value), _) => map.serialize_entry(name, value),
-                (None, Some(text)) => map.serialize_entry(name, text),
-                (None, None) => Ok(()),
+            Frame::Own(_) | Frame::Project | Frame::Timestamp | Frame::Uuid => match self.extra(name) {
+                Some(value) => map.serialize_entry(name, value),
+                None => match self.unsaid(frame) {
+                    Some(text) => map.serialize_entry(name, &text),
+                    None => Ok(()),
+                },
             },
-            Frame::Arrived => match (self.extra(name), event.arrived) {
-                (Some(value), _) => map.serialize_entry(name, value),
-                (None, Some(time)) => map.serialize_entry(name, &clock::written(time)),
-                (None, None) => Ok(()),
-            },
+        }
+    }
+
+    /// What stands where the host says nothing.
+    fn unsaid(&self, frame: Frame) -> Option<String> {
+        let arrival = self.draft.event().arrival;
+        match frame {
+            Frame::Own(absent) => absent.map(str::to_owned),
+            Frame::Project => Some(self.place.root.to_string_lossy().into_owned()),
+            Frame::Timestamp => arrival.map(|arrival| arrival.timestamp().to_string()),
+            Frame::Uuid => arrival.map(|arrival| arrival.uuid().to_string()),
+            Frame::Session | Frame::EventName | Frame::Cwd => None,
         }
     }
 

@@ -6,7 +6,7 @@
 mod answer;
 mod canonical;
 mod claude;
-mod clock;
+mod clawd;
 mod codebuddy;
 mod convert;
 mod document;
@@ -29,8 +29,8 @@ pub use openharness::{
     HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
 };
 pub(crate) use openharness::{expand, warn_of_mode};
+pub use settings::{Common, SettingsHook, SettingsHooks, read_settings};
 pub(crate) use settings::{Levels, Place as SettingsPlace, SettingsFile};
-pub use settings::{SettingsHook, SettingsHooks, read_settings};
 
 use crate::model::{Dialect, DialectName};
 
@@ -45,6 +45,7 @@ fn speaker(name: DialectName) -> Speaker {
         DialectName::Canonical => Speaker::Plain(&Canonical),
         DialectName::OpenHarness => Speaker::Plain(&OpenHarness),
         DialectName::Claude => Speaker::Native(&claude::CLAUDE),
+        DialectName::Clawd => Speaker::Native(&clawd::CLAWD),
         DialectName::CodeBuddy => Speaker::Native(&codebuddy::CODEBUDDY),
         DialectName::Gemini => Speaker::Native(&gemini::GEMINI),
     }

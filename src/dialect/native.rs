@@ -9,7 +9,7 @@ use super::{
     answer, envelope,
     fields::{self, Names, Vocabulary},
     row::{Looks, Row},
-    settings::{Levels, SettingsFacts, SettingsFile},
+    settings::{CommonWord, Levels, SettingsFacts, SettingsFile},
 };
 use crate::model::{
     AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
@@ -44,7 +44,7 @@ pub struct Native {
     /// Joins a reply with the earlier ones, on events whose row says so.
     pub(super) join: fn(&Row, &Draft, &[Reply], Reply) -> Reply,
     /// The verdicts after whose stage no further hook runs.
-    pub(super) ends_chain: &'static [Verdict],
+    pub(super) ends_chain: fn(EventKind) -> &'static [Verdict],
 }
 
 /// What stands in one of the first fields of an envelope.
@@ -58,14 +58,23 @@ pub(super) enum Frame {
     Cwd,
     /// What the host says under the same name, or else this.
     Own(Option<&'static str>),
-    /// The same, or else when the event arrived.
-    Arrived,
+    /// What the host says under the same name, or else the workspace's directory.
+    Project,
+    /// What the host says under the same name, or else when hookyard took the event in.
+    Timestamp,
+    /// What the host says under the same name, or else an id of the event, in the form of a UUID.
+    Uuid,
 }
 
 impl Native {
     /// Its settings files.
     pub(crate) fn files(&self) -> &'static [SettingsFile] {
         self.settings.files
+    }
+
+    /// The words of its configuration for all hooks.
+    pub(crate) fn common(&self) -> &'static [CommonWord] {
+        self.settings.common
     }
 
     /// What switches all its hooks off.
@@ -144,8 +153,8 @@ impl Dialect for Native {
         self.row_of(kind, None).map_or(Strategy::Parallel, |row| row.strategy)
     }
 
-    fn ends_chain(&self, _: EventKind, verdict: Verdict) -> bool {
-        self.ends_chain.contains(&verdict)
+    fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool {
+        (self.ends_chain)(kind).contains(&verdict)
     }
 
     fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {

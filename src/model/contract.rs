@@ -79,6 +79,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn strategy(&self, kind: EventKind) -> Strategy;
 
     /// Whether a verdict of one of this dialect's interceptors ends the chain after its stage. A halt always does.
+    /// One that is milder than a block ends it for this dialect's hooks only; those of others still have their say.
     fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
     /// The envelope: what a hook of this dialect is told about the event as it stands.

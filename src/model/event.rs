@@ -1,11 +1,13 @@
 //! Event kinds and events. The one place that lists the kinds with their strategy, what matchers look at and
 //! what may be patched; refuses to know how a host spells any of it.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use super::{DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId};
+use super::{
+    Arrival, DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId,
+};
 
 /// Whether the hooks of a kind run one after the other or at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -304,14 +306,14 @@ pub struct Event {
     pub cwd: Option<Arc<str>>,
     /// Whether the host waits for the outcome.
     pub delivery: Delivery,
-    /// When it arrived; the orchestrator says so for events that do not.
-    pub arrived: Option<SystemTime>,
     /// The short texts.
     pub facts: Facts,
     /// The large parts, of which hooks may patch the one its kind names.
     pub targets: Targets,
     /// Fields without a canonical name, for hooks of the host's own dialect, unchanged and in order.
     pub extra: Vec<(Box<str>, Json)>,
+    /// When hookyard took it in; none before that.
+    pub arrival: Option<Arrival>,
 }
 
 impl Event {
@@ -329,10 +331,10 @@ impl Event {
             tool_call_id: None,
             cwd: None,
             delivery: Delivery::Awaited,
-            arrived: None,
             facts: Facts::default(),
             targets: Targets::default(),
             extra: Vec::new(),
+            arrival: None,
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher,
-    PromptHandler, Reply,
+    PromptHandler, Reply, Verdict,
 };
 
 /// A named rule, ready to run.
@@ -66,6 +66,15 @@ impl FailurePolicy {
             Self::Ignore => "ignore",
             Self::Deny => "deny",
             Self::Ask => "ask",
+        }
+    }
+
+    /// What a failure counts as.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Ignore => Verdict::Proceed,
+            Self::Deny => Verdict::Block,
+            Self::Ask => Verdict::Ask,
         }
     }
 }

@@ -197,6 +197,8 @@ dialects! {
     CodeBuddy "codebuddy" "as CodeBuddy sends them";
     /// Gemini CLI.
     Gemini "gemini" "as Gemini CLI sends them";
+    /// ClawdCode.
+    Clawd "clawd" "as ClawdCode sends them";
 }
 
 impl Serialize for DialectName {
@@ -230,6 +232,11 @@ impl DecisionId {
             micros ^ (u64::from(std::process::id()) << 48)
         });
         Self { process, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// All that tells it from others.
+    pub(super) fn bits(self) -> u128 {
+        u128::from(self.process) << 64 | u128::from(self.number)
     }
 }
 

@@ -1,6 +1,6 @@
 //! When a hook runs and who waits for it, beyond its events and its matcher. Refuses to judge any of it.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 use super::{Delivery, Event, Scope};
 
@@ -19,6 +19,8 @@ pub struct Manner {
     pub delivery: Delivery,
     /// Whether it may run at the same time as other hooks of its dialect, where the dialect's hooks do.
     pub company: Company,
+    /// Of the parallel hooks of its dialect, how many run for one event at the same time; without it, all.
+    pub together: Option<NonZeroUsize>,
     /// The scope whose turn it has in the order of hooks, where that is not its own.
     pub turn: Option<Scope>,
 }

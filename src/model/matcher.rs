@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use globset::{GlobBuilder, GlobSet};
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{
     Hir, HirKind, Look,
@@ -35,6 +36,9 @@ pub enum MatcherError {
         /// Where, in characters from 1.
         column: usize,
     },
+    /// Not a glob.
+    #[error("invalid glob: {0}")]
+    Glob(String),
     /// The compiled pattern would take more memory than allowed.
     #[error("the pattern compiles to more than {LARGEST_PROGRAM} bytes; use smaller repetitions")]
     TooLarge,
@@ -75,6 +79,18 @@ impl Matcher {
         Ok(Self { pattern: pattern.into(), regex: compiled(pattern)?, literals: literals(&hir) })
     }
 
+    /// The same, but the pattern has to fit the whole value; `.` stands for line breaks too, so that a second line
+    /// cannot hide from it.
+    ///
+    /// Returns an error as [`Matcher::search`] does.
+    pub fn whole(pattern: &str) -> Result<Self, MatcherError> {
+        // By itself first: its places are those of the pattern, and an unpaired bracket stays one.
+        Self::search(pattern)?;
+        let whole = format!("^(?s:{pattern})$");
+        let parsed = regex_syntax::parse(&whole).map_err(|e| syntax_error(&e))?;
+        Ok(Self { regex: compiled(&whole)?, pattern: whole.into(), literals: literals(&parsed) })
+    }
+
     /// Exactly one of these texts; shown as `shown`.
     ///
     /// Returns an error if the texts are too long or too many.
@@ -107,6 +123,44 @@ impl Matcher {
 impl fmt::Debug for Matcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}/", self.pattern)
+    }
+}
+
+/// Globs for paths, of which one has to fit. Those without a slash are for names, wherever they are; in others, a
+/// star stays within a directory.
+#[derive(Debug, Clone)]
+pub struct PathGlobs {
+    written: Box<str>,
+    set: GlobSet,
+}
+
+impl PathGlobs {
+    /// One glob or several, with `|` between them.
+    ///
+    /// Returns an error if one of them is malformed, or together they are too large.
+    pub fn new(written: &str) -> Result<Self, MatcherError> {
+        if written.len() > LONGEST_PATTERN {
+            return Err(MatcherError::TooLong(written.len()));
+        }
+        let wrong = |error: globset::Error| MatcherError::Glob(error.kind().to_string());
+        // A matcher of a single glob panics if its expression is refused; a set returns an error.
+        let mut set = GlobSet::builder();
+        for glob in written.split('|').map(str::trim).filter(|glob| !glob.is_empty()) {
+            let anywhere = if glob.contains('/') { "" } else { "**/" };
+            let glob = GlobBuilder::new(&format!("{anywhere}{glob}")).literal_separator(true).build();
+            set.add(glob.map_err(wrong)?);
+        }
+        Ok(Self { written: written.into(), set: set.build().map_err(wrong)? })
+    }
+
+    /// Whether one of them fits the path.
+    pub fn accept(&self, path: &str) -> bool {
+        self.set.is_match(path)
+    }
+
+    /// The globs as written.
+    pub fn as_str(&self) -> &str {
+        &self.written
     }
 }
 
@@ -243,6 +297,33 @@ mod tests {
         assert!(!matcher.accepts("BashOutput") && !matcher.accepts("axb") && !matcher.accepts("Bash\n"));
         assert_eq!(matcher.literals(), Some(&Literals::Exact(texts(&["Bash", "a.b"]))));
         assert_eq!(matcher.pattern(), "Bash|a.b");
+    }
+
+    #[test]
+    fn a_whole_pattern_fits_the_whole_value() {
+        let accepts = |pattern: &str, value: &str| Matcher::whole(pattern).unwrap().accepts(value);
+        assert!(accepts("npm .*", "npm i") && accepts("npm .*", "npm i\nrm -rf /"));
+        assert!(!accepts("npm", "npm i") && !accepts("a|b", "ab") && accepts("a|b", "b"));
+        assert!(accepts("^Bash$", "Bash") && !accepts("(?i)bash", "bashful"));
+        assert_eq!(
+            Matcher::whole("Bash|Edit").unwrap().literals(),
+            Some(&Literals::Exact(texts(&["Bash", "Edit"])))
+        );
+        assert!(Matcher::whole("a)|(b").is_err() && Matcher::whole("(?x)a # b").is_err());
+        assert!(Matcher::whole("(").unwrap_err().to_string().contains("at character 1"));
+    }
+
+    #[test]
+    fn globs_fit_paths_and_names() {
+        let accept = |globs: &str, path: &str| PathGlobs::new(globs).unwrap().accept(path);
+        assert!(accept("**/*.{ts,tsx}", "/a/b.tsx") && accept("**/*.{ts,tsx}", "b.ts"));
+        assert!(!accept("**/*.{ts,tsx}", "/a/b.js"));
+        assert!(accept("*.ts", "/a/b.ts") && !accept("/a/*.ts", "/a/b/c.ts"));
+        assert!(accept("*.rs | src/**", "src/a/b") && !accept("", "a"));
+        let wrong = |globs: &str| PathGlobs::new(globs).expect_err(globs).to_string();
+        assert!(wrong("[a").contains("invalid glob") && wrong("{a").contains("invalid glob"));
+        assert!(wrong(&"a".repeat(2000)).contains("2000 bytes"));
+        PathGlobs::new(&format!("{}a{}", "{".repeat(500), "}".repeat(500))).unwrap_err();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! owes the core. Pure data and pure functions; refuses I/O, clocks, actors and native field names.
 
 mod address;
+mod arrival;
 mod contract;
 mod diagnostic;
 mod event;
@@ -19,6 +20,7 @@ mod reply;
 mod secret;
 
 pub use address::{Address, AddressError};
+pub use arrival::{Arrival, Timestamp, Uuid};
 pub use contract::{AnswerForm, Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
 pub use event::{
@@ -38,9 +40,9 @@ pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
 };
 pub use manner::{Company, Condition, Frequency, Manner};
-pub use matcher::{Literals, Matcher, MatcherError};
+pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
 pub(crate) use redaction::Redaction;
-pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply};
+pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply, Weight};
 pub use secret::{Guarded, Secret};

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, HookName, Json, Target, Targets, Tokens};
+use super::{DecisionId, EventKind, HandlerKind, Hook, HookName, Json, Target, Targets, Tokens};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -171,6 +171,23 @@ pub struct HookReport {
     /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl HookReport {
+    /// An invocation that ended with a reply, before the reply has said anything.
+    pub fn completed(hook: &Hook, duration: Duration) -> Self {
+        Self {
+            hook: hook.name.clone(),
+            handler: hook.handler.kind(),
+            ended: Ended::Completed,
+            verdict: Verdict::Proceed,
+            patched: Vec::new(),
+            duration,
+            tokens: None,
+            error: None,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]

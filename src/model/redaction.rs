@@ -46,7 +46,9 @@ impl Redaction {
         let shown = self.without_in_output(raw.clone());
         match (read(raw), read(shown)) {
             (Ok(reply), shown) => Ok(self.reply(reply, shown.unwrap_or_default())),
-            (Err(failure), Err(shown)) => Err(Failure { ended: failure.ended, ..self.failure(shown) }),
+            (Err(failure), Err(shown)) => {
+                Err(Failure { ended: failure.ended, weight: failure.weight, ..self.failure(shown) })
+            }
             (Err(failure), Ok(_)) => {
                 Err(Failure::new(failure.ended, "the message is left out: a secret of the hook is in it"))
             }

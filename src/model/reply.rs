@@ -164,13 +164,31 @@ pub struct Failure {
     pub ended: Ended,
     /// What happened, for the operator.
     pub message: String,
+    /// Whether the hook's policy decides what it counts as.
+    pub weight: Weight,
+}
+
+/// Whether a failure is a matter of the hook's policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Weight {
+    /// It is.
+    #[default]
+    ByPolicy,
+    /// The dialect lets it pass, whatever the policy says.
+    LetPass,
 }
 
 impl Failure {
     /// A failure that ended so.
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {
         debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
-        Self { ended, message: message.into() }
+        Self { ended, message: message.into(), weight: Weight::ByPolicy }
+    }
+
+    /// The same failure, which the dialect lets pass.
+    #[must_use]
+    pub fn let_pass(self) -> Self {
+        Self { weight: Weight::LetPass, ..self }
     }
 }
 

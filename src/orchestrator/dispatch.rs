@@ -12,7 +12,8 @@ use super::{Inner, Orchestrator};
 use crate::{
     dialect,
     model::{
-        DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict, WorkspaceId,
+        Arrival, DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict,
+        WorkspaceId,
     },
     registry::Snapshot,
     run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
@@ -172,8 +173,8 @@ impl Orchestrator {
             return Ok(Outcome::proceed(event.kind, snapshot.version()));
         }
         let accepted = Instant::now();
-        event.arrived.get_or_insert_with(SystemTime::now);
-        let permit = Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| inner.refuse_more())?;
+        event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
+        let permit = Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| inner.no_place())?;
         let (waiter, answer) = oneshot::channel();
         let request = |lease| Request {
             event: Arc::new(event),
@@ -200,8 +201,8 @@ impl Orchestrator {
 }
 
 impl Inner {
-    /// Why there is no permit: a shutdown that has just begun takes all of them.
-    fn refuse_more(&self) -> DispatchError {
+    /// Why there is no place for an event. A shutdown takes them all.
+    fn no_place(&self) -> DispatchError {
         if self.closed.load(Ordering::Acquire) {
             DispatchError::ShuttingDown
         } else {

@@ -15,7 +15,8 @@ pub struct Plan {
 
 impl Plan {
     /// The plan of an event from the hooks it concerns, in order. A serial hook is a stage of its own;
-    /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds.
+    /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds, and no
+    /// more of them than may run together.
     pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
         let steps: Vec<_> = hooks.collect();
         let is_alone = |step: &&Arc<Registered>| step.hook.manner.company == Company::Alone;
@@ -23,7 +24,10 @@ impl Plan {
         let mut ends: Vec<usize> = Vec::with_capacity(steps.len());
         for (number, step) in steps.iter().enumerate() {
             let last = number.checked_sub(1).map(|last| &steps[last].hook);
-            if last.is_some_and(|last| shares_stage(event, &alone, last, &step.hook)) {
+            let begun = ends.len().checked_sub(2).map_or(0, |before| ends[before]);
+            if last.is_some_and(|last| shares_stage(event, &alone, last, &step.hook))
+                && has_room(&steps[begun..number], &step.hook)
+            {
                 ends.pop();
             }
             ends.push(number + 1);
@@ -69,6 +73,12 @@ impl Plan {
     pub fn stages(&self) -> impl Iterator<Item = &[Arc<Registered>]> {
         (0..self.ends.len()).filter_map(|number| self.stage(number)).map(|stage| &self.steps[stage])
     }
+}
+
+/// Whether a stage has room for another hook of its dialect.
+fn has_room(stage: &[Arc<Registered>], next: &Hook) -> bool {
+    let own = |step: &&Arc<Registered>| step.hook.dialect.name() == next.dialect.name();
+    next.manner.together.is_none_or(|most| stage.iter().filter(own).count() < most.get())
 }
 
 fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) -> bool {

@@ -13,7 +13,7 @@ use super::voices::{Upshot, Voices};
 use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
-        HookReport, Json, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict,
+        HookReport, Json, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict, Weight,
     },
     registry::{Plan, Registered},
     telemetry::PatchResult,
@@ -45,6 +45,8 @@ pub struct Course {
     changed: Vec<Target>,
     voices: Voices,
     suppress_output: bool,
+    /// The dialects whose hooks have settled it among themselves.
+    closed: Vec<DialectName>,
 }
 
 /// Where one step of the plan stands.
@@ -77,6 +79,7 @@ impl Course {
             changed: Vec::new(),
             voices: Voices::default(),
             suppress_output: false,
+            closed: Vec::new(),
         };
         let progress = course.enter_stage();
         (course, progress)
@@ -186,13 +189,15 @@ impl Course {
     }
 
     fn enter_stage(&mut self) -> Progress {
-        match self.plan.stage(self.stage) {
-            None => Progress::Done,
-            Some(steps) => {
+        while let Some(steps) = self.plan.stage(self.stage) {
+            let stage = &self.plan.steps()[steps.clone()];
+            if !stage.iter().all(|step| self.closed.contains(&step.hook.dialect.name())) {
                 self.slots[steps.clone()].fill_with(|| Slot::Running);
-                Progress::Run(steps)
+                return Progress::Run(steps);
             }
+            self.stage += 1;
         }
+        Progress::Done
     }
 
     /// Turns the conclusion of a step, which was told this draft, into its report and lets it act on the event.
@@ -204,15 +209,9 @@ impl Course {
         let registered = Arc::clone(&self.plan.steps()[step]);
         let hook = &registered.hook;
         let mut report = HookReport {
-            hook: hook.name.clone(),
-            handler: hook.handler.kind(),
-            ended: Ended::Completed,
-            verdict: Verdict::Proceed,
-            patched: Vec::new(),
-            duration: conclusion.duration,
             tokens: conclusion.tokens,
-            error: None,
             warnings: conclusion.warnings,
+            ..HookReport::completed(hook, conclusion.duration)
         };
         let mut accepted_failure = None;
         let (failure, reply) = match conclusion.result {
@@ -233,7 +232,12 @@ impl Course {
         registered.meters.ended(self.event.kind, &report, accepted_failure);
         let verdict = report.verdict;
         self.slots[step] = Slot::Reported(report);
-        verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict)
+        let ends = verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict);
+        if ends && verdict < Verdict::Block {
+            // What another dialect's hook would forbid, no hook of this one can permit.
+            self.closed.push(hook.dialect.name());
+        }
+        ends && verdict >= Verdict::Block
     }
 
     /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
@@ -302,15 +306,12 @@ impl Course {
         let choice = match failure.ended {
             Ended::Cancelled => None,
             _ if !self.event.is_interceptor() => None,
+            _ if failure.weight == Weight::LetPass => Some(("on_error", FailurePolicy::Ignore)),
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
         };
         if let Some((policy, choice)) = choice {
-            report.verdict = match choice {
-                FailurePolicy::Ignore => Verdict::Proceed,
-                FailurePolicy::Deny => Verdict::Block,
-                FailurePolicy::Ask => Verdict::Ask,
-            };
+            report.verdict = choice.verdict();
             if report.verdict != Verdict::Proceed {
                 let (name, ended, message) = (&hook.name, failure.ended.phrase(), &failure.message);
                 let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());

@@ -50,7 +50,7 @@ pub(crate) fn check_reports(
         of(&observed.outcome.hooks),
         observed.ran.iter().flat_map(|(names, _)| names.clone()).collect::<Vec<_>>()
     );
-    for (step, (report, expected)) in observed.outcome.hooks.iter().zip(&expected.reports).enumerate() {
+    for (report, expected) in observed.outcome.hooks.iter().zip(&expected.reports) {
         prop_assert_eq!(report.hook.as_str(), expected.hook);
         prop_assert_eq!(report.handler, scenario.rule(expected.hook).hook().handler.kind());
         prop_assert_eq!(
@@ -65,7 +65,7 @@ pub(crate) fn check_reports(
             Error::OfCancellation => prop_assert!(report.error.is_some()),
         }
         if expected.error != Error::OfCancellation {
-            prop_assert_eq!(report.duration, duration(step));
+            prop_assert_eq!(report.duration, duration(expected.step));
         }
         check_warnings(report, expected)?;
     }

@@ -92,8 +92,9 @@ impl<'a> Drive<'a> {
 
     fn finish(mut self) -> Result<(Vec<Stage>, Outcome), TestCaseError> {
         while let Progress::Run(steps) = self.progress.clone() {
-            let next = self.stages.pop();
-            prop_assert_eq!(Some(&steps), next.as_ref(), "the stages run in order");
+            // The model says which stages a dialect passes over that has settled the event.
+            let next = std::iter::from_fn(|| self.stages.pop()).find(|stage| *stage == steps);
+            prop_assert!(next.is_some(), "the stages run in order");
             self.stage(&steps)?;
         }
         prop_assert_eq!(&self.progress, &Progress::Done);

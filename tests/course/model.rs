@@ -54,6 +54,8 @@ pub(crate) enum Reason {
 /// How one hook must have fared.
 #[derive(Debug)]
 pub(crate) struct Report {
+    /// Its place in the plan.
+    pub(crate) step: usize,
     pub(crate) hook: &'static str,
     pub(crate) ended: Ended,
     pub(crate) verdict: Verdict,
@@ -74,20 +76,34 @@ pub(crate) enum Error {
 
 /// What must come of a scenario.
 pub(crate) fn expect(scenario: &Scenario) -> Expected {
-    let mut walk = Walk { scenario, payload: scenario.payload.clone(), expected: Expected::default() };
+    let mut walk =
+        Walk { scenario, payload: scenario.payload.clone(), expected: Expected::default(), step: 0 };
     let mut ended = 0;
+    let mut closed = Vec::new();
+    let mut after = 0;
     for stage in stages(scenario) {
+        let before = after;
+        after += stage.len();
+        if stage.iter().all(|rule| closed.contains(&rule.dialect.name)) {
+            continue;
+        }
         walk.expected.ran.push((stage.iter().map(|rule| rule.name).collect(), walk.payload.clone()));
-        let cancelled = cancelled(scenario, &walk.expected.ran, &stage, ended);
+        let cancelled = cancelled(scenario, before, &stage, ended);
         let mut over = !cancelled.is_empty();
         ended += stage.len() - cancelled.len();
-        for rule in stage {
+        for (step, rule) in (before..).zip(stage) {
+            walk.step = step;
             let verdict = match &rule.answer {
                 _ if cancelled.contains(&rule.name) => walk.cancelled(rule),
                 Answer::Replies(says) => walk.reply(rule, says),
                 Answer::Fails(how, message) => walk.failure(rule, *how, message),
             };
-            over |= ends_chain(rule.dialect, verdict);
+            let ends = ends_chain(rule.dialect, verdict);
+            let forbids = strictness(verdict) >= strictness(Verdict::Block);
+            over |= ends && forbids;
+            if ends && !forbids {
+                closed.push(rule.dialect.name);
+            }
         }
         if over {
             break;
@@ -96,15 +112,9 @@ pub(crate) fn expect(scenario: &Scenario) -> Expected {
     walk.expected
 }
 
-/// The hooks of a stage that are still running when the event is cancelled.
-fn cancelled(
-    scenario: &Scenario,
-    ran: &[(Vec<&'static str>, Payload)],
-    stage: &[&Rule],
-    ended: usize,
-) -> Vec<&'static str> {
+/// The hooks of a stage, which has `before` hooks before it, that are still running when the event is cancelled.
+fn cancelled(scenario: &Scenario, before: usize, stage: &[&Rule], ended: usize) -> Vec<&'static str> {
     let End::CancelledAfter(most) = scenario.end else { return Vec::new() };
-    let before: usize = ran.iter().map(|(names, _)| names.len()).sum::<usize>() - stage.len();
     let mut by_pace: Vec<_> =
         stage.iter().enumerate().map(|(n, rule)| (scenario.pace[before + n], rule.name)).collect();
     by_pace.sort_unstable();
@@ -135,6 +145,8 @@ struct Walk<'a> {
     scenario: &'a Scenario,
     payload: Payload,
     expected: Expected,
+    /// The place in the plan of the hook that is looked at.
+    step: usize,
 }
 
 impl Walk<'_> {
@@ -255,7 +267,15 @@ impl Walk<'_> {
         if ended == Ended::Completed || verdict != Verdict::Proceed {
             self.count("hook_verdicts_total", rule, &[("verdict", verdict.as_str())]);
         }
-        self.expected.reports.push(Report { hook: rule.name, ended, verdict, error, warnings, complaints });
+        self.expected.reports.push(Report {
+            step: self.step,
+            hook: rule.name,
+            ended,
+            verdict,
+            error,
+            warnings,
+            complaints,
+        });
     }
 
     fn count(&mut self, name: &str, rule: &Rule, labels: &[(&str, &str)]) {

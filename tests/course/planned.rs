@@ -29,7 +29,7 @@ pub(crate) fn ordered(scenario: &Scenario) -> Vec<&Rule> {
     let dialect = |name| match name {
         DialectName::Canonical => 0,
         DialectName::OpenHarness => 1,
-        DialectName::Claude | DialectName::CodeBuddy | DialectName::Gemini => {
+        DialectName::Claude | DialectName::CodeBuddy | DialectName::Gemini | DialectName::Clawd => {
             panic!("no scenario has hooks of this dialect")
         }
     };

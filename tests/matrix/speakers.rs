@@ -130,6 +130,50 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
             Heard { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
         },
     },
+    Speaker {
+        name: DialectName::Clawd,
+        configures: |command| {
+            let hook = json!({ "type": "command", "command": command });
+            let entry = json!({ "matcher": { "tools": "Bash" }, "hooks": [hook] });
+            (".clawdcode/settings.json", json!({ "hooks": { "PreToolUse": [entry] } }))
+        },
+        says: |thing| {
+            let decision =
+                |word: &str| json!({ "permissionDecision": word, "permissionDecisionReason": REASON });
+            let said = match thing {
+                Thing::Allow => decision("allow"),
+                Thing::Block => decision("deny"),
+                Thing::Ask => decision("ask"),
+                Thing::Rewrite => json!({ "updatedInput": { "command": "npm ci" } }),
+                Thing::Context => json!({ "additionalContext": CONTEXT }),
+                Thing::Halt | Thing::Shorten => return None,
+            };
+            Some(prints(&said))
+        },
+        sends: |input| {
+            json!({
+                "hook_event_name": "PreToolUse",
+                "hook_execution_id": "6f1c2b1e-0000-4000-8000-000000000001",
+                "timestamp": "2026-01-02T03:04:05.678Z",
+                "session_id": "clawd",
+                "tool_name": "Bash",
+                "tool_use_id": "call",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let said = object(&answer.stdout);
+            let reason = &said["reason"];
+            let (moves, reason) = match said["decision"].as_str() {
+                Some("deny") => (Move::Refuses, reason),
+                Some("ask") => (Move::Asks, reason),
+                Some("allow") => (Move::Runs, reason),
+                None => (Move::AsUsual, reason),
+                Some(other) => panic!("{other} is no decision: {said}"),
+            };
+            Heard { input: merged(input, &said["modifiedInput"]), ..heard(moves, reason, &Value::Null) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -11,8 +11,8 @@ use crate::{
             Row, rows,
         },
         settings::{
-            Form, Keys, Levels, Place, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
-            exact_list_or_regex,
+            Form, Keys, Levels, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts,
+            Unit, exact_list_or_regex,
         },
     },
     model::{DialectName, HandlerKind, Json, JsonError, Place as HookPlace, Scope, Target, Verdict},
@@ -134,6 +134,8 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
             agent: Duration::from_mins(1),
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
         },
+        repeats: Repeats::RunOnce,
+        common: &[],
         project_variables: &["CLAUDE_PROJECT_DIR"],
         keys: KEYS,
         shell: Shell::Sh,
@@ -147,7 +149,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
     fold: replace,
     translate: |_, _, _| None,
     join: |_, _, _, reply| reply,
-    ends_chain: &[Verdict::Block, Verdict::Halt],
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };
 
 /// Variables that hold the project's directory.

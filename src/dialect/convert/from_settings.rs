@@ -39,7 +39,12 @@ pub(super) fn read(native: &Native, files: &[WrittenHooks], lost: &mut Lost) -> 
 }
 
 fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost) -> Vec<Portable> {
-    let wants = entry["matcher"].as_str().map_or(Wants::Everything, |text| match native.settings.form {
+    let matcher = match native.settings.form {
+        Form::Parts => &entry["matcher"]["tools"],
+        Form::ListOrPattern | Form::PatternOrText => &entry["matcher"],
+    };
+    let wants = matcher.as_str().map_or(Wants::Everything, |text| match native.settings.form {
+        Form::Parts => Wants::of_list_or_whole(text),
         Form::ListOrPattern => Wants::of_list_or_pattern(text),
         Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => {
             Wants::of_pattern_or_text(text)
@@ -50,10 +55,14 @@ fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost
     let mut hooks = Vec::new();
     for (number, item) in (1..).zip(entry["hooks"].as_array().into_iter().flatten()) {
         let place = format!("{place}, hook {number}");
-        match hook(native, row, &wants, item) {
+        match hook(native, row, &wants, item, &entry["name"]) {
             Some(hook) => {
                 let hook = Portable { order, ..hook };
                 remarks(&hook, item, lost);
+                for part in ["paths", "commands"].iter().filter(|part| entry["matcher"][**part].is_string()) {
+                    let message = format!("`{part}` of its matcher: it runs whatever the tool works on");
+                    lost.part(&hook.name, message);
+                }
                 hooks.push(hook);
             }
             None => lost.hook(&place, "it cannot be read as a hook; run `hookyard check`"),
@@ -62,7 +71,7 @@ fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost
     hooks
 }
 
-fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value) -> Option<Portable> {
+fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value, called: &Value) -> Option<Portable> {
     let (handler, kind) = handler(native, item)?;
     let timeouts = &native.settings.timeouts;
     let timeout = match item["timeout"].as_f64() {
@@ -70,7 +79,8 @@ fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value) -> Option<Porta
         None => timeouts.usual(row, kind),
     };
     let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.to_owned());
-    let named = item["name"].as_str().map(plain).filter(|name| !name.is_empty());
+    let named = [&item["name"], called].into_iter().find_map(Value::as_str).map(plain);
+    let named = named.filter(|name| !name.is_empty());
     Some(Portable {
         name: named.unwrap_or_else(|| name_of(&handler, row.name)),
         events: vec![WantedEvent { kind: row.kind, host_event }],

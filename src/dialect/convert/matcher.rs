@@ -43,6 +43,27 @@ impl Wants {
         }
     }
 
+    /// What a list of names, or else a pattern for the whole value wants.
+    pub(super) fn of_list_or_whole(text: &str) -> Self {
+        match text {
+            "" | "*" => Self::Everything,
+            _ if is_list(text) => Self::Names(listed(text)),
+            _ => Self::of_pattern(&format!("^(?:{text})$")),
+        }
+    }
+
+    /// As a list of names, or else a pattern for the whole value.
+    pub(super) fn list_or_whole(&self) -> Option<String> {
+        match self {
+            Self::Everything => None,
+            Self::Names(_) => match self.list_or_pattern() {
+                Some(list) if is_list(&list) => Some(list),
+                pattern => pattern,
+            },
+            Self::Search(pattern) => Some(format!("(?s).*(?:{pattern}).*")),
+        }
+    }
+
     /// What a text wants.
     pub(super) fn of_text(text: &str) -> Self {
         match text.trim() {

@@ -37,10 +37,17 @@ impl Serialize for Events {
 #[derive(Serialize)]
 struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
-    matcher: Option<String>,
+    matcher: Option<Matcher>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sequential: Option<bool>,
     hooks: Vec<Item>,
+}
+
+#[derive(Serialize, PartialEq)]
+#[serde(untagged)]
+enum Matcher {
+    Text(String),
+    Parts { tools: String },
 }
 
 #[derive(Serialize, Default, Clone)]
@@ -146,20 +153,23 @@ fn is_out_of_order(native: &Native, row: &Row, hook: &Portable) -> bool {
     was && !is && row.kind.is_interceptor() && sequential(native, row, hook).is_none()
 }
 
-fn matcher(native: &Native, row: &Row, hook: &Portable, lost: &mut Lost) -> Option<String> {
+fn matcher(native: &Native, row: &Row, hook: &Portable, lost: &mut Lost) -> Option<Matcher> {
     if row.looks == Looks::Nowhere && hook.wants != Wants::Everything {
         lost.part(&hook.name, format!("its matcher: {} has nothing to match on", row.name));
         return None;
     }
     match native.settings.form {
-        Form::ListOrPattern => hook.wants.list_or_pattern(),
-        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => hook.wants.pattern(),
+        Form::Parts => hook.wants.list_or_whole().map(|tools| Matcher::Parts { tools }),
+        Form::ListOrPattern => hook.wants.list_or_pattern().map(Matcher::Text),
+        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => {
+            hook.wants.pattern().map(Matcher::Text)
+        }
         Form::PatternOrText => {
             let text = hook.wants.text();
             if text.is_none() && hook.wants != Wants::Everything {
                 lost.part(&hook.name, format!("its matcher: {} takes one text and no pattern", row.name));
             }
-            text
+            text.map(Matcher::Text)
         }
     }
 }

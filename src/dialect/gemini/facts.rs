@@ -11,8 +11,8 @@ use crate::{
             Row, rows,
         },
         settings::{
-            Form, Keys, Levels, Place, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
-            exact_or_regex,
+            Form, Keys, Levels, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts,
+            Unit, exact_or_regex,
         },
     },
     model::{AnswerForm, DialectName, Draft, HandlerKind, Place as HookPlace, Scope, Verdict},
@@ -57,7 +57,7 @@ const FRAME: &[(&str, Frame)] = &[
     ("transcript_path", Frame::Own(Some(""))),
     ("cwd", Frame::Cwd),
     ("hook_event_name", Frame::EventName),
-    ("timestamp", Frame::Arrived),
+    ("timestamp", Frame::Timestamp),
 ];
 
 /// The dialect of Gemini CLI.
@@ -84,6 +84,8 @@ pub(in crate::dialect) static GEMINI: Native = Native {
             agent: Duration::from_mins(1),
             of_events: &[],
         },
+        repeats: Repeats::RunOnce,
+        common: &[],
         project_variables: &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
         keys: Keys {
             entry: &["matcher", "sequential", "hooks"],
@@ -104,7 +106,7 @@ pub(in crate::dialect) static GEMINI: Native = Native {
     translate,
     fold: |_, _, patch| Ok(patch.clone()),
     join,
-    ends_chain: &[Verdict::Halt],
+    ends_chain: |_| &[Verdict::Halt],
 };
 
 fn environment(draft: &Draft, place: &HookPlace) -> Vec<(&'static str, String)> {

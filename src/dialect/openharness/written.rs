@@ -177,7 +177,7 @@ fn matcher(value: &Value<'_>) -> Option<Said<Matcher>> {
         Err(e) => {
             let spot = match e {
                 MatcherError::Syntax { column, .. } => value.spot().character(column),
-                MatcherError::TooLong(_) | MatcherError::TooLarge => value.spot(),
+                MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.spot(),
             };
             value.error_at(spot, "matcher", format!("`matcher`: {e}"), advice(&e));
             None
@@ -196,7 +196,9 @@ fn advice(error: &MatcherError) -> &'static str {
             "put a `\\` before characters that stand for themselves"
         }
         MatcherError::Syntax { .. } => "the syntax is that of the Rust crate `regex`",
-        MatcherError::TooLong(_) | MatcherError::TooLarge => "match more, and let the hook decide",
+        MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => {
+            "match more, and let the hook decide"
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
         document::{Mapping, Value},
         row::{Looks, Row},
     },
-    facts::Wanted,
+    facts::{Repeats, Wanted},
     file::{Origin, SettingsHook, warn_of_slips},
     handler::{self, Ready},
     rule::Rule,
@@ -82,7 +82,7 @@ impl Parts<'_> {
     /// The hook, or `None` if anything about it is wrong, which has been reported.
     fn hook(&self, item: &Mapping<'_>) -> Option<SettingsHook> {
         let Self { origin, row, .. } = self;
-        let Ready { handler, timeout, identity } = handler::read(origin, row, item)?;
+        let Ready { handler, timeout, own_timeout, identity } = handler::read(origin, row, item)?;
         let condition = self.condition(item)?;
         let frequency = match origin.get(item, "once") {
             Some(value) if value.flag()? => Frequency::OncePerRun,
@@ -95,6 +95,7 @@ impl Parts<'_> {
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
         let turn = Some(origin.native.turn(origin.scope));
         let called = ["name", "command"].into_iter().filter_map(|key| origin.get(item, key)?.as_text());
+        let identity = (origin.native.settings.repeats == Repeats::RunOnce).then_some(identity);
         let hook = Hook {
             name: self.name()?,
             dialect: origin.native,
@@ -111,10 +112,11 @@ impl Parts<'_> {
             manner: Manner {
                 host_event,
                 condition,
-                identity: Some(identity),
+                identity,
                 frequency,
                 delivery,
                 company: self.company,
+                together: None,
                 turn,
             },
             source: Source {
@@ -124,7 +126,8 @@ impl Parts<'_> {
                 position: self.place,
             },
         };
-        Some(SettingsHook { hook, event: row.name, called: called.map(str::to_owned).collect() })
+        let called = called.map(str::to_owned).collect();
+        Some(SettingsHook { hook, event: row.name, called, own_timeout })
     }
 
     /// Hooks in settings have no names, so theirs say where they stand.

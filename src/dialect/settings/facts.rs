@@ -20,6 +20,10 @@ pub(in crate::dialect) struct SettingsFacts {
     pub(in crate::dialect) matcher: fn(&Value<'_>, &Row) -> Option<Wanted>,
     /// How long hooks may take that do not say.
     pub(in crate::dialect) timeouts: Timeouts,
+    /// What becomes of handlers that are configured twice for one event.
+    pub(in crate::dialect) repeats: Repeats,
+    /// The words for all hooks that stand beside the events.
+    pub(in crate::dialect) common: &'static [CommonWord],
     /// Variables for the project's directory, which stand in command lines.
     pub(in crate::dialect) project_variables: &'static [&'static str],
     /// The keys that mean something; any other is as if it were not there.
@@ -48,6 +52,8 @@ pub(in crate::dialect) enum Form {
     ListOrPattern,
     /// For tools as a pattern that may stand anywhere, or else a text; for anything else as a text.
     PatternOrText,
+    /// As an object, whose part `tools` is a list of names, or else a pattern for the whole name.
+    Parts,
 }
 
 /// What runs a command line.
@@ -105,6 +111,41 @@ pub(crate) enum Levels {
     AddUp,
     /// For an event that the project configures, the user's hooks do not count.
     ProjectReplacesUser,
+}
+
+/// What becomes of handlers that are configured twice for one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Repeats {
+    /// They run once.
+    RunOnce,
+    /// Each runs.
+    RunEach,
+}
+
+/// A word for all hooks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommonWord {
+    /// How files say it.
+    pub(in crate::dialect) key: &'static str,
+    /// The variable of hookyard's environment that counts instead.
+    pub(in crate::dialect) variable: &'static str,
+    /// What it is.
+    pub(in crate::dialect) means: Means,
+}
+
+/// What a word for all hooks is.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::dialect) enum Means {
+    /// Whether they run.
+    Enabled,
+    /// How long those may take that do not say.
+    Timeout(Unit),
+    /// What a timeout counts as.
+    OnTimeout,
+    /// What a failure counts as.
+    OnError,
+    /// How many of those that run in parallel do so at the same time, for one event.
+    Together,
 }
 
 /// How long hooks may take that do not say.

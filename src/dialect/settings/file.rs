@@ -1,7 +1,7 @@
 //! One settings file: its switches, and the events with their entries. Refuses to judge keys that are not about
 //! hooks.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use super::{
     super::{
@@ -10,7 +10,9 @@ use super::{
         near::{did_you_mean, nearest, shorten},
         openharness::{HookRules, Surroundings},
     },
+    common::Common,
     entry,
+    facts::CommonWord,
 };
 use crate::model::{Diagnostic, Hook, Scope};
 
@@ -25,6 +27,8 @@ pub struct SettingsHooks {
     pub off: Vec<String>,
     /// The events that the file configures.
     pub events: Vec<&'static str>,
+    /// What it says about all hooks.
+    pub common: Common,
 }
 
 /// A hook of a settings file.
@@ -36,6 +40,8 @@ pub struct SettingsHook {
     pub event: &'static str,
     /// What files may call it: its command, and its name if it has one.
     pub called: Vec<String>,
+    /// The timeout that it has of its own.
+    pub own_timeout: Option<Duration>,
 }
 
 /// What every hook of a file has in common.
@@ -85,7 +91,15 @@ pub fn read_settings(
 
 fn read_event(origin: &Origin<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
     let name = value.name();
+    let words = origin.native.settings.common;
+    if let Some(CommonWord { means, .. }) = words.iter().find(|word| word.key == name) {
+        return found.common.read(*means, value, origin.rules.max_timeout);
+    }
     let Some(row) = origin.native.row_named(name) else {
+        let words: Vec<&str> = words.iter().map(|word| word.key).collect();
+        if let Some(near) = nearest(name, &words) {
+            return unknown_key(value, near);
+        }
         let known: Vec<&str> = origin.native.rows.iter().map(|row| row.name).collect();
         let message = format!("unknown event `{}`; its hooks are left out", shorten(name, 64));
         return value.error_at(value.key_spot(), "unknown-event", message, did_you_mean(name, &known));
@@ -99,11 +113,15 @@ fn read_event(origin: &Origin<'_>, value: &Value<'_>, found: &mut SettingsHooks)
 }
 
 /// Warns of keys that look like slips of known ones. Others are left to whom they belong.
-pub(super) fn warn_of_slips(mapping: &Mapping<'_>, known: &[&str]) {
+pub(in crate::dialect) fn warn_of_slips(mapping: &Mapping<'_>, known: &[&str]) {
     for value in mapping.values().filter(|value| !known.contains(&value.name())) {
         if let Some(near) = nearest(value.name(), known) {
-            let message = format!("unknown key `{}`", shorten(value.name(), 64));
-            value.error_at(value.key_spot(), "unknown-key", message, format!("did you mean `{near}`?"));
+            unknown_key(&value, near);
         }
     }
+}
+
+fn unknown_key(value: &Value<'_>, near: &str) {
+    let message = format!("unknown key `{}`", shorten(value.name(), 64));
+    value.error_at(value.key_spot(), "unknown-key", message, format!("did you mean `{near}`?"));
 }

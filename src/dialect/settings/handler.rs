@@ -29,6 +29,8 @@ const AGENT_TURNS: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
 pub(super) struct Ready {
     pub(super) handler: Handler,
     pub(super) timeout: Duration,
+    /// The timeout that the hook has of its own.
+    pub(super) own_timeout: Option<Duration>,
     /// What makes it the same as another one.
     pub(super) identity: Arc<str>,
 }
@@ -37,7 +39,15 @@ pub(super) struct Ready {
 pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option<Ready> {
     warn_of_slips(item, origin.native.settings.keys.hook);
     let kind = kind(origin, &item.require_such_as("type", "\"type\": \"command\"")?)?;
-    let timeout = timeout(origin, row, kind, item)?;
+    let longest = origin.rules.max_timeout;
+    let own_timeout = match item.get("timeout") {
+        Some(value) => {
+            Some(origin.native.settings.timeouts.unit.read(&value, longest, "the hook is left out")?)
+        }
+        None => None,
+    };
+    let usual = || origin.native.settings.timeouts.usual(row, kind).min(longest);
+    let timeout = own_timeout.unwrap_or_else(usual);
     let (handler, identity) = match kind {
         HandlerKind::Http => http(origin, item)?,
         HandlerKind::Command => command(origin, item)?,
@@ -50,7 +60,7 @@ pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option
         (Same::NameAndHandler, Some(name)) => format!("{}\0{identity}", name.text()?),
         (Same::NameAndHandler, None) => format!("\0{identity}"),
     };
-    Some(Ready { handler, timeout, identity: identity.into() })
+    Some(Ready { handler, timeout, own_timeout, identity: identity.into() })
 }
 
 fn kind(origin: &Origin<'_>, value: &Value<'_>) -> Option<HandlerKind> {
@@ -106,25 +116,6 @@ fn model(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<Model> {
         Err((message, help)) => {
             value.error("model", format!("{message}; the hook is left out"), help);
             None
-        }
-    }
-}
-
-fn timeout(origin: &Origin<'_>, row: &Row, kind: HandlerKind, item: &Mapping<'_>) -> Option<Duration> {
-    let (timeouts, longest) = (&origin.native.settings.timeouts, origin.rules.max_timeout);
-    let Some(value) = item.get("timeout") else { return Some(timeouts.usual(row, kind).min(longest)) };
-    let number = value.number()?;
-    match timeouts.unit.duration(number) {
-        Some(timeout) if timeout <= longest => Some(timeout),
-        None if number <= 0.0 || number.is_nan() => {
-            value.error("timeout", "`timeout` must be more than 0", "the hook is left out");
-            None
-        }
-        Some(_) | None => {
-            let seconds = longest.as_secs_f64();
-            let message = format!("`timeout` is longer than the {seconds} s allowed, and is cut to that");
-            value.warn("timeout", message, "shorten it, or raise `max_timeout` in the settings");
-            Some(longest)
         }
     }
 }

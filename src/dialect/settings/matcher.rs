@@ -65,11 +65,11 @@ fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<W
     }
 }
 
-fn refuse(value: &Value<'_>, error: &MatcherError) {
+pub(in crate::dialect) fn refuse(value: &Value<'_>, error: &MatcherError) {
     let spot = match error {
         MatcherError::Syntax { column, .. } => value.spot().character(*column),
-        MatcherError::TooLong(_) | MatcherError::TooLarge => value.spot(),
+        MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.spot(),
     };
-    let message = format!("`matcher`: {error}");
+    let message = format!("`{}`: {error}", value.name());
     value.error_at(spot, "matcher", message, "its hooks are left out; match more, and let them decide");
 }

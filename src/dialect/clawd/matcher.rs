@@ -1,0 +1,130 @@
+//! Matchers of ClawdCode: up to three parts, which all have to fit. Refuses to compile any pattern itself.
+
+use std::sync::Arc;
+
+use super::subject;
+use crate::{
+    dialect::{
+        Value,
+        row::{Looks, Row},
+        settings::{Wanted, refuse, warn_of_slips},
+    },
+    model::{Condition, Event, Matcher, MatcherError, PathGlobs, Target},
+};
+
+/// Reads a matcher; `None` if it is refused, which has been reported.
+pub(super) fn parts(value: &Value<'_>, row: &Row) -> Option<Wanted> {
+    let parts = value.mapping()?;
+    warn_of_slips(&parts, &["tools", "paths", "commands"]);
+    let tools = match parts.get("tools") {
+        Some(value) => tools(&value)?,
+        None => None,
+    };
+    let paths = match parts.get("paths") {
+        Some(value) => compiled(&value, PathGlobs::new)?,
+        None => None,
+    };
+    let commands = match parts.get("commands") {
+        Some(value) => compiled(&value, Matcher::whole)?,
+        None => None,
+    };
+    let subject = Subject { tools, paths, commands };
+    if subject.is_anything() {
+        return Some(Wanted::default());
+    }
+    if row.looks == Looks::Nowhere {
+        let message = format!("`matcher` needs a tool call, and {} has none", row.name);
+        value.warn("matcher", message, "remove it, or its hooks never run");
+        return Some(Wanted { matcher: None, condition: Some(Arc::new(subject)) });
+    }
+    // The registry looks tools up by itself.
+    let Subject { tools, paths, commands } = subject;
+    let rest = Subject { tools: None, paths, commands };
+    let condition = (!rest.is_anything()).then(|| Arc::new(rest) as Arc<dyn Condition>);
+    Some(Wanted { matcher: tools, condition })
+}
+
+/// Names with `|` between them, or else a pattern for the whole name.
+#[expect(
+    clippy::option_option,
+    reason = "a part that fits everything and one that was refused are different things"
+)]
+fn tools(value: &Value<'_>) -> Option<Option<Matcher>> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-| ".contains(c);
+    if value.as_text().is_some_and(|text| text.trim() == "*") {
+        return Some(None);
+    }
+    compiled(value, |text| {
+        if !text.chars().all(is_plain) {
+            return Matcher::whole(text);
+        }
+        let names: Vec<&str> = alternatives(text).collect();
+        Matcher::any_of(&names, text)
+    })
+}
+
+/// A part of a matcher; an empty one fits everything.
+#[expect(
+    clippy::option_option,
+    reason = "a part that fits everything and one that was refused are different things"
+)]
+fn compiled<T>(value: &Value<'_>, compile: impl Fn(&str) -> Result<T, MatcherError>) -> Option<Option<T>> {
+    let text = value.text()?;
+    if text.is_empty() {
+        return Some(None);
+    }
+    if alternatives(text).next().is_none() {
+        let message = format!("`{}` names nothing, so its hooks would never run", value.name());
+        value.error("matcher", message, "leave it out to match everything");
+        return None;
+    }
+    match compile(text) {
+        Ok(pattern) => Some(Some(pattern)),
+        Err(error) => {
+            refuse(value, &error);
+            None
+        }
+    }
+}
+
+fn alternatives(text: &str) -> impl Iterator<Item = &str> {
+    text.split('|').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// What a tool call has to be about; each part that is there has to fit.
+#[derive(Debug)]
+struct Subject {
+    tools: Option<Matcher>,
+    paths: Option<PathGlobs>,
+    commands: Option<Matcher>,
+}
+
+impl Subject {
+    fn is_anything(&self) -> bool {
+        self.tools.is_none() && self.paths.is_none() && self.commands.is_none()
+    }
+}
+
+impl Condition for Subject {
+    fn holds(&self, event: &Event) -> bool {
+        let tool = event.facts.tool_name.as_deref();
+        let input = event.targets.get(Target::ToolInput);
+        let path = || input.and_then(subject::path);
+        let command = || input.and_then(|input| subject::command(tool?, input));
+        let fits = |wanted: &Option<Matcher>, found: Option<&str>| {
+            wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| wanted.accepts(found)))
+        };
+        fits(&self.tools, tool)
+            && self.paths.as_ref().is_none_or(|globs| path().is_some_and(|path| globs.accept(&path)))
+            && (self.commands.is_none() || fits(&self.commands, command().as_deref()))
+    }
+
+    fn text(&self) -> String {
+        let parts = [
+            self.tools.as_ref().map(|tools| format!("a tool `{}`", tools.pattern())),
+            self.paths.as_ref().map(|globs| format!("a path that fits `{}`", globs.as_str())),
+            self.commands.as_ref().map(|commands| format!("a command that fits `{}`", commands.pattern())),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+    }
+}

@@ -1,0 +1,142 @@
+//! What a settings file says about all hooks of its dialect, beside the events. Owns how the levels and the
+//! variables join; refuses to know any dialect's words.
+
+use std::{num::NonZeroUsize, path::Path, time::Duration};
+
+use super::{
+    super::{
+        document::{Document, Value},
+        openharness::Surroundings,
+    },
+    facts::{CommonWord, Means, Unit},
+    file::SettingsHook,
+};
+use crate::model::{Diagnostic, FailurePolicy, Json, Severity};
+
+/// What becomes of a word with a mistake.
+const LEFT_OUT: &str = "it is left out, and the rest stays";
+
+/// What holds for all hooks; what is not said is left to the next level.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Common {
+    enabled: Option<bool>,
+    timeout: Option<Duration>,
+    on_timeout: Option<FailurePolicy>,
+    on_error: Option<FailurePolicy>,
+    together: Option<NonZeroUsize>,
+}
+
+impl Common {
+    /// Takes in one word. A mistake in it is reported, and the word is not said.
+    pub(super) fn read(&mut self, means: Means, value: &Value<'_>, longest: Duration) {
+        let policies = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
+        match means {
+            Means::Enabled => self.enabled = value.flag(),
+            Means::Timeout(unit) => self.timeout = unit.read(value, longest, LEFT_OUT),
+            Means::OnTimeout => self.on_timeout = value.choice(&policies),
+            Means::OnError => self.on_error = value.choice(&policies),
+            Means::Together => self.together = count(value),
+        }
+    }
+
+    /// What the variables of hookyard's environment say, and what is wrong with them. `file` is a settings file for
+    /// whose hooks they count.
+    pub(crate) fn of_variables(
+        words: &[CommonWord],
+        file: &Path,
+        longest: Duration,
+        surroundings: &dyn Surroundings,
+    ) -> (Self, Vec<Diagnostic>) {
+        let (mut found, mut diagnostics) = (Self::default(), Vec::new());
+        for word in words {
+            let said = surroundings.variable(word.variable);
+            let Some(text) = said.as_ref().map(|said| said.expose().trim()).filter(|text| !text.is_empty())
+            else {
+                continue;
+            };
+            // A variable is read like the same word in a file, so it can be wrong in the same ways only.
+            let written = format!("{{{:?}:{}}}", word.variable, scalar(text));
+            match Document::parse_json(written.as_bytes(), file) {
+                Ok(document) => {
+                    if let Some(value) = document.root().and_then(|root| root.get(word.variable)) {
+                        found.read(word.means, &value, longest);
+                    }
+                    diagnostics.extend(document.into_diagnostics());
+                }
+                Err(diagnostic) => diagnostics.push(*diagnostic),
+            }
+        }
+        let without_place = |diagnostic: Diagnostic| {
+            let message = format!("in the environment, {}", diagnostic.message);
+            Diagnostic {
+                help: diagnostic.help,
+                ..Diagnostic::of_file(Severity::Warning, "variable", file, message)
+            }
+        };
+        (found, diagnostics.into_iter().map(without_place).collect())
+    }
+
+    /// What both say; where both do, the other.
+    pub(crate) fn overridden_by(self, other: &Self) -> Self {
+        Self {
+            enabled: other.enabled.or(self.enabled),
+            timeout: other.timeout.or(self.timeout),
+            on_timeout: other.on_timeout.or(self.on_timeout),
+            on_error: other.on_error.or(self.on_error),
+            together: other.together.or(self.together),
+        }
+    }
+
+    /// Whether it switches all hooks off.
+    pub(crate) fn switches_off(&self) -> bool {
+        self.enabled == Some(false)
+    }
+
+    /// Has it hold for a hook.
+    pub(crate) fn apply(&self, configured: &mut SettingsHook) {
+        let hook = &mut configured.hook;
+        hook.enabled &= !self.switches_off();
+        if let (None, Some(timeout)) = (configured.own_timeout, self.timeout) {
+            hook.timeout = timeout;
+        }
+        hook.on_timeout = self.on_timeout.unwrap_or(hook.on_timeout);
+        hook.on_error = self.on_error.unwrap_or(hook.on_error);
+        hook.manner.together = self.together.or(hook.manner.together);
+    }
+}
+
+fn count(value: &Value<'_>) -> Option<NonZeroUsize> {
+    let number = value.integer()?;
+    let count = usize::try_from(number).ok().and_then(NonZeroUsize::new);
+    if count.is_none() {
+        value.error("number", format!("`{}` must be more than 0", value.name()), LEFT_OUT);
+    }
+    count
+}
+
+impl Unit {
+    /// A timeout; one that is too long is cut, with a warning.
+    pub(super) fn read(self, value: &Value<'_>, longest: Duration, help: &str) -> Option<Duration> {
+        let number = value.number()?;
+        let name = value.name();
+        match self.duration(number) {
+            Some(timeout) if timeout <= longest => Some(timeout),
+            None if number <= 0.0 || number.is_nan() => {
+                value.error("timeout", format!("`{name}` must be more than 0"), help);
+                None
+            }
+            Some(_) | None => {
+                let seconds = longest.as_secs_f64();
+                let message = format!("`{name}` is longer than the {seconds} s allowed, and is cut to that");
+                value.warn("timeout", message, "shorten it, or raise `max_timeout` in the settings");
+                Some(longest)
+            }
+        }
+    }
+}
+
+/// A text as the JSON value that it looks like.
+fn scalar(text: &str) -> String {
+    let found = Json::parse(text).ok().filter(|json| matches!(json.kind(), "a number" | "a boolean"));
+    found.map_or_else(|| serde_json::Value::from(text).to_string(), |json| json.as_str().to_owned())
+}

@@ -1,0 +1,107 @@
+//! When an event came, and a name for that. Owns how both are written; refuses to be asked twice: whoever takes
+//! an event in makes its arrival, and everyone after reads it there.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::DecisionId;
+
+/// The moment in which an event was taken in, and an id of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    since_epoch: Duration,
+    id: DecisionId,
+}
+
+impl Arrival {
+    /// Of an event that comes at this time.
+    pub fn at(time: SystemTime) -> Self {
+        Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id: DecisionId::next() }
+    }
+
+    /// When it was, by the machine's clock.
+    pub fn time(&self) -> SystemTime {
+        UNIX_EPOCH + self.since_epoch
+    }
+
+    /// When it was, as ISO 8601 in UTC with milliseconds: `2026-01-31T09:30:00.125Z`.
+    pub fn timestamp(&self) -> Timestamp {
+        Timestamp(self.since_epoch)
+    }
+
+    /// An id of this event alone, in the form of a UUID (version 8).
+    pub fn uuid(&self) -> Uuid {
+        Uuid(self.id.bits())
+    }
+}
+
+/// A moment that prints as ISO 8601.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timestamp(Duration);
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs();
+        let (year, month, day) = date(seconds / 86_400);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        let millis = self.0.subsec_millis();
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    }
+}
+
+/// An id that prints as a UUID.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Uuid(u128);
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const VERSION: u128 = 0xf << 76;
+        const VARIANT: u128 = 0b11 << 62;
+        let bits = self.0 & !VERSION & !VARIANT | 8 << 76 | 0b10 << 62;
+        let digits = format!("{bits:032x}");
+        let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+        f.write_str(&parts.join("-"))
+    }
+}
+
+/// The year, month and day of so many days after 1970 began. Years are counted from March, so that a leap day is
+/// the last of its year.
+fn date(days: u64) -> (u64, u64, u64) {
+    const DAYS_BEFORE_1970: u64 = 719_468;
+    const DAYS_IN_400_YEARS: u64 = 146_097;
+    let days = days + DAYS_BEFORE_1970;
+    let (era, day) = (days / DAYS_IN_400_YEARS, days % DAYS_IN_400_YEARS);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let first = (153 * month + 2) / 5;
+    let (month, late) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + late, month, day - first + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_as_dates() {
+        let written = |millis| Timestamp(Duration::from_millis(millis)).to_string();
+        assert_eq!(written(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(written(951_782_400_000), "2000-02-29T00:00:00.000Z");
+        assert_eq!(written(951_868_799_999), "2000-02-29T23:59:59.999Z");
+        assert_eq!(written(1_709_210_096_789), "2024-02-29T12:34:56.789Z");
+        assert_eq!(written(1_735_689_599_000), "2024-12-31T23:59:59.000Z");
+        assert_eq!(written(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn every_arrival_has_an_id_of_its_own() {
+        let uuid = || Arrival::at(UNIX_EPOCH).uuid().to_string();
+        let (one, other) = (uuid(), uuid());
+        assert_ne!(one, other);
+        assert_eq!((one.len(), &one[14..15], &one[19..20]), (36, "8", "8"));
+        assert_eq!(one.matches('-').count(), 4);
+    }
+}

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"prevent": true, "reason": "in the middle"}
+END

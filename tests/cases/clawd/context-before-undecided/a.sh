@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"additionalContext": "it is slow"}
+END

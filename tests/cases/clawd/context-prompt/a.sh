@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"additionalContext": "the branch is main"}
+END

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo cannot connect >&2; exit 1

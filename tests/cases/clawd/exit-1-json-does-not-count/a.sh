@@ -1,0 +1,5 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecision": "allow"}
+END
+exit 1

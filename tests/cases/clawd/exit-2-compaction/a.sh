@@ -1,0 +1,2 @@
+#!/bin/sh
+echo not now >&2; exit 2

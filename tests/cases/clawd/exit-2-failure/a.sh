@@ -1,0 +1,2 @@
+#!/bin/sh
+echo try again >&2; exit 2

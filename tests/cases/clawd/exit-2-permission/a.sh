@@ -1,0 +1,2 @@
+#!/bin/sh
+echo never >&2; exit 2

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo no >&2; exit 2

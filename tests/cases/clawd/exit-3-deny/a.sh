@@ -1,0 +1,2 @@
+#!/bin/sh
+echo odd >&2; exit 3

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecisoin": "deny", "hookSpecificOutput": {"additionalContexts": "x"}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecision": null, "updatedInput": null, "additionalContext": null, "hookSpecificOutput": null}
+END

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo; echo lint: 2 warnings; echo

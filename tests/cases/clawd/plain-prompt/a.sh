@@ -1,0 +1,2 @@
+#!/bin/sh
+echo the branch is main

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "approve", "updatedInput": {"command": "npm ci"}}
+END

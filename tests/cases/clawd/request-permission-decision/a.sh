@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "because"}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "ask", "reason": "b"}
+END

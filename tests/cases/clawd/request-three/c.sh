@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"decision": "deny", "reason": "c"}
+END

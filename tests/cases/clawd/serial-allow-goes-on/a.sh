@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecision": "allow", "permissionDecisionReason": "first"}
+END

@@ -1,0 +1,5 @@
+#!/bin/sh
+cat > told.json
+cat <<'END'
+{"updatedInput": {"timeout": 9}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecision": "deny", "permissionDecisionReason": "second"}
+END

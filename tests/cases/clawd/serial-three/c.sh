@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"permissionDecision": "ask", "permissionDecisionReason": "both?", "updatedInput": {"timeout": 1}}
+END

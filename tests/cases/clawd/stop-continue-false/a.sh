@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"continue": false, "reason": "done"}
+END

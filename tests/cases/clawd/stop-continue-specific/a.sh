@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"hookSpecificOutput": {"continue": true, "reason": "two tests fail"}}
+END

@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"updatedInput": {"command": "npm ci"}}
+END

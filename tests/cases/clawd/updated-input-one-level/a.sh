@@ -1,0 +1,4 @@
+#!/bin/sh
+cat <<'END'
+{"updatedInput": {"options": {"b": 2}}}
+END

@@ -1,0 +1,2 @@
+#!/bin/sh
+printf "%s %s %s %s" "$HOOK_EVENT" "$SESSION_ID" "$PROJECT_DIR" "${FILE_PATH-none}" > told.json

@@ -6,6 +6,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, builder::PossibleVa
 
 use super::{
     check::Check, completions::Completions, explain::Explain, fire::Fire, list::List, replay::Replay,
+    schema::Schema,
 };
 use crate::model::DialectName;
 
@@ -42,6 +43,7 @@ pub(super) enum Command {
     Explain(Explain),
     Fire(Fire),
     Replay(Replay),
+    Schema(Schema),
     Completions(Completions),
 }
 

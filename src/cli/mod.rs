@@ -22,6 +22,7 @@ mod outcome_view;
 mod page;
 mod paint;
 mod replay;
+mod schema;
 mod screen;
 mod started;
 mod table;
@@ -61,6 +62,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain.run(&screen),
         Command::Fire(fire) => fire.run(&screen).await,
         Command::Replay(replay) => replay.run(&screen).await,
+        Command::Schema(schema) => schema.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };
     screen.end(ending).code()

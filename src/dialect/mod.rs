@@ -21,6 +21,8 @@ mod settings;
 pub use canonical::Canonical;
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use native::Native;
+#[cfg(feature = "cli")]
+pub(crate) use openharness::OPENHARNESS_KINDS;
 pub use openharness::{
     HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
 };

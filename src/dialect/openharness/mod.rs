@@ -15,6 +15,8 @@ mod speaker;
 mod variables;
 mod written;
 
+#[cfg(feature = "cli")]
+pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use handlers::argument;
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;

@@ -18,6 +18,7 @@ mod greetings;
 mod interrupt;
 mod list;
 mod logs;
+mod new;
 mod outcome_view;
 mod page;
 mod paint;
@@ -62,6 +63,7 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain.run(&screen),
         Command::Fire(fire) => fire.run(&screen).await,
         Command::Replay(replay) => replay.run(&screen).await,
+        Command::New(new) => new.run(&screen),
         Command::Schema(schema) => schema.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };

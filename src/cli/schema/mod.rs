@@ -14,6 +14,7 @@ mod hook_file;
 mod outcome;
 #[expect(dead_code, reason = "only the shape of these types is asked for")]
 mod settings;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
 mod shape;
 
 use clap::{Args, ValueEnum};

@@ -100,7 +100,7 @@ struct Settings {
     secrets: Secrets,
     /// The language models that hooks may ask, by the names that hook files have for them (`model_ref`).
     #[schemars(extend("propertyNames" = { "pattern": r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$", "maxLength": 256 }))]
-    models: BTreeMap<String, Model>,
+    models: BTreeMap<String, LanguageModel>,
 }
 
 /// How many hooks run and wait, by kind of handler.
@@ -180,7 +180,7 @@ struct Secrets {
 /// A language model.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Model {
+struct LanguageModel {
     /// The protocol it speaks: `openai` (chat completions) or `anthropic` (messages).
     api: shape::Api,
     /// Where it is spoken. Default: the maker's own server.

@@ -77,7 +77,7 @@ pub(super) fn one_of(words: impl IntoIterator<Item = &'static str>) -> Schema {
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $schema:expr;)*) => {$(
         $(#[$doc])*
-        pub(in crate::cli) struct $name;
+        pub(in crate::cli) struct $name(String);
 
         impl schemars::JsonSchema for $name {
             fn inline_schema() -> bool {
@@ -110,7 +110,7 @@ texts! {
     /// What a regular expression may be that is searched for.
     Pattern = json_schema!({ "type": "string", "minLength": 1, "maxLength": 1024, "not": { "const": "*" } });
     /// A path inside the workspace.
-    InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^/|(^|/)\.\./" } });
+    InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^(/|\.\./|\.\.$)" } });
     /// An address that hooks may ask, and nobody may log a password of.
     HookAddress = json_schema!({
         "type": "string",

@@ -6,12 +6,13 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, builder::PossibleVa
 
 use super::{
     check::Check, completions::Completions, convert::Convert, explain::Explain, fire::Fire, list::List,
-    replay::Replay,
+    new::New, replay::Replay, schema::Schema,
 };
 use crate::model::DialectName;
 
 const EXAMPLES: &str = "\
 Examples:
+  hookyard new my-guard                  Write a hook that works, to change into one's own
   hookyard check                         Is everything in order here?
   hookyard list                          Which hooks are there, and in which order do they run?
   hookyard explain --event event.json    Which of them run for this event, and why not the others?
@@ -43,6 +44,8 @@ pub(super) enum Command {
     Explain(Explain),
     Fire(Fire),
     Replay(Replay),
+    New(New),
+    Schema(Schema),
     Convert(Convert),
     Completions(Completions),
 }

@@ -19,10 +19,12 @@ mod greetings;
 mod interrupt;
 mod list;
 mod logs;
+mod new;
 mod outcome_view;
 mod page;
 mod paint;
 mod replay;
+mod schema;
 mod screen;
 mod started;
 mod table;
@@ -62,6 +64,8 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain.run(&screen),
         Command::Fire(fire) => fire.run(&screen).await,
         Command::Replay(replay) => replay.run(&screen).await,
+        Command::New(new) => new.run(&screen),
+        Command::Schema(schema) => schema.run(&screen),
         Command::Convert(convert) => convert.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };

@@ -30,33 +30,56 @@ pub(super) struct Found {
     given: Option<PathBuf>,
 }
 
+/// How a workspace came to be the one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chosen {
+    /// The command line names it.
+    Given,
+    /// It is the nearest one.
+    Nearest,
+    /// It is the current directory, because there was none.
+    Here,
+}
+
 impl Found {
     /// Finds the workspace and reads the settings.
     ///
     /// Returns an error if there is no workspace, or no settings file where one is named.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, Trouble> {
-        let (mut settings, diagnostics) = match &flags.config {
-            Some(file) => read_settings(file)?,
-            None => (Settings::default(), Vec::new()),
-        };
-        if let Some(home) = &flags.home {
-            settings.home = Some(home_directory(home)?);
-        }
+        let (settings, diagnostics) = settings_of(flags)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
+    }
+
+    /// The same for a command that may make a workspace: where there is none, it is the current directory. The
+    /// settings must be sound.
+    pub(super) fn find_or_here(flags: &WorkspaceFlags, screen: &Screen) -> Result<(Self, Chosen), Trouble> {
+        let (settings, diagnostics) = settings_of(flags)?;
+        let (root, chosen) = if let Some(given) = &flags.workspace {
+            (root(Some(given), &settings)?, Chosen::Given)
+        } else {
+            let here = here()?;
+            let nearest = above(&here, &settings).map(|nearest| (nearest, Chosen::Nearest));
+            nearest.unwrap_or((here, Chosen::Here))
+        };
+        let found = Self { root, settings, diagnostics, given: flags.workspace.clone() };
+        found.sound(screen).map(|found| (found, chosen))
     }
 
     /// The same, where the command cannot work with settings that have errors.
     ///
     /// Returns an error after the mistakes have been shown.
     pub(super) fn find_sound(flags: &WorkspaceFlags, screen: &Screen) -> Result<Self, Trouble> {
-        let found = Self::find(flags)?;
+        Self::find(flags)?.sound(screen)
+    }
+
+    fn sound(self, screen: &Screen) -> Result<Self, Trouble> {
         let mut failed = false;
-        for diagnostic in &found.diagnostics {
+        for diagnostic in &self.diagnostics {
             screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
             failed |= diagnostic.severity == Severity::Error;
         }
-        if failed { Err(Trouble::Silent) } else { Ok(found) }
+        if failed { Err(Trouble::Silent) } else { Ok(self) }
     }
 
     /// Loads its hooks.
@@ -68,8 +91,7 @@ impl Found {
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
         let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if errors > 0 {
-            let flag = self.given.as_ref().map(|path| format!(" --workspace {}", quoted(path)));
-            let (errors, flag) = (counted(errors, "error"), flag.unwrap_or_default());
+            let (errors, flag) = (counted(errors, "error"), self.flag());
             let paint = screen.err.paint;
             let note =
                 format!("{errors} in hook files; those hooks are left out; run `hookyard check{flag}`");
@@ -80,6 +102,11 @@ impl Found {
         } else if files.is_empty() {
             screen.note(&self.no_files());
         }
+    }
+
+    /// The flag that names it as the command line did, to be put behind a command.
+    pub(super) fn flag(&self) -> String {
+        self.given.as_ref().map(|path| format!(" --workspace {}", quoted(path))).unwrap_or_default()
     }
 
     /// What to say about a workspace without hook files.
@@ -97,6 +124,18 @@ pub(super) fn snapshot(loaded: Loaded) -> Snapshot {
 /// A number of things, in words.
 pub(super) fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// The settings of the command line, and what is wrong with their file.
+fn settings_of(flags: &WorkspaceFlags) -> Result<(Settings, Vec<Diagnostic>), Trouble> {
+    let (mut settings, diagnostics) = match &flags.config {
+        Some(file) => read_settings(file)?,
+        None => (Settings::default(), Vec::new()),
+    };
+    if let Some(home) = &flags.home {
+        settings.home = Some(home_directory(home)?);
+    }
+    Ok((settings, diagnostics))
 }
 
 fn home_directory(given: &Path) -> Result<PathBuf, Trouble> {
@@ -119,16 +158,25 @@ fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Trouble> {
     }
 }
 
-fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
+fn here() -> Result<PathBuf, Trouble> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    let here = here.map_err(|error| {
+    here.map_err(|error| {
         Trouble::with_help(
             format!("the current directory cannot be used: {}", reason(&error)),
             "give a workspace with `--workspace DIR`",
         )
-    })?;
+    })
+}
+
+/// The nearest workspace, from a directory upwards.
+fn above(here: &Path, settings: &Settings) -> Option<PathBuf> {
     let home = config::home(settings, &|name| std::env::var(name).ok());
-    config::nearest_workspace(&here, home.as_deref()).ok_or_else(|| {
+    config::nearest_workspace(here, home.as_deref())
+}
+
+fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
+    let here = here()?;
+    above(&here, settings).ok_or_else(|| {
         Trouble::with_help(
             format!(
                 "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
@@ -185,7 +233,7 @@ fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
 }
 
 /// A path as it can be typed again.
-fn quoted(path: &Path) -> String {
+pub(super) fn quoted(path: &Path) -> String {
     let text = escape::path(path);
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
     if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }

@@ -211,6 +211,7 @@ impl Loaded {
     }
 
     /// Adds what was found out later, at its places.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
     pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.extend(diagnostics);
         self.sort();
@@ -270,6 +271,7 @@ impl Loaded {
 }
 
 /// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
 pub(crate) fn warn_of_mode(
     hook: &Hook,
     code: &'static str,

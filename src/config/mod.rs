@@ -13,6 +13,7 @@ mod written;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
+#[cfg(feature = "cli")]
 pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, WorkspaceKind, load_workspace};
 pub(crate) use load::{Outside, load_for_host};

@@ -25,6 +25,8 @@ pub use canonical::Canonical;
 pub use convert::{Conversion, ConvertedFile, Remark, WrittenHooks, convert};
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use native::Native;
+#[cfg(feature = "cli")]
+pub(crate) use openharness::OPENHARNESS_KINDS;
 pub use openharness::{
     HookRules, Located, OpenHarness, Surroundings, UnixSockets, UnsafeVariables, read_hook,
 };

@@ -155,6 +155,10 @@ impl Capability {
         Self::SuppressOutput,
     ];
 
+    /// Other names of capabilities.
+    pub const ALIASES: [(&'static str, Self); 2] =
+        [("patch_tool_input", Self::RewriteToolRequest), ("patch_tool_output", Self::RewriteToolResponse)];
+
     /// The name as written in hook files.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -171,11 +175,10 @@ impl Capability {
 
     /// The capability of a name or of one of its aliases (`patch_tool_input`, `patch_tool_output`).
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "patch_tool_input" => Some(Self::RewriteToolRequest),
-            "patch_tool_output" => Some(Self::RewriteToolResponse),
-            _ => Self::ALL.into_iter().find(|capability| capability.as_str() == name),
-        }
+        let alias = Self::ALIASES.into_iter().find(|(alias, _)| *alias == name);
+        alias
+            .map(|(_, capability)| capability)
+            .or_else(|| Self::ALL.into_iter().find(|capability| capability.as_str() == name))
     }
 
     /// Whether a hook on this kind of event can make use of it.

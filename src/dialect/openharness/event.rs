@@ -4,7 +4,7 @@ use super::super::fields::{Names, Vocabulary};
 use crate::model::{DialectName, EventKind, Matched, Target};
 
 /// The event kinds of OpenHarness.
-pub(super) const KINDS: &[EventKind] = &[
+pub(crate) const KINDS: &[EventKind] = &[
     EventKind::BeforeContextBuild,
     EventKind::AfterContextBuild,
     EventKind::BeforeContextCompact,

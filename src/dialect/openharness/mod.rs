@@ -15,6 +15,8 @@ mod speaker;
 mod variables;
 mod written;
 
+#[cfg(feature = "cli")]
+pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use event::{has_kind, is_matched};
 pub(super) use handlers::{argument, variable};
 pub use hook_file::read_hook;

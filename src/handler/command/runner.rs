@@ -123,6 +123,7 @@ impl CommandRunner {
     /// `mode: worker`.
     ///
     /// Returns why it is no worker if there is no hello.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
     pub(crate) async fn greet(&self, hook: &Hook, draft: &Draft, place: &Place) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let Mode::Worker(bounds) = handler.mode else { return Ok(()) };

@@ -1,0 +1,291 @@
+//! What a new hook consists of: the texts of its files, and an event to try it with. Refuses to touch the disk.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{
+    super::schema,
+    Kind, Language, Start,
+    files::{File, Part},
+    in_hooks,
+};
+use crate::model::{EventKind, Matched};
+
+/// The schema's file, from the directory of hook files.
+const SCHEMA: &str = "resources/openharness-hook.schema.json";
+
+/// The model of hooks that ask one, where the settings have none yet.
+const MODEL: &str = "local/small";
+
+/// What somebody wants.
+pub(super) struct Order<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: Kind,
+    pub(super) language: Language,
+    pub(super) start: Start,
+    pub(super) events: Vec<EventKind>,
+    /// A model that the settings have.
+    pub(super) model: Option<&'a str>,
+}
+
+/// What is written, and what there is to say about it.
+pub(super) struct Skeleton {
+    pub(super) files: Vec<File>,
+    /// The model it asks.
+    pub(super) model: Option<String>,
+    /// The server it asks.
+    pub(super) server: Option<PathBuf>,
+    pub(super) remarks: Vec<&'static str>,
+    /// An event that it runs for; a guard blocks it.
+    pub(super) event: Value,
+}
+
+/// The entry of the settings for a model.
+pub(super) fn settings_for(model: &str) -> String {
+    let name = plain(model);
+    format!(
+        "models:\n  {name}:\n    api: openai                             # or anthropic\n    \
+         base_url: http://127.0.0.1:11434/v1     # where it is spoken\n    \
+         model: qwen3:8b                         # the model's name there\n"
+    )
+}
+
+/// A language's templates and what goes with it.
+struct Templates {
+    guard: &'static str,
+    note: &'static str,
+    program: &'static str,
+    extension: &'static str,
+    /// The functions that speak the worker protocol, and their file's name.
+    functions: (&'static str, &'static str),
+    /// What a script needs above it and below it, to serve one event.
+    alone: (&'static str, &'static str),
+    /// The same to serve as a worker.
+    worker: (&'static str, &'static str),
+}
+
+macro_rules! template {
+    ($name:literal) => {
+        include_str!(concat!("templates/", $name))
+    };
+}
+
+macro_rules! functions {
+    ($folder:literal, $name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/workers/", $folder, "/", $name)))
+    };
+}
+
+static SH: Templates = Templates {
+    guard: template!("guard.sh"),
+    note: template!("note.sh"),
+    program: "sh",
+    extension: "sh",
+    functions: functions!("shell", "hookyard-worker.sh"),
+    alone: ("", "\nhook\n"),
+    worker: ("", "\n. \"$(dirname \"$0\")/hookyard-worker.sh\"\n"),
+};
+
+static PYTHON: Templates = Templates {
+    guard: template!("guard.py"),
+    note: template!("note.py"),
+    program: "python3",
+    extension: "py",
+    functions: functions!("python", "hookyard_worker.py"),
+    alone: (
+        "import json\nimport sys\n",
+        "\nif __name__ == \"__main__\":\n    answer = hook(json.load(sys.stdin))\n    if answer:\n        \
+         print(json.dumps(answer))\n",
+    ),
+    worker: ("from hookyard_worker import serve\n", "\nif __name__ == \"__main__\":\n    serve(hook)\n"),
+};
+
+static NODE: Templates = Templates {
+    guard: template!("guard.mjs"),
+    note: template!("note.mjs"),
+    program: "node",
+    extension: "mjs",
+    functions: functions!("javascript", "hookyard-worker.mjs"),
+    alone: (
+        "import { text } from \"node:stream/consumers\";",
+        "const answer = hook(JSON.parse(await text(process.stdin)));\n\
+         if (answer) process.stdout.write(JSON.stringify(answer));\n",
+    ),
+    worker: ("import { serve } from \"./hookyard-worker.mjs\";", "await serve(hook);\n"),
+};
+
+impl Language {
+    fn templates(self) -> &'static Templates {
+        match self {
+            Self::Sh => &SH,
+            Self::Python => &PYTHON,
+            Self::Node => &NODE,
+        }
+    }
+}
+
+impl Order<'_> {
+    /// Everything that is to be written.
+    ///
+    /// Returns an error if the schema cannot be written as JSON.
+    pub(super) fn skeleton(&self) -> serde_json::Result<Skeleton> {
+        let schema = File { path: in_hooks(SCHEMA), text: schema::of_hook_files()?, part: Part::Shared };
+        let mut skeleton = Skeleton {
+            files: Vec::new(),
+            model: None,
+            server: None,
+            remarks: Vec::new(),
+            event: self.event(),
+        };
+        let handler = match self.kind {
+            Kind::Command => self.command(&mut skeleton),
+            Kind::Http => self.http(&mut skeleton),
+            Kind::Prompt => self.prompt(&mut skeleton),
+            Kind::Agent => self.agent(&mut skeleton),
+        };
+        let path = in_hooks(&format!("{}.yaml", self.name));
+        skeleton.files.insert(0, File { path, text: self.hook_file(&handler), part: Part::Own });
+        skeleton.files.push(schema);
+        Ok(skeleton)
+    }
+
+    /// Whether there is something to guard; other events are noted.
+    fn is_guard(&self) -> bool {
+        self.events.contains(&EventKind::BeforeToolDispatch)
+    }
+
+    fn hook_file(&self, handler: &str) -> String {
+        let events: Vec<&str> = self.events.iter().map(|kind| kind.as_str()).collect();
+        let of_tools = self.events.iter().all(|kind| kind.matched() == Some(Matched::ToolName));
+        let matcher = if of_tools { "matcher: ^Bash$             # left out, every tool\n" } else { "" };
+        let policies = match self.kind {
+            _ if !self.is_guard() => "",
+            Kind::Command => {
+                "on_error: deny             # a guard that fails blocks; left out, it is ignored\non_timeout: deny\n"
+            }
+            Kind::Http | Kind::Prompt | Kind::Agent => {
+                "# on_error: deny           # a guard says so, once what it asks can be relied on: then its\n\
+                 # on_timeout: deny         # failures block instead of being ignored\n"
+            }
+        };
+        format!(
+            "# yaml-language-server: $schema={SCHEMA}\nname: {}\nevents: [{}]\n{matcher}handler:\n{handler}{policies}",
+            plain(self.name),
+            events.join(", "),
+        )
+    }
+
+    fn filled(&self, template: &str) -> String {
+        template.replace("{{name}}", self.name)
+    }
+
+    fn command(&self, skeleton: &mut Skeleton) -> String {
+        let templates = self.language.templates();
+        let script = in_hooks(&format!("scripts/{}.{}", self.script_name(), templates.extension));
+        let line = format!("exec {} {}", templates.program, script.display());
+        let (above, below) = match self.start {
+            Start::Oneshot | Start::Prespawn => templates.alone,
+            Start::Worker => templates.worker,
+        };
+        let body = if self.is_guard() { templates.guard } else { templates.note };
+        let text = self.filled(body).replace("{{imports}}", above) + below;
+        skeleton.files.push(File { path: script, text, part: Part::Script });
+        if self.start == Start::Worker {
+            let (name, text) = templates.functions;
+            let path = in_hooks("scripts").join(name);
+            skeleton.files.push(File { path, text: text.to_owned(), part: Part::Shared });
+            if self.language == Language::Sh {
+                skeleton.remarks.push("As a worker the script needs `jq`.");
+            }
+        }
+        let mode = match self.start {
+            Start::Oneshot => "",
+            Start::Prespawn => {
+                "  mode: prespawn           # its next process is already started, and waits\n"
+            }
+            Start::Worker => "  mode: worker             # one process serves many events\n",
+        };
+        format!("  type: command\n  command: {line}\n{mode}  timeout_seconds: 10\n")
+    }
+
+    /// A module of Python's own would be hidden from every script beside one of its name.
+    fn script_name(&self) -> String {
+        let could_be_imported = !self.name.contains(['-', '.']);
+        if self.language == Language::Python && could_be_imported {
+            format!("{}-hook", self.name)
+        } else {
+            self.name.to_owned()
+        }
+    }
+
+    fn http(&self, skeleton: &mut Skeleton) -> String {
+        let path = in_hooks(&format!("scripts/{}-server.py", self.name));
+        skeleton.server = Some(path.clone());
+        skeleton.files.push(File { path, text: self.filled(template!("server.py")), part: Part::Script });
+        skeleton.remarks.push("The hook fails, which is no opinion, as long as its server is not started.");
+        "  type: http\n  url: http://127.0.0.1:8377/    # where the server of scripts/ listens\n  \
+         timeout_seconds: 5\n"
+            .to_owned()
+    }
+
+    fn model(&self, skeleton: &mut Skeleton) -> String {
+        let model = self.model.unwrap_or(MODEL);
+        skeleton.model = Some(model.to_owned());
+        plain(model)
+    }
+
+    fn prompt(&self, skeleton: &mut Skeleton) -> String {
+        let path = in_hooks(&format!("prompts/{}.md", self.name));
+        let shown = path.display().to_string();
+        skeleton.files.push(File { path, text: self.question().to_owned(), part: Part::Own });
+        let model = self.model(skeleton);
+        format!("  type: prompt\n  prompt:\n    file: {shown}\n  model_ref: {model}\n  timeout_seconds: 30\n")
+    }
+
+    fn question(&self) -> &'static str {
+        if self.is_guard() { template!("prompt.md") } else { template!("note.md") }
+    }
+
+    fn agent(&self, skeleton: &mut Skeleton) -> String {
+        let path = PathBuf::from(format!(".openharness/agents/{}.md", self.name));
+        let model = self.model(skeleton);
+        let text = template!("agent.md").replace("{{model}}", &model);
+        skeleton.files.push(File { path, text, part: Part::Own });
+        let task: Vec<String> = self.question().lines().map(|line| format!("      {line}")).collect();
+        let task = task.join("\n").replace("\n      \n", "\n\n");
+        let name = plain(self.name);
+        format!("  type: agent\n  agent: {name}\n  task:\n    inline: |\n{task}\n  timeout_seconds: 60\n")
+    }
+
+    /// An event to try the hook with.
+    fn event(&self) -> Value {
+        let guarded = EventKind::BeforeToolDispatch;
+        let kind = if self.is_guard() { guarded } else { self.events.first().copied().unwrap_or(guarded) };
+        let mut event = json!({ "event": kind.as_str(), "session_id": "try", "run_id": "try" });
+        let more = match kind.matched() {
+            Some(Matched::ToolName) => {
+                json!({ "tool_name": "Bash", "tool_input": { "command": "frobnicate --everything" } })
+            }
+            Some(Matched::ModelRef) => json!({ "model_ref": MODEL }),
+            Some(Matched::TriggerType) => json!({ "trigger_type": "manual" }),
+            _ => json!({ "context": { "messages": [] } }),
+        };
+        if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {
+            event.extend(more);
+        }
+        event
+    }
+}
+
+/// A text as YAML, in quotes only if it would be something else without them.
+fn plain(text: &str) -> String {
+    let old_words = ["y", "n", "yes", "no", "on", "off"];
+    let is_text = matches!(serde_yaml::from_str(text), Ok(Value::String(read)) if read == text);
+    let begins_with_letter = text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if is_text && begins_with_letter && !old_words.contains(&text.to_ascii_lowercase().as_str()) {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
+    }
+}

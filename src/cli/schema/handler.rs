@@ -1,0 +1,194 @@
+//! The shape of a hook file's `handler`: four types, each with keys of its own. Refuses keys of another type and of
+//! another mode.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
+
+use super::{
+    hook_file::{Named, Text},
+    shape,
+};
+use crate::model::HandlerKind;
+
+/// A handler of one of the four types. Not an enum: editors tell what is wrong with a handler much better when its
+/// `type` says which shape it should have than when it may have any of four.
+pub(super) struct Handler;
+
+impl JsonSchema for Handler {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Handler".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let shapes = [
+            (HandlerKind::Command, generator.subschema_for::<CommandHandler>()),
+            (HandlerKind::Http, generator.subschema_for::<HttpHandler>()),
+            (HandlerKind::Prompt, generator.subschema_for::<PromptHandler>()),
+            (HandlerKind::Agent, generator.subschema_for::<AgentHandler>()),
+        ];
+        let types: Vec<&str> = shapes.iter().map(|(kind, _)| kind.as_str()).collect();
+        let rules: Vec<Value> = shapes.iter().map(|(kind, shape)| rule(*kind, shape)).collect();
+        json_schema!({
+            "type": "object",
+            "required": ["type"],
+            "properties": {
+                "type": {
+                    "description": "What the hook is: a program, a web server, a question to a language model, \
+                                    or a task for an agent.",
+                    "enum": types,
+                },
+            },
+            "allOf": rules,
+        })
+    }
+}
+
+fn rule(kind: HandlerKind, shape: &Schema) -> Value {
+    let is_it = json!({ "required": ["type"], "properties": { "type": { "const": kind.as_str() } } });
+    json!({ "if": is_it, "then": shape })
+}
+
+/// A key that makes sense only in one mode.
+fn only_in(mode: &str) -> Value {
+    json!({ "required": ["mode"], "properties": { "mode": { "const": mode } } })
+}
+
+fn modes(schema: &mut Schema) {
+    let of_workers = ["workers", "max_requests", "max_idle_seconds", "max_age_seconds", "max_rss_mib"];
+    let rules = of_workers.into_iter().map(|key| (key, "worker")).chain([("spares", "prespawn")]);
+    let rules = rules.map(|(key, mode)| (key.to_owned(), only_in(mode)));
+    schema.insert("dependentSchemas".to_owned(), Value::Object(rules.collect()));
+}
+
+/// A program, which gets the event as JSON on standard input. Exit code 0: standard output is its answer, or
+/// nothing; 2: a block, with standard error as the reason; any other: it failed.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, transform = modes)]
+#[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["args"] }]))]
+struct CommandHandler {
+    /// `command`: a program.
+    #[schemars(extend("const" = "command"))]
+    r#type: Value,
+    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
+    /// Default: the setting `default_timeout`, 60.
+    #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
+    timeout_seconds: Option<f64>,
+    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    #[schemars(range(min = 1))]
+    max_concurrency: Option<i64>,
+    /// A line for `/bin/sh`, run at the workspace's root or in `cwd`. Instead of it: `args`.
+    command: Option<shape::ShellLine>,
+    /// A program and its arguments, without a shell. Instead of it: `command`.
+    #[schemars(length(min = 1))]
+    args: Option<Vec<shape::Argument>>,
+    /// The directory it runs in: a path from the workspace's root, inside the workspace. Default: the root.
+    #[schemars(extend("default" = "."))]
+    cwd: Option<shape::InsidePath>,
+    /// Variables of the program, beside the few it gets from hookyard's own environment. `${env.NAME}` and
+    /// `${secrets.NAME}` are replaced.
+    #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
+    environment: Option<Named<shape::Argument>>,
+    /// How its process is started: `oneshot` starts one for each event, `prespawn` starts it before its event,
+    /// `worker` has one serve many events, over the worker protocol. Default: oneshot.
+    #[schemars(extend("default" = "oneshot"))]
+    mode: Option<Mode>,
+    /// With `mode: prespawn`: how many processes wait, 1 to 64. Default: 1.
+    #[schemars(range(min = 1, max = 64), extend("default" = 1))]
+    spares: Option<i64>,
+    /// With `mode: worker`: how many processes there are at most, 1 to 64. Default: 1.
+    #[schemars(range(min = 1, max = 64), extend("default" = 1))]
+    workers: Option<i64>,
+    /// With `mode: worker`: a new process after so many events. Default: 10000.
+    #[schemars(range(min = 1), extend("default" = 10000))]
+    max_requests: Option<i64>,
+    /// With `mode: worker`: it ends after so many seconds without events. Default: 60.
+    #[schemars(range(min = 1, max = 31_622_400), extend("default" = 60))]
+    max_idle_seconds: Option<i64>,
+    /// With `mode: worker`: a new process after so many seconds. Default: no limit.
+    #[schemars(range(min = 1, max = 31_622_400))]
+    max_age_seconds: Option<i64>,
+    /// With `mode: worker`: a new process once it has more memory than this, in MiB. Default: no limit.
+    #[schemars(range(min = 1))]
+    max_rss_mib: Option<i64>,
+}
+
+/// How a program's process is started.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", inline)]
+enum Mode {
+    Oneshot,
+    Prespawn,
+    Worker,
+}
+
+/// A request to a web server, with the event as its body. A status from 200 to 299: its body is the answer, or
+/// nothing; anything else: it failed.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct HttpHandler {
+    /// `http`: a request to a web server.
+    #[schemars(extend("const" = "http"))]
+    r#type: Value,
+    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
+    /// Default: the setting `default_timeout`, 60.
+    #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
+    timeout_seconds: Option<f64>,
+    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    #[schemars(range(min = 1))]
+    max_concurrency: Option<i64>,
+    /// Where it goes: `http://` or `https://`, without user or password; with the setting `allow_unix_sockets`
+    /// also `unix:/path/to.sock:/route`.
+    url: shape::HookAddress,
+    /// The method; a `GET` has no body, so the server is not told the event. Default: POST.
+    #[schemars(extend("default" = "POST"))]
+    method: Option<shape::Method>,
+    /// Headers by their names. `${env.NAME}` and `${secrets.NAME}` are replaced.
+    #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }))]
+    headers: Option<Named<shape::HeaderValue>>,
+}
+
+/// A question to a language model, which gets the event with it and answers with one JSON object.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PromptHandler {
+    /// `prompt`: a question to a language model.
+    #[schemars(extend("const" = "prompt"))]
+    r#type: Value,
+    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
+    /// Default: the setting `default_timeout`, 60.
+    #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
+    timeout_seconds: Option<f64>,
+    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    #[schemars(range(min = 1))]
+    max_concurrency: Option<i64>,
+    /// The question: here (`inline`), or in a file (`file`).
+    prompt: Text,
+    /// The model that is asked, by its name under `models` in the settings.
+    model_ref: String,
+}
+
+/// A task for an agent: a language model that may look around the workspace before it answers with one JSON object.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct AgentHandler {
+    /// `agent`: a task for an agent.
+    #[schemars(extend("const" = "agent"))]
+    r#type: Value,
+    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
+    /// Default: the setting `default_timeout`, 60.
+    #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
+    timeout_seconds: Option<f64>,
+    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    #[schemars(range(min = 1))]
+    max_concurrency: Option<i64>,
+    /// The agent, by the name of its file: `.openharness/agents/NAME.md`.
+    agent: shape::AgentName,
+    /// The task: here (`inline`), or in a file (`file`).
+    task: Text,
+}

@@ -1,0 +1,78 @@
+//! The shape of an OpenHarness hook file, with what its keys mean together. Refuses what the reader refuses, as far
+//! as that can be said without the machine.
+
+use std::collections::BTreeMap;
+
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::{handler::Handler, shape};
+use crate::{dialect::OPENHARNESS_KINDS, model::Capability};
+
+/// A hook of hookyard in the OpenHarness dialect: for which events which handler runs, and under which policies.
+#[derive(JsonSchema)]
+#[schemars(title = "OpenHarness hook file", deny_unknown_fields, transform = capabilities_fit)]
+pub(super) struct HookFile {
+    /// The hook's name, unique in the workspace: 1 to 64 of `A-Z a-z 0-9 . _ -`.
+    name: shape::HookName,
+    /// The events it runs for, at least one. Those that begin with `run_` are only watched; at all others the hook
+    /// may change or stop what happens.
+    #[schemars(length(min = 1))]
+    events: Vec<shape::HookEvent>,
+    /// A regular expression (syntax of the Rust crate `regex`), searched anywhere in the tool's name, the
+    /// `model_ref` of model events or the `trigger_type` of run events. Left out, every event matches; it is no
+    /// glob.
+    matcher: Option<shape::Pattern>,
+    /// What is run.
+    handler: Handler,
+    /// What the hook may change besides giving its verdict; a change without its capability is ignored.
+    #[schemars(extend("default" = []))]
+    capabilities: Option<Vec<shape::HookCapability>>,
+    /// Hooks with a lower number run earlier; equal ones in order of their file names. Default: 0.
+    #[schemars(range(min = -2_147_483_648, max = 2_147_483_647), extend("default" = 0))]
+    priority: Option<i32>,
+    /// `false` switches the hook off; it is still listed. Default: true.
+    #[schemars(extend("default" = true))]
+    enabled: Option<bool>,
+    /// What a failure of the hook counts as: `ignore` is no opinion, `deny` a block, `ask` a question to a person.
+    /// A guard says `deny`. Default: ignore.
+    #[schemars(extend("default" = "ignore"))]
+    on_error: Option<shape::Policy>,
+    /// The same for a timeout. Default: ignore.
+    #[schemars(extend("default" = "ignore"))]
+    on_timeout: Option<shape::Policy>,
+}
+
+/// Text that stands here or in a file.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
+pub(super) struct Text {
+    /// The text itself.
+    inline: Option<shape::SomeText>,
+    /// A UTF-8 file with the text: a path from the workspace's root, at most 256 KiB.
+    file: Option<shape::InsidePath>,
+}
+
+/// Variables or headers by their names.
+pub(super) type Named<T> = BTreeMap<String, T>;
+
+/// A capability is of use for one of the hook's events, or a mistake.
+fn capabilities_fit(schema: &mut Schema) {
+    let own = Capability::ALL.map(|capability| (capability.as_str(), capability));
+    let rules = own.into_iter().chain(Capability::ALIASES).filter_map(|(name, capability)| {
+        let kinds = OPENHARNESS_KINDS.iter().filter(|kind| capability.applies_to(**kind));
+        let kinds: Vec<&str> = kinds.map(|kind| kind.as_str()).collect();
+        (!kinds.is_empty()).then(|| needs(name, &kinds))
+    });
+    schema.insert("allOf".to_owned(), rules.collect());
+}
+
+fn needs(capability: &str, kinds: &[&str]) -> Value {
+    json!({
+        "if": {
+            "required": ["capabilities"],
+            "properties": { "capabilities": { "type": "array", "contains": { "const": capability } } },
+        },
+        "then": { "properties": { "events": { "contains": { "enum": kinds } } } },
+    })
+}

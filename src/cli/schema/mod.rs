@@ -1,0 +1,141 @@
+//! `schema`: what may stand in the files and messages of hookyard, as JSON Schemas for editors. Owns which shapes
+//! there are and in which form they are printed; refuses to read any file, which is the readers' part: that the
+//! two agree is tested.
+
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod agent;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod event;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod handler;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod hook_file;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod outcome;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod settings;
+#[expect(dead_code, reason = "only the shape of these types is asked for")]
+mod shape;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value};
+
+use super::{
+    arguments::JsonFlag,
+    exit::{Ending, Exit},
+    page::Page,
+    screen::Screen,
+    wrap,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard schema
+  hookyard schema hook-file > .openharness/hooks/resources/openharness-hook.schema.json
+  hookyard schema settings > hookyard-settings.schema.json
+  hookyard schema event outcome | jq '.outcome.properties.verdict'
+
+An editor with the YAML language server reads the schema that a file's first
+line names, by a path from the file or by an address:
+  # yaml-language-server: $schema=resources/openharness-hook.schema.json
+
+With one name the schema itself is printed, with several an object of them;
+without any, what there is.";
+
+/// Prints JSON Schemas of hook files, settings, events and outcomes, for editors
+///
+/// An editor that knows the schema of a file completes its keys, explains them and marks mistakes while one
+/// types. What depends on the machine, such as whether a program is there, only `hookyard check` knows.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Schema {
+    /// Which ones
+    #[arg(value_name = "NAME")]
+    names: Vec<Name>,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+/// What there is a schema of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Name {
+    /// A hook file of OpenHarness: `.openharness/hooks/*.yaml`
+    HookFile,
+    /// The settings of hookyard: `hookyard.yaml`
+    Settings,
+    /// A canonical event, as `fire` and `replay` read it
+    Event,
+    /// A canonical outcome, as `fire --json` prints it
+    Outcome,
+    /// The keys of an agent, between the two lines `---` of `.openharness/agents/NAME.md`
+    Agent,
+}
+
+impl Name {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::HookFile => "hook-file",
+            Self::Settings => "settings",
+            Self::Event => "event",
+            Self::Outcome => "outcome",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// What it is about, as the help has it.
+    fn about(self) -> String {
+        let value = self.to_possible_value();
+        value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
+    }
+
+    fn schema(self) -> schemars::Schema {
+        match self {
+            Self::HookFile => shape::generate::<hook_file::HookFile>(),
+            Self::Settings => settings::schema(),
+            Self::Event => event::schema(),
+            Self::Outcome => shape::generate::<outcome::Outcome>(),
+            Self::Agent => shape::generate::<agent::Agent>(),
+        }
+    }
+}
+
+/// The schema of hook files, as it is printed.
+///
+/// Returns an error if it cannot be written as JSON.
+pub(super) fn of_hook_files() -> serde_json::Result<String> {
+    laid_out(&Name::HookFile.schema())
+}
+
+impl Schema {
+    pub(super) fn run(self, screen: &Screen) -> Ending {
+        let all = |names: &[Name]| -> Map<String, Value> {
+            names.iter().map(|name| (name.as_str().to_owned(), name.schema().to_value())).collect()
+        };
+        let text = match self.names.as_slice() {
+            [] if self.output.json => laid_out(&all(Name::value_variants())),
+            [] => Ok(listing(screen)),
+            [name] => laid_out(&name.schema()),
+            names => laid_out(&all(names)),
+        };
+        let text = text.map_err(|error| super::exit::Trouble::new(format!("no schema: {error}")))?;
+        screen.print(&text)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Laid out also where no person looks: such a file is kept, and compared with the one before it.
+fn laid_out(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
+}
+
+fn listing(screen: &Screen) -> String {
+    const INDENT: usize = 11;
+    let mut page = Page::default();
+    for name in Name::value_variants() {
+        let about = wrap::hanging(&name.about(), screen.table_width(), INDENT);
+        let gap = " ".repeat(INDENT - name.as_str().len());
+        page.line(&format!("{}{gap}{about}", screen.out.paint.bold(name.as_str())));
+    }
+    page.into_text()
+}

@@ -1,0 +1,159 @@
+//! What the schemas are made with: how they are generated, and texts of a certain form. Words that are listed in a
+//! table elsewhere are taken from there; refuses to list them again.
+
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::transform_subschemas};
+use serde_json::{Map, Value};
+
+use crate::{
+    dialect::OPENHARNESS_KINDS,
+    model::{
+        AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, JsonOutput, ModelApi, Target,
+        Verdict,
+    },
+};
+
+/// A schema of a file in which a key is there or not, but never empty.
+pub(super) fn generate<T: JsonSchema>() -> Schema {
+    let mut schema = with_nulls::<T>();
+    without_null(&mut schema);
+    schema
+}
+
+/// A schema in which whatever may be left out may also be `null`.
+pub(super) fn with_nulls<T: JsonSchema>() -> Schema {
+    let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    tidy(&mut schema);
+    schema
+}
+
+/// Takes away the line ends of this code, and the formats of Rust's numbers, of which no editor knows.
+fn tidy(schema: &mut Schema) {
+    schema.remove("format");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+    transform_subschemas(&mut tidy, schema);
+}
+
+/// Takes away the `null` of everything that may be left out.
+pub(super) fn without_null(schema: &mut Schema) {
+    if let Some(object) = schema.as_object_mut() {
+        strip(object);
+    }
+    transform_subschemas(&mut without_null, schema);
+}
+
+fn strip(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(words)) = object.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".to_owned(), only);
+        }
+    }
+    let is_null = |schema: &Value| schema["type"] == "null";
+    if let Some(Value::Array(choices)) = object.get_mut("anyOf")
+        && choices.iter().any(is_null)
+    {
+        choices.retain(|choice| !is_null(choice));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            object.remove("anyOf");
+            object.extend(only);
+        }
+    }
+}
+
+/// One of some words.
+pub(super) fn one_of(words: impl IntoIterator<Item = &'static str>) -> Schema {
+    let words: Vec<&str> = words.into_iter().collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+/// Types that stand for texts of a certain form.
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident = $schema:expr;)*) => {$(
+        $(#[$doc])*
+        pub(in crate::cli) struct $name(String);
+
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
+            }
+        }
+    )*};
+}
+pub(super) use texts;
+
+texts! {
+    /// The name of a hook.
+    HookName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" });
+    /// The name of an agent, which is that of its file.
+    AgentName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" });
+    /// Text with anything to read in it.
+    SomeText = json_schema!({ "type": "string", "pattern": r"\S" });
+    /// A text for a program: NUL would cut it.
+    Argument = json_schema!({ "type": "string", "pattern": r"^[^\x00]*$" });
+    /// A line for the shell.
+    ShellLine = json_schema!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" });
+    /// What a regular expression may be that is searched for.
+    Pattern = json_schema!({ "type": "string", "minLength": 1, "maxLength": 1024, "not": { "const": "*" } });
+    /// A path inside the workspace.
+    InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^(/|\.\./|\.\.$)" } });
+    /// An address that hooks may ask, and nobody may log a password of.
+    HookAddress = json_schema!({
+        "type": "string",
+        "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?|unix:/([^\s\x00-\x1f\\$:]*[^\s\x00-\x1f\\$:/]):/[^\s\x00-\x1f\\$]*)$",
+    });
+    /// An address of a model's server.
+    ModelAddress = json_schema!({
+        "type": ["string", "null"], "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$",
+    });
+    /// A header has one line.
+    HeaderValue = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x08\x0a-\x1f\x7f]*$" });
+    /// An id of a host.
+    Id = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x1f\x7f-\x9f]{1,256}$" });
+    /// Any JSON value.
+    Anything = json_schema!({});
+
+    /// The kinds of event that hook files may name.
+    HookEvent = one_of(OPENHARNESS_KINDS.iter().map(|kind| kind.as_str()));
+    /// Every kind of event.
+    AnyEvent = one_of(EventKind::ALL.iter().map(|kind| kind.as_str()));
+    /// The capabilities that hooks on those kinds can make use of.
+    HookCapability = {
+        let fits = |capability: &Capability| OPENHARNESS_KINDS.iter().any(|kind| capability.applies_to(*kind));
+        let own = Capability::ALL.into_iter().filter(fits).map(Capability::as_str);
+        one_of(own.chain(Capability::ALIASES.map(|(alias, _)| alias)))
+    };
+    /// What a failure counts as.
+    Policy = one_of(FailurePolicy::ALL.map(FailurePolicy::as_str));
+    /// The methods of http handlers.
+    Method = one_of(HttpMethod::ALL.map(HttpMethod::as_str));
+    /// The tools of agents.
+    Tool = one_of(AgentTool::ALL.map(AgentTool::as_str));
+    /// The protocols of models.
+    Api = one_of(ModelApi::ALL.map(ModelApi::as_str));
+    /// How a model is made to answer in JSON; `null` is as good as nothing.
+    Json = {
+        let words = JsonOutput::ALL.map(|way| Some(way.as_str())).into_iter().chain([None]);
+        json_schema!({ "enum": words.collect::<Vec<_>>() })
+    };
+    /// What a host should do.
+    AnyVerdict = one_of(Verdict::ALL.map(Verdict::as_str));
+    /// How an invocation ended.
+    AnyEnd = one_of(Ended::ALL.map(Ended::as_str));
+    /// The parts of a payload that hooks may patch.
+    AnyTarget = one_of(Target::ALL.map(Target::as_str));
+}

@@ -10,14 +10,24 @@ use std::{
 };
 
 use hookyard::{
-    config,
-    model::{Json, WorkspaceId},
+    config, dialect,
+    model::{DialectName, EventKind, Json, WorkspaceId},
 };
 use serde_json::Value;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
+
+/// The pages a user reads.
+const PAGES: [&str; 6] = [
+    "README.md",
+    "docs/openharness.md",
+    "docs/dialects.md",
+    "docs/claude.md",
+    "docs/gemini.md",
+    "docs/clawd.md",
+];
 
 /// The fenced blocks of one language, in order.
 fn blocks(file: &str, language: &str) -> Vec<String> {
@@ -127,7 +137,7 @@ fn the_dependencies_shown_are_those_the_example_uses() {
 
 #[test]
 fn the_json_of_the_docs_is_json() {
-    for block in ["README.md", "docs/openharness.md"].into_iter().flat_map(|file| blocks(file, "json")) {
+    for block in PAGES.into_iter().flat_map(|file| blocks(file, "json")) {
         Json::parse(&block).unwrap();
     }
 }
@@ -141,4 +151,30 @@ fn every_link_leads_somewhere() {
             assert!(link.starts_with("https://") || folder.join(link).exists(), "{file}: {link}");
         }
     }
+}
+
+#[test]
+fn the_table_of_events_is_true() {
+    let text = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();
+    let (_, table) = text.split_once("| kind | openharness |").unwrap();
+    let names = [DialectName::OpenHarness, DialectName::Claude, DialectName::Gemini, DialectName::Clawd];
+    let known = |dialect, event: &str| {
+        dialect::named(dialect).kind_of(format!(r#"{{"hook_event_name":"{event}"}}"#).as_bytes())
+    };
+    let mut events = 0;
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', ""));
+        let kind = EventKind::from_name(&cells.next().unwrap());
+        assert!(kind.is_some(), "{row}");
+        for (dialect, cell) in names.iter().zip(cells).filter(|(_, cell)| cell != "–") {
+            let event = cell.trim_end_matches('*');
+            assert_eq!(known(*dialect, event), kind, "{dialect} {event}");
+            if *dialect == DialectName::Claude {
+                let codebuddy = known(DialectName::CodeBuddy, event);
+                assert_eq!(codebuddy, kind.filter(|_| cell.ends_with('*')), "{event}");
+            }
+            events += 1;
+        }
+    }
+    assert_eq!(events, 10 + 14 + 11 + 11, "of the 31 of Claude Code, 17 have no kind");
 }

@@ -9,6 +9,7 @@ mod quantity;
 mod secrets;
 mod section;
 mod settings;
+#[cfg(feature = "cli")]
 mod written;
 
 pub use discover::{HOOK_FILES, nearest_workspace};
@@ -20,4 +21,5 @@ pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};
+#[cfg(feature = "cli")]
 pub(crate) use written::{workspace_text, written_hooks};

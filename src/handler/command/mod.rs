@@ -15,6 +15,8 @@ mod standing;
 mod streams;
 mod worker;
 
-pub(crate) use environment::{BaseEnvironment, OF_A_HOOK};
+pub(crate) use environment::BaseEnvironment;
+#[cfg(feature = "cli")]
+pub(crate) use environment::OF_A_HOOK;
 pub use reap::dying;
 pub(crate) use runner::{CommandLimits, CommandRunner};

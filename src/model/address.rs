@@ -6,10 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use url::{Position, Url};
+use url::{Host, Position, Url};
+
+use super::DialectName;
 
 /// The longest path of a socket, in bytes: Linux has room for one more, which ends it.
 const LONGEST_SOCKET: usize = 107;
+
+/// Where hookyard takes events of hosts; below it, those of one dialect.
+const OWN_ROUTE: [&str; 2] = ["v1", "events"];
 
 /// What requests over a socket name as their server.
 const SOCKET_HOST: &str = "http://localhost";
@@ -127,6 +132,25 @@ impl Address {
         self.socket.as_deref()
     }
 
+    /// Whether a request would come to hookyard itself: an agent's settings may name it as a hook, and hookyard
+    /// reads the same settings.
+    pub fn is_own(&self) -> bool {
+        let is_here = match self.url.host() {
+            _ if self.socket.is_some() => true,
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
+            Some(Host::Ipv6(address)) => address.is_loopback() || address.is_unspecified(),
+            None => false,
+        };
+        let path: Vec<&str> = self.url.path().split('/').filter(|part| !part.is_empty()).collect();
+        is_here
+            && match path.strip_prefix(&OWN_ROUTE) {
+                Some([]) => true,
+                Some([dialect]) => DialectName::ALL.iter().any(|name| name.as_str() == *dialect),
+                _ => false,
+            }
+    }
+
     /// The server as messages name it: without the query, which may hold a key.
     pub fn server(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
@@ -143,6 +167,35 @@ impl fmt::Display for Address {
         match &self.socket {
             Some(socket) => write!(f, "unix:{}:{}", socket.display(), &self.url[Position::BeforePath..]),
             None => self.url.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hookyards_own_routes_are_known() {
+        for text in [
+            "http://127.0.0.1:8123/v1/events",
+            "http://127.0.0.1:8123/v1/events/claude",
+            "http://localhost/v1/events/gemini/",
+            "http://[::1]:1/v1/events?x=1",
+            "http://0.0.0.0:1/v1/events/codebuddy",
+            "unix:/run/hookyard.sock:/v1/events/openharness",
+        ] {
+            assert!(Address::parse(text).unwrap().is_own(), "{text}");
+        }
+        for text in [
+            "http://127.0.0.1:8123/v1/event",
+            "http://127.0.0.1:8123/v1/events/mine",
+            "http://127.0.0.1:8123/v1/events/claude/x",
+            "http://10.0.0.1/v1/events/claude",
+            "https://example.com/v1/events",
+            "unix:/run/other.sock:/check",
+        ] {
+            assert!(!Address::parse(text).unwrap().is_own(), "{text}");
         }
     }
 }

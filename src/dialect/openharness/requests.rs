@@ -138,6 +138,11 @@ pub(in crate::dialect) fn http_address(value: &Value<'_>, rules: &HookRules) -> 
             value.error("url", message, help);
             None
         }
+        Ok(address) if address.is_own() => {
+            let help = "name the server that judges; this is where hosts send their events";
+            value.error("loop", "`url`: hookyard would ask itself, and that hook again, without end", help);
+            None
+        }
         Ok(address) => Some(address),
         Err(e) => {
             value.error("url", format!("`url`: {e}"), e.help());

@@ -33,6 +33,10 @@ use tokio::{
 /// Pairs of rounds; the median of the pairs' ratios is what counts.
 const PAIRS: usize = 15;
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let runtime = runtime();
     let named: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();

@@ -3,6 +3,11 @@
 
 use std::process::ExitCode;
 
+/// What an event allocates on one thread is mostly given back on another, which the system's allocator answers with
+/// locks.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

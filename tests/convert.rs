@@ -12,7 +12,7 @@ use std::{
 use hookyard::{
     config::{Loaded, Settings, load_workspace},
     dialect::{Conversion, WrittenHooks, convert},
-    model::{DialectName, Handler, Hook, Severity},
+    model::{DialectName, FailurePolicy, Handler, Hook, Severity},
 };
 use tempfile::TempDir;
 
@@ -238,6 +238,62 @@ fn hooks_of_settings_get_names_and_keep_their_units() {
     for expected in ["`async`", "`once`", "`if: Bash(git *)`", "no event for `Setup`"] {
         assert!(told.iter().any(|message| message.contains(expected)), "{expected} is not in {told:#?}");
     }
+}
+
+#[test]
+fn policies_for_all_hooks_are_never_milder_than_those_of_one() {
+    let hook = |name: &str, policies: &str| {
+        let text = format!(
+            "name: {name}\nevents: [before_tool_dispatch]\n{policies}handler: {{ type: command, command: 'true' }}\n"
+        );
+        WrittenHooks { path: name.into(), bytes: text.into() }
+    };
+    let files = [hook("strict", "on_error: deny\n"), hook("mild", "on_timeout: ask\n")];
+    let there = to(&files, DialectName::OpenHarness, DialectName::Clawd);
+    let file: serde_json::Value = serde_json::from_str(&there.files[0].text).unwrap();
+    assert_eq!(file["hooks"]["failureBehavior"], "deny");
+    assert_eq!(file["hooks"]["timeoutBehavior"], "ask");
+    let stricter = |remark: &&hookyard::dialect::Remark| remark.message.contains("is for all hooks");
+    assert_eq!(there.remarks.iter().filter(stricter).count(), 2, "{:?}", there.remarks);
+    let back = to(&sources(&there), DialectName::Clawd, DialectName::OpenHarness);
+    let (_root, loaded) = written(&back);
+    for hook in &loaded.hooks {
+        assert_eq!((hook.on_error, hook.on_timeout), (FailurePolicy::Deny, FailurePolicy::Ask));
+    }
+    let told = to(&files, DialectName::OpenHarness, DialectName::Gemini).remarks;
+    assert_eq!(
+        told.iter().filter(|remark| remark.message.contains("the event passes")).count(),
+        2,
+        "{told:?}"
+    );
+}
+
+#[test]
+fn what_a_file_says_about_all_its_hooks_is_carried_over() {
+    let file = |path: &str, text: &str| WrittenHooks { path: path.into(), bytes: text.into() };
+    let clawd = file(
+        ".clawdcode/settings.json",
+        r#"{"hooks":{"defaultTimeout":7,"failureBehavior":"ask","maxConcurrentHooks":2,"PreToolUse":[{"matcher":
+            {"tools":"Bash","paths":"**/*.ts"},"hooks":[{"type":"command","command":"true"}]}]}}"#,
+    );
+    let conversion = to(&[clawd], DialectName::Clawd, DialectName::OpenHarness);
+    let text = &conversion.files[0].text;
+    assert!(text.contains("timeout_seconds: 7") && text.contains("on_error: ask"), "{text}");
+    for expected in ["`paths` of its matcher", "`maxConcurrentHooks`"] {
+        assert!(conversion.remarks.iter().any(|r| r.message.contains(expected)), "{:?}", conversion.remarks);
+    }
+    let gemini = file(
+        ".gemini/settings.json",
+        r#"{"hooksConfig":{"disabled":["old"]},"hooks":{"BeforeTool":[{"hooks":[{"name":"old","type":"command",
+            "command":"a"},{"name":"new","type":"command","command":"b","timeout":1500}]}]}}"#,
+    );
+    let conversion = to(&[gemini], DialectName::Gemini, DialectName::OpenHarness);
+    assert_eq!(conversion.hooks, 1, "{conversion:?}");
+    assert!(conversion.files[0].text.contains("timeout_seconds: 1.5"));
+    assert!(conversion.remarks.iter().any(|r| r.left_out && r.hook == "old"), "{:?}", conversion.remarks);
+    let off = r#"{"disableAllHooks":true,"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
+    let claude = file(".claude/settings.json", off);
+    assert_eq!(to(&[claude], DialectName::Claude, DialectName::OpenHarness).hooks, 0);
 }
 
 #[test]

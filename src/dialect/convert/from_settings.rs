@@ -9,6 +9,7 @@ use super::{
         settings::{Form, Part, Shell, parts},
     },
     WrittenHooks,
+    common::Common,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent, name_of, plain},
 };
@@ -23,22 +24,30 @@ pub(super) fn read(native: &Native, files: &[WrittenHooks], lost: &mut Lost) -> 
             lost.hook(&place, "the file is not JSON; run `hookyard check`");
             continue;
         };
+        let common = Common::read(native, &value, &place, lost);
         let events = value["hooks"].as_object().into_iter().flatten();
-        for (name, entries) in events {
+        for (name, entries) in events.filter(|(name, _)| !Common::is_word(native, name)) {
             let Some(row) = native.row_named(name) else {
                 lost.hook(&format!("{place}: {name}"), "there is no such event");
                 continue;
             };
             for (number, entry) in (1..).zip(entries.as_array().into_iter().flatten()) {
                 let place = format!("{place}: {name}, entry {number}");
-                hooks.extend(self::entry(native, row, entry, &place, lost));
+                hooks.extend(self::entry(native, row, entry, &common, &place, lost));
             }
         }
     }
     hooks
 }
 
-fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost) -> Vec<Portable> {
+fn entry(
+    native: &Native,
+    row: &Row,
+    entry: &Value,
+    common: &Common,
+    place: &str,
+    lost: &mut Lost,
+) -> Vec<Portable> {
     let matcher = match native.settings.form {
         Form::Parts => &entry["matcher"]["tools"],
         Form::ListOrPattern | Form::PatternOrText => &entry["matcher"],
@@ -56,8 +65,11 @@ fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost
     for (number, item) in (1..).zip(entry["hooks"].as_array().into_iter().flatten()) {
         let place = format!("{place}, hook {number}");
         match hook(native, row, &wants, item, &entry["name"]) {
+            Some(hook) if is_off(common, item) => lost.hook(&hook.name, "it is switched off"),
             Some(hook) => {
-                let hook = Portable { order, ..hook };
+                let timeout = common.timeout.filter(|_| item["timeout"].is_null()).unwrap_or(hook.timeout);
+                let (on_error, on_timeout) = (common.on_error, common.on_timeout);
+                let hook = Portable { order, timeout, on_error, on_timeout, ..hook };
                 remarks(&hook, item, lost);
                 for part in ["paths", "commands"].iter().filter(|part| entry["matcher"][**part].is_string()) {
                     let message = format!("`{part}` of its matcher: it runs whatever the tool works on");
@@ -69,6 +81,11 @@ fn entry(native: &Native, row: &Row, entry: &Value, place: &str, lost: &mut Lost
         }
     }
     hooks
+}
+
+fn is_off(common: &Common, item: &Value) -> bool {
+    let called = [&item["name"], &item["command"]].into_iter().filter_map(Value::as_str);
+    common.all_off || called.into_iter().any(|name| common.off.iter().any(|off| off == name))
 }
 
 fn hook(native: &Native, row: &Row, wants: &Wants, item: &Value, called: &Value) -> Option<Portable> {

@@ -4,6 +4,7 @@
 //! Only configuration is converted. A script is told of events in the words of its hook's dialect and answers in
 //! them, so it has to learn the new ones.
 
+mod common;
 mod from_openharness;
 mod from_settings;
 mod matcher;

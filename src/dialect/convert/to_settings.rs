@@ -12,24 +12,29 @@ use super::{
         settings::{Form, Place, Shell},
     },
     ConvertedFile,
+    common::policies,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
 };
-use crate::model::{EventKind, FailurePolicy, HandlerKind, Matched, Scope, Strategy};
+use crate::model::{EventKind, HandlerKind, Matched, Scope, Strategy};
 
 #[derive(Serialize)]
 struct File {
     hooks: Events,
 }
 
-/// The events in order of their first hook.
+/// What is for all hooks, and the events in order of their first hook.
 #[derive(Default)]
-struct Events(Vec<(&'static str, Vec<Entry>)>);
+struct Events {
+    words: Vec<(&'static str, &'static str)>,
+    events: Vec<(&'static str, Vec<Entry>)>,
+}
 
 impl Serialize for Events {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        self.0.iter().try_for_each(|(name, entries)| map.serialize_entry(name, entries))?;
+        let mut map = serializer.serialize_map(Some(self.words.len() + self.events.len()))?;
+        self.words.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+        self.events.iter().try_for_each(|(name, entries)| map.serialize_entry(name, entries))?;
         map.end()
     }
 }
@@ -77,6 +82,7 @@ struct Item {
 /// The file, and how many hooks are in it.
 pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Vec<ConvertedFile>, usize) {
     let mut events = Events::default();
+    let mut kept = Vec::new();
     let mut written = 0;
     for hook in hooks {
         let rows: Vec<&Row> = hook.events.iter().filter_map(|event| row(native, event)).collect();
@@ -87,6 +93,7 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
         }
         let Some(item) = item(native, hook, lost) else { continue };
         remarks(hook, &rows, lost);
+        kept.push(hook);
         for row in rows {
             let entry = Entry {
                 matcher: matcher(native, row, hook, lost),
@@ -101,6 +108,7 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
             written += 1;
         }
     }
+    events.words = policies(native, &kept, lost);
     let place = native.settings.files.iter().find_map(|file| match (file.scope, file.place) {
         (Scope::Project, Place::Workspace(path)) => Some(path),
         _ => None,
@@ -118,11 +126,11 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
 impl Events {
     /// Adds an entry, or its hooks to the last one if they belong there. Returns whether there were some before.
     fn add(&mut self, row: &'static Row, entry: Entry) -> bool {
-        let at = self.0.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
-            self.0.push((row.name, Vec::new()));
-            self.0.len() - 1
+        let at = self.events.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
+            self.events.push((row.name, Vec::new()));
+            self.events.len() - 1
         });
-        let entries = &mut self.0[at].1;
+        let entries = &mut self.events[at].1;
         let is_next = !entries.is_empty();
         let belongs =
             |last: &&mut Entry| (&last.matcher, last.sequential) == (&entry.matcher, entry.sequential);
@@ -297,13 +305,6 @@ fn http(
 
 /// What a settings file cannot say of a hook.
 fn remarks(hook: &Portable, rows: &[&Row], lost: &mut Lost) {
-    let policies = [("on_error", hook.on_error, "fails"), ("on_timeout", hook.on_timeout, "is too late")];
-    for (key, policy, what) in policies {
-        if policy != FailurePolicy::Ignore {
-            let message = format!("`{key}: {}`: where the hook {what}, the event passes", policy.as_str());
-            lost.part(&hook.name, message);
-        }
-    }
     if hook.priority != 0 {
         lost.part(&hook.name, "`priority`: its place in the file stands for it");
     }

@@ -1,0 +1,115 @@
+//! What settings files say about all their hooks, between dialects: policies, timeouts and switches. Refuses to make a
+//! policy milder: where a file has one for all hooks, the strictest counts.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    super::{
+        native::Native,
+        settings::{Means, Switches},
+    },
+    portable::{Lost, Portable},
+};
+use crate::model::FailurePolicy;
+
+/// Words beside the events that switch hooks off.
+const SWITCHES: [&str; 2] = ["enabled", "disabled"];
+
+/// What a file says about all its hooks.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    pub(super) on_error: FailurePolicy,
+    pub(super) on_timeout: FailurePolicy,
+    /// The timeout of those that do not say.
+    pub(super) timeout: Option<Duration>,
+    pub(super) all_off: bool,
+    /// The names and commands of those that are switched off.
+    pub(super) off: Vec<String>,
+}
+
+impl Common {
+    pub(super) fn read(native: &Native, file: &Value, place: &str, lost: &mut Lost) -> Self {
+        let mut common = Self::default();
+        let hooks = &file["hooks"];
+        for word in native.settings.common {
+            let value = &hooks[word.key];
+            match word.means {
+                Means::OnError => common.on_error = policy(value),
+                Means::OnTimeout => common.on_timeout = policy(value),
+                Means::Timeout(unit) => {
+                    common.timeout = value.as_f64().and_then(|number| unit.duration(number))
+                }
+                Means::Enabled => common.all_off = *value == false,
+                Means::Together if !value.is_null() => {
+                    lost.part(place, format!("`{}`: nothing bounds how many run at once", word.key));
+                }
+                Means::Together => {}
+            }
+        }
+        match native.settings.switches {
+            Switches::All(key) => common.all_off |= file[key] == true,
+            Switches::AllOrSome(section) => {
+                for place in [hooks, &file[section]] {
+                    common.all_off |= place["enabled"] == false;
+                    let names = place["disabled"].as_array().into_iter().flatten();
+                    common.off.extend(names.filter_map(Value::as_str).map(str::to_owned));
+                }
+            }
+        }
+        common
+    }
+
+    /// Whether a key that stands among the events is none.
+    pub(super) fn is_word(native: &Native, key: &str) -> bool {
+        SWITCHES.contains(&key) || native.settings.common.iter().any(|word| word.key == key)
+    }
+}
+
+fn policy(value: &Value) -> FailurePolicy {
+    let named = |policy: &FailurePolicy| value.as_str() == Some(policy.as_str());
+    FailurePolicy::ALL.into_iter().find(named).unwrap_or_default()
+}
+
+/// The words for the policies of some hooks, in a dialect that has them for all hooks or not at all. Tells which
+/// hooks get a stricter policy than their own, or none.
+pub(super) fn policies(
+    native: &Native,
+    hooks: &[&Portable],
+    lost: &mut Lost,
+) -> Vec<(&'static str, &'static str)> {
+    let kinds: [(&str, fn(&Means) -> bool, fn(&Portable) -> FailurePolicy, &str); 2] = [
+        ("on_error", |means| matches!(means, Means::OnError), |hook| hook.on_error, "fails"),
+        ("on_timeout", |means| matches!(means, Means::OnTimeout), |hook| hook.on_timeout, "is too late"),
+    ];
+    let mut words = Vec::new();
+    for (key, is_it, own, what) in kinds {
+        let word = native.settings.common.iter().find(|word| is_it(&word.means));
+        let strictest =
+            hooks.iter().map(|hook| own(hook)).max_by_key(|policy| policy.verdict()).unwrap_or_default();
+        for hook in hooks {
+            match word {
+                None if own(hook) != FailurePolicy::Ignore => {
+                    let policy = own(hook).as_str();
+                    lost.part(
+                        &hook.name,
+                        format!("`{key}: {policy}`: where the hook {what}, the event passes"),
+                    );
+                }
+                Some(word) if own(hook) != strictest => {
+                    let (key, policy) = (word.key, strictest.as_str());
+                    lost.part(
+                        &hook.name,
+                        format!("`{key}: {policy}` is for all hooks, and so for this one too"),
+                    );
+                }
+                _ => {}
+            }
+        }
+        words.extend(
+            word.filter(|_| strictest != FailurePolicy::Ignore).map(|word| (word.key, strictest.as_str())),
+        );
+    }
+    words
+}

@@ -39,7 +39,7 @@ impl Common {
                 Means::OnError => common.on_error = policy(value),
                 Means::OnTimeout => common.on_timeout = policy(value),
                 Means::Timeout(unit) => {
-                    common.timeout = value.as_f64().and_then(|number| unit.duration(number))
+                    common.timeout = value.as_f64().and_then(|number| unit.duration(number));
                 }
                 Means::Enabled => common.all_off = *value == false,
                 Means::Together if !value.is_null() => {
@@ -79,13 +79,19 @@ pub(super) fn policies(
     hooks: &[&Portable],
     lost: &mut Lost,
 ) -> Vec<(&'static str, &'static str)> {
-    let kinds: [(&str, fn(&Means) -> bool, fn(&Portable) -> FailurePolicy, &str); 2] = [
-        ("on_error", |means| matches!(means, Means::OnError), |hook| hook.on_error, "fails"),
-        ("on_timeout", |means| matches!(means, Means::OnTimeout), |hook| hook.on_timeout, "is too late"),
+    let find = |is_it: fn(&Means) -> bool| native.settings.common.iter().find(|word| is_it(&word.means));
+    let own_error: fn(&Portable) -> FailurePolicy = |hook| hook.on_error;
+    let kinds = [
+        ("on_error", find(|means| matches!(means, Means::OnError)), own_error, "fails"),
+        (
+            "on_timeout",
+            find(|means| matches!(means, Means::OnTimeout)),
+            |hook| hook.on_timeout,
+            "is too late",
+        ),
     ];
     let mut words = Vec::new();
-    for (key, is_it, own, what) in kinds {
-        let word = native.settings.common.iter().find(|word| is_it(&word.means));
+    for (key, word, own, what) in kinds {
         let strictest =
             hooks.iter().map(|hook| own(hook)).max_by_key(|policy| policy.verdict()).unwrap_or_default();
         for hook in hooks {

@@ -21,9 +21,10 @@ const GIB: u64 = 1024 * 1024 * 1024;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_and_many_runs_leave_memory_descriptors_and_processes_flat() {
     a_flood_is_capped_in_flat_memory().await;
-    a_workers_log_is_read_in_flat_memory().await;
     many_runs_leave_nothing_open().await;
     without_descriptors_the_error_says_so().await;
+    // Last: what a stopped worker had open may be closed a moment later, while descriptors are counted above.
+    a_workers_log_is_read_in_flat_memory().await;
 }
 
 async fn a_flood_is_capped_in_flat_memory() {

@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::model::{Dialect, Event, Json, NativeAnswer, NoteKind, Outcome, Target, Verdict};
 
+/// The exit code of a block.
+pub(super) const BLOCK: u8 = 2;
+
 /// The answer of a program that prints one JSON value and succeeds. `strictest` is printed if the value has
 /// no JSON form, so that a defect here can never read as consent.
 pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> NativeAnswer {
@@ -59,6 +62,19 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
         }),
         Verdict::Proceed | Verdict::Allow | Verdict::Halt => None,
     }
+}
+
+/// The answer to an event that could not be read, by exit code alone: it blocks whatever can be blocked.
+pub(super) fn unread(outcome: &Outcome) -> NativeAnswer {
+    let halted = (outcome.verdict == Verdict::Halt).then_some("stopped by a hook".into());
+    let stderr = refusal(outcome).or(halted).map(Cow::into_owned).unwrap_or_default();
+    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
+    NativeAnswer { stdout: String::new(), stderr, exit_code }
+}
+
+/// What a hook of the host's dialect said under a name.
+pub(super) fn word<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Json> {
+    outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
 /// What the hooks have to say to the person at the host, with a blank line between them.

@@ -65,7 +65,7 @@ impl Dialect for Canonical {
 
     /// No model is asked in these words, so there is no form.
     fn answer_form(&self, _: &Hook, _: EventKind) -> AnswerForm {
-        AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
+        AnswerForm::default()
     }
 
     fn read_reply(&self, hook: &Hook, _: EventKind, raw: RawReply) -> Result<Reply, Failure> {

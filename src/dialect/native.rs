@@ -168,9 +168,7 @@ impl Dialect for Native {
     fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
         match self.row_of(kind, hook.manner.host_event.as_deref()) {
             Some(row) => (self.answer_form)(row),
-            None => {
-                AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
-            }
+            None => AnswerForm::default(),
         }
     }
 

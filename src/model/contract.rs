@@ -31,7 +31,7 @@ pub struct NativeAnswer {
 }
 
 /// How a model has to answer for a hook, so that its dialect can read the answer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AnswerForm {
     /// The form in words, with examples.
     pub instructions: String,

@@ -60,6 +60,11 @@ impl FailurePolicy {
     /// Every policy.
     pub const ALL: [Self; 3] = [Self::Ignore, Self::Deny, Self::Ask];
 
+    /// The policy of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == name)
+    }
+
     /// The name as written in hook files.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! Bounded places to run handlers. Owns queues, limits, the gates of single hooks and what becomes of work that does not fit; hides the
-//! factory's type parameters. Refuses to know runs or verdicts.
+//! Bounded places to run handlers. Owns queues, limits, the gates of single hooks and what becomes of work that does
+//! not fit; hides the factory's type parameters. Refuses to know runs or verdicts.
 
 mod gate;
 mod job;

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::Words;
 use crate::{
     dialect::{
-        answer,
+        answer::{self, BLOCK, word},
         row::{Block, Context, Row},
     },
     model::{EventKind, Json, NativeAnswer, Outcome, Target, Verdict},
@@ -16,9 +16,6 @@ use crate::{
 
 /// Printed if an answer has no JSON form.
 const STRICTEST: &str = r#"{"continue":false,"stopReason":"the answer could not be written"}"#;
-
-/// The exit code of a block.
-const BLOCK: u8 = 2;
 
 /// What a hook would have printed.
 #[derive(Default, Serialize)]
@@ -74,7 +71,7 @@ impl Serialize for Object<'_> {
 
 /// Writes the answer to an event of this row.
 pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
-    let Some(row) = row else { return unread(outcome) };
+    let Some(row) = row else { return answer::unread(outcome) };
     let mut output = Printed {
         suppress_output: (outcome.suppress_output || word(outcome, "suppressOutput").is_some())
             .then_some(true),
@@ -103,20 +100,6 @@ pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outc
     let stderr = output.reason.as_deref().filter(|_| by_exit).unwrap_or_default().to_owned();
     let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
     NativeAnswer { stderr, exit_code, ..answer::of(&output, STRICTEST) }
-}
-
-/// The answer to an event that could not be read: the exit code blocks whatever can be blocked.
-fn unread(outcome: &Outcome) -> NativeAnswer {
-    let refusal = answer::refusal(outcome).map(Cow::into_owned);
-    let halted = (outcome.verdict == Verdict::Halt).then(|| "stopped by a hook".to_owned());
-    let stderr = refusal.or(halted).unwrap_or_default();
-    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    NativeAnswer { stdout: String::new(), stderr, exit_code }
-}
-
-/// What a hook of the host's dialect said under this name.
-fn word<'a>(outcome: &'a Outcome, name: &str) -> Option<&'a Json> {
-    outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
 impl<'a> Printed<'a> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     dialect::{
-        answer,
+        answer::{self, BLOCK},
         row::{Block, Context, Row},
     },
     model::{EventKind, Json, NativeAnswer, Outcome, Target, Verdict},
@@ -16,9 +16,6 @@ use crate::{
 /// Printed if an answer has no JSON form.
 const STRICTEST: &str =
     r#"{"decision":"deny","continue":false,"prevent":true,"reason":"the answer could not be written"}"#;
-
-/// The exit code of a block.
-const BLOCK: u8 = 2;
 
 /// What is printed.
 #[derive(Default, Serialize)]

@@ -125,11 +125,7 @@ pub(in crate::dialect) static CLAWD: Native = Native {
     },
     environment,
     // No model answers for its hooks: they are commands.
-    answer_form: |_| AnswerForm {
-        instructions: String::new(),
-        schema: serde_json::Value::Null,
-        placeholder: None,
-    },
+    answer_form: |_| AnswerForm::default(),
     read: |_, row, hook, raw| read(row, hook, raw),
     write: |_, row, outcome| write(row, outcome),
     fold: |_: Target, current, patch| merge_one_level(current, patch),

@@ -67,9 +67,9 @@ impl Common {
     }
 }
 
-fn policy(value: &Value) -> FailurePolicy {
-    let named = |policy: &FailurePolicy| value.as_str() == Some(policy.as_str());
-    FailurePolicy::ALL.into_iter().find(named).unwrap_or_default()
+/// What a failure counts as, where a file says it.
+pub(super) fn policy(value: &Value) -> FailurePolicy {
+    value.as_str().and_then(FailurePolicy::from_name).unwrap_or_default()
 }
 
 /// The words for the policies of some hooks, in a dialect that has them for all hooks or not at all. Tells which

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::{
     WrittenHooks,
+    common::policy,
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
 };
-use crate::model::{EventKind, FailurePolicy, Strategy};
+use crate::model::{EventKind, Strategy};
 
 /// The timeout of a hook that does not say, in seconds.
 const USUAL_TIMEOUT: f64 = 60.0;
@@ -55,11 +56,6 @@ fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<Port
         on_timeout: policy(&file["on_timeout"]),
         capabilities: Some(texts(&file["capabilities"])),
     })
-}
-
-fn policy(value: &Value) -> FailurePolicy {
-    let named = |policy: &FailurePolicy| value.as_str() == Some(policy.as_str());
-    FailurePolicy::ALL.into_iter().find(named).unwrap_or_default()
 }
 
 fn handler(handler: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<PortableHandler> {

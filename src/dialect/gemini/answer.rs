@@ -15,15 +15,12 @@ use crate::{
 const STRICTEST: &str =
     r#"{"continue":false,"decision":"deny","stopReason":"the answer could not be written"}"#;
 
-/// The exit code of a block.
-const BLOCK: u8 = 2;
-
 /// Words that have a place of their own in an answer.
 const PLACED: [&str; 5] = ["continue", "stopReason", "decision", "reason", "suppressOutput"];
 
 /// Writes the answer to an event of this row.
 pub(super) fn write(event: &Event, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
-    let Some(row) = row else { return unread(outcome) };
+    let Some(row) = row else { return answer::unread(outcome) };
     let mut said = decided(row, outcome);
     said.suppress_output =
         (outcome.suppress_output || word::<bool>(outcome, "suppressOutput") == Some(true)).then_some(true);
@@ -37,17 +34,9 @@ pub(super) fn write(event: &Event, row: Option<&Row>, outcome: &Outcome) -> Nati
     answer::of(&said, STRICTEST)
 }
 
-/// The answer to an event that could not be read: text with this exit code denies whatever can be denied.
-fn unread(outcome: &Outcome) -> NativeAnswer {
-    let halted = || (outcome.verdict == Verdict::Halt).then(|| "stopped by a hook".into());
-    let stderr = answer::refusal(outcome).or_else(halted).map(String::from).unwrap_or_default();
-    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    NativeAnswer { stdout: String::new(), stderr, exit_code }
-}
-
 /// What a hook of this dialect said under a name, if it is of the type.
 fn word<T: serde::de::DeserializeOwned>(outcome: &Outcome, name: &str) -> Option<T> {
-    outcome.native.iter().find(|(known, _)| **known == *name).and_then(|(_, value)| value.read().ok())
+    answer::word(outcome, name).and_then(|value| value.read().ok())
 }
 
 fn lines(outcome: &Outcome, wanted: impl Fn(NoteKind) -> bool) -> Option<String> {

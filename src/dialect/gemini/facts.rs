@@ -96,11 +96,7 @@ pub(in crate::dialect) static GEMINI: Native = Native {
         switches: Switches::AllOrSome("hooksConfig"),
     },
     environment,
-    answer_form: |_| AnswerForm {
-        instructions: String::new(),
-        schema: serde_json::Value::Null,
-        placeholder: None,
-    },
+    answer_form: |_| AnswerForm::default(),
     read: |_, row, hook, raw| read(row, hook, raw),
     write,
     translate,

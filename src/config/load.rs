@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     Settings,
+    dialects::{Dialects, WorkspaceKind},
     discover::{self, Found, HOME},
     disk::Disk,
     levels::{self, Places},
@@ -15,23 +16,13 @@ use super::{
     secrets::Secrets,
 };
 use crate::{
-    dialect::{self, Document, HookRules, Native, Value, natives, read_hook},
+    dialect::{self, Document, HookRules, Native, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Place, Severity, WorkspaceId},
 };
 
 /// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
 /// so without a bound hundreds of the largest files would take minutes to load.
 const LARGEST_TOTAL: usize = 16 << 20;
-
-/// What a workspace is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum WorkspaceKind {
-    /// Work on files; its hooks run.
-    #[default]
-    Project,
-    /// Conversation; it never runs hooks.
-    Chat,
-}
 
 /// A workspace as it was found.
 #[derive(Debug)]
@@ -293,41 +284,6 @@ fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
 }
 
-/// Whose hooks a workspace runs.
-enum Dialects {
-    /// Those that are there.
-    Auto,
-    /// Those of these dialects.
-    Only(Vec<DialectName>),
-}
-
-impl Dialects {
-    fn has(&self, name: DialectName) -> bool {
-        match self {
-            Self::Auto => true,
-            Self::Only(names) => names.contains(&name),
-        }
-    }
-
-    /// What a settings file says, or `None` if it is a mistake.
-    fn read(value: &Value<'_>) -> Option<Self> {
-        match value.as_text() {
-            Some("auto") => return Some(Self::Auto),
-            Some(_) => {
-                value.error("dialects", "`dialects` is neither `auto` nor a list", "write `[claude]`, say");
-                return None;
-            }
-            None => {}
-        }
-        let known: Vec<_> = DialectName::ALL
-            .iter()
-            .filter(|name| **name != DialectName::Canonical)
-            .map(|name| (name.as_str(), *name))
-            .collect();
-        value.list()?.iter().map(|item| item.choice(&known)).collect::<Option<_>>().map(Self::Only)
-    }
-}
-
 fn own_settings_in(file: &Found) -> (Option<WorkspaceKind>, Option<Dialects>, Vec<Diagnostic>) {
     let document = match Document::parse(&file.bytes, &file.path) {
         Ok(document) => document,
@@ -337,8 +293,7 @@ fn own_settings_in(file: &Found) -> (Option<WorkspaceKind>, Option<Dialects>, Ve
     let (mut kind, mut dialects) = (None, None);
     if let Some(root) = document.root() {
         root.allow_only(&["kind", "dialects"]);
-        let kinds = [("project", WorkspaceKind::Project), ("chat", WorkspaceKind::Chat)];
-        kind = root.get("kind").and_then(|value| value.choice(&kinds));
+        kind = root.get("kind").and_then(|value| WorkspaceKind::read(&value));
         dialects = root.get("dialects").and_then(|value| Dialects::read(&value));
     }
     (kind, dialects, document.into_diagnostics())

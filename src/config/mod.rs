@@ -1,5 +1,6 @@
 //! Settings and the hooks of a workspace, from files: what is read, what is refused, and how it is reported.
 
+mod dialects;
 mod discover;
 mod disk;
 mod levels;
@@ -12,14 +13,15 @@ mod settings;
 #[cfg(feature = "cli")]
 mod written;
 
+pub use dialects::{Dialects, WorkspaceKind};
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
 #[cfg(feature = "cli")]
 pub(crate) use load::warn_of_mode;
-pub use load::{Loaded, WorkspaceKind, load_workspace};
+pub use load::{Loaded, load_workspace};
 pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;
 pub use secrets::SecretSources;
-pub use settings::{Limits, NativePool, Pools, Settings, WorkerPool};
+pub use settings::{Limits, Listen, NativePool, Pools, Settings, WorkerPool, WorkspaceSettings};
 #[cfg(feature = "cli")]
 pub(crate) use written::{workspace_text, written_hooks};

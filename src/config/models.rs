@@ -161,15 +161,15 @@ fn temperature(value: &Value<'_>) -> Option<f64> {
 }
 
 /// Reads `models` of a settings file.
-pub(super) fn read(root: &mut Section<'_>) -> BTreeMap<String, ModelSettings> {
-    root.entries("models", |entry, section| {
+pub(super) fn read(root: &mut Section<'_>, into: &mut BTreeMap<String, ModelSettings>) {
+    root.entries("models", into, |entry, section| {
         let name = entry.name();
         if name.trim().is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
             let message = format!("the name of a model must have 1 to {LONGEST_NAME} visible characters");
             entry.error_at(entry.key_spot(), "models", message, "write it as hook files have it");
         }
-        ModelSettings::read(entry, section)
-    })
+        Some((name.to_owned(), ModelSettings::read(entry, section)?))
+    });
 }
 
 /// The models that hooks of one workspace may ask.

@@ -13,7 +13,7 @@ const LARGEST_COUNT: i64 = 1_000_000_000;
 pub(super) struct Section<'d> {
     mapping: Option<Mapping<'d>>,
     known: Vec<&'static str>,
-    absent: Vec<&'static str>,
+    absent: Vec<String>,
 }
 
 impl<'d> Section<'d> {
@@ -25,7 +25,7 @@ impl<'d> Section<'d> {
         self.known.push(key);
         let value = self.mapping.as_ref().and_then(|mapping| mapping.get(key));
         if value.is_none() {
-            self.absent.push(key);
+            self.absent.push(key.to_owned());
         }
         value
     }
@@ -92,57 +92,42 @@ impl<'d> Section<'d> {
 
     /// Names of variables, each perhaps with a `*` at its end.
     pub(super) fn variables(&mut self, key: &'static str, into: &mut Vec<String>) {
-        let items = self.get(key).and_then(|value| value.list()).unwrap_or_default();
-        for item in items {
-            let Some(text) = item.text() else { continue };
-            let name = text.strip_suffix('*').unwrap_or(text);
-            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name)
-            {
-                item.error(
-                    "variable",
-                    format!("`{key}` has no names of variables here"),
-                    "write `NAME` or `PREFIX_*`",
-                );
-            } else {
-                into.push(text.to_owned());
-            }
+        self.items(key, into, variables);
+    }
+
+    /// Absolute paths.
+    pub(super) fn paths(&mut self, key: &'static str, into: &mut Vec<PathBuf>) {
+        self.items(key, into, absolute);
+    }
+
+    /// A list, which takes the place of what was there.
+    fn items<T>(&mut self, key: &'static str, into: &mut Vec<T>, read: fn(&Value<'_>) -> Option<T>) {
+        if let Some(items) = self.get(key).and_then(|value| value.list()) {
+            *into = items.iter().filter_map(read).collect();
         }
     }
 
     /// The beginning of names of variables, or `null` for none.
     pub(super) fn variable_prefix(&mut self, key: &'static str, into: &mut Option<String>) {
-        let Some(value) = self.get(key) else { return };
-        if value.is_null() {
-            *into = None;
-            return;
-        }
-        let Some(text) = value.text() else { return };
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if text.is_empty() || text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(is_name) {
-            let message = format!("`{key}` is no beginning of a variable's name");
-            value.error("variable", message, "write it such as `HOOKYARD_SECRET_`, or `null` for none");
-        } else {
-            *into = Some(text.to_owned());
-        }
+        self.optional(key, into, variable_prefix);
     }
 
     /// An absolute path, or `null` for none.
     pub(super) fn path(&mut self, key: &'static str, into: &mut Option<PathBuf>) {
-        let Some(value) = self.get(key) else { return };
-        if value.is_null() {
-            *into = None;
-            return;
-        }
-        let Some(text) = value.text() else { return };
-        if text.starts_with('/') && !text.contains('\0') {
-            *into = Some(PathBuf::from(text));
-        } else {
-            value.error(
-                "path",
-                format!("`{key}` must be an absolute path"),
-                "begin it with `/`, or write `null` for none",
-            );
+        self.optional(key, into, absolute);
+    }
+
+    /// A value of some kind, or `null` for none.
+    pub(super) fn optional<T>(
+        &mut self,
+        key: &'static str,
+        into: &mut Option<T>,
+        read: fn(&Value<'_>) -> Option<T>,
+    ) {
+        match self.get(key) {
+            Some(value) if value.is_null() => *into = None,
+            Some(value) => *into = read(&value).or_else(|| into.take()),
+            None => {}
         }
     }
 
@@ -150,32 +135,71 @@ impl<'d> Section<'d> {
     pub(super) fn section(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'d>)) {
         let mut inner = Section::new(self.get(key).and_then(|value| value.mapping()));
         read(&mut inner);
-        self.absent.extend(inner.finish());
+        self.absent.extend(inner.finish().into_iter().map(|inner| format!("{key}.{inner}")));
     }
 
-    /// Mappings under names of the file's own.
-    pub(super) fn entries<T>(
+    /// Mappings under names of the file's own, which take the place of those that were there.
+    pub(super) fn entries<K: Ord, T>(
         &mut self,
         key: &'static str,
-        mut read: impl FnMut(&Value<'d>, &mut Section<'d>) -> Option<T>,
-    ) -> BTreeMap<String, T> {
-        let Some(entries) = self.get(key).and_then(|value| value.mapping()) else { return BTreeMap::new() };
+        into: &mut BTreeMap<K, T>,
+        mut read: impl FnMut(&Value<'d>, &mut Section<'d>) -> Option<(K, T)>,
+    ) {
+        let Some(entries) = self.get(key).and_then(|value| value.mapping()) else { return };
         let entry = |value: Value<'d>| {
             let mut section = Section::new(Some(value.mapping()?));
             let entry = read(&value, &mut section);
             section.finish();
-            Some((value.name().to_owned(), entry?))
+            entry
         };
-        entries.values().filter_map(entry).collect()
+        *into = entries.values().filter_map(entry).collect();
     }
 
-    /// Records the keys nobody asked for, and tells which were asked for and absent.
-    pub(super) fn finish(self) -> Vec<&'static str> {
+    /// Records the keys nobody asked for, and tells the paths of those that were asked for and absent, such as
+    /// `limits.payload`.
+    pub(super) fn finish(self) -> Vec<String> {
         if let Some(mapping) = &self.mapping {
             mapping.allow_only(&self.known);
         }
         self.absent
     }
+}
+
+/// A path that begins with `/`.
+pub(super) fn absolute(value: &Value<'_>) -> Option<PathBuf> {
+    let text = value.text()?;
+    if text.starts_with('/') && !text.contains('\0') {
+        return Some(PathBuf::from(text));
+    }
+    let message = format!("`{}` must be an absolute path", value.name());
+    value.error("path", message, "begin it with `/`");
+    None
+}
+
+fn variables(value: &Value<'_>) -> Option<String> {
+    let text = value.text()?;
+    if is_variable(text.strip_suffix('*').unwrap_or(text)) {
+        return Some(text.to_owned());
+    }
+    let message = format!("`{}` has no names of variables here", value.name());
+    value.error("variable", message, "write `NAME` or `PREFIX_*`");
+    None
+}
+
+fn variable_prefix(value: &Value<'_>) -> Option<String> {
+    let text = value.text()?;
+    if is_variable(text) {
+        return Some(text.to_owned());
+    }
+    let message = format!("`{}` is no beginning of a variable's name", value.name());
+    value.error("variable", message, "write it such as `HOOKYARD_SECRET_`, or `null` for none");
+    None
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 fn measured<T>(value: &Value<'_>, into: &mut T, read: fn(&str) -> Option<T>, what: &str, help: &str) {

@@ -131,6 +131,13 @@ fn good_hooks() -> Vec<Value> {
 
 fn good_settings() -> Value {
     let mut settings: Value = serde_yaml::from_str(include_str!("../../config/hookyard.yaml")).unwrap();
+    settings["listen"] =
+        json!({ "socket": "/run/h.sock", "tcp": "127.0.0.1:8787", "token_file": "/etc/token" });
+    settings["workspaces"] = json!({
+        "shop": { "root": "/srv/shop", "kind": "chat", "dialects": ["claude", "openharness"] },
+        "two words": { "root": "/srv/two", "dialects": "auto" },
+    });
+    settings["workspace_roots"] = json!(["/srv", "/home"]);
     settings["pass_environment"] = json!(["CI", "AWS_*"]);
     settings["home"] = json!("/home/me");
     settings["models"] = json!({
@@ -314,7 +321,7 @@ fn the_keys_are_those_of_the_readers() {
     }
     assert_eq!(properties(printed("agent")), known(&agent(&json!({ "qqqqqqqq": 1 }))));
     let schema = printed("settings");
-    for path in ["", "/pools", "/pools/command", "/pools/native", "/limits", "/secrets"] {
+    for path in ["", "/pools", "/pools/command", "/pools/native", "/limits", "/listen", "/secrets"] {
         let mut text = json!({ "qqqqqqqq": 1 });
         for key in path.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             text = json!({ key: text });
@@ -322,6 +329,9 @@ fn the_keys_are_those_of_the_readers() {
         let part = schema.pointer(&path.replace('/', "/properties/")).unwrap();
         assert_eq!(properties(part), known(&settings(&text)), "{path}");
     }
+    let workspace = json!({ "workspaces": { "a": { "root": "/a", "qqqqqqqq": 1 } } });
+    let part = &schema["properties"]["workspaces"]["additionalProperties"];
+    assert_eq!(properties(part), known(&settings(&workspace)));
     let model = json!({ "models": { "a": { "api": "openai", "model": "m", "qqqqqqqq": 1 } } });
     assert_eq!(properties(&schema["properties"]["models"]["additionalProperties"]), known(&settings(&model)));
 }

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, json_schema, transform::transform_subschemas}
 use serde_json::Value;
 
 use super::shape;
+use crate::model::DialectName;
 
 /// Every key at its default.
 const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/hookyard.yaml"));
@@ -60,6 +61,28 @@ shape::texts! {
     Count = json_schema!({ "type": "integer", "minimum": 1, "maximum": 1_000_000_000 });
     /// An absolute path, or none.
     AbsolutePath = json_schema!({ "type": ["string", "null"], "pattern": r"^/[^\x00]*$" });
+    /// An absolute path.
+    SomePath = json_schema!({ "type": "string", "pattern": r"^/[^\x00]*$" });
+    /// An absolute path of a socket, or none.
+    SocketPath = json_schema!({ "type": ["string", "null"], "pattern": r"^/[^\x00]{0,106}$" });
+    /// An IP address with its port, or none.
+    TcpAddress = json_schema!({
+        "type": ["string", "null"],
+        "pattern": r"^(((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|\[[0-9A-Fa-f:.]+(%\d+)?\]):\d{1,5}$",
+    });
+    /// What a workspace is for.
+    Kind = json_schema!({ "enum": ["project", "chat", null] });
+    /// Whose hooks a workspace runs.
+    Dialects = {
+        let known = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical);
+        let known: Vec<&str> = known.map(|name| name.as_str()).collect();
+        json_schema!({
+            "anyOf": [
+                { "enum": ["auto", null] },
+                { "type": "array", "items": { "enum": known } },
+            ]
+        })
+    };
     /// The beginning of variables' names, or none.
     VariablePrefix = json_schema!({ "type": ["string", "null"], "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" });
     /// A variable's name, or the beginning of several with a `*`.
@@ -70,6 +93,16 @@ shape::texts! {
 #[derive(JsonSchema)]
 #[schemars(title = "hookyard settings", deny_unknown_fields)]
 struct Settings {
+    /// Where a daemon listens.
+    listen: Listen,
+    /// The workspaces of a daemon, by their ids.
+    #[schemars(extend("propertyNames" = { "pattern": r"^[^\x00-\x1f\x7f-\x9f]{1,256}$" }))]
+    workspaces: BTreeMap<String, Workspace>,
+    /// Directories, by absolute paths: an event whose `cwd` is below one registers the nearest directory with
+    /// hook files.
+    workspace_roots: Vec<SomePath>,
+    /// Whether changed hook files are read again by themselves.
+    watch: bool,
     /// The timeout of hooks that have none: a number with its unit (`ms`, `s`, `m`, `h`).
     default_timeout: Duration,
     /// The longest timeout a hook may have: a number with its unit (`ms`, `s`, `m`, `h`).
@@ -163,6 +196,44 @@ struct Limits {
     pending_deadline: Duration,
     /// How many answers of one run are kept for events that are sent again.
     answers_per_run: Count,
+    /// How many connections to the daemon are open.
+    connections: Count,
+    /// How many requests the daemon works on at the same time.
+    requests: Count,
+    /// How many readers the daemon's stream has.
+    streams: Count,
+    /// How long a request's head may take: a number with its unit (`ms`, `s`, `m`, `h`).
+    header_timeout: Duration,
+    /// How long a request's body, or the reading of an answer, may stand still. With a unit (`ms`, `s`, `m`, `h`).
+    body_timeout: Duration,
+    /// How long a connection may be idle: a number with its unit (`ms`, `s`, `m`, `h`).
+    idle_timeout: Duration,
+    /// How many workspaces are registered.
+    workspaces: Count,
+}
+
+/// Where a daemon listens.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Listen {
+    /// The Unix socket, by an absolute path. `null`: `$XDG_RUNTIME_DIR/hookyard.sock`.
+    socket: SocketPath,
+    /// An address to listen on as well, such as `127.0.0.1:8787`; any that is not loopback needs `token_file`.
+    tcp: TcpAddress,
+    /// A file with the bearer token that TCP clients must send, with mode 0600, by an absolute path.
+    token_file: AbsolutePath,
+}
+
+/// A workspace of a daemon.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Workspace {
+    /// Its directory, by an absolute path.
+    root: SomePath,
+    /// What it is for: `project`, whose hooks run, or `chat`. Default: what its own file says.
+    kind: Option<Kind>,
+    /// Whose hooks it runs: `auto`, or a list of dialects. Default: what its own file says.
+    dialects: Option<Dialects>,
 }
 
 /// Where secrets are looked up.

@@ -331,6 +331,11 @@ impl<'d> Value<'d> {
 
     /// A mapping.
     pub(crate) fn mapping(&self) -> Option<Mapping<'d>> {
+        self.as_mapping().or_else(|| self.wrong_type("a mapping", None))
+    }
+
+    /// A mapping, where anything else is the caller's mistake to report.
+    pub(crate) fn as_mapping(&self) -> Option<Mapping<'d>> {
         match self.node {
             Node::Mapping(entries) => Some(Mapping {
                 document: self.document,
@@ -338,7 +343,7 @@ impl<'d> Value<'d> {
                 name: self.name,
                 entries,
             }),
-            _ => self.wrong_type("a mapping", None),
+            _ => None,
         }
     }
 

@@ -1,5 +1,15 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
+mod limits;
+mod listen;
+mod pools;
+mod workspaces;
+
+pub use limits::Limits;
+pub use listen::Listen;
+pub use pools::{NativePool, Pools, WorkerPool};
+pub use workspaces::WorkspaceSettings;
+
 use std::{
     collections::BTreeMap,
     num::NonZeroUsize,
@@ -13,13 +23,21 @@ use super::{
     section::Section,
 };
 use crate::{
-    dialect::{Document, HookRules, UnixSockets, UnsafeVariables},
-    model::Diagnostic,
+    dialect::{Document, HookRules, Mapping, UnixSockets, UnsafeVariables, Value},
+    model::{Diagnostic, WorkspaceId},
 };
 
 /// Everything that can be set, with its unit in the type or the description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
+    /// Where a daemon listens.
+    pub listen: Listen,
+    /// The workspaces of a daemon, by their ids.
+    pub workspaces: BTreeMap<WorkspaceId, WorkspaceSettings>,
+    /// Directories: an event from below one of them registers the nearest directory with hook files.
+    pub workspace_roots: Vec<PathBuf>,
+    /// Whether changed hook files are read again by themselves.
+    pub watch: bool,
     /// The timeout of hooks that have none.
     pub default_timeout: Duration,
     /// The longest timeout a hook may have.
@@ -52,64 +70,6 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSettings>,
 }
 
-/// How many hooks run and wait, by kind of handler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pools {
-    /// Command hooks.
-    pub command: WorkerPool,
-    /// Http hooks.
-    pub http: WorkerPool,
-    /// Prompt hooks.
-    pub prompt: WorkerPool,
-    /// Agent hooks.
-    pub agent: WorkerPool,
-    /// Native hooks.
-    pub native: NativePool,
-}
-
-/// How many hooks of one kind of handler run and wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerPool {
-    /// How many run at the same time.
-    pub concurrency: NonZeroUsize,
-    /// How many may wait; one more is shed.
-    pub queue: NonZeroUsize,
-    /// How long one may wait before it is shed.
-    pub queue_deadline: Duration,
-}
-
-/// How many native hooks run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NativePool {
-    /// How many run at the same time.
-    pub concurrency: NonZeroUsize,
-}
-
-/// What is too much.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest event, in bytes.
-    pub payload: usize,
-    /// How much of a command's standard output is kept, in bytes.
-    pub stdout: usize,
-    /// How much of a command's standard error is kept, in bytes.
-    pub stderr: usize,
-    /// How much a server may answer an http hook with, in bytes, decoded.
-    pub http_body: usize,
-    /// How much a model may answer with, in bytes, decoded.
-    pub model_body: usize,
-    /// How many runs are remembered.
-    pub runs: NonZeroUsize,
-    /// How many events are worked on at the same time.
-    pub in_flight: NonZeroUsize,
-    /// How many events of one run may wait.
-    pub pending_per_run: NonZeroUsize,
-    /// How long an event may wait for its turn.
-    pub pending_deadline: Duration,
-    /// How many answers of one run are kept for events that are sent again.
-    pub answers_per_run: NonZeroUsize,
-}
-
 const fn count(number: usize) -> NonZeroUsize {
     match NonZeroUsize::new(number) {
         Some(number) => number,
@@ -120,6 +80,10 @@ const fn count(number: usize) -> NonZeroUsize {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            listen: Listen::default(),
+            workspaces: BTreeMap::new(),
+            workspace_roots: Vec::new(),
+            watch: true,
             default_timeout: Duration::from_mins(1),
             max_timeout: Duration::from_mins(10),
             shutdown_deadline: Duration::from_secs(10),
@@ -139,35 +103,11 @@ impl Default for Settings {
     }
 }
 
-impl Default for Pools {
-    fn default() -> Self {
-        let usual = WorkerPool {
-            concurrency: count(64),
-            queue: count(1024),
-            queue_deadline: Duration::from_secs(30),
-        };
-        let prompt = WorkerPool { concurrency: count(16), queue: count(256), ..usual.clone() };
-        let agent = WorkerPool { concurrency: count(8), queue: count(128), ..usual.clone() };
-        let native = NativePool { concurrency: count(1024) };
-        Self { command: usual.clone(), http: usual, prompt, agent, native }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            payload: 16 << 20,
-            stdout: 1 << 20,
-            stderr: 64 << 10,
-            http_body: 1 << 20,
-            model_body: 1 << 20,
-            runs: count(1_000_000),
-            in_flight: count(16_384),
-            pending_per_run: count(64),
-            pending_deadline: Duration::from_secs(30),
-            answers_per_run: count(64),
-        }
-    }
+/// The value at a path of keys.
+fn at<'d>(mapping: &Mapping<'d>, path: &[&str]) -> Option<Value<'d>> {
+    let (key, rest) = path.split_first()?;
+    let value = mapping.get(key)?;
+    if rest.is_empty() { Some(value) } else { at(&value.as_mapping()?, rest) }
 }
 
 impl Settings {
@@ -188,7 +128,7 @@ impl Settings {
         (settings, diagnostics)
     }
 
-    fn read_file(text: &str, file: &Path) -> (Option<Self>, Vec<&'static str>, Vec<Diagnostic>) {
+    fn read_file(text: &str, file: &Path) -> (Option<Self>, Vec<String>, Vec<Diagnostic>) {
         let document = match Document::parse(text.as_bytes(), file) {
             Ok(document) => document,
             // A file in which every key is commented out says: all defaults.
@@ -198,14 +138,19 @@ impl Settings {
             Err(diagnostic) => return (None, Vec::new(), vec![*diagnostic]),
         };
         let mut settings = Self::default();
-        let absent = settings.take(&document);
+        let mapping = document.root();
+        let absent = mapping.clone().map(|mapping| settings.take(Some(mapping))).unwrap_or_default();
+        settings.check(mapping.as_slice());
         (Some(settings).filter(|_| !document.has_errors()), absent, document.into_diagnostics())
     }
 
-    /// Takes what a document says, and tells which keys it does not have.
-    fn take(&mut self, document: &Document<'_>) -> Vec<&'static str> {
-        let Some(mapping) = document.root() else { return Vec::new() };
-        let mut root = Section::new(Some(mapping.clone()));
+    /// Takes what a document says, and tells the paths of the keys it does not have.
+    fn take(&mut self, mapping: Option<Mapping<'_>>) -> Vec<String> {
+        let mut root = Section::new(mapping);
+        root.section("listen", |listen| self.listen.take(listen));
+        workspaces::read(&mut root, &mut self.workspaces);
+        root.paths("workspace_roots", &mut self.workspace_roots);
+        root.flag("watch", &mut self.watch);
         root.duration("default_timeout", &mut self.default_timeout);
         root.duration("max_timeout", &mut self.max_timeout);
         root.duration("shutdown_deadline", &mut self.shutdown_deadline);
@@ -224,14 +169,27 @@ impl Settings {
             secrets.path("dir", &mut self.secrets.dir);
             secrets.path("file", &mut self.secrets.file);
         });
-        self.models = models::read(&mut root);
+        models::read(&mut root, &mut self.models);
+        root.finish()
+    }
+
+    /// Records what keys together come to, in the last of these documents that has one of them.
+    fn check(&self, layers: &[Mapping<'_>]) {
+        let last = |paths: [&[&str]; 2]| {
+            layers.iter().rev().find_map(|layer| paths.iter().find_map(|path| at(layer, path)))
+        };
         if self.default_timeout > self.max_timeout
-            && let Some(value) = mapping.get("default_timeout").or_else(|| mapping.get("max_timeout"))
+            && let Some(value) = last([&["default_timeout"], &["max_timeout"]])
         {
             let message = "`default_timeout` is longer than `max_timeout`";
             value.error("timeout", message, "shorten the one or raise the other");
         }
-        root.finish()
+        if self.listen.is_open()
+            && let Some(value) = last([&["listen", "tcp"], &["listen", "token_file"]])
+        {
+            let message = "`tcp` is open to other machines, and there is no `token_file`";
+            value.error("listen", message, "set `token_file`, or listen on `127.0.0.1`");
+        }
     }
 
     /// What hook files are checked against under these settings.
@@ -249,42 +207,13 @@ impl Settings {
     }
 }
 
-impl Pools {
-    fn take(&mut self, pools: &mut Section<'_>) {
-        pools.section("command", |command| self.command.take(command));
-        pools.section("http", |http| self.http.take(http));
-        pools.section("prompt", |prompt| self.prompt.take(prompt));
-        pools.section("agent", |agent| self.agent.take(agent));
-        pools.section("native", |native| native.count("concurrency", &mut self.native.concurrency));
-    }
-}
-
-impl WorkerPool {
-    fn take(&mut self, pool: &mut Section<'_>) {
-        pool.count("concurrency", &mut self.concurrency);
-        pool.count("queue", &mut self.queue);
-        pool.duration("queue_deadline", &mut self.queue_deadline);
-    }
-}
-
-impl Limits {
-    fn take(&mut self, limits: &mut Section<'_>) {
-        limits.size("payload", &mut self.payload);
-        limits.size("stdout", &mut self.stdout);
-        limits.size("stderr", &mut self.stderr);
-        limits.size("http_body", &mut self.http_body);
-        limits.size("model_body", &mut self.model_body);
-        limits.count("runs", &mut self.runs);
-        limits.count("in_flight", &mut self.in_flight);
-        limits.count("pending_per_run", &mut self.pending_per_run);
-        limits.duration("pending_deadline", &mut self.pending_deadline);
-        limits.count("answers_per_run", &mut self.answers_per_run);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::dialects::{Dialects, WorkspaceKind},
+        *,
+    };
+    use crate::model::DialectName;
 
     const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/hookyard.yaml"));
 
@@ -299,7 +228,7 @@ mod tests {
         let (settings, absent, diagnostics) = Settings::read_file(SHIPPED, Path::new("hookyard.yaml"));
         assert_eq!(diagnostics, []);
         assert_eq!(settings, Some(Settings::default()));
-        assert_eq!(absent, Vec::<&str>::new());
+        assert_eq!(absent, Vec::<String>::new());
     }
 
     #[test]
@@ -355,6 +284,81 @@ mod tests {
         ] {
             assert!(found.contains(expected), "{expected}\nin\n{found}");
         }
+    }
+
+    #[test]
+    fn mistakes_in_what_a_daemon_needs_are_told() {
+        let long = "/x".repeat(60);
+        for (text, expected) in [
+            ("listen: { socket: h.sock }", "1:19: `socket` must be an absolute path"),
+            (&format!("listen: {{ socket: {long} }}"), "`socket` is longer than the 107 bytes"),
+            ("listen: { tcp: localhost:80 }", "1:16: `tcp` must be an address with its port"),
+            ("listen: { tcp: 127.0.0.1 }", "write it such as `127.0.0.1:8787`"),
+            ("listen: { tcp: 8787 }", "`tcp` must be a string, not a number"),
+            (
+                "listen: { tcp: 0.0.0.0:80 }",
+                "1:16: `tcp` is open to other machines, and there is no `token_file`",
+            ),
+            ("listen: { tcp: '[::]:80', token_file: null }", "and there is no `token_file`"),
+            ("listen: { tcp: '[::ffff:10.0.0.1]:80' }", "and there is no `token_file`"),
+            ("listen: { token_file: token }", "`token_file` must be an absolute path"),
+            ("listen: { sockt: /x }", "unknown key `sockt` (did you mean `socket`?)"),
+            ("listen: /x", "`listen` must be a mapping"),
+            ("workspaces: { '': { root: /x } }", "1:15: the id of a workspace is empty"),
+            ("workspaces: { \"a\\tb\": { root: /x } }", "the id of a workspace contains a control character"),
+            ("workspaces: { a: { root: x } }", "1:26: `root` must be an absolute path"),
+            ("workspaces: { a: { kind: chat } }", "`a` needs `root`"),
+            ("workspaces: { a: { root: /x, kind: chatt } }", "did you mean `chat`?"),
+            ("workspaces: { a: { root: /x, dialects: claude } }", "`dialects` is neither `auto` nor a list"),
+            ("workspaces: { a: { root: /x, dialects: [cloude] } }", "did you mean `claude`?"),
+            ("workspaces: { a: { root: /x, rot: 1 } }", "unknown key `rot` (did you mean `root`?)"),
+            ("workspaces: [/x]", "`workspaces` must be a mapping"),
+            ("workspace_roots: /srv", "`workspace_roots` must be a list"),
+            ("workspace_roots: [/srv, srv]", "1:25: `workspace_roots` must be an absolute path"),
+            ("watch: 3", "`watch` must be a boolean"),
+            ("limits: { connections: 0 }", "`connections` is out of range"),
+            ("limits: { requests: many }", "`requests` must be a whole number"),
+            ("limits: { streams: -1 }", "`streams` is out of range"),
+            ("limits: { header_timeout: 10 }", "`header_timeout` must be a duration"),
+            ("limits: { body_timeout: 0s }", "`body_timeout` must be a duration"),
+            ("limits: { idle_timeout: 5min }", "`idle_timeout` must be a duration"),
+            ("limits: { workspaces: 1.5 }", "`workspaces` must be a whole number"),
+        ] {
+            let found = mistakes(text);
+            assert!(found.len() == 1 && found[0].contains(expected), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_daemon_needs_is_read() {
+        let text = "listen: { socket: /run/h.sock, tcp: '[::1]:8787' }\nworkspace_roots: [/srv]\nwatch: false\n\
+                    workspaces: { shop: { root: /srv/shop, kind: chat, dialects: [claude] }, b: { root: /b } }\n";
+        let settings = Settings::from_yaml(text, Path::new("x")).0.unwrap();
+        assert_eq!(settings.listen.socket.as_deref(), Some(Path::new("/run/h.sock")));
+        assert_eq!(settings.listen.tcp, Some("[::1]:8787".parse().unwrap()));
+        assert_eq!((settings.workspace_roots, settings.watch), (vec![PathBuf::from("/srv")], false));
+        let shop = WorkspaceSettings {
+            kind: Some(WorkspaceKind::Chat),
+            dialects: Some(Dialects::Only(vec![DialectName::Claude])),
+            ..WorkspaceSettings::new("/srv/shop")
+        };
+        let id = |text| WorkspaceId::new(text).unwrap();
+        let expected = [(id("b"), WorkspaceSettings::new("/b")), (id("shop"), shop)];
+        assert_eq!(settings.workspaces, expected.into());
+    }
+
+    #[test]
+    fn a_token_opens_the_door_and_a_shared_root_is_worth_a_warning() {
+        let text = "listen: { tcp: 0.0.0.0:80, token_file: /token }\n\
+                    workspaces: { a: { root: /x }, b: { root: /x/ } }\n";
+        let (settings, diagnostics) = Settings::from_yaml(text, Path::new("h.yaml"));
+        assert!(settings.is_some());
+        let told: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with("h.yaml:2:35: the workspaces `a` and `b` have the same root"),
+            "{told:?}"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     handler::command::{
         group::{ExitWatch, Group},
-        spawn::{self, SpawnError},
+        spawn::SpawnError,
     },
     model::{Ended, Failure},
     telemetry::{ProcessRunning, Spawned},
@@ -85,19 +85,15 @@ pub(super) fn start(
     note: impl FnOnce(&Ending, Duration) + Send + 'static,
 ) -> Result<Link, SpawnError> {
     let begun = Instant::now();
-    let mut child = spawn::spawn(&terms.program)?;
-    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    // From here on no failure can leave the child behind.
-    let group = Group::of(child);
+    let (group, pipes) = Group::start(&terms.program)?;
     Spawned(begun.elapsed()).emit();
-    let opened = || match pipes {
-        (Some(input), Some(output), Some(errors)) => Ok((
-            Requests::open(input.into())?,
-            Lines::open(output.into(), terms.limits.stdout)?,
-            Log::open(errors.into(), terms.limits.stderr)?,
+    let opened = || -> io::Result<_> {
+        Ok((
+            Requests::open(pipes.stdin)?,
+            Lines::open(pipes.stdout, terms.limits.stdout)?,
+            Log::open(pipes.stderr, terms.limits.stderr)?,
             ExitWatch::on(&group)?,
-        )),
-        _ => Err(io::Error::other("a piped stream is missing")),
+        ))
     };
     let (requests, lines, log, exit) = opened().map_err(|error| SpawnError::of(&terms.program, error))?;
     let (sender, messages) = mpsc::unbounded_channel();

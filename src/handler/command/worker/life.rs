@@ -246,17 +246,17 @@ impl Life {
         Continue(())
     }
 
-    fn ask(&mut self, Request { id, envelope, deadline, reply, place }: Request) {
+    fn ask(&mut self, Request { question, deadline, reply, place }: Request) {
         let now = Instant::now();
         let left = deadline.saturating_duration_since(now);
-        line::write_request(self.requests.buffer(), id, left.as_millis(), &envelope);
+        line::write_request(self.requests.buffer(), &question, left.as_millis());
         self.log.renew();
         (self.heard, self.used) = (now, now);
         self.served += 1;
         if self.served >= self.terms.bounds.max_requests.get() {
             self.messages.close();
         }
-        self.open.insert(id, Open { deadline, reply: Some(reply), _place: place });
+        self.open.insert(question.id, Open { deadline, reply: Some(reply), _place: place });
     }
 
     fn wrote(&mut self, next: Next) -> ControlFlow<Ending> {

@@ -89,10 +89,14 @@ impl Left {
     /// Whether it is marked as a hook is told by the variables.
     #[expect(clippy::disallowed_methods, reason = "these processes are nobody's hooks")]
     fn of(line: &str, variables: &[(&str, &str)]) -> Self {
-        let from = clock();
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", line]).env_clear().envs(variables.iter().copied()).process_group(0);
-        shell.stdin(Stdio::null()).stdout(Stdio::null());
+        shell.args(["-c", line]).env_clear().envs(variables.iter().copied());
+        Self::led_by(shell)
+    }
+
+    fn led_by(mut shell: Command) -> Self {
+        let from = clock();
+        shell.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
         let shell = shell.spawn().unwrap();
         Self { shell, from, until: clock() }
     }
@@ -193,6 +197,29 @@ fn whoever_was_started_at_another_time_is_left_alone() {
         group.written(&path, move_by);
         assert_eq!(reaped(&path), 0, "{move_by} ms");
         assert_eq!(group.living().len(), 3, "{move_by} ms");
+    }
+}
+
+/// Only root can start somebody else's process.
+#[test]
+fn another_users_group_is_left_alone() {
+    let _alone = alone();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (_folder, path) = left();
+    for line in ["exec sleep 600", "sleep 600 & exit 0"] {
+        #[expect(clippy::disallowed_methods, reason = "this process is nobody's hook")]
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", line]).current_dir("/").envs(MARKED.iter().copied()).uid(65_534);
+        let mut group = Left::led_by(shell);
+        if line.contains("exit") {
+            group.shell.wait().unwrap();
+        }
+        group.until(1);
+        group.written(&path, 0);
+        assert_eq!(reaped(&path), 0, "{line}");
+        assert_eq!(group.living().len(), 1, "{line}");
     }
 }
 

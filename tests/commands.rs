@@ -206,6 +206,23 @@ async fn a_hook_is_told_everything_on_stdin_and_little_in_its_environment() {
     assert!(environment.contains("HOOKYARD_EVENT=before_tool_dispatch"));
 }
 
+#[tokio::test]
+async fn a_hook_is_told_the_trace_of_its_event_unless_its_file_says_another() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let hook = r#"command: echo "${TRACEPARENT-none}" >&2; exit 2"#;
+    let own = format!("{hook}\nenvironment:\n  TRACEPARENT: own");
+    for (handler, trace, told) in
+        [(hook, None, "none"), (hook, Some(trace), trace), (&own, None, "own"), (&own, Some(trace), "own")]
+    {
+        let workspace = workspace(handler, "");
+        let orchestrator = start(workspace.path(), Settings::default()).await;
+        let mut event = event();
+        event.trace = trace.map(|trace| trace.parse().unwrap());
+        let outcome = orchestrator.dispatch(event).await.unwrap();
+        assert_eq!(outcome.reason.as_deref(), Some(told), "{handler}");
+    }
+}
+
 /// A hook that runs a child of the corpus, and can be found by its environment.
 fn hostile(child: &str, tag: &str, timeout_seconds: f64) -> TempDir {
     let path = json!(watch::child(child));

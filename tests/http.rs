@@ -177,6 +177,26 @@ async fn every_method_carries_the_envelope_except_get() {
 }
 
 #[tokio::test]
+async fn the_trace_of_an_event_goes_with_it_unless_the_hook_names_another() {
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let (server, sent) = recorder().await;
+    let (plain, own) = (json!({}), json!({ "headers": { "Traceparent": "own" } }));
+    for (handler, trace, told) in
+        [(&plain, None, None), (&plain, Some(trace), Some(trace)), (&own, Some(trace), Some("own"))]
+    {
+        let workspace = workspace(&server.url("/hook"), handler);
+        let orchestrator = start(&workspace, Settings::default()).await;
+        let mut event = event(EventKind::BeforeToolDispatch);
+        event.trace = trace.map(|trace| trace.parse().unwrap());
+        assert_eq!(ended(&orchestrator.dispatch(event).await.unwrap()), (Ended::Completed, ""));
+        let (_, headers, _) = sent.lock().unwrap().pop().unwrap();
+        let found: Vec<_> =
+            headers.get_all("traceparent").iter().map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(found, Vec::from_iter(told));
+    }
+}
+
+#[tokio::test]
 async fn headers_are_sent_with_their_references_replaced() {
     let (server, sent) = recorder().await;
     let headers = json!({ "X-Path": "path=${env.PATH}", "content-type": "application/cloudevents+json" });

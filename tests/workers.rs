@@ -484,3 +484,35 @@ async fn a_spare_that_did_not_wait_is_not_used() {
     let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
     assert_eq!(started.lines().count(), 8 + 3, "{started}");
 }
+
+/// Asks about an event in the trace of this number.
+async fn ask_in_trace(yard: &Yard, command: &str, number: u64) -> (String, String) {
+    let trace = format!("00-0af7651916cd43dd8448eb211c80319c-{number:016x}-01");
+    let mut event = event("run", &json!({ "command": command }).to_string());
+    event.trace = Some(trace.parse().unwrap());
+    let outcome = timeout(LONG, yard.orchestrator.dispatch(event)).await.unwrap().unwrap();
+    (reason(&outcome).to_owned(), trace)
+}
+
+#[tokio::test]
+async fn a_worker_is_told_the_trace_with_each_event() {
+    let yard = Yard::worker("good", "").await;
+    for number in 1..=2 {
+        let (told, trace) = ask_in_trace(&yard, "trace", number).await;
+        assert_eq!(told, format!("{trace} none"));
+    }
+    assert_eq!(reason(&yard.ask("trace").await), "none none");
+    assert_eq!(worker_of(&yard.ask("fine").await).1, 4, "one worker is told all of them");
+}
+
+#[tokio::test]
+async fn a_spare_serves_an_event_of_any_trace_and_is_told_none() {
+    let hook = r#"echo $$ >> started.txt; read -r envelope; echo "{\"decision\":\"block\",\"reason\":\"${TRACEPARENT-none}\"}""#;
+    let yard = Yard::of(hook, "mode: prespawn").await;
+    let (told, trace) = ask_in_trace(&yard, "fine", 1).await;
+    assert_eq!(told, trace, "the first event finds no spare");
+    for number in 2..=4 {
+        yard.lines("started.txt", usize::try_from(number).unwrap()).await;
+        assert_eq!(ask_in_trace(&yard, "fine", number).await.0, "none");
+    }
+}

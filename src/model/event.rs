@@ -6,7 +6,8 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    Arrival, DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, WorkspaceId,
+    Arrival, DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, TraceParent,
+    WorkspaceId,
 };
 
 /// Whether the hooks of a kind run one after the other or at the same time.
@@ -314,6 +315,8 @@ pub struct Event {
     pub extra: Vec<(Box<str>, Json)>,
     /// When hookyard took it in; none before that.
     pub arrival: Option<Arrival>,
+    /// The trace that its host's request belongs to; no payload says it.
+    pub trace: Option<TraceParent>,
 }
 
 impl Event {
@@ -335,6 +338,7 @@ impl Event {
             targets: Targets::default(),
             extra: Vec::new(),
             arrival: None,
+            trace: None,
         }
     }
 

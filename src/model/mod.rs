@@ -18,6 +18,7 @@ mod patch;
 mod redaction;
 mod reply;
 mod secret;
+mod trace;
 
 pub use address::{Address, AddressError};
 pub use arrival::{Arrival, Timestamp, Uuid};
@@ -46,3 +47,4 @@ pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, mer
 pub(crate) use redaction::Redaction;
 pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply, Weight};
 pub use secret::{Guarded, Secret};
+pub use trace::{TraceParent, TraceParentError};

@@ -97,6 +97,9 @@ for line in sys.stdin:
         sys.exit(0)
     elif command == "die":
         sys.exit(0)
+    elif command == "trace":
+        answer["output"] = block(message.get("traceparent", "none") + " " + os.environ.get("TRACEPARENT", "none"))
+        say(answer)
     elif command == "lines":
         answer["output"] = block(envelope["tool_input"]["text"])
         say(answer)

@@ -1,5 +1,6 @@
 //! Owns one process group from its start to its reaping: who leads it, when the leader exits, which signals it gets.
-//! Refuses to decide when to signal. Talks to: `process`, which decides; `reap`, for leaders left behind.
+//! Refuses to decide when to signal. Talks to: `process`, which decides; `reap`, for leaders left behind; `ledger`,
+//! for the case that hookyard is killed.
 //!
 //! The leader is reaped last: as long as it is a zombie its pid, and so the group's id, belongs to nobody else, and
 //! a signal to the group cannot hit a stranger.
@@ -20,7 +21,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
+use super::ledger::{Entry, Stamp};
 use super::reap;
+use super::spawn::{Program, SpawnError, spawn};
 
 /// Between two looks at a leader that exited but cannot be reaped: somebody traces it.
 const TRACED_LOOK: Duration = Duration::from_millis(5);
@@ -30,13 +33,29 @@ const TRACED_LOOK: Duration = Duration::from_millis(5);
 pub(super) struct Group {
     leader: Option<Child>,
     id: Pid,
+    entry: Option<Entry>,
+}
+
+/// Our ends of the three streams of a leader.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
 }
 
 impl Group {
-    /// Takes charge of a child that was started as the leader of its own group.
-    pub(super) fn of(leader: Child) -> Self {
+    /// Starts a program as the leader of its own group. No failure can leave it behind.
+    pub(super) fn start(program: &Program) -> Result<(Self, Pipes), SpawnError> {
+        let stamp = Stamp::now();
+        let mut leader = spawn(program)?;
+        let pipes = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
         let id = Pid::from_child(&leader);
-        Self { leader: Some(leader), id }
+        let group = Self { leader: Some(leader), id, entry: stamp.record(id) };
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(SpawnError::of(program, io::Error::other("a piped stream is missing")));
+        };
+        Ok((group, Pipes { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }))
     }
 
     /// The leader's pid and the group's id.
@@ -74,6 +93,8 @@ impl Group {
                 Err(_) => Status::Unknown,
             };
             self.leader = None;
+            // Whoever was left of it has got SIGKILL, and more the next hookyard could not do either.
+            self.entry = None;
             return Some(status);
         }
     }

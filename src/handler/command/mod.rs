@@ -5,6 +5,7 @@ mod capture;
 mod environment;
 mod files;
 mod group;
+mod ledger;
 mod oneshot;
 mod prespawn;
 pub mod process;
@@ -18,5 +19,6 @@ mod worker;
 pub(crate) use environment::BaseEnvironment;
 #[cfg(feature = "cli")]
 pub(crate) use environment::OF_A_HOOK;
+pub use ledger::{GroupLedger, LedgerError, Reaped};
 pub use reap::dying;
 pub(crate) use runner::{CommandLimits, CommandRunner};

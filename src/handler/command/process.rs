@@ -1,8 +1,7 @@
 //! Owns one process from start to end: one deadline, the order of exit, drain, kill and reaping, and the answer in time.
 //! Refuses to judge an exit code or an output, and to start anything twice.
-//! Talks to: `spawn`, `streams` and `group`, which know the pieces; its callers are the modes of the command handler.
+//! Talks to: `streams` and `group`, which know the pieces; its callers are the modes of the command handler.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::capture::Capture;
 pub use super::capture::Captured;
-use super::group::{ExitWatch, Group, Status};
+use super::group::{ExitWatch, Group, Pipes, Status};
 pub use super::spawn::{Program, SpawnError};
 use super::streams::Streams;
 
@@ -149,9 +148,7 @@ pub async fn run(
 pub(super) struct Waiting {
     program: Program,
     group: Group,
-    stdin: OwnedFd,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+    pipes: Pipes,
     spawn_time: Duration,
 }
 
@@ -159,27 +156,13 @@ impl Waiting {
     /// Starts `program` and leaves its stdin open.
     pub(super) fn start(program: &Program) -> Result<Self, SpawnError> {
         let started = Instant::now();
-        let mut child = super::spawn::spawn(program)?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        // From here on no failure can leave the child behind.
-        let group = Group::of(child);
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            let missing = std::io::Error::other("a piped stream is missing");
-            return Err(SpawnError::of(program, missing));
-        };
-        Ok(Self {
-            program: program.clone(),
-            group,
-            stdin: stdin.into(),
-            stdout: stdout.into(),
-            stderr: stderr.into(),
-            spawn_time: started.elapsed(),
-        })
+        let (group, pipes) = Group::start(program)?;
+        Ok(Self { program: program.clone(), group, pipes, spawn_time: started.elapsed() })
     }
 
     /// Whether it lives and has written nothing to stdout.
     pub(super) fn is_quiet(&self) -> bool {
-        let mut stdout = [PollFd::new(&self.stdout, PollFlags::IN)];
+        let mut stdout = [PollFd::new(&self.pipes.stdout, PollFlags::IN)];
         let wrote_or_closed = poll(&mut stdout, Some(&Timespec::default())) != Ok(0);
         !wrote_or_closed && !self.group.leader_exited()
     }
@@ -231,11 +214,11 @@ struct Process {
 
 impl Process {
     fn of(waiting: Waiting, stdin: Bytes, bounds: Bounds) -> Result<Self, SpawnError> {
-        let Waiting { program, group, stdin: input, stdout, stderr, .. } = waiting;
+        let Waiting { program, group, pipes, .. } = waiting;
         let streams = Streams::open(
-            (input, stdin),
-            (stdout, Capture::head(bounds.stdout)),
-            (stderr, Capture::head_and_tail(bounds.stderr)),
+            (pipes.stdin, stdin),
+            (pipes.stdout, Capture::head(bounds.stdout)),
+            (pipes.stderr, Capture::head_and_tail(bounds.stderr)),
         );
         let watched = streams.and_then(|streams| Ok((ExitWatch::on(&group)?, streams)));
         let (exit, streams) = watched.map_err(|error| SpawnError::of(&program, error))?;

@@ -33,6 +33,9 @@ use crate::{
 /// Variables that say something about one event. A process that is started before its event has none of them.
 const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
 
+/// Tells a program in which trace its event is, as OpenTelemetry's tools read it.
+const TRACE: &str = "TRACEPARENT";
+
 /// Tells a program that it is a worker.
 const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
 
@@ -95,7 +98,10 @@ impl CommandRunner {
                 left = left.saturating_sub(begun.elapsed());
             }
         }
-        let program = self.program(handler, &invocation.root, invocation.environment.iter());
+        // What was started before this event cannot have it, so it makes no two of those different either.
+        let trace = invocation.event.trace.map(|trace| (TRACE, trace.to_string()));
+        let variables = invocation.environment.iter().chain(&trace);
+        let program = self.program(handler, &invocation.root, variables);
         let result = oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await;
         drop(busy);
         Brought { warnings: warning.into_iter().collect(), ..result.into() }

@@ -1,6 +1,6 @@
 //! Owns how a program is started, and why it could not be.
 //! Refuses every setting that keeps the standard library from `posix_spawn` (no `pre_exec`, no uid or gid): forking
-//! a large daemon costs milliseconds. Talks to: `process`.
+//! a large daemon costs milliseconds. Talks to: `group`.
 
 use std::ffi::OsString;
 use std::io;

@@ -12,12 +12,15 @@ use super::{
     failure::Setback,
 };
 use crate::{
-    model::{Address, Ended, EventKind, Failure, HttpHandler, HttpMethod, RawReply},
+    model::{Address, Ended, Event, Failure, HttpHandler, HttpMethod, RawReply},
     telemetry::HttpClass,
 };
 
 /// The header that names the event's kind.
 const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
+
+/// The header that names the trace the event is in.
+const TRACE: HeaderName = HeaderName::from_static("traceparent");
 
 /// A request, ready to be sent.
 #[derive(Debug, Clone)]
@@ -37,7 +40,7 @@ impl<'h> Exchange<'h> {
     /// Returns a failure if a header cannot be sent.
     pub(super) fn new(
         handler: &'h HttpHandler,
-        event: EventKind,
+        event: &Event,
         envelope: Bytes,
         cap: usize,
     ) -> Result<Self, Failure> {
@@ -49,7 +52,12 @@ impl<'h> Exchange<'h> {
             HttpMethod::Delete => (Method::DELETE, Some(envelope)),
         };
         let mut headers = HeaderMap::new();
-        headers.insert(EVENT, HeaderValue::from_static(event.as_str()));
+        headers.insert(EVENT, HeaderValue::from_static(event.kind.as_str()));
+        if let Some(trace) = event.trace
+            && let Ok(value) = HeaderValue::try_from(trace.to_string())
+        {
+            headers.insert(TRACE, value);
+        }
         if body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }

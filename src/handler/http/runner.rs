@@ -56,7 +56,7 @@ impl HttpRunner {
             return Err(Failure::new(Ended::Failed, "this is not an http hook"));
         };
         let envelope = invocation.envelope.clone();
-        let exchange = Exchange::new(handler, invocation.event.kind, envelope, self.limits.body)?;
+        let exchange = Exchange::new(handler, &invocation.event, envelope, self.limits.body)?;
         tokio::select! {
             result = tokio::time::timeout(invocation.timeout, self.tries(exchange, invocation)) => {
                 result.unwrap_or_else(|_| Err(too_late(&handler.address, invocation)))

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     greeting, life,
+    line::Question,
     link::{Link, Phase, Place},
     terms::{Ending, Patience, Terms},
 };
@@ -138,8 +139,12 @@ impl Fleet {
             Ok(None) => return Served::NoWorker(self.trouble()),
             Err(failure) => return Served::Concluded(Err(failure)),
         };
-        let event = (self.next_id.fetch_add(1, Ordering::Relaxed), invocation.envelope.clone());
-        match link.ask(event, deadline, place, cancel).await {
+        let question = Question {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            envelope: invocation.envelope.clone(),
+            trace: invocation.event.trace,
+        };
+        match link.ask(question, deadline, place, cancel).await {
             Some(answer) => Served::Concluded(answer.map(|output| RawReply::Command {
                 exit_code: 0,
                 stdout: output,

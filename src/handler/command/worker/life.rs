@@ -25,7 +25,7 @@ use super::{
 use crate::{
     handler::command::{
         group::{ExitWatch, Group},
-        spawn::{self, SpawnError},
+        spawn::SpawnError,
     },
     model::{Ended, Failure},
     telemetry::{ProcessRunning, Spawned},
@@ -85,19 +85,15 @@ pub(super) fn start(
     note: impl FnOnce(&Ending, Duration) + Send + 'static,
 ) -> Result<Link, SpawnError> {
     let begun = Instant::now();
-    let mut child = spawn::spawn(&terms.program)?;
-    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    // From here on no failure can leave the child behind.
-    let group = Group::of(child);
+    let (group, pipes) = Group::start(&terms.program)?;
     Spawned(begun.elapsed()).emit();
-    let opened = || match pipes {
-        (Some(input), Some(output), Some(errors)) => Ok((
-            Requests::open(input.into())?,
-            Lines::open(output.into(), terms.limits.stdout)?,
-            Log::open(errors.into(), terms.limits.stderr)?,
+    let opened = || -> io::Result<_> {
+        Ok((
+            Requests::open(pipes.stdin)?,
+            Lines::open(pipes.stdout, terms.limits.stdout)?,
+            Log::open(pipes.stderr, terms.limits.stderr)?,
             ExitWatch::on(&group)?,
-        )),
-        _ => Err(io::Error::other("a piped stream is missing")),
+        ))
     };
     let (requests, lines, log, exit) = opened().map_err(|error| SpawnError::of(&terms.program, error))?;
     let (sender, messages) = mpsc::unbounded_channel();
@@ -250,17 +246,17 @@ impl Life {
         Continue(())
     }
 
-    fn ask(&mut self, Request { id, envelope, deadline, reply, place }: Request) {
+    fn ask(&mut self, Request { question, deadline, reply, place }: Request) {
         let now = Instant::now();
         let left = deadline.saturating_duration_since(now);
-        line::write_request(self.requests.buffer(), id, left.as_millis(), &envelope);
+        line::write_request(self.requests.buffer(), &question, left.as_millis());
         self.log.renew();
         (self.heard, self.used) = (now, now);
         self.served += 1;
         if self.served >= self.terms.bounds.max_requests.get() {
             self.messages.close();
         }
-        self.open.insert(id, Open { deadline, reply: Some(reply), _place: place });
+        self.open.insert(question.id, Open { deadline, reply: Some(reply), _place: place });
     }
 
     fn wrote(&mut self, next: Next) -> ControlFlow<Ending> {

@@ -3,14 +3,25 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::model::TraceParent;
 
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
 /// The question whether a worker is still there.
 pub(super) const PING: &[u8] = b"{\"ping\":1}\n";
+
+/// An event, as a worker is asked about it.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) id: u64,
+    pub(super) envelope: Bytes,
+    pub(super) trace: Option<TraceParent>,
+}
 
 /// What a worker's line says.
 #[derive(Debug)]
@@ -68,11 +79,14 @@ fn no_message(error: &serde_json::Error) -> String {
 }
 
 /// Adds the line that asks a worker about an event.
-pub(super) fn write_request(line: &mut Vec<u8>, id: u64, deadline_ms: u128, envelope: &[u8]) {
-    line.extend_from_slice(
-        format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms},\"envelope\":").as_bytes(),
-    );
-    match envelope {
+pub(super) fn write_request(line: &mut Vec<u8>, question: &Question, deadline_ms: u128) {
+    let Question { id, envelope, trace } = question;
+    line.extend_from_slice(format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}").as_bytes());
+    if let Some(trace) = trace {
+        line.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
+    }
+    line.extend_from_slice(b",\"envelope\":");
+    match &envelope[..] {
         [] => line.extend_from_slice(b"null"),
         _ if envelope.iter().any(|byte| matches!(byte, b'\n' | b'\r')) => compact(line, envelope),
         _ => line.extend_from_slice(envelope),
@@ -106,10 +120,19 @@ fn compact(line: &mut Vec<u8>, json: &[u8]) {
 mod tests {
     use super::*;
 
-    fn request(envelope: &str) -> String {
+    fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();
-        write_request(&mut line, 7, 4000, envelope.as_bytes());
+        let envelope = Bytes::copy_from_slice(envelope.as_bytes());
+        write_request(&mut line, &Question { id: 7, envelope, trace }, 4000);
         String::from_utf8(line).unwrap()
+    }
+
+    #[test]
+    fn a_trace_stands_beside_the_envelope() {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let line =
+            format!("{{\"id\":\"7\",\"deadline_ms\":4000,\"traceparent\":\"{trace}\",\"envelope\":{{}}}}\n");
+        assert_eq!(request("{}", Some(trace.parse().unwrap())), line);
     }
 
     #[test]
@@ -121,7 +144,7 @@ mod tests {
             ("", "null"),
         ];
         for (envelope, expected) in cases {
-            assert_eq!(request(envelope), format!("{start}{expected}}}\n"));
+            assert_eq!(request(envelope, None), format!("{start}{expected}}}\n"));
         }
     }
 

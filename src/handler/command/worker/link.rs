@@ -11,6 +11,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::line::Question;
 use crate::model::{Ended, Failure};
 
 /// What a worker said about an event: the output, as JSON.
@@ -23,8 +24,7 @@ pub(super) type Place = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 /// An event for a worker.
 #[derive(Debug)]
 pub(super) struct Request {
-    pub(super) id: u64,
-    pub(super) envelope: Bytes,
+    pub(super) question: Question,
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<Answer>,
     pub(super) place: Place,
@@ -73,13 +73,14 @@ impl Link {
     /// Returns `None` if the worker never got the event.
     pub(super) async fn ask(
         &self,
-        (id, envelope): (u64, Bytes),
+        question: Question,
         deadline: Instant,
         place: Place,
         cancel: &CancellationToken,
     ) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
-        let request = Request { id, envelope, deadline, reply, place };
+        let id = question.id;
+        let request = Request { question, deadline, reply, place };
         self.messages.send(Message::Event(request)).ok()?;
         let mut waiting = Waiting { link: self, id, answered: false };
         tokio::select! {

@@ -1,0 +1,187 @@
+//! The text of a ledger: a head that says where and by whom it was written, and a line of fixed length for each
+//! group. Owns both forms and the clock they are about; refuses to touch files and processes. Pure but for the clock.
+//!
+//! ```text
+//! hookyard groups 1 <boot id> <pid namespace> <pid>                  127 characters and a line feed
+//!       4711        81230044521        81230719834                    63 characters and a line feed
+//! ```
+//!
+//! A number is given again once its group is gone, so a line also says between which moments the leader was
+//! started. Nobody else has the number at that time.
+
+use std::io::Write;
+
+use rustix::{
+    param::clock_ticks_per_second,
+    process::Pid,
+    time::{ClockId, clock_gettime},
+};
+
+/// The bytes of the head.
+pub(super) const HEAD: usize = 128;
+
+/// The bytes of a line.
+pub(super) const LINE: usize = 64;
+
+/// What the head begins with.
+const KIND: &str = "hookyard groups 1";
+
+/// By how many ticks the start of a process may miss its window: the system's rounding, and ours.
+const ROUNDING: u64 = 2;
+
+/// A start that took longer is none that hookyard wrote, or so odd that its window would cover strangers.
+const LONGEST_START: u64 = 60 * 1_000_000_000;
+
+/// Nanoseconds of the boot clock, which also the start times of processes are read from.
+pub(super) fn now() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    seconds.unwrap_or_default() * 1_000_000_000 + nanoseconds.unwrap_or_default()
+}
+
+/// Where process numbers mean the same: a boot, and in it a namespace of processes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Realm {
+    pub(super) boot: String,
+    pub(super) namespace: String,
+}
+
+/// Who writes a ledger, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) realm: Realm,
+    pub(super) pid: i32,
+}
+
+impl Head {
+    pub(super) fn to_bytes(&self) -> [u8; HEAD] {
+        let Realm { boot, namespace } = &self.realm;
+        padded(format_args!("{KIND} {boot} {namespace} {}", self.pid))
+    }
+
+    /// Reads what a ledger begins with; `None` if that is no head.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let words = words(bytes.get(..HEAD)?)?.strip_prefix(KIND)?;
+        let mut words = words.split_ascii_whitespace().map(str::to_owned);
+        let realm = Realm { boot: words.next()?, namespace: words.next()? };
+        Some(Self { realm, pid: words.next()?.parse().ok()? })
+    }
+}
+
+/// A process group, and between which moments its leader was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) group: Pid,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+impl Record {
+    pub(super) fn to_bytes(self) -> [u8; LINE] {
+        let Self { group, from, until } = self;
+        padded(format_args!("{:>10} {from:>20} {until:>20}", group.as_raw_nonzero()))
+    }
+
+    /// The line of a place that no group has.
+    pub(super) fn blank() -> [u8; LINE] {
+        padded(format_args!(""))
+    }
+
+    /// Reads all lines that hold a group. What is no such line is passed over.
+    pub(super) fn read_all(bytes: &[u8]) -> Vec<Self> {
+        let lines = bytes.get(HEAD..).unwrap_or_default().chunks_exact(LINE);
+        lines.filter_map(Self::read).collect()
+    }
+
+    fn read(line: &[u8]) -> Option<Self> {
+        let mut numbers = words(line)?.split_ascii_whitespace();
+        // The next step takes no negative number.
+        let group = numbers.next()?.parse().ok().filter(|number| *number > 0)?;
+        let group = Pid::from_raw(group)?;
+        let (from, until): (u64, u64) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        let likely = until.checked_sub(from)? <= LONGEST_START && numbers.next().is_none();
+        likely.then_some(Self { group, from, until })
+    }
+
+    /// Whether a process that was started at this tick can be the leader.
+    pub(super) fn covers(&self, tick: u64) -> bool {
+        self.is_older_than(tick) && tick <= ticks(self.until).saturating_add(ROUNDING)
+    }
+
+    /// Whether a process that was started at this tick can be a member.
+    pub(super) fn is_older_than(&self, tick: u64) -> bool {
+        ticks(self.from).saturating_sub(ROUNDING) <= tick
+    }
+}
+
+/// Clock ticks, as `/proc` counts them.
+fn ticks(nanoseconds: u64) -> u64 {
+    nanoseconds / (1_000_000_000 / clock_ticks_per_second().clamp(1, 1_000_000_000))
+}
+
+fn padded<const LENGTH: usize>(text: std::fmt::Arguments<'_>) -> [u8; LENGTH] {
+    let mut line = [b' '; LENGTH];
+    line[LENGTH - 1] = b'\n';
+    // What is too long is cut off, and then none that can be read.
+    let _ = (&mut line[..LENGTH - 1]).write_fmt(text);
+    line
+}
+
+/// The text of a whole line.
+fn words(line: &[u8]) -> Option<&str> {
+    std::str::from_utf8(line).ok()?.strip_suffix('\n').filter(|text| !text.contains('\n'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(group: i32, from: u64, until: u64) -> Record {
+        Record { group: Pid::from_raw(group).unwrap(), from, until }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let realm = Realm { boot: "a".repeat(36), namespace: "pid:[4026531836]".to_owned() };
+        let head = Head { realm, pid: i32::MAX };
+        let records = [record(i32::MAX, u64::MAX - 9, u64::MAX), record(2, 0, LONGEST_START)];
+        let lines = [records[0].to_bytes(), Record::blank(), records[1].to_bytes()].concat();
+        let text = [&head.to_bytes()[..], &lines, b"     99"].concat();
+        assert_eq!(Head::read(&text), Some(head));
+        assert_eq!(Record::read_all(&text), records);
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_no_group() {
+        let lines = [
+            "",
+            "1",
+            "4711 5",
+            "0 5 6",
+            "-7 5 6",
+            "4711 6 5",
+            "4711 5 6 7",
+            "4711 5 99000000000",
+            "a 5 6",
+            "4711\n5 6",
+        ];
+        for line in lines {
+            assert_eq!(Record::read(&padded::<LINE>(format_args!("{line}"))), None, "{line}");
+        }
+        assert_eq!(Record::read(&[0; LINE]), None);
+        assert_eq!(Record::read(&[0xff; LINE]), None);
+        for head in ["", "hookyard groups 2 a b 1", "hookyard groups 1 a b", "hookyard groups 1 a b c"] {
+            assert_eq!(Head::read(&padded::<HEAD>(format_args!("{head}"))), None, "{head}");
+        }
+        assert_eq!(Head::read(b"hookyard groups 1 a b 1\n"), None);
+    }
+
+    #[test]
+    fn a_window_allows_for_rounding_only() {
+        let tick = 1_000_000_000 / clock_ticks_per_second();
+        let record = record(9, 100 * tick, 103 * tick);
+        let covered: Vec<_> = (90..110).filter(|at| record.covers(*at)).collect();
+        assert_eq!(covered, (98..=105).collect::<Vec<_>>());
+        assert!(record.is_older_than(9_000) && !record.is_older_than(97));
+    }
+}

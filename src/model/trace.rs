@@ -1,0 +1,135 @@
+//! The trace that an event belongs to, as W3C Trace Context writes it. Owns what is a valid one; refuses to begin a
+//! trace or a span: it is passed on as it came.
+
+use std::{
+    fmt,
+    num::{NonZeroU64, NonZeroU128},
+    str::FromStr,
+};
+
+/// The length of what this version of the standard defines.
+const LENGTH: usize = 55;
+
+/// The flags of a later version that are known to mean the same.
+const SAMPLED: u8 = 1;
+
+/// The header `traceparent` of a host's request: a trace, and in it the span that asks.
+///
+/// # Examples
+/// ```
+/// use hookyard::model::TraceParent;
+///
+/// let written = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// let parent: TraceParent = written.parse()?;
+/// assert_eq!(parent.to_string(), written);
+/// assert!("00-0-0-01".parse::<TraceParent>().is_err());
+/// # Ok::<(), hookyard::model::TraceParentError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TraceParent {
+    trace: NonZeroU128,
+    span: NonZeroU64,
+    flags: u8,
+}
+
+/// A text is no trace parent. The standard has such a header ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("is no trace parent; it is written 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, in lower case")]
+pub struct TraceParentError;
+
+impl FromStr for TraceParent {
+    type Err = TraceParentError;
+
+    /// Reads any version of the form. Of a later one only what version 00 has is kept, as the standard wants it.
+    fn from_str(text: &str) -> Result<Self, TraceParentError> {
+        read(text).ok_or(TraceParentError)
+    }
+}
+
+impl fmt::Display for TraceParent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { trace, span, flags } = self;
+        write!(f, "00-{trace:032x}-{span:016x}-{flags:02x}")
+    }
+}
+
+fn read(text: &str) -> Option<TraceParent> {
+    let (known, later) = text.split_at_checked(LENGTH)?;
+    let mut parts = known.split('-');
+    let version = hex(parts.next()?, 2)?;
+    let trace = NonZeroU128::new(hex(parts.next()?, 32)?)?;
+    let span = NonZeroU64::new(hex(parts.next()?, 16)?.try_into().ok()?)?;
+    let flags = hex(parts.next()?, 2)?.try_into().ok()?;
+    let flags = match version {
+        0 if later.is_empty() => flags,
+        1..0xff if later.is_empty() || later.starts_with('-') => flags & SAMPLED,
+        _ => return None,
+    };
+    Some(TraceParent { trace, span, flags })
+}
+
+/// A number of so many hex digits in lower case.
+fn hex(digits: &str, count: usize) -> Option<u128> {
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let right = digits.len() == count && digits.bytes().all(is_digit);
+    right.then(|| u128::from_str_radix(digits, 16).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDS: &str = "0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331";
+
+    fn read(text: &str) -> Option<String> {
+        text.parse().ok().map(|parent: TraceParent| parent.to_string())
+    }
+
+    #[test]
+    fn the_first_version_is_passed_on_as_it_came() {
+        for flags in ["00", "01", "02", "ff"] {
+            let text = format!("00-{IDS}-{flags}");
+            assert_eq!(read(&text), Some(text));
+        }
+        let small = "00-00000000000000000000000000000001-0000000000000001-00";
+        assert_eq!(read(small).as_deref(), Some(small));
+    }
+
+    #[test]
+    fn of_a_later_version_the_known_part_is_kept() {
+        for text in ["01-IDS-01", "cc-IDS-01-what-comes-later", "fe-IDS-ff-", "01-IDS-03"] {
+            assert_eq!(read(&text.replace("IDS", IDS)), Some(format!("00-{IDS}-01")), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_standard_forbids_is_refused() {
+        let forbidden = [
+            "",
+            "00",
+            "00-IDS",
+            "00-IDS-",
+            "00-IDS-1",
+            "00-IDS-011",
+            "00-IDS-01-",
+            "00-IDS-01-more",
+            "00-IDS-0G",
+            "00-IDS-+1",
+            "0-IDS-01",
+            "ff-IDS-01",
+            "FE-IDS-01",
+            "01-IDS-01.more",
+            " 00-IDS-01",
+            "00-IDS-01 ",
+            "00_IDS_01",
+            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319-cb7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333\u{e9}-1",
+        ];
+        for text in forbidden {
+            assert_eq!(read(&text.replace("IDS", IDS)), None, "{text}");
+        }
+    }
+}

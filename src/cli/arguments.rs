@@ -57,13 +57,30 @@ pub(super) struct WorkspaceFlags {
     #[arg(long, short, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 
-    /// The home directory with the user's own hooks; without it, that of the settings, `$HOOKYARD_HOME` or `$HOME`
+    #[command(flatten)]
+    pub(super) settings: SettingsFlags,
+}
+
+/// Which settings.
+#[derive(Debug, Clone, Args)]
+pub(super) struct SettingsFlags {
+    /// The home directory with the user's own hooks; without it, `$HOOKYARD_HOME`, that of the settings, or `$HOME`
     #[arg(long, value_name = "DIR")]
     pub(super) home: Option<PathBuf>,
 
-    /// A settings file; without it, every setting has its default
+    /// A settings file; what it leaves out has its default. A variable such as HOOKYARD_LIMITS_IN_FLIGHT counts before
+    /// the file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+
+    /// One setting, which counts before file and variables: `--set limits.in_flight=100`; can be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
+    pub(super) set: Vec<(String, String)>,
+}
+
+fn assignment(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("write a key, `=` and its value: limits.in_flight=100")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
 }
 
 /// Which event, in which words.

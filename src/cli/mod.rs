@@ -26,6 +26,7 @@ mod paint;
 mod replay;
 mod schema;
 mod screen;
+mod settings;
 mod started;
 mod table;
 mod workspace;

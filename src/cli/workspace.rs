@@ -1,30 +1,29 @@
-//! Finds the workspace and the settings a command works with, and loads them. Owns what is said when there is
-//! no workspace; refuses to guess one.
+//! Finds the workspace a command works with, and loads it. Owns what is said when there is no workspace; refuses
+//! to guess one.
 
-use std::{
-    fs::File,
-    io::Read,
-    path::{Component, Path, PathBuf},
+use std::path::{Component, Path, PathBuf};
+
+use super::{
+    arguments::WorkspaceFlags,
+    escape,
+    exit::Trouble,
+    screen::Screen,
+    settings::{settings_of, tell},
 };
-
-use super::{arguments::WorkspaceFlags, diagnostics, escape, exit::Trouble, screen::Screen};
 use crate::{
     config::{self, HOOK_FILES, Loaded, Settings},
     model::{Diagnostic, Severity},
     registry::Snapshot,
 };
 
-/// The largest settings file, in bytes.
-const LARGEST_SETTINGS: u64 = 1 << 20;
-
 /// A workspace that is there, and the settings for it.
 #[derive(Debug)]
 pub(super) struct Found {
     /// Its directory, absolute and without symbolic links.
     pub(super) root: PathBuf,
-    /// The settings; the defaults if the settings file has errors.
+    /// The settings; the defaults if they have errors.
     pub(super) settings: Settings,
-    /// What is wrong with the settings file.
+    /// What is wrong with the settings.
     pub(super) diagnostics: Vec<Diagnostic>,
     /// Its directory as it was given on the command line, to be repeated in advice.
     given: Option<PathBuf>,
@@ -46,7 +45,7 @@ impl Found {
     ///
     /// Returns an error if there is no workspace, or no settings file where one is named.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, Trouble> {
-        let (settings, diagnostics) = settings_of(flags)?;
+        let (settings, diagnostics) = settings_of(&flags.settings)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
@@ -54,7 +53,7 @@ impl Found {
     /// The same for a command that may make a workspace: where there is none, it is the current directory. The
     /// settings must be sound.
     pub(super) fn find_or_here(flags: &WorkspaceFlags, screen: &Screen) -> Result<(Self, Chosen), Trouble> {
-        let (settings, diagnostics) = settings_of(flags)?;
+        let (settings, diagnostics) = settings_of(&flags.settings)?;
         let (root, chosen) = if let Some(given) = &flags.workspace {
             (root(Some(given), &settings)?, Chosen::Given)
         } else {
@@ -74,12 +73,7 @@ impl Found {
     }
 
     fn sound(self, screen: &Screen) -> Result<Self, Trouble> {
-        let mut failed = false;
-        for diagnostic in &self.diagnostics {
-            screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
-            failed |= diagnostic.severity == Severity::Error;
-        }
-        if failed { Err(Trouble::Silent) } else { Ok(self) }
+        tell(&self.diagnostics, screen).map(|()| self)
     }
 
     /// Loads its hooks.
@@ -126,25 +120,6 @@ pub(super) fn counted(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
-/// The settings of the command line, and what is wrong with their file.
-fn settings_of(flags: &WorkspaceFlags) -> Result<(Settings, Vec<Diagnostic>), Trouble> {
-    let (mut settings, diagnostics) = match &flags.config {
-        Some(file) => read_settings(file)?,
-        None => (Settings::default(), Vec::new()),
-    };
-    if let Some(home) = &flags.home {
-        settings.home = Some(home_directory(home)?);
-    }
-    Ok((settings, diagnostics))
-}
-
-fn home_directory(given: &Path) -> Result<PathBuf, Trouble> {
-    given.canonicalize().map_err(|error| {
-        let name = escape::path(given);
-        Trouble::new(format!("the home directory `{name}` cannot be used: {}", reason(&error)))
-    })
-}
-
 fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Trouble> {
     let Some(given) = given else { return nearest(settings) };
     let name = escape::path(given);
@@ -186,21 +161,6 @@ fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
             "change to a directory with hook files, or give one with `--workspace DIR`",
         )
     })
-}
-
-fn read_settings(file: &Path) -> Result<(Settings, Vec<Diagnostic>), Trouble> {
-    let trouble = |why: &str| Trouble::new(format!("the settings file `{}` {why}", escape::path(file)));
-    let open = || {
-        let mut bytes = Vec::new();
-        File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let bytes = open().map_err(|error| trouble(&format!("cannot be read: {}", reason(&error))))?;
-    if bytes.len() as u64 > LARGEST_SETTINGS {
-        return Err(trouble(&format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| trouble("is not UTF-8"))?;
-    let (settings, diagnostics) = Settings::from_yaml(&text, file);
-    Ok((settings.unwrap_or_default(), diagnostics))
 }
 
 /// Why the system refused, without its error number.

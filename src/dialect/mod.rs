@@ -25,6 +25,7 @@ pub use canonical::Canonical;
 pub use convert::{Conversion, ConvertedFile, Remark, WrittenHooks, convert};
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
 pub use native::Native;
+pub(crate) use near::{nearest, shorten};
 #[cfg(feature = "cli")]
 pub(crate) use openharness::OPENHARNESS_KINDS;
 pub use openharness::{

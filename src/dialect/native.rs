@@ -77,6 +77,11 @@ impl Native {
         self.settings.common
     }
 
+    /// The variables of hookyard's environment that say the same.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        self.common().iter().map(|word| word.variable)
+    }
+
     /// What switches all its hooks off.
     pub(crate) fn switch(&self) -> &'static str {
         self.settings.switches.word()

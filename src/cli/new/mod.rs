@@ -197,7 +197,7 @@ impl New {
     /// What to type next.
     fn next(&self, found: &Found, skeleton: &Skeleton) -> Vec<String> {
         let workspace = found.flag();
-        let given = self.workspace.config.as_deref();
+        let given = self.workspace.settings.config.as_deref();
         let config = given.or(skeleton.model.as_ref().map(|_| Path::new("hookyard.yaml")));
         let config = config.map(|config| format!(" --config {}", quoted(config))).unwrap_or_default();
         let flags = workspace + &config;

@@ -1,5 +1,6 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
+mod layers;
 mod limits;
 mod listen;
 mod pools;
@@ -23,7 +24,7 @@ use super::{
     section::Section,
 };
 use crate::{
-    dialect::{Document, HookRules, Mapping, UnixSockets, UnsafeVariables, Value},
+    dialect::{HookRules, Mapping, UnixSockets, UnsafeVariables, Value},
     model::{Diagnostic, WorkspaceId},
 };
 
@@ -124,24 +125,7 @@ impl Settings {
     /// assert!(diagnostics.is_empty());
     /// ```
     pub fn from_yaml(text: &str, file: &Path) -> (Option<Self>, Vec<Diagnostic>) {
-        let (settings, _, diagnostics) = Self::read_file(text, file);
-        (settings, diagnostics)
-    }
-
-    fn read_file(text: &str, file: &Path) -> (Option<Self>, Vec<String>, Vec<Diagnostic>) {
-        let document = match Document::parse(text.as_bytes(), file) {
-            Ok(document) => document,
-            // A file in which every key is commented out says: all defaults.
-            Err(diagnostic) if diagnostic.code == "empty-document" => {
-                return (Some(Self::default()), Vec::new(), Vec::new());
-            }
-            Err(diagnostic) => return (None, Vec::new(), vec![*diagnostic]),
-        };
-        let mut settings = Self::default();
-        let mapping = document.root();
-        let absent = mapping.clone().map(|mapping| settings.take(Some(mapping))).unwrap_or_default();
-        settings.check(mapping.as_slice());
-        (Some(settings).filter(|_| !document.has_errors()), absent, document.into_diagnostics())
+        Self::of_file(text, file)
     }
 
     /// Takes what a document says, and tells the paths of the keys it does not have.
@@ -213,7 +197,7 @@ mod tests {
         super::dialects::{Dialects, WorkspaceKind},
         *,
     };
-    use crate::model::DialectName;
+    use crate::{dialect::Document, model::DialectName};
 
     const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/hookyard.yaml"));
 
@@ -225,10 +209,11 @@ mod tests {
 
     #[test]
     fn the_shipped_file_has_every_key_at_its_default() {
-        let (settings, absent, diagnostics) = Settings::read_file(SHIPPED, Path::new("hookyard.yaml"));
-        assert_eq!(diagnostics, []);
-        assert_eq!(settings, Some(Settings::default()));
-        assert_eq!(absent, Vec::<String>::new());
+        let document = Document::parse(SHIPPED.as_bytes(), Path::new("hookyard.yaml")).unwrap();
+        let mut settings = Settings::default();
+        assert_eq!(settings.take(document.root()), Vec::<String>::new());
+        assert_eq!(settings, Settings::default());
+        assert_eq!(document.into_diagnostics(), []);
     }
 
     #[test]

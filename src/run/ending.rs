@@ -11,13 +11,22 @@ use super::{
     state::{Part, RunState, Running},
 };
 use crate::{
-    model::{Event, Outcome, SessionId, Verdict},
+    model::{Event, Outcome, Verdict},
     telemetry::EventAnswered,
 };
 
 /// Why interceptor events of a run that was cancelled are halted. A guard may have been stopped in the middle of
 /// its check, so nothing milder would be right.
 const CANCELLED: &str = "the run was cancelled";
+
+/// What those who watch are told of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// How its hooks fared.
+    Hooks,
+    /// And then what it got.
+    Outcome,
+}
 
 impl RunActor {
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
@@ -26,7 +35,7 @@ impl RunActor {
         let event = Arc::clone(course.event());
         let mut outcome = course.into_outcome();
         if part == Part::Beside {
-            return self.announce_hooks(&event, &outcome);
+            return self.announce(&event, &outcome, News::Hooks);
         }
         state.memory.break_loop(&mut outcome);
         if outcome.verdict == Verdict::Halt && event.is_interceptor() {
@@ -36,8 +45,7 @@ impl RunActor {
         if detached.is_none() {
             EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
         }
-        self.announce_hooks(&event, &outcome);
-        self.announce(&event, &outcome);
+        self.announce(&event, &outcome, News::Outcome);
         state.ended |= event.ends_run();
         if let Some(key) = key {
             state.memory.answers.remember(key, outcome.clone(), self.context.answers);
@@ -52,14 +60,14 @@ impl RunActor {
     /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
     pub(super) fn abandon(&self, state: &mut RunState) {
         for running in state.abandoned() {
-            self.cut_short(running, "nobody waits for the outcome any more");
+            self.cut_short_unanswered(running, "nobody waits for the outcome any more");
         }
     }
 
     /// hookyard shuts down: nobody is answered, which those who wait take for what it is.
     pub(super) fn stop_short(&self, state: &mut RunState) {
         for running in std::mem::take(&mut state.running).into_values() {
-            self.cut_short(running, "hookyard is shutting down");
+            self.cut_short_unanswered(running, "hookyard is shutting down");
         }
     }
 
@@ -68,10 +76,11 @@ impl RunActor {
         let mut answers: Vec<(Vec<Waiter>, Outcome)> = Vec::new();
         for running in std::mem::take(&mut state.running).into_values() {
             let (part, accepted, is_detached) = (running.part, running.accepted, running.detached.is_some());
-            let (event, waiters, mut outcome) = self.cut_short(running, CANCELLED);
             if part == Part::Beside {
+                self.cut_short_unanswered(running, CANCELLED);
                 continue;
             }
+            let (event, waiters, mut outcome) = cut_short(running, CANCELLED);
             if event.is_interceptor() {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
             }
@@ -79,7 +88,7 @@ impl RunActor {
                 EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }
                     .emit();
             }
-            self.announce(&event, &outcome);
+            self.announce(&event, &outcome, News::Outcome);
             answers.push((waiters, outcome));
         }
         let halt = Halt { reason: Some(CANCELLED.into()), by: None };
@@ -91,7 +100,7 @@ impl RunActor {
             let outcome = halt.outcome(event.kind, request.snapshot_version);
             let waited = request.accepted.elapsed();
             EventAnswered { event: event.kind, verdict: outcome.verdict, waited }.emit();
-            self.announce(event, &outcome);
+            self.announce(event, &outcome, News::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
         state.memory = Memory::default();
@@ -106,46 +115,31 @@ impl RunActor {
         events
     }
 
-    /// Ends the invocations of an event as cancelled, kills their processes and tells those who watch. What was set
-    /// aside for the event is given back.
-    fn cut_short(&self, running: Running, why: &str) -> (Arc<Event>, Vec<Waiter>, Outcome) {
-        let Running { mut course, callers, cancel, .. } = running;
-        cancel.cancel();
-        course.cancel(why);
-        let event = Arc::clone(course.event());
-        let outcome = course.into_outcome();
-        self.announce_hooks(&event, &outcome);
-        (event, callers.into_iter().map(Caller::into_waiter).collect(), outcome)
+    /// Cuts an event short that gets no outcome.
+    fn cut_short_unanswered(&self, running: Running, why: &str) {
+        let (event, _, outcome) = cut_short(running, why);
+        self.announce(&event, &outcome, News::Hooks);
     }
 
-    /// Tells those who watch, if anyone does, how the hooks of an event fared.
-    fn announce_hooks(&self, event: &Event, outcome: &Outcome) {
-        if self.context.notices.receiver_count() == 0 {
+    /// Tells those who watch, if anyone does.
+    fn announce(&self, event: &Event, outcome: &Outcome, news: News) {
+        let notices = &self.context.notices;
+        if notices.receiver_count() == 0 {
             return;
         }
-        let run = self.place(&event.session_id);
-        for report in &outcome.hooks {
-            let (run, report) = (Arc::clone(&run), report.clone());
-            // A send fails only if the last watcher has just left.
-            drop(self.context.notices.send(Notice::Invocation { run, event: event.kind, report }));
-        }
-    }
-
-    /// Tells those who watch, if anyone does, what an event got.
-    fn announce(&self, event: &Event, outcome: &Outcome) {
-        if self.context.notices.receiver_count() == 0 {
-            return;
-        }
-        let (run, outcome) = (self.place(&event.session_id), Arc::new(outcome.clone()));
-        drop(self.context.notices.send(Notice::Outcome { run, outcome }));
-    }
-
-    fn place(&self, session: &SessionId) -> Arc<RunPlace> {
-        Arc::new(RunPlace {
+        let run = Arc::new(RunPlace {
             workspace_id: self.key.workspace.clone(),
-            session_id: session.clone(),
-            run_id: self.key.run.clone(),
-        })
+            session_id: event.session_id.clone(),
+            run_id: event.run_id.clone(),
+        });
+        // A send fails only if the last watcher has just left.
+        for report in &outcome.hooks {
+            let report = report.clone();
+            drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
+        }
+        if news == News::Outcome {
+            drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
+        }
     }
 
     /// Ends the run if it is over and nothing is in hand.
@@ -162,6 +156,16 @@ impl RunActor {
         let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
         idle && mine.is_none_or(|handle| handle.close())
     }
+}
+
+/// Ends the invocations of an event as cancelled and kills their processes. What was set aside for the event is
+/// given back.
+fn cut_short(running: Running, why: &str) -> (Arc<Event>, Vec<Waiter>, Outcome) {
+    let Running { mut course, callers, cancel, .. } = running;
+    cancel.cancel();
+    course.cancel(why);
+    let event = Arc::clone(course.event());
+    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome())
 }
 
 /// Gives an answer to all who wait for it.

@@ -78,9 +78,10 @@ mod supervisor;
 mod telemetry;
 
 pub use orchestrator::{
-    Builder, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount, StartError,
+    Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,
+    RunFilter, RunList, StartError,
 };
-pub use run::{Notice, RunPlace};
+pub use run::{Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay};
 
 /// The README's Rust is compiled and run like any example.
 #[cfg(doctest)]

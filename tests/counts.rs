@@ -4,12 +4,15 @@
 use std::{fs, time::Duration};
 
 use hookyard::{
-    NativeHook, Orchestrator,
+    DispatchError, NativeHook, Notice, Orchestrator,
     config::Settings,
-    model::{Event, EventKind, Reply, RunId, SessionId},
+    model::{Ended, Event, EventKind, FailurePolicy, Reply, RunId, SessionId, Verdict},
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::broadcast::Receiver,
+    time::{sleep, timeout},
+};
 
 fn event(kind: EventKind, run: &str) -> Event {
     Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap())
@@ -74,4 +77,96 @@ async fn a_hook_dropped_in_the_queue_is_neither_started_nor_shed() {
     first.unwrap();
     sleep(Duration::from_millis(300)).await;
     assert_eq!(counted(&snapshotter, "hookyard_shed_total", &[]), 0);
+}
+
+/// A guard that waits, and a recorder of what becomes of it.
+async fn slow_guard(kinds: [EventKind; 1]) -> Orchestrator {
+    let slow = NativeHook::task("guard", kinds, |_| async {
+        sleep(Duration::from_secs(30)).await;
+        Ok(Reply::proceed())
+    });
+    let guard = slow.on_error(FailurePolicy::Deny).on_timeout(FailurePolicy::Deny);
+    Orchestrator::builder().native_hook(guard).start().await.unwrap()
+}
+
+/// That the one invocation of the guard ended once, as cancelled, and counts as no failure.
+fn assert_cancelled_once(snapshotter: &Snapshotter) {
+    let metrics = snapshotter.snapshot().into_vec();
+    let counted = |name: &str| {
+        let mut all = Vec::new();
+        for (key, _, _, value) in &metrics {
+            if let DebugValue::Counter(count @ 1..) = value
+                && key.key().name() == name
+            {
+                let ended = key.key().labels().find(|label| label.key() == "ended");
+                all.push((ended.map(|label| label.value().to_owned()), *count));
+            }
+        }
+        all
+    };
+    assert_eq!(counted("hookyard_hook_runs_total"), [(Some("cancelled".to_owned()), 1)]);
+    assert_eq!(counted("hookyard_hook_fail_closed_total"), []);
+    assert_eq!(counted("hookyard_hook_fail_open_total"), []);
+    assert_eq!(counted("hookyard_hook_verdicts_total"), []);
+}
+
+/// That those who watch are told of that one invocation, and of nothing else of it.
+fn assert_told_once(notices: &mut Receiver<Notice>) {
+    let Ok(Notice::Invocation { report, .. }) = notices.try_recv() else {
+        panic!("an invocation comes first")
+    };
+    assert_eq!(report.ended, Ended::Cancelled);
+    assert!(!matches!(notices.try_recv(), Ok(Notice::Invocation { .. })), "once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_of_a_cancelled_run_ends_once_and_does_not_fail() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let orchestrator = slow_guard([EventKind::BeforeToolDispatch]).await;
+    let mut notices = orchestrator.subscribe();
+    let cancel = async {
+        sleep(Duration::from_secs(1)).await;
+        orchestrator.cancel_run(None, &RunId::new("run").unwrap()).await
+    };
+    let (outcome, cancelled) =
+        tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run")), cancel);
+    assert_eq!((outcome.unwrap().verdict, cancelled.events), (Verdict::Halt, 1));
+    sleep(Duration::from_secs(60)).await;
+    assert_cancelled_once(&snapshotter);
+    assert_told_once(&mut notices);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_cut_short_by_a_shutdown_ends_once_and_does_not_fail() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let orchestrator = slow_guard([EventKind::BeforeToolDispatch]).await;
+    let mut notices = orchestrator.subscribe();
+    let shutdown = async {
+        sleep(Duration::from_secs(1)).await;
+        orchestrator.shutdown(Duration::from_secs(1)).await
+    };
+    let (outcome, finished) =
+        tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run")), shutdown);
+    assert_eq!((outcome, finished), (Err(DispatchError::ShuttingDown), false));
+    sleep(Duration::from_secs(60)).await;
+    assert_cancelled_once(&snapshotter);
+    assert_told_once(&mut notices);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_guard_that_nobody_waits_for_ends_once_and_does_not_fail() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let orchestrator = slow_guard([EventKind::BeforeToolDispatch]).await;
+    let mut notices = orchestrator.subscribe();
+    let dispatch = orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run"));
+    assert!(timeout(Duration::from_secs(1), dispatch).await.is_err());
+    sleep(Duration::from_secs(60)).await;
+    assert_cancelled_once(&snapshotter);
+    assert_told_once(&mut notices);
 }

@@ -195,7 +195,8 @@ fn is_proceed(verdict: &Verdict) -> bool {
     *verdict == Verdict::Proceed
 }
 
-fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a duration as milliseconds, exact to the microsecond.
+pub(crate) fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     let rounded_to_micros = (duration.as_secs_f64() * 1e6).round() / 1e3;
     serializer.serialize_f64(rounded_to_micros)
 }

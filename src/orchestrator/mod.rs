@@ -5,6 +5,7 @@ mod builder;
 mod dispatch;
 mod native_hook;
 mod run;
+mod runs;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ pub use builder::{Builder, StartError};
 pub use dispatch::{DispatchError, Overload};
 pub use native_hook::NativeHook;
 pub use run::Run;
+pub use runs::{Cancelled, RunFilter, RunList};
 
 use crate::{
     config::{self, Settings},
@@ -161,7 +163,7 @@ impl Orchestrator {
         self.0.registry.load().find(workspace).cloned()
     }
 
-    /// How many runs are known and active. Looks at each of them, so it is nothing to ask at every event.
+    /// How many runs are known and active. Two loads.
     pub fn run_count(&self) -> RunCount {
         let (known, active) = self.0.context.directory.count();
         RunCount { known, active }

@@ -15,15 +15,16 @@ use tokio_util::sync::CancellationToken;
 use super::{
     answers::EventKey,
     course::{Course, Progress},
-    directory::{Directory, Halt, RunKey, RunRecord},
-    message::{Caller, Notice, Refusal, Request, RunMessage, RunPlace, Ticket},
+    directory::{Directory, RunKey},
+    message::{Notice, Refusal, Request, RunMessage, Ticket},
+    record::RunRecord,
     state::{Part, RunState, Running},
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Event, Handler, NativeHandler, Outcome, Verdict},
+    model::{Conclusion, Handler, NativeHandler},
     pool::{Class, Job, Pools, ReplyPort, Task},
-    telemetry::{EventAnswered, LateReply, Shed, ShedReason, ShedWhere},
+    telemetry::{LateReply, Shed, ShedReason, ShedWhere},
 };
 
 /// How many answers a run without an actor keeps: enough for a host that repeats its last event.
@@ -62,6 +63,7 @@ impl Actor for RunActor {
             running: BTreeMap::new(),
             pending: VecDeque::new(),
             memory: self.record.unpark(),
+            session: None,
             next_number: 0,
             ended: false,
             deadline_set: false,
@@ -77,11 +79,17 @@ impl Actor for RunActor {
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
             RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, *conclusion),
-            RunMessage::Abandoned => state.abandon(),
+            RunMessage::Abandoned => self.abandon(state),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
             RunMessage::End(lease) => {
                 state.ended = true;
                 drop(lease);
+            }
+            // A send fails only if whoever asked has stopped waiting.
+            RunMessage::Describe(reply) => drop(reply.send(state.in_hand())),
+            RunMessage::Cancel(lease, reply) => {
+                let events = self.cancel(state, lease);
+                reply.send(events).ok();
             }
             RunMessage::Passivate => {
                 // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
@@ -99,6 +107,16 @@ impl Actor for RunActor {
         self.leave_if_over(state);
         Ok(())
     }
+
+    /// Told to stop with events in hand: hookyard is shutting down.
+    async fn post_stop(
+        &self,
+        _: ActorRef<RunMessage>,
+        state: &mut RunState,
+    ) -> Result<(), ActorProcessingErr> {
+        self.stop_short(state);
+        Ok(())
+    }
 }
 
 impl RunActor {
@@ -108,6 +126,8 @@ impl RunActor {
         if state.ended {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
+        self.record.count_event();
+        state.session.get_or_insert_with(|| request.event.session_id.clone());
         match state.join(request) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
@@ -250,61 +270,6 @@ impl RunActor {
         None
     }
 
-    /// An event is done: remember it, tell everyone, and act on what it means for the run.
-    fn finish(&self, state: &mut RunState, running: Running) {
-        let Running { course, key, part, callers, detached, accepted, .. } = running;
-        let event = Arc::clone(course.event());
-        let mut outcome = course.into_outcome();
-        if part == Part::Beside {
-            return self.announce(&event, &outcome, part);
-        }
-        state.memory.break_loop(&mut outcome);
-        if outcome.verdict == Verdict::Halt && event.is_interceptor() {
-            let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
-            self.context.directory.halt(&self.record, halt);
-        }
-        if detached.is_none() {
-            EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
-        }
-        self.announce(&event, &outcome, part);
-        state.ended |= event.ends_run();
-        if let Some(key) = key {
-            state.memory.answers.remember(key, outcome.clone(), self.context.answers);
-        }
-        // First the end, then the answer: what the host sends next belongs to a new run.
-        drop(detached);
-        let mut waiters: Vec<_> = callers.into_iter().map(Caller::into_waiter).collect();
-        self.leave_if_over(state);
-        // A send fails only if the caller has stopped waiting.
-        if let Some(last) = waiters.pop() {
-            for waiter in waiters {
-                drop(waiter.send(Ok(outcome.clone())));
-            }
-            drop(last.send(Ok(outcome)));
-        }
-    }
-
-    /// Tells those who watch, if anyone does.
-    fn announce(&self, event: &Event, outcome: &Outcome, part: Part) {
-        let notices = &self.context.notices;
-        if notices.receiver_count() == 0 {
-            return;
-        }
-        let run = Arc::new(RunPlace {
-            workspace_id: self.key.workspace.clone(),
-            session_id: event.session_id.clone(),
-            run_id: event.run_id.clone(),
-        });
-        // A send fails only if the last watcher has just left.
-        for report in &outcome.hooks {
-            let report = report.clone();
-            drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
-        }
-        if part == Part::Answers {
-            drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
-        }
-    }
-
     /// Interceptor events that have waited too long are refused; the rest is looked at again in time.
     fn refuse_overdue(&self, state: &mut RunState) {
         let deadline = self.context.pending_deadline;
@@ -327,20 +292,5 @@ impl RunActor {
             tokio::time::sleep(left).await;
             drop(myself.cast(RunMessage::PendingDeadline));
         });
-    }
-
-    /// Ends the run if it is over and nothing is in hand.
-    fn leave_if_over(&self, state: &RunState) {
-        if state.ended && self.go_away(state) {
-            self.context.directory.end(&self.key);
-            state.myself.stop(None);
-        }
-    }
-
-    /// Closes the run's handle if nothing is in hand.
-    fn go_away(&self, state: &RunState) -> bool {
-        let idle = state.running.is_empty() && state.pending.is_empty();
-        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
-        idle && mine.is_none_or(|handle| handle.close())
     }
 }

@@ -144,15 +144,19 @@ impl Course {
         matches!(self.slots.get(step), Some(Slot::Running))
     }
 
+    /// The hooks whose invocations are under way, in plan order.
+    pub fn under_way(&self) -> impl Iterator<Item = &Arc<Registered>> {
+        let running = self.slots.iter().map(|slot| matches!(slot, Slot::Running));
+        self.plan.steps().iter().zip(running).filter_map(|(step, running)| running.then_some(step))
+    }
+
     /// Ends every invocation that is under way as cancelled. Those of the same stage that have ended keep
     /// their ends.
-    pub fn cancel(&mut self) {
+    pub fn cancel(&mut self, why: &str) {
         let told = self.draft.clone();
         for step in 0..self.slots.len() {
             if self.is_running(step) {
-                let cancelled =
-                    Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more");
-                self.slots[step] = Slot::Concluded(cancelled);
+                self.slots[step] = Slot::Concluded(Conclusion::not_run(Ended::Cancelled, why));
             }
             if matches!(self.slots[step], Slot::Concluded(_)) {
                 self.settle(step, &told);

@@ -7,7 +7,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::directory::Lease;
+use super::{record::Lease, status::InHand};
 use crate::{
     model::{Conclusion, Event, EventKind, HookReport, Outcome, Place, RunId, SessionId, WorkspaceId},
     registry::Plan,
@@ -32,6 +32,11 @@ pub(crate) enum RunMessage {
     /// The run is over: go away once the work in hand is done. The lease keeps the actor from going away before
     /// it knows.
     End(Lease),
+    /// Say what is in hand. Sent without a lease: looking at a run must not keep it from being idle.
+    Describe(oneshot::Sender<InHand>),
+    /// Cut short what is in hand, end the run, and say how many events that were. The lease keeps the actor from
+    /// going away before it knows.
+    Cancel(Lease, oneshot::Sender<usize>),
     /// Nothing happened for a while: make room if nothing is going on.
     Passivate,
 }

@@ -15,8 +15,9 @@ use super::{
     course::Course,
     memory::Memory,
     message::{Caller, Held, Request, RunMessage},
+    status::{InHand, UnderWay},
 };
-use crate::model::{Delivery, Event, Outcome};
+use crate::model::{Delivery, Event, Outcome, SessionId};
 
 /// What the actor knows.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct RunState {
     /// Interceptor events that wait for their turn.
     pub(super) pending: VecDeque<Request>,
     pub(super) memory: Memory,
+    /// The session of its first event.
+    pub(super) session: Option<SessionId>,
     pub(super) next_number: u64,
     pub(super) ended: bool,
     /// Whether a look at the queue is due when its first event has waited too long.
@@ -100,15 +103,27 @@ impl RunState {
         self.running.values().filter(counts).count()
     }
 
-    /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
-    pub(super) fn abandon(&mut self) {
+    /// Some caller is gone: takes out the events that nobody waits for any more.
+    pub(super) fn abandoned(&mut self) -> Vec<Running> {
         self.pending.retain(|request| !request.caller.is_gone());
         for running in self.running.values_mut() {
             running.callers.retain(|caller| !caller.is_gone());
         }
         let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
-        for (_, mut running) in self.running.extract_if(.., |_, running| unwanted(running)) {
-            running.course.cancel();
+        self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| running).collect()
+    }
+
+    /// What is in hand, for those who look.
+    pub(super) fn in_hand(&self) -> InHand {
+        let under_way = |running: &Running| UnderWay {
+            event: running.course.event().kind,
+            since: running.accepted.elapsed(),
+            hooks: running.course.under_way().map(|step| step.hook.name.clone()).collect(),
+        };
+        InHand {
+            session_id: self.session.clone(),
+            under_way: self.running.values().map(under_way).collect(),
+            pending: self.pending.len(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use futures_util::future::join_all;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use tokio::time::Instant;
 
@@ -28,6 +29,9 @@ const RESTART_WINDOW: Duration = Duration::from_secs(10);
 
 /// The longest between two looks for idle runs.
 const LONGEST_SWEEP: Duration = Duration::from_secs(15);
+
+/// How long a run may take to cut its events short at the end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The supervisor.
 #[derive(Debug)]
@@ -52,8 +56,8 @@ pub(crate) struct SupervisorState {
     arguments: SupervisorArguments,
     myself: ActorRef<SupervisorMessage>,
     runs: HashMap<ActorId, (RunKey, Arc<RunHandle>)>,
-    /// Runs that gave up their actor, oldest first, with how many actors they had had by then.
-    passivated: VecDeque<(Instant, RunKey, u32)>,
+    /// Runs that gave up their actor, oldest first, with the actor it was.
+    passivated: VecDeque<(Instant, RunKey, u64)>,
     /// Which pool a factory belongs to.
     factories: HashMap<ActorId, HandlerKind>,
     /// When each pool was restarted lately.
@@ -124,6 +128,7 @@ impl Actor for Supervisor {
             return state.pool_died(kind, failure);
         }
         if let Some((key, handle)) = state.runs.remove(&who.get_id()) {
+            state.arguments.context.directory.count_actors(state.runs.len());
             state.run_gone(key, &handle, failure);
         }
         Ok(())
@@ -136,7 +141,13 @@ impl Actor for Supervisor {
     ) -> Result<(), ActorProcessingErr> {
         // Runs before pools: a run that outlived its pool by a moment would take the loss of its jobs for a
         // failure of their hooks, which most policies let pass.
-        for (_, handle) in state.runs.values() {
+        let (idle, busy): (Vec<_>, Vec<_>) = state.runs.values().partition(|(_, handle)| handle.is_idle());
+        for (_, handle) in idle {
+            handle.actor.kill();
+        }
+        // Those with events in hand count them as cancelled. One that does not in time is stuck in an inline hook.
+        join_all(busy.iter().map(|(_, handle)| handle.actor.stop_and_wait(None, Some(LAST_WORDS)))).await;
+        for (_, handle) in busy {
             handle.actor.kill();
         }
         state.arguments.context.pools.staffed.iter().for_each(Pool::stop);
@@ -166,6 +177,7 @@ impl SupervisorState {
         let handle = Arc::new(RunHandle::new(actor));
         record.attach(Arc::clone(&handle));
         self.runs.insert(handle.actor.get_id(), (key, Arc::clone(&handle)));
+        context.directory.count_actors(self.runs.len());
         Ok(handle)
     }
 
@@ -186,8 +198,8 @@ impl SupervisorState {
         }
         let Some(record) = self.arguments.context.directory.find(&key) else { return };
         if record.handle().is_some_and(|current| current.actor.get_id() == handle.actor.get_id()) {
-            let actors = record.detach();
-            self.passivated.push_back((Instant::now(), key, actors));
+            let actor = self.arguments.context.directory.detach(&record, handle);
+            self.passivated.push_back((Instant::now(), key, actor));
         }
     }
 
@@ -200,10 +212,10 @@ impl SupervisorState {
         }
         let forget = self.arguments.run_forget;
         while self.passivated.front().is_some_and(|(since, ..)| since.elapsed() >= forget) {
-            if let Some((_, key, actors)) = self.passivated.pop_front()
-                && self.arguments.context.directory.forget(&key, actors)
+            if let Some((_, key, actor)) = self.passivated.pop_front()
+                && self.arguments.context.directory.forget(&key, actor)
             {
-                self.passivated.push_back((Instant::now(), key, actors));
+                self.passivated.push_back((Instant::now(), key, actor));
             }
         }
     }

@@ -27,6 +27,11 @@ impl Registry {
         }
     }
 
+    /// The workspaces that are registered.
+    pub(crate) fn workspaces(&self) -> impl Iterator<Item = &WorkspaceId> {
+        self.workspaces.keys()
+    }
+
     /// This registry with a snapshot in the place of the workspace's former one, unless that is newer.
     pub(super) fn with(mut self, snapshot: Arc<Snapshot>) -> Self {
         let id = snapshot.place().workspace_id.clone();

@@ -99,7 +99,7 @@ impl<'a> Drive<'a> {
         }
         prop_assert_eq!(&self.progress, &Progress::Done);
         self.meddle()?;
-        self.course.cancel();
+        self.course.cancel("nobody waits");
         prop_assert!(!self.is_any_running(), "nothing runs after the end");
         Ok((self.ran, self.course.into_outcome()))
     }
@@ -116,7 +116,7 @@ impl<'a> Drive<'a> {
         loop {
             self.check_stage(&told, left)?;
             if self.scenario.end == End::CancelledAfter(self.ended) {
-                self.course.cancel();
+                self.course.cancel("nobody waits");
                 self.progress = Progress::Done;
                 return Ok(());
             }

@@ -1,0 +1,179 @@
+//! How the events of a run end: answered, given up by their callers, or cut short. Owns who is told what, and in
+//! which order; refuses to start anything.
+
+use std::sync::Arc;
+
+use super::{
+    actor::RunActor,
+    memory::Memory,
+    message::{Caller, Notice, RunPlace, Waiter},
+    record::{Halt, Lease},
+    state::{Part, RunState, Running},
+};
+use crate::{
+    model::{Event, Outcome, Verdict},
+    telemetry::EventAnswered,
+};
+
+/// Why interceptor events of a run that was cancelled are halted. A guard may have been stopped in the middle of
+/// its check, so nothing milder would be right.
+const CANCELLED: &str = "the run was cancelled";
+
+/// What those who watch are told of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    /// How its hooks fared.
+    Hooks,
+    /// And then what it got.
+    Outcome,
+}
+
+impl RunActor {
+    /// An event is done: remember it, tell everyone, and act on what it means for the run.
+    pub(super) fn finish(&self, state: &mut RunState, running: Running) {
+        let Running { course, key, part, callers, detached, accepted, .. } = running;
+        let event = Arc::clone(course.event());
+        let mut outcome = course.into_outcome();
+        if part == Part::Beside {
+            return self.announce(&event, &outcome, News::Hooks);
+        }
+        state.memory.break_loop(&mut outcome);
+        if outcome.verdict == Verdict::Halt && event.is_interceptor() {
+            let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
+            self.context.directory.halt(&self.record, halt);
+        }
+        if detached.is_none() {
+            EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
+        }
+        self.announce(&event, &outcome, News::Outcome);
+        state.ended |= event.ends_run();
+        if let Some(key) = key {
+            state.memory.answers.remember(key, outcome.clone(), self.context.answers);
+        }
+        // First the end, then the answer: what the host sends next belongs to a new run.
+        drop(detached);
+        let waiters = callers.into_iter().map(Caller::into_waiter).collect();
+        self.leave_if_over(state);
+        answer(waiters, outcome);
+    }
+
+    /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
+    pub(super) fn abandon(&self, state: &mut RunState) {
+        for running in state.abandoned() {
+            self.cut_short_unanswered(running, "nobody waits for the outcome any more");
+        }
+    }
+
+    /// hookyard shuts down: nobody is answered, which those who wait take for what it is.
+    pub(super) fn stop_short(&self, state: &mut RunState) {
+        for running in std::mem::take(&mut state.running).into_values() {
+            self.cut_short_unanswered(running, "hookyard is shutting down");
+        }
+    }
+
+    /// Cuts short everything in hand and ends the run. Returns how many events that were.
+    pub(super) fn cancel(&self, state: &mut RunState, lease: Lease) -> usize {
+        let mut answers: Vec<(Vec<Waiter>, Outcome)> = Vec::new();
+        for running in std::mem::take(&mut state.running).into_values() {
+            let (part, accepted, is_detached) = (running.part, running.accepted, running.detached.is_some());
+            if part == Part::Beside {
+                self.cut_short_unanswered(running, CANCELLED);
+                continue;
+            }
+            let (event, waiters, mut outcome) = cut_short(running, CANCELLED);
+            if event.is_interceptor() {
+                (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
+            }
+            if !is_detached {
+                EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }
+                    .emit();
+            }
+            self.announce(&event, &outcome, News::Outcome);
+            answers.push((waiters, outcome));
+        }
+        let halt = Halt { reason: Some(CANCELLED.into()), by: None };
+        for request in std::mem::take(&mut state.pending) {
+            if request.caller.is_gone() {
+                continue;
+            }
+            let event = &request.event;
+            let outcome = halt.outcome(event.kind, request.snapshot_version);
+            let waited = request.accepted.elapsed();
+            EventAnswered { event: event.kind, verdict: outcome.verdict, waited }.emit();
+            self.announce(event, &outcome, News::Outcome);
+            answers.push((vec![request.caller.into_waiter()], outcome));
+        }
+        state.memory = Memory::default();
+        state.ended = true;
+        drop(lease);
+        // First the end, then the answers, as always.
+        self.leave_if_over(state);
+        let events = answers.len();
+        for (waiters, outcome) in answers {
+            answer(waiters, outcome);
+        }
+        events
+    }
+
+    /// Cuts an event short that gets no outcome.
+    fn cut_short_unanswered(&self, running: Running, why: &str) {
+        let (event, _, outcome) = cut_short(running, why);
+        self.announce(&event, &outcome, News::Hooks);
+    }
+
+    /// Tells those who watch, if anyone does.
+    fn announce(&self, event: &Event, outcome: &Outcome, news: News) {
+        let notices = &self.context.notices;
+        if notices.receiver_count() == 0 {
+            return;
+        }
+        let run = Arc::new(RunPlace {
+            workspace_id: self.key.workspace.clone(),
+            session_id: event.session_id.clone(),
+            run_id: event.run_id.clone(),
+        });
+        // A send fails only if the last watcher has just left.
+        for report in &outcome.hooks {
+            let report = report.clone();
+            drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
+        }
+        if news == News::Outcome {
+            drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
+        }
+    }
+
+    /// Ends the run if it is over and nothing is in hand.
+    pub(super) fn leave_if_over(&self, state: &RunState) {
+        if state.ended && self.go_away(state) {
+            self.context.directory.end(&self.key);
+            state.myself.stop(None);
+        }
+    }
+
+    /// Closes the run's handle if nothing is in hand.
+    pub(super) fn go_away(&self, state: &RunState) -> bool {
+        let idle = state.running.is_empty() && state.pending.is_empty();
+        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
+        idle && mine.is_none_or(|handle| handle.close())
+    }
+}
+
+/// Ends the invocations of an event as cancelled and kills their processes. What was set aside for the event is
+/// given back.
+fn cut_short(running: Running, why: &str) -> (Arc<Event>, Vec<Waiter>, Outcome) {
+    let Running { mut course, callers, cancel, .. } = running;
+    cancel.cancel();
+    course.cancel(why);
+    let event = Arc::clone(course.event());
+    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome())
+}
+
+/// Gives an answer to all who wait for it.
+fn answer(mut waiters: Vec<Waiter>, outcome: Outcome) {
+    // A send fails only if the caller has stopped waiting.
+    let Some(last) = waiters.pop() else { return };
+    for waiter in waiters {
+        drop(waiter.send(Ok(outcome.clone())));
+    }
+    drop(last.send(Ok(outcome)));
+}

@@ -80,6 +80,30 @@ fn hooks_of_every_level_are_listed_with_their_files() {
 }
 
 #[test]
+fn the_home_of_the_flag_counts_before_the_variable_and_this_before_the_file() {
+    let places = places();
+    write(places.path(), "other/.claude/settings.json", &blocks("SubagentStop", "other"));
+    let project = places.path().join("project");
+    let home = |name: &str| places.path().join(name).display().to_string();
+    write(places.path(), "project/h.yaml", &format!("home: {}\n", home("home")));
+    let list = |variable: Option<&str>, more: &[&str]| {
+        let mut command = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+        command.current_dir(&project).env_remove("HOOKYARD_HOME");
+        if let Some(name) = variable {
+            command.env("HOOKYARD_HOME", home(name));
+        }
+        let output = command.args(["list", "--json"]).args(more).output().unwrap();
+        let listed = String::from_utf8(output.stdout).unwrap();
+        (listed.contains("claude.user.Stop"), listed.contains("claude.user.SubagentStop"))
+    };
+    let file = ["--config", "h.yaml"];
+    assert_eq!(list(None, &file), (true, false));
+    assert_eq!(list(Some("other"), &file), (false, true));
+    assert_eq!(list(Some("other"), &["--config", "h.yaml", "--home", "../home"]), (true, false));
+    assert_eq!(list(Some("other"), &["--set", &format!("home={}", home("home"))]), (true, false));
+}
+
+#[test]
 fn a_project_is_found_by_the_settings_of_an_agent_and_a_home_is_not() {
     let places = places();
     let deep = places.path().join("project/a/b");

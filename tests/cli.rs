@@ -350,6 +350,90 @@ fn a_broken_event_says_which_field_or_line_is_wrong() {
 }
 
 #[test]
+fn flags_count_before_variables_and_these_before_the_file() {
+    let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
+    std::fs::write(shop.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
+    let explain = |variable: Option<&str>, more: &[&str]| {
+        let mut program = program(shop.path());
+        if let Some(value) = variable {
+            program.env("HOOKYARD_LIMITS_PAYLOAD", value);
+        }
+        let arguments = ["explain", "--event", "-", "--config", "small.yaml"];
+        let output = program.args(arguments).args(more).write_stdin(tool(&"x".repeat(100))).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(explain(None, &[]).1, explain(Some(""), &[]).1);
+    assert!(explain(None, &[]).1.contains(" 64 bytes"));
+    assert!(explain(Some("32B"), &[]).1.contains(" 32 bytes"));
+    assert_eq!(explain(Some("1KiB"), &[]).0, 0);
+    assert!(explain(Some("1KiB"), &["--set", "limits.payload=16B"]).1.contains(" 16 bytes"));
+    let twice = ["--set", "limits.payload=16B", "--set", "limits.payload = 1KiB"];
+    assert_eq!(explain(Some("32B"), &twice), (0, String::new()));
+}
+
+#[test]
+fn mistakes_in_variables_and_flags_are_shown_and_refused() {
+    let shop = shop();
+    let with = |variable: (&str, &str), arguments: &[&str]| {
+        let output = program(shop.path()).env(variable.0, variable.1).args(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Done { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    };
+    let bad = ("HOOKYARD_LISTEN_TCP", "0.0.0.0:80");
+    let done = with(bad, &["check", "--json"]);
+    let told = &done.json()["diagnostics"][0];
+    assert_eq!(
+        (done.code, &told["code"], &told["file"]),
+        (1, &json!("listen"), &json!("HOOKYARD_LISTEN_TCP"))
+    );
+    let done = with(bad, &["list"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("HOOKYARD_LISTEN_TCP") && done.err.contains("`token_file`"), "{}", done.err);
+    assert_eq!(with(bad, &["list", "--set", "listen.token_file=/token"]).code, 0);
+
+    let done = with(("HOOKYARD_LIMITS_INFLIGHT", "1"), &["check"]);
+    assert_eq!(done.code, 0);
+    assert!(
+        done.out.contains("1 warning") && done.out.contains("`HOOKYARD_LIMITS_IN_FLIGHT`"),
+        "{}",
+        done.out
+    );
+
+    let done = run(shop.path(), &["check", "--set", "limits.in_flite=1"]);
+    assert_eq!(done.code, 1);
+    assert!(done.out.contains("did you mean `limits.in_flight`?"), "{}", done.out);
+    let done = run(shop.path(), &["check", "--set", "limits.in_flight"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("write a key, `=` and its value"), "{}", done.err);
+}
+
+#[test]
+fn check_tells_what_is_wrong_with_the_settings_of_a_daemon() {
+    let shop = shop();
+    let bad = "listen: { tcp: here, token_file: token }\nworkspaces: { shop: { root: shop } }\n\
+               workspace_roots: [srv]\nwatch: 1\nlimits: { streams: 0, idle_timeout: 5 }\n";
+    std::fs::write(shop.path().join("bad.yaml"), bad).unwrap();
+    let done = run(shop.path(), &["check", "--config", "bad.yaml", "--json"]);
+    let told: Vec<_> = done.json()["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|told| (told["line"].as_u64().unwrap(), told["code"].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [
+        (1, "address"),
+        (1, "path"),
+        (2, "path"),
+        (3, "path"),
+        (4, "wrong-type"),
+        (5, "count"),
+        (5, "quantity"),
+    ];
+    assert_eq!(told, expected.map(|(line, code)| (line, code.to_owned())));
+    assert_eq!(done.code, 1);
+}
+
+#[test]
 fn an_event_beyond_the_limit_is_refused() {
     let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
     std::fs::write(shop.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();

@@ -68,8 +68,8 @@ pub(super) struct SettingsFlags {
     #[arg(long, value_name = "DIR")]
     pub(super) home: Option<PathBuf>,
 
-    /// A settings file; what it leaves out has its default. A variable such as HOOKYARD_LIMITS_IN_FLIGHT counts before
-    /// the file
+    /// A settings file; what it leaves out has its default. A variable such as `HOOKYARD_LIMITS_IN_FLIGHT`
+    /// counts before the file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 

@@ -298,7 +298,9 @@ fn outcomes_validate() {
 
 #[test]
 fn the_shipped_settings_validate() {
-    for file in ["config/hookyard.yaml", "config/workspaces/handlers/hookyard.yaml"] {
+    for file in
+        ["config/hookyard.yaml", "config/container/hookyard.yaml", "config/workspaces/handlers/hookyard.yaml"]
+    {
         let settings = yaml(&repository().join(file)).unwrap();
         assert_eq!(objections("settings", &settings), Vec::<String>::new(), "{file}");
     }

@@ -171,12 +171,10 @@ impl Written {
         if plain && [" #", "\t#"].iter().any(|comment| format!(" {value}").contains(comment)) {
             return Err(error("comment", &name, "the value has a `#`, which begins a comment", QUOTE));
         }
-        let mut text = String::new();
-        for (depth, part) in key.split('.').enumerate() {
-            let line_end = if depth == 0 { "" } else { "\n" };
-            text.push_str(&format!("{line_end}{}{part}:", "  ".repeat(depth)));
-        }
-        Ok(Self { name, text: format!("{text} {value}\n") })
+        let parts = key.split('.').enumerate();
+        let lines: Vec<String> =
+            parts.map(|(depth, part)| format!("{}{part}:", "  ".repeat(depth))).collect();
+        Ok(Self { name, text: format!("{} {value}\n", lines.join("\n")) })
     }
 }
 

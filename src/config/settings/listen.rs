@@ -26,7 +26,7 @@ impl Listen {
         listen.path("token_file", &mut self.token_file);
     }
 
-    /// Whether other machines may ask without a token.
+    /// Whether `tcp` is open to other machines, and no token is asked for.
     pub fn is_open(&self) -> bool {
         self.token_file.is_none()
             && self.tcp.is_some_and(|address| !address.ip().to_canonical().is_loopback())

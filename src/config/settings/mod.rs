@@ -217,6 +217,22 @@ mod tests {
     }
 
     #[test]
+    fn what_services_are_started_with_is_sound() {
+        let container = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/container/hookyard.yaml"));
+        let (settings, diagnostics) = Settings::from_yaml(container, Path::new("container.yaml"));
+        let listen = settings.unwrap().listen;
+        assert_eq!(diagnostics, []);
+        assert!(!listen.is_open() && listen.tcp.is_some_and(|address| address.ip().is_unspecified()));
+        let unit = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/systemd/hookyard.service"));
+        let value =
+            |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).unwrap();
+        let stop = Duration::from_secs(value("TimeoutStopSec").parse().unwrap());
+        assert!(stop > Settings::default().shutdown_deadline);
+        let files: usize = value("LimitNOFILE").parse().unwrap();
+        assert!(files > 2 * Limits::default().connections.get());
+    }
+
+    #[test]
     fn every_key_of_the_shipped_file_has_a_comment() {
         for line in SHIPPED.lines().filter(|line| line.contains(':') && !line.trim_start().starts_with('#')) {
             assert!(line.contains('#') || line.trim_end().ends_with(':'), "{line}");

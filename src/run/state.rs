@@ -15,6 +15,7 @@ use super::{
     course::Course,
     memory::Memory,
     message::{Caller, Held, Request, RunMessage},
+    record::RunRecord,
     status::{InHand, UnderWay},
 };
 use crate::model::{Delivery, Event, Outcome, SessionId};
@@ -27,6 +28,7 @@ pub(crate) struct RunState {
     pub(super) running: BTreeMap<u64, Running>,
     /// Interceptor events that wait for their turn.
     pub(super) pending: VecDeque<Request>,
+    pub(super) record: Arc<RunRecord>,
     pub(super) memory: Memory,
     /// The session of its first event.
     pub(super) session: Option<SessionId>,

@@ -97,7 +97,7 @@ impl Actor for RunActor {
                 // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
                 // since an event may be on its way, and then they are still wanted.
                 state.record.park(std::mem::take(&mut state.memory));
-                if self.go_away(state) {
+                if state.go_away() {
                     state.record.shrink_parked(ANSWERS_PARKED);
                     myself.stop(None);
                     return Ok(());

@@ -124,9 +124,9 @@ impl Directory {
 
     /// A fresh record in the place of this one, with the same actor: the run has ended, and another event of its id
     /// is in the actor's hands already.
-    pub(super) fn renew(&self, key: &RunKey, old: &RunRecord) -> Arc<RunRecord> {
+    pub(super) fn renew(&self, key: &RunKey, old: &Arc<RunRecord>) -> Arc<RunRecord> {
         let fresh = Arc::new(RunRecord::new(self.now()));
-        let mut entry = self.runs.get_mut(key).filter(|known| std::ptr::eq(&***known, old));
+        let mut entry = self.runs.get_mut(key).filter(|known| Arc::ptr_eq(known, old));
         if let Some(handle) = old.handle() {
             fresh.attach(handle);
         }

@@ -147,19 +147,12 @@ impl RunActor {
 
     /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.
     pub(super) fn leave_if_over(&self, state: &RunState) -> bool {
-        let leaves = state.ended && self.go_away(state);
+        let leaves = state.ended && state.go_away();
         if leaves {
             self.context.directory.end(&self.key);
             state.myself.stop(None);
         }
         leaves
-    }
-
-    /// Closes the run's handle if nothing is in hand.
-    pub(super) fn go_away(&self, state: &RunState) -> bool {
-        let idle = state.running.is_empty() && state.pending.is_empty();
-        let mine = state.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
-        idle && mine.is_none_or(|handle| handle.close())
     }
 }
 

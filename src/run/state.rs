@@ -115,6 +115,13 @@ impl RunState {
         self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| running).collect()
     }
 
+    /// Closes the run's handle if nothing is in hand.
+    pub(super) fn go_away(&self) -> bool {
+        let idle = self.running.is_empty() && self.pending.is_empty();
+        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == self.myself.get_id());
+        idle && mine.is_none_or(|handle| handle.close())
+    }
+
     /// What is in hand, for those who look.
     pub(super) fn in_hand(&self) -> InHand {
         let under_way = |running: &Running| UnderWay {

@@ -59,7 +59,8 @@
 //! - No id, tool name or command text is ever a metric label.
 //! - A broken hook file removes that hook and nothing else.
 //! - An event keeps the snapshot it began with.
-//! - A message is sent to a run's actor only under a lease, so no actor goes away with a message unread.
+//! - What must not be lost is sent to a run's actor only under a lease, so no actor goes away with it unread.
+//! - Looking at runs holds none of them up, and keeps none of them from being idle.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");

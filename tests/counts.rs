@@ -133,7 +133,7 @@ async fn a_guard_of_a_cancelled_run_ends_once_and_does_not_fail() {
     let (outcome, cancelled) =
         tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run")), cancel);
     assert_eq!((outcome.unwrap().verdict, cancelled.events), (Verdict::Halt, 1));
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_cancelled_once(&snapshotter);
     assert_told_once(&mut notices);
 }
@@ -152,7 +152,7 @@ async fn a_guard_cut_short_by_a_shutdown_ends_once_and_does_not_fail() {
     let (outcome, finished) =
         tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run")), shutdown);
     assert_eq!((outcome, finished), (Err(DispatchError::ShuttingDown), false));
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_cancelled_once(&snapshotter);
     assert_told_once(&mut notices);
 }
@@ -166,7 +166,7 @@ async fn a_guard_that_nobody_waits_for_ends_once_and_does_not_fail() {
     let mut notices = orchestrator.subscribe();
     let dispatch = orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run"));
     assert!(timeout(Duration::from_secs(1), dispatch).await.is_err());
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert_cancelled_once(&snapshotter);
     assert_told_once(&mut notices);
 }

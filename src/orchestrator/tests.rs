@@ -164,6 +164,27 @@ async fn a_run_that_cannot_go_away_yet_forgets_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_on_its_way_to_a_cancelled_run_begins_the_next_one() {
+    let halting = NativeHook::inline("halting", [EventKind::AfterModelCall], |_| Ok(Reply::halt("enough")));
+    let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    let builder = Orchestrator::builder().native_hook(halting).native_hook(quick);
+    let orchestrator = builder.start().await.unwrap();
+    orchestrator.dispatch(Event { kind: EventKind::AfterModelCall, ..tool("run") }).await.unwrap();
+    // Whoever has a lease is about to send an event.
+    let lease = orchestrator.run_handle("run").lease(64).unwrap();
+    let run = RunId::new("run").unwrap();
+    assert_eq!(orchestrator.cancel_run(None, &run).await, Cancelled { runs: 1, events: 0 });
+    let status = &orchestrator.run_status(None, &run).await[0];
+    assert_eq!((&status.halted, status.events, orchestrator.run_count().known), (&None, 0, 1));
+    drop(lease);
+    assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Proceed);
+    sleep(Duration::from_mins(2)).await;
+    assert_eq!((orchestrator.run_count().known, orchestrator.run_count().active), (1, 0));
+    assert_eq!(orchestrator.cancel_run(None, &run).await, Cancelled { runs: 1, events: 0 });
+    assert_eq!(orchestrator.run_count().known, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_actor_that_went_away_gives_no_lease() {
     let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
     let orchestrator = Orchestrator::builder().native_hook(quick).start().await.unwrap();

@@ -49,6 +49,7 @@ pub(crate) struct RunContext {
 pub(crate) struct RunActor {
     pub(crate) context: Arc<RunContext>,
     pub(crate) key: RunKey,
+    /// What is kept of it when the actor begins.
     pub(crate) record: Arc<RunRecord>,
 }
 
@@ -62,6 +63,7 @@ impl Actor for RunActor {
             myself,
             running: BTreeMap::new(),
             pending: VecDeque::new(),
+            record: Arc::clone(&self.record),
             memory: self.record.unpark(),
             session: None,
             next_number: 0,
@@ -94,13 +96,13 @@ impl Actor for RunActor {
             RunMessage::Passivate => {
                 // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
                 // since an event may be on its way, and then they are still wanted.
-                self.record.park(std::mem::take(&mut state.memory));
-                if self.go_away(state) {
-                    self.record.shrink_parked(ANSWERS_PARKED);
+                state.record.park(std::mem::take(&mut state.memory));
+                if state.go_away() {
+                    state.record.shrink_parked(ANSWERS_PARKED);
                     myself.stop(None);
                     return Ok(());
                 }
-                state.memory = self.record.unpark();
+                state.memory = state.record.unpark();
             }
         }
         self.start_pending(state);
@@ -126,7 +128,7 @@ impl RunActor {
         if state.ended {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
-        self.record.count_event();
+        state.record.count_event();
         state.session.get_or_insert_with(|| request.event.session_id.clone());
         match state.join(request) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
@@ -154,7 +156,7 @@ impl RunActor {
     fn start(&self, state: &mut RunState, request: Request) {
         let Request { event, plan, place, snapshot_version, accepted, caller } = request;
         if event.is_interceptor()
-            && let Some(halt) = self.record.halted()
+            && let Some(halt) = state.record.halted()
         {
             return caller.answer(Ok(halt.outcome(event.kind, snapshot_version)));
         }

@@ -122,6 +122,23 @@ impl Directory {
         forgotten
     }
 
+    /// A fresh record in the place of this one, with the same actor: the run has ended, and another event of its id
+    /// is in the actor's hands already.
+    pub(super) fn renew(&self, key: &RunKey, old: &Arc<RunRecord>) -> Arc<RunRecord> {
+        let fresh = Arc::new(RunRecord::new(self.now()));
+        let mut entry = self.runs.get_mut(key).filter(|known| Arc::ptr_eq(known, old));
+        if let Some(handle) = old.handle() {
+            fresh.attach(handle);
+        }
+        if let Some(known) = entry.as_deref_mut() {
+            *known = Arc::clone(&fresh);
+            if old.halted().is_some() {
+                self.halted.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        fresh
+    }
+
     /// Takes note that a run has ended without its actor being told: no hook wanted the event.
     pub(crate) fn end_quietly(&self, key: &RunKey) {
         let Some(record) = self.find(key) else { return };
@@ -187,7 +204,7 @@ impl Directory {
         let mut left_out = 0;
         for entry in &self.runs {
             let (key, record) = entry.pair();
-            if !of.is_none_or(|workspace| *workspace == key.workspace) || !record.is_active() {
+            if of.is_some_and(|workspace| *workspace != key.workspace) || !record.is_active() {
                 continue;
             }
             oldest.push((record.began, key.clone()));

@@ -40,7 +40,7 @@ impl RunActor {
         state.memory.break_loop(&mut outcome);
         if outcome.verdict == Verdict::Halt && event.is_interceptor() {
             let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
-            self.context.directory.halt(&self.record, halt);
+            self.context.directory.halt(&state.record, halt);
         }
         if detached.is_none() {
             EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
@@ -71,7 +71,8 @@ impl RunActor {
         }
     }
 
-    /// Cuts short everything in hand and ends the run. Returns how many events that were.
+    /// Cuts short everything in hand and ends the run. Returns how many events that were. Is another event on its way
+    /// to this actor, then it is the first of the next run of this id.
     pub(super) fn cancel(&self, state: &mut RunState, lease: Lease) -> usize {
         let mut answers: Vec<(Vec<Waiter>, Outcome)> = Vec::new();
         for running in std::mem::take(&mut state.running).into_values() {
@@ -103,11 +104,13 @@ impl RunActor {
             self.announce(event, &outcome, News::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
-        state.memory = Memory::default();
-        state.ended = true;
         drop(lease);
         // First the end, then the answers, as always.
-        self.leave_if_over(state);
+        state.ended = true;
+        if !self.leave_if_over(state) {
+            state.record = self.context.directory.renew(&self.key, &state.record);
+            (state.memory, state.session, state.ended) = (Memory::default(), None, false);
+        }
         let events = answers.len();
         for (waiters, outcome) in answers {
             answer(waiters, outcome);
@@ -142,19 +145,14 @@ impl RunActor {
         }
     }
 
-    /// Ends the run if it is over and nothing is in hand.
-    pub(super) fn leave_if_over(&self, state: &RunState) {
-        if state.ended && self.go_away(state) {
+    /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.
+    pub(super) fn leave_if_over(&self, state: &RunState) -> bool {
+        let leaves = state.ended && state.go_away();
+        if leaves {
             self.context.directory.end(&self.key);
             state.myself.stop(None);
         }
-    }
-
-    /// Closes the run's handle if nothing is in hand.
-    pub(super) fn go_away(&self, state: &RunState) -> bool {
-        let idle = state.running.is_empty() && state.pending.is_empty();
-        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == state.myself.get_id());
-        idle && mine.is_none_or(|handle| handle.close())
+        leaves
     }
 }
 

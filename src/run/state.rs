@@ -15,6 +15,7 @@ use super::{
     course::Course,
     memory::Memory,
     message::{Caller, Held, Request, RunMessage},
+    record::RunRecord,
     status::{InHand, UnderWay},
 };
 use crate::model::{Delivery, Event, Outcome, SessionId};
@@ -27,6 +28,7 @@ pub(crate) struct RunState {
     pub(super) running: BTreeMap<u64, Running>,
     /// Interceptor events that wait for their turn.
     pub(super) pending: VecDeque<Request>,
+    pub(super) record: Arc<RunRecord>,
     pub(super) memory: Memory,
     /// The session of its first event.
     pub(super) session: Option<SessionId>,
@@ -111,6 +113,13 @@ impl RunState {
         }
         let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
         self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| running).collect()
+    }
+
+    /// Closes the run's handle if nothing is in hand.
+    pub(super) fn go_away(&self) -> bool {
+        let idle = self.running.is_empty() && self.pending.is_empty();
+        let mine = self.record.handle().filter(|handle| handle.actor.get_id() == self.myself.get_id());
+        idle && mine.is_none_or(|handle| handle.close())
     }
 
     /// What is in hand, for those who look.

@@ -24,6 +24,7 @@ use hookyard::{
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
+    sync::watch::channel,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -237,23 +238,38 @@ async fn what_is_not_there_cannot_be_cancelled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
-    let hook = NativeHook::task("hook", [EventKind::BeforeToolDispatch], |_| async {
-        for _ in 0..10 {
-            tokio::task::yield_now().await;
+    let (begun, (open, gate)) = (Arc::new(AtomicUsize::new(0)), channel(0));
+    let latest = Arc::clone(&begun);
+    let hook = NativeHook::task("hook", [EventKind::BeforeToolDispatch], move |draft| {
+        let round: usize = draft.event().run_id.as_str().parse().unwrap();
+        latest.fetch_max(round, Ordering::SeqCst);
+        let mut gate = gate.clone();
+        async move {
+            gate.wait_for(|opened| *opened >= round).await.unwrap();
+            Ok(Reply::proceed())
         }
-        Ok(Reply::proceed())
     });
     let orchestrator = orchestrator([hook]).await;
     let mut halted = 0;
-    for number in 0..1000 {
-        let answers = [tool("run"), tool("run")].map(|event| {
+    for round in 1..=1000 {
+        let id = round.to_string();
+        let answers = [tool(&id), tool(&id)].map(|event| {
             let orchestrator = orchestrator.clone();
             tokio::spawn(async move { orchestrator.dispatch(event).await })
         });
-        for _ in 0..number % 40 {
+        while begun.load(Ordering::SeqCst) < round {
             tokio::task::yield_now().await;
         }
-        let cancelled = orchestrator.cancel_run(None, &run("run")).await;
+        // The hook ends and the run is cancelled at the same time, now one a little earlier, now the other.
+        let cancelling = tokio::spawn({
+            let (orchestrator, id) = (orchestrator.clone(), run(&id));
+            async move { orchestrator.cancel_run(None, &id).await }
+        });
+        for _ in 0..round % 20 {
+            tokio::task::yield_now().await;
+        }
+        open.send(round).unwrap();
+        let cancelled = cancelling.await.unwrap();
         let mut cut_short = 0;
         for answer in answers {
             let outcome = timeout(10 * SECOND, answered(answer)).await.expect("an answer");
@@ -264,7 +280,7 @@ async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
                 assert_eq!((outcome.verdict, outcome.hooks[0].ended), (Verdict::Proceed, Ended::Completed));
             }
         }
-        assert_eq!(cancelled.events, cut_short, "in round {number}");
+        assert_eq!(cancelled, Cancelled { runs: 1, events: cut_short }, "in round {round}");
         halted += cut_short;
     }
     assert!((1..2000).contains(&halted), "{halted} of 2000 were cut short");

@@ -40,6 +40,7 @@
 //! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |
 //! | 5 | `supervisor` | the registry, and who lives |
 //! | 6 | `orchestrator` | the library's door |
+//! | 7 | [`daemon`] | the door for programs: a socket, its routes, their limits |
 //! | 8 | `cli` | the command line |
 //!
 //! # One event, in reading order
@@ -68,6 +69,8 @@ compile_error!("hookyard watches processes through Linux's pidfd; other systems 
 #[cfg(feature = "cli")]
 pub mod cli;
 pub mod config;
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod dialect;
 pub mod handler;
 pub mod model;
@@ -80,7 +83,7 @@ mod telemetry;
 
 pub use orchestrator::{
     Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,
-    RunFilter, RunList, StartError,
+    RunFilter, RunList, StartError, WorkspaceError,
 };
 pub use run::{Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay};
 

@@ -1,5 +1,5 @@
-//! The command-line program. Owns the runtime and nothing else: it hands its arguments over and refuses to
-//! look at them.
+//! The command-line program. Owns the allocator and nothing else: it hands its arguments over and refuses to look at
+//! them.
 
 use std::process::ExitCode;
 
@@ -9,9 +9,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return hookyard::cli::cannot_start(&error),
-    };
-    runtime.block_on(hookyard::cli::run(std::env::args_os()))
+    hookyard::cli::run(std::env::args_os())
 }

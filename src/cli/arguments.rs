@@ -8,6 +8,13 @@ use super::{
     check::Check, completions::Completions, convert::Convert, explain::Explain, fire::Fire, list::List,
     new::New, replay::Replay, schema::Schema,
 };
+#[cfg(feature = "daemon")]
+use super::{
+    daemon_runs::Runs,
+    daemon_status::{Reload, Status},
+    relay::Relay,
+    serve::Serve,
+};
 use crate::model::DialectName;
 
 const EXAMPLES: &str = "\
@@ -18,6 +25,8 @@ Examples:
   hookyard explain --event event.json    Which of them run for this event, and why not the others?
   hookyard fire --event event.json       Run them, and show what a host would be told
   hookyard replay session.jsonl          Do so for a whole recorded session
+  hookyard serve --workspace .           Run them for hosts in any language, over a socket
+  hookyard status                        How is that daemon?
 
 Exit codes: 0 done, 1 the work failed or found errors, 2 the arguments make no sense.
 Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
@@ -47,6 +56,16 @@ pub(super) enum Command {
     New(New),
     Schema(Schema),
     Convert(Convert),
+    #[cfg(feature = "daemon")]
+    Serve(Serve),
+    #[cfg(feature = "daemon")]
+    Relay(Relay),
+    #[cfg(feature = "daemon")]
+    Status(Status),
+    #[cfg(feature = "daemon")]
+    Runs(Runs),
+    #[cfg(feature = "daemon")]
+    Reload(Reload),
     Completions(Completions),
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     DispatchError, dialect,
     handler::command::OF_A_HOOK,
-    model::{DialectName, Event, EventError, Outcome, RunId, SessionId},
+    model::{DialectName, Event, EventError, Outcome},
 };
 
 const EXAMPLES: &str = "\
@@ -145,9 +145,12 @@ impl Fire {
     }
 
     fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
-        let unread = unread_event(outcome);
-        let Some(event) = event.or(unread.as_ref()) else { return Ok(Exit::Failed) };
-        let answer = dialect::named(self.event.dialect.dialect).write_answer(event, outcome);
+        let dialect = self.event.dialect.dialect;
+        let answer = match event {
+            Some(event) => Some(dialect::named(dialect).write_answer(event, outcome)),
+            None => dialect::answer_unread(dialect, outcome),
+        };
+        let Some(answer) = answer else { return Ok(Exit::Failed) };
         if !answer.stdout.is_empty() {
             screen.print(&answer.stdout)?;
         }
@@ -156,10 +159,4 @@ impl Fire {
         }
         Ok(Exit::Native(answer.exit_code))
     }
-}
-
-/// An event to answer where the real one could not be read: dialects look at its kind.
-fn unread_event(outcome: &Outcome) -> Option<Event> {
-    const UNKNOWN: &str = "unknown";
-    Some(Event::new(outcome.event, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?))
 }

@@ -12,16 +12,22 @@ use super::exit::Exit;
 pub(super) struct Interrupt {
     ctrl_c: Signal,
     terminate: Signal,
-    hangup: Signal,
+    /// None where a hangup means something else.
+    hangup: Option<Signal>,
 }
 
 impl Interrupt {
     /// Takes the signals over from the system, which would end the program and leave hooks behind.
     pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::of_a_service()? })
+    }
+
+    /// The same for a service, which reads its files again at a hangup.
+    pub(super) fn of_a_service() -> io::Result<Self> {
         Ok(Self {
             ctrl_c: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            hangup: None,
         })
     }
 
@@ -30,8 +36,16 @@ impl Interrupt {
         let kind = tokio::select! {
             _ = self.ctrl_c.recv() => SignalKind::interrupt(),
             _ = self.terminate.recv() => SignalKind::terminate(),
-            _ = self.hangup.recv() => SignalKind::hangup(),
+            () = next(self.hangup.as_mut()) => SignalKind::hangup(),
         };
         Exit::Signal(u8::try_from(kind.as_raw_value()).unwrap_or(u8::MAX))
+    }
+}
+
+/// Waits for a signal, for ever if it is not listened to.
+async fn next(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     }
 }

@@ -1,9 +1,6 @@
 //! `list`: the hooks of a workspace in the order in which they run. Runs nothing.
 
-use std::{borrow::Cow, path::Path};
-
 use clap::Args;
-use serde::Serialize;
 
 use super::{
     arguments::{JsonFlag, WorkspaceFlags},
@@ -16,8 +13,8 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandLine, DialectName, EventKind, EventKinds, Handler, HandlerKind, Hook, Matcher, Mode},
-    registry::Snapshot,
+    model::{EventKind, Handler, Hook, Mode},
+    registry::{HookRow, Snapshot},
 };
 
 /// How much of what a handler runs is shown, in characters.
@@ -45,49 +42,6 @@ pub(super) struct List {
     output: JsonFlag,
 }
 
-/// One hook as programs see it.
-#[derive(Serialize)]
-struct Row<'a> {
-    name: &'a str,
-    dialect: DialectName,
-    events: EventKinds,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    host_event: Option<&'a str>,
-    matcher: Option<&'a str>,
-    handler: HandlerKind,
-    mode: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<Command<'a>>,
-    scope: &'static str,
-    /// Nothing: no hook's files are checked for trust.
-    trust: Option<&'static str>,
-    priority: i32,
-    enabled: bool,
-    file: Option<&'a Path>,
-    line: usize,
-}
-
-/// What a command handler runs: a line for the shell, or a program with its arguments.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Command<'a> {
-    Line(&'a str),
-    Words(Vec<Cow<'a, str>>),
-}
-
-impl<'a> Command<'a> {
-    fn of(handler: &'a Handler) -> Option<Self> {
-        let Handler::Command(command) = handler else { return None };
-        Some(match &command.line {
-            CommandLine::Shell(line) => Self::Line(line),
-            CommandLine::Exec { program, args } => {
-                let program = std::iter::once(program.to_string_lossy());
-                Self::Words(program.chain(args.iter().map(|arg| Cow::Borrowed(arg.as_str()))).collect())
-            }
-        })
-    }
-}
-
 impl List {
     pub(super) fn run(self, screen: &Screen) -> Ending {
         let found = Found::find_sound(&self.workspace, screen)?;
@@ -96,32 +50,13 @@ impl List {
             (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
         let snapshot = snapshot(loaded);
         if self.output.json {
-            let rows: Vec<Row<'_>> = snapshot.hooks().iter().map(|known| row(&known.hook)).collect();
+            let rows: Vec<_> = snapshot.hooks().iter().map(|known| HookRow::of(&known.hook)).collect();
             screen.print_json(&rows)?;
         } else if !snapshot.hooks().is_empty() {
             screen.print(&view(&snapshot, screen))?;
         }
         found.note_problems(&diagnostics, &files, screen);
         Ok(Exit::Done)
-    }
-}
-
-fn row(hook: &Hook) -> Row<'_> {
-    Row {
-        name: hook.name.as_str(),
-        dialect: hook.dialect.name(),
-        events: hook.events,
-        host_event: hook.manner.host_event.as_deref(),
-        matcher: hook.matcher.as_ref().map(Matcher::pattern),
-        handler: hook.handler.kind(),
-        mode: mode(&hook.handler),
-        command: Command::of(&hook.handler),
-        scope: hook.source.scope.as_str(),
-        trust: None,
-        priority: hook.priority,
-        enabled: hook.enabled,
-        file: hook.source.file.as_deref(),
-        line: hook.source.line,
     }
 }
 
@@ -187,14 +122,6 @@ fn matcher(hook: &Hook) -> Option<String> {
     hook.matcher.as_ref().map(|matcher| escape::line(matcher.pattern()).into_owned())
 }
 
-/// How a program's process is started.
-pub(super) fn mode(handler: &Handler) -> Option<&'static str> {
-    match handler {
-        Handler::Command(command) => Some(command.mode.as_str()),
-        Handler::Http(_) | Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => None,
-    }
-}
-
 /// What a hook runs, on one line.
 pub(super) fn handler(handler: &Handler) -> String {
     let what = match handler {
@@ -204,7 +131,7 @@ pub(super) fn handler(handler: &Handler) -> String {
         Handler::Agent(task) => task.agent.name.clone(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
-    let mode = mode(handler).filter(|mode| *mode != Mode::Oneshot.as_str());
+    let mode = handler.mode().filter(|mode| *mode != Mode::Oneshot.as_str());
     let mode = mode.map(|mode| format!(" ({mode})")).unwrap_or_default();
     format!("{}{mode}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
 }

@@ -7,21 +7,33 @@ use super::screen::Screen;
 /// The variable with the filter, in the syntax of `tracing-subscriber`.
 const VARIABLE: &str = "HOOKYARD_LOG";
 
-/// Warnings, without the frequent ones of the actor library about its own life.
-const USUAL: &str = "warn,ractor=warn";
-
-/// Whether standard error belongs to the host, which takes what it finds there for the answer.
+/// How much is logged where nobody asks for anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quiet {
-    /// Logs only if they are asked for.
-    Yes,
-    /// The usual logs.
-    No,
+pub(super) enum Usual {
+    /// Nothing: standard error belongs to a host, which takes what it finds there for the answer.
+    Nothing,
+    /// What went wrong.
+    Warnings,
+    /// What a service did, too.
+    #[cfg(feature = "daemon")]
+    Events,
+}
+
+impl Usual {
+    /// The filter, without the frequent words of the actor library about its own life.
+    fn filter(self) -> &'static str {
+        match self {
+            Self::Nothing => "off",
+            Self::Warnings => "warn,ractor=warn",
+            #[cfg(feature = "daemon")]
+            Self::Events => "warn,hookyard=info,ractor=warn",
+        }
+    }
 }
 
 /// Starts to log.
-pub(super) fn start(screen: &Screen, quiet: Quiet) {
-    let usual = if quiet == Quiet::Yes { "off" } else { USUAL };
+pub(super) fn start(screen: &Screen, usual: Usual) {
+    let usual = usual.filter();
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty());
     let filter = wanted.as_deref().map_or_else(|| Ok(EnvFilter::new(usual)), EnvFilter::try_new);
     let filter = filter.unwrap_or_else(|error| {

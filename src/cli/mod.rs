@@ -8,6 +8,10 @@ mod arguments;
 mod check;
 mod completions;
 mod convert;
+#[cfg(feature = "daemon")]
+mod daemon_runs;
+#[cfg(feature = "daemon")]
+mod daemon_status;
 mod diagnostics;
 mod difference;
 mod escape;
@@ -23,12 +27,20 @@ mod new;
 mod outcome_view;
 mod page;
 mod paint;
+#[cfg(feature = "daemon")]
+mod relay;
 mod replay;
 mod schema;
 mod screen;
+#[cfg(feature = "daemon")]
+mod serve;
 mod settings;
 mod started;
+#[cfg(feature = "daemon")]
+mod supervision;
 mod table;
+#[cfg(feature = "daemon")]
+mod talk;
 mod workspace;
 mod wrap;
 
@@ -37,14 +49,14 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
-use exit::Exit;
-use logs::Quiet;
+use exit::{Ending, Exit, Trouble};
+use logs::Usual;
 use screen::Screen;
 
 /// Does what the arguments say, of which the first is the program's name, and tells the exit code: 0 done, 1
-/// the work failed or found errors, 2 the arguments make no sense, 128 + n ended by signal n. `fire --native`
-/// has the exit codes of its dialect.
-pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// the work failed or found errors, 2 the arguments make no sense, 128 + n ended by signal n. `fire --native` and
+/// `relay` have the exit codes of their dialect.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -54,32 +66,50 @@ pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let screen = Screen::new(arguments.color);
-    let quiet = match &arguments.command {
-        Command::Fire(fire) if fire.is_native() => Quiet::Yes,
-        _ => Quiet::No,
-    };
-    logs::start(&screen, quiet);
+    logs::start(&screen, usual_logs(&arguments.command));
     let ending = match arguments.command {
-        Command::Check(check) => check.run(&screen).await,
+        Command::Check(check) => on_runtime(check.run(&screen)),
         Command::List(list) => list.run(&screen),
         Command::Explain(explain) => explain.run(&screen),
-        Command::Fire(fire) => fire.run(&screen).await,
-        Command::Replay(replay) => replay.run(&screen).await,
+        Command::Fire(fire) => on_runtime(fire.run(&screen)),
+        Command::Replay(replay) => on_runtime(replay.run(&screen)),
         Command::New(new) => new.run(&screen),
         Command::Schema(schema) => schema.run(&screen),
         Command::Convert(convert) => convert.run(&screen),
+        #[cfg(feature = "daemon")]
+        Command::Serve(serve) => on_runtime(serve.run(&screen)),
+        #[cfg(feature = "daemon")]
+        Command::Relay(relay) => relay.run(&screen),
+        #[cfg(feature = "daemon")]
+        Command::Status(status) => status.run(&screen),
+        #[cfg(feature = "daemon")]
+        Command::Runs(runs) => runs.run(&screen),
+        #[cfg(feature = "daemon")]
+        Command::Reload(reload) => reload.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };
     screen.end(ending).code()
 }
 
+/// How much a command logs where nobody asks for anything else.
+fn usual_logs(command: &Command) -> Usual {
+    match command {
+        Command::Fire(fire) if fire.is_native() => Usual::Nothing,
+        #[cfg(feature = "daemon")]
+        Command::Relay(_) => Usual::Nothing,
+        #[cfg(feature = "daemon")]
+        Command::Serve(_) => Usual::Events,
+        _ => Usual::Warnings,
+    }
+}
+
+/// Does what needs a runtime.
+fn on_runtime(work: impl Future<Output = Ending>) -> Ending {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Trouble::new(format!("the runtime did not start: {error}")))?.block_on(work)
+}
+
 /// The command line as `clap` knows it, for documentation and completions.
 pub fn command() -> clap::Command {
     Arguments::command()
-}
-
-/// Tells that there is no runtime to work on.
-pub fn cannot_start(error: &std::io::Error) -> ExitCode {
-    Screen::new(clap::ColorChoice::Never).note(&format!("error: the runtime did not start: {error}"));
-    Exit::Failed.code()
 }

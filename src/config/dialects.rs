@@ -21,9 +21,10 @@ impl WorkspaceKind {
 }
 
 /// Whose hooks a workspace runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Dialects {
     /// Those that are there.
+    #[default]
     Auto,
     /// Those of these dialects.
     Only(Vec<DialectName>),

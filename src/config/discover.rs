@@ -144,6 +144,23 @@ pub(super) fn read_regular(path: &Path, largest: u64) -> Result<Vec<u8>, String>
     read_open(open_regular(path, Links::Refused)?, largest)
 }
 
+/// The bytes of a regular file that only its owner, who is this user or root, can read.
+#[cfg(feature = "daemon")]
+pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    use std::os::unix::fs::MetadataExt;
+
+    let file = open_regular(path, Links::Followed)?;
+    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!("is open to others: its mode is {mode:04o}; run `chmod 600 {}`", path.display()));
+    }
+    if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("belongs to another user".to_owned());
+    }
+    read_open(file, largest)
+}
+
 /// Opens a regular file, and never waits for it.
 pub(super) fn open_regular(path: &Path, links: Links) -> Result<File, String> {
     let usual = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    Settings,
+    Settings, WorkspaceSettings,
     dialects::{Dialects, WorkspaceKind},
     discover::{self, Found, HOME},
     disk::Disk,
@@ -31,6 +31,8 @@ pub struct Loaded {
     pub place: Place,
     /// What it is for.
     pub kind: WorkspaceKind,
+    /// Whose hooks it runs.
+    pub dialects: Dialects,
     /// The hooks of files without errors, in byte order of the file names.
     pub hooks: Vec<Hook>,
     /// Every file that was looked at, also those with errors.
@@ -54,7 +56,8 @@ pub fn load_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Loaded {
-    load_for_host(root, workspace_id, settings, &Outside { environment, models: &|_| false })
+    let outside = Outside { environment, models: &|_| false, former: None };
+    load_for_host(&WorkspaceSettings::new(root), workspace_id, settings, &outside)
 }
 
 /// What a workspace's files may refer to beside the settings.
@@ -63,56 +66,69 @@ pub(crate) struct Outside<'a> {
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
     /// Whether the embedding program answers for a model.
     pub(crate) models: &'a dyn Fn(&str) -> bool,
+    /// What the workspace was before, for a file that says it wrongly now.
+    pub(crate) former: Option<(WorkspaceKind, Dialects)>,
 }
 
 /// The same for an embedding program, which may have models of its own.
 pub(crate) fn load_for_host(
-    root: &Path,
+    workspace: &WorkspaceSettings,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
     outside: &Outside<'_>,
 ) -> Loaded {
-    let (root, problem) = match root.canonicalize() {
+    let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
-        Err(e) => (root.to_path_buf(), Some(format!("cannot be read: {}", e.kind()))),
+        Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", e.kind()))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
-    let mut loaded = Loaded {
-        place: Place { workspace_id, root },
-        kind: WorkspaceKind::Project,
-        hooks: Vec::new(),
-        files: Vec::new(),
-        diagnostics: Vec::new(),
-    };
+    let mut loaded = Loaded::empty(Place { workspace_id, root });
+    (loaded.kind, loaded.dialects) = outside.former.clone().unwrap_or_default();
     match problem {
         Some(why) => {
             let root = loaded.place.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(settings, outside),
+        None => loaded.read(workspace, settings, outside),
     }
     loaded.sort();
     loaded
 }
 
 impl Loaded {
-    fn read(&mut self, settings: &Settings, outside: &Outside<'_>) {
+    /// A workspace in which nothing was looked for.
+    pub(crate) fn empty(place: Place) -> Self {
+        Self {
+            place,
+            kind: WorkspaceKind::default(),
+            dialects: Dialects::default(),
+            hooks: Vec::new(),
+            files: Vec::new(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, outside: &Outside<'_>) {
         let root = self.place.root.clone();
         let mut paths = Vec::new();
-        let mut dialects = Dialects::Auto;
         match discover::directory_inside(&root, &root.join(HOME)) {
-            Ok(None) => {}
+            Ok(None) => (self.kind, self.dialects) = Default::default(),
             Ok(Some(_)) => {
-                dialects = self.read_own_settings(&root);
+                self.read_own_settings(&root);
                 let (found, diagnostics) = discover::hook_files(&root);
                 self.diagnostics.extend(diagnostics);
-                paths = if dialects.has(DialectName::OpenHarness) { found } else { Vec::new() };
+                paths = found;
             }
             Err(why) => self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
         }
+        self.kind = given.kind.unwrap_or(self.kind);
+        self.dialects = given.dialects.clone().unwrap_or_else(|| self.dialects.clone());
+        if !self.dialects.has(DialectName::OpenHarness) {
+            paths.clear();
+        }
         let places = Places::new(&root, settings, outside.environment);
-        let wanted: Vec<_> = natives().filter(|native| dialects.has(native.name())).collect();
+        let wanted: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
             let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
@@ -225,23 +241,27 @@ impl Loaded {
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
-    /// Reads the workspace's own settings. With a mistake in them the hooks run: they may be guards.
-    fn read_own_settings(&mut self, root: &Path) -> Dialects {
+    /// Reads the workspace's own settings. With a mistake in them it stays what it was, and before that its hooks
+    /// run: they may be guards.
+    fn read_own_settings(&mut self, root: &Path) {
         let path = root.join(HOME).join("settings.yaml");
         if path.symlink_metadata().is_err() {
-            return Dialects::Auto;
+            (self.kind, self.dialects) = Default::default();
+            return;
         }
         self.files.push(path.clone());
         match discover::read(path) {
             Ok(file) => {
                 let (kind, dialects, diagnostics) = own_settings_in(&file);
-                self.kind = kind.unwrap_or_default();
+                if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
+                    (self.kind, self.dialects) = Default::default();
+                }
+                self.kind = kind.unwrap_or(self.kind);
+                self.dialects = dialects.unwrap_or_else(|| self.dialects.clone());
                 self.diagnostics.extend(diagnostics);
-                return dialects.unwrap_or(Dialects::Auto);
             }
             Err(diagnostic) => self.diagnostics.push(*diagnostic),
         }
-        Dialects::Auto
     }
 
     /// Keeps the hooks whose names are their own. Of two with one name, neither can be told to be the one

@@ -14,6 +14,8 @@ mod settings;
 mod written;
 
 pub use dialects::{Dialects, WorkspaceKind};
+#[cfg(feature = "daemon")]
+pub(crate) use discover::read_private;
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
 #[cfg(feature = "cli")]

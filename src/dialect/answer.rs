@@ -72,6 +72,27 @@ pub(super) fn unread(outcome: &Outcome) -> NativeAnswer {
     NativeAnswer { stdout: String::new(), stderr, exit_code }
 }
 
+/// An answer as the body of one over HTTP, where there is neither an exit code nor standard error: what refuses by
+/// its exit code alone has to say so in JSON.
+pub fn body(answer: &NativeAnswer) -> Cow<'_, str> {
+    #[derive(Serialize)]
+    struct Refusal<'a> {
+        decision: &'static str,
+        reason: &'a str,
+    }
+    let printed = answer.stdout.trim();
+    if answer.exit_code == 0 {
+        return Cow::Borrowed(if printed.is_empty() { "{}" } else { printed });
+    }
+    let fields = Json::parse(printed).ok();
+    let says_so = fields.and_then(|json| json.fields().map(|fields| fields.get("decision").is_some()));
+    if says_so == Some(true) {
+        return Cow::Borrowed(printed);
+    }
+    let reason = if answer.stderr.is_empty() { "blocked by a hook" } else { &answer.stderr };
+    Cow::Owned(of(&Refusal { decision: "block", reason }, r#"{"decision":"block"}"#).stdout)
+}
+
 /// What a hook of the host's dialect said under a name.
 pub(super) fn word<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Json> {
     outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)

@@ -21,6 +21,7 @@ mod output;
 mod row;
 mod settings;
 
+pub use answer::body;
 pub use canonical::Canonical;
 pub use convert::{Conversion, ConvertedFile, Remark, WrittenHooks, convert};
 pub(crate) use document::{Document, Mapping, Mistake, Spot, Value};
@@ -35,7 +36,7 @@ pub(crate) use openharness::{expand, warn_of_mode};
 pub use settings::{Common, SettingsHook, SettingsHooks, read_settings};
 pub(crate) use settings::{Levels, Place as SettingsPlace, SettingsFile};
 
-use crate::model::{Dialect, DialectName};
+use crate::model::{Dialect, DialectName, Event, NativeAnswer, Outcome, RunId, SessionId};
 
 /// A dialect, by what it is made of.
 enum Speaker {
@@ -60,6 +61,14 @@ pub fn named(name: DialectName) -> &'static dyn Dialect {
         Speaker::Plain(dialect) => dialect,
         Speaker::Native(native) => native,
     }
+}
+
+/// The answer to an event that could not be read, of which the outcome tells the kind; none if there is no kind to
+/// answer for.
+pub fn answer_unread(name: DialectName, outcome: &Outcome) -> Option<NativeAnswer> {
+    const UNKNOWN: &str = "unknown";
+    let event = Event::new(outcome.event, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?);
+    Some(named(name).write_answer(&event, outcome))
 }
 
 /// The dialects whose hooks stand in settings files, in order.

@@ -157,6 +157,14 @@ impl Handler {
             Self::Native(_) => HandlerKind::Native,
         }
     }
+
+    /// How a program's process is started; none for what is no program.
+    pub fn mode(&self) -> Option<&'static str> {
+        match self {
+            Self::Command(command) => Some(command.mode.as_str()),
+            Self::Http(_) | Self::Prompt(_) | Self::Agent(_) | Self::Native(_) => None,
+        }
+    }
 }
 
 /// The five kinds of handler.

@@ -100,6 +100,16 @@ impl WorkspaceId {
         let id: String = name.chars().take(LONGEST_ID).map(|c| if allowed(c) { c } else { '-' }).collect();
         Self(if id.is_empty() { "workspace".into() } else { id.into() })
     }
+
+    /// The same with a number made of the whole path, for directories of which several may have one name. The same
+    /// path has the same id in every life of a daemon.
+    pub fn of_path(directory: &std::path::Path) -> Self {
+        // FNV-1a, which unlike the hasher of the standard library is the same everywhere and for ever.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let number = directory.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step);
+        let name: String = Self::of_directory(directory).as_str().chars().take(LONGEST_ID - 17).collect();
+        Self(format!("{name}-{number:016x}").into())
+    }
 }
 
 fn check_id(text: &str) -> Result<(), IdError> {

@@ -25,6 +25,22 @@ pub struct Manner {
     pub turn: Option<Scope>,
 }
 
+/// Two conditions are the same if they read the same.
+impl PartialEq for Manner {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { host_event, condition, identity, frequency, delivery, company, together, turn } = self;
+        let text = |condition: &Option<Arc<dyn Condition>>| condition.as_ref().map(|known| known.text());
+        *host_event == other.host_event
+            && text(condition) == text(&other.condition)
+            && *identity == other.identity
+            && *frequency == other.frequency
+            && *delivery == other.delivery
+            && *company == other.company
+            && *together == other.together
+            && *turn == other.turn
+    }
+}
+
 /// Whether a hook may run at the same time as other hooks of its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Company {

@@ -2,7 +2,7 @@
 //! could not work; broken hook files are reported instead, since they concern only themselves.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex,
@@ -14,9 +14,12 @@ use arc_swap::ArcSwap;
 use ractor::Actor;
 use tokio::sync::{Semaphore, broadcast};
 
-use super::{DispatchError, Inner, NativeHook, Orchestrator, WorkspaceSource};
+use super::{
+    DispatchError, Inner, NativeHook, Orchestrator, WorkspaceError,
+    workspaces::{Workspaces, directory},
+};
 use crate::{
-    config::{Settings, WorkerPool},
+    config::{Loaded, Settings, WorkerPool, WorkspaceSettings},
     handler::{
         ModelClient,
         agent::AgentRunner,
@@ -40,17 +43,12 @@ const NATIVE_WORKSPACE: &str = "native";
 /// Why an orchestrator does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A directory given as a workspace cannot be used.
-    #[error("workspace {}: {source}", path.display())]
-    Workspace {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
     /// Two workspaces have the same id.
     #[error("two workspaces have the id `{0}`; give one of them another id")]
     SameWorkspace(WorkspaceId),
+    /// A directory given as a workspace cannot be one.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// A native hook cannot work.
     #[error("native hook `{name}`: {message}")]
     NativeHook {
@@ -70,24 +68,43 @@ pub enum StartError {
 /// Collects what an orchestrator is made of.
 #[derive(Debug, Default)]
 pub struct Builder {
-    sources: Vec<WorkspaceSource>,
+    workspaces: Vec<(Option<WorkspaceId>, WorkspaceSettings)>,
     settings: Settings,
     native: Vec<NativeHook>,
     models: Option<Arc<dyn ModelClient>>,
+    beginning: Beginning,
+}
+
+/// What an orchestrator without workspaces begins with.
+#[derive(Debug, Default)]
+enum Beginning {
+    /// A workspace of its own, which has only native hooks.
+    #[default]
+    NativeWorkspace,
+    /// None: they are registered later.
+    Empty,
 }
 
 impl Builder {
     /// Adds a workspace: a directory with hook files. Its id is the name of the directory.
     #[must_use]
     pub fn workspace(mut self, root: impl Into<PathBuf>) -> Self {
-        self.sources.push(WorkspaceSource { root: root.into(), id: None });
+        self.workspaces.push((None, WorkspaceSettings::new(root)));
         self
     }
 
     /// Adds a workspace under an id of your own.
     #[must_use]
     pub fn workspace_as(mut self, id: WorkspaceId, root: impl Into<PathBuf>) -> Self {
-        self.sources.push(WorkspaceSource { root: root.into(), id: Some(id) });
+        self.workspaces.push((Some(id), WorkspaceSettings::new(root)));
+        self
+    }
+
+    /// Begins without any workspace if none is added: they are [registered](Orchestrator::register) later, and
+    /// until then no event has one.
+    #[must_use]
+    pub fn workspaces_later(mut self) -> Self {
+        self.beginning = Beginning::Empty;
         self
     }
 
@@ -119,7 +136,7 @@ impl Builder {
     /// is not valid. Mistakes in hook files are no error: see [`Orchestrator::load_reports`].
     pub async fn start(self) -> Result<Orchestrator, StartError> {
         let native = native_hooks(self.native, &self.settings)?;
-        let sources = self.sources.into_iter().map(canonical).collect::<Result<Vec<_>, _>>()?;
+        let workspaces = named(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(Registry::default()));
         let context = Arc::new(run_context(&self.settings, self.models.as_ref()));
         let arguments = SupervisorArguments {
@@ -134,7 +151,6 @@ impl Builder {
             reason = "the supervisor is what all other actors are linked to"
         )]
         let (supervisor, ended) = Supervisor::spawn(None, Supervisor, arguments).await?;
-        let native_only = sources.is_empty();
         let orchestrator = Orchestrator(Arc::new(Inner {
             registry,
             context,
@@ -146,13 +162,13 @@ impl Builder {
             version: AtomicU64::new(0),
             native,
             models: self.models,
-            sources,
-            loaded: Mutex::new(HashMap::new()),
+            workspaces: Workspaces::default(),
         }));
-        if native_only {
-            orchestrator.publish(native_place()?, Vec::new(), Vec::new(), Vec::new()).await?;
-        } else {
-            unique(orchestrator.reload().await?.into_iter().map(|(id, _)| id))?;
+        if workspaces.is_empty() && matches!(self.beginning, Beginning::NativeWorkspace) {
+            orchestrator.publish(Loaded::empty(native_place()?)).await?;
+        }
+        for (id, settings) in workspaces {
+            orchestrator.register(&id, settings).await?;
         }
         Ok(orchestrator)
     }
@@ -195,22 +211,21 @@ fn bounds(pool: &WorkerPool) -> PoolBounds {
     }
 }
 
-fn canonical(source: WorkspaceSource) -> Result<WorkspaceSource, StartError> {
-    match source.root.canonicalize() {
-        Ok(root) if root.is_dir() => Ok(WorkspaceSource { root, id: source.id }),
-        Ok(path) => Err(StartError::Workspace { path, source: std::io::ErrorKind::NotADirectory.into() }),
-        Err(error) => Err(StartError::Workspace { path: source.root, source: error }),
-    }
-}
-
-fn unique(ids: impl Iterator<Item = WorkspaceId>) -> Result<(), StartError> {
+/// The workspaces with their ids, of which no two may be the same.
+fn named(
+    given: Vec<(Option<WorkspaceId>, WorkspaceSettings)>,
+) -> Result<Vec<(WorkspaceId, WorkspaceSettings)>, StartError> {
     let mut seen = HashSet::new();
-    for id in ids {
+    let mut workspaces = Vec::with_capacity(given.len());
+    for (id, settings) in given {
+        let settings = directory(settings)?;
+        let id = id.unwrap_or_else(|| WorkspaceId::of_directory(&settings.root));
         if !seen.insert(id.clone()) {
             return Err(StartError::SameWorkspace(id));
         }
+        workspaces.push((id, settings));
     }
-    Ok(())
+    Ok(workspaces)
 }
 
 fn native_hooks(native: Vec<NativeHook>, settings: &Settings) -> Result<Vec<Hook>, StartError> {
@@ -230,7 +245,7 @@ fn native_hooks(native: Vec<NativeHook>, settings: &Settings) -> Result<Vec<Hook
 fn native_place() -> Result<Place, StartError> {
     let here = Path::new(".");
     let root =
-        here.canonicalize().map_err(|source| StartError::Workspace { path: here.to_owned(), source })?;
+        here.canonicalize().map_err(|source| WorkspaceError::Directory { path: here.to_owned(), source })?;
     let workspace_id =
         WorkspaceId::new(NATIVE_WORKSPACE).map_err(|source| DispatchError::id("workspace_id", source))?;
     Ok(Place { workspace_id, root })

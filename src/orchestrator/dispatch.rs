@@ -11,10 +11,7 @@ use tokio::{sync::oneshot, time::Instant};
 use super::{Inner, Orchestrator};
 use crate::{
     dialect,
-    model::{
-        Arrival, DialectName, Event, EventError, EventKind, FailurePolicy, JsonError, Outcome, Verdict,
-        WorkspaceId,
-    },
+    model::{Arrival, DialectName, Event, EventError, JsonError, Outcome, WorkspaceId},
     registry::Snapshot,
     run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
     supervisor::{NoRun, SupervisorMessage},
@@ -121,32 +118,6 @@ impl Orchestrator {
             return Err(EventError::TooLarge { size: bytes.len(), limit });
         }
         dialect::named(dialect).read_event(bytes)
-    }
-
-    /// The block that an unreadable event gets where a hook with `on_error: deny` might have cared for it:
-    /// what cannot be read cannot be checked. Where not even its kind can be read, that is any such hook.
-    pub fn refuse_unread(
-        &self,
-        workspace: Option<&WorkspaceId>,
-        dialect: DialectName,
-        bytes: &[u8],
-        error: &EventError,
-    ) -> Option<Outcome> {
-        let snapshot = self.snapshot(workspace)?;
-        let known = dialect::named(dialect).kind_of(bytes);
-        let might_be = |kind: &EventKind| kind.is_interceptor() && known.is_none_or(|known| known == *kind);
-        let (hook, kind) = snapshot.hooks().iter().find_map(|registered| {
-            let hook = &registered.hook;
-            let guards = hook.enabled && hook.on_error == FailurePolicy::Deny;
-            Some((hook, hook.events.iter().filter(|_| guards).find(might_be)?))
-        })?;
-        let reason = format!("hook `{}` could not be asked: {error} (on_error: deny)", hook.name);
-        Some(Outcome {
-            verdict: Verdict::Block,
-            reason: Some(reason.into()),
-            by: Some(hook.name.clone()),
-            ..Outcome::proceed(kind, snapshot.version())
-        })
     }
 
     async fn dispatch_to(

@@ -4,14 +4,14 @@
 mod builder;
 mod dispatch;
 mod native_hook;
+mod refuse;
 mod run;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod workspaces;
 
 use std::{
-    collections::HashMap,
-    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -28,11 +28,14 @@ pub use dispatch::{DispatchError, Overload};
 pub use native_hook::NativeHook;
 pub use run::Run;
 pub use runs::{Cancelled, RunFilter, RunList};
+pub use workspaces::{LoadReport, WorkspaceError};
+
+use workspaces::Workspaces;
 
 use crate::{
-    config::{self, Settings},
+    config::Settings,
     handler::ModelClient,
-    model::{Diagnostic, Hook, Place, RunId, Severity, Source, WorkspaceId},
+    model::{Hook, RunId, WorkspaceId},
     registry::Snapshot,
     run::{Notice, RunContext},
     supervisor::{Registry, SupervisorMessage},
@@ -77,28 +80,7 @@ struct Inner {
     native: Vec<Hook>,
     /// The embedding program's own.
     models: Option<Arc<dyn ModelClient>>,
-    sources: Vec<WorkspaceSource>,
-    loaded: Mutex<HashMap<WorkspaceId, LoadReport>>,
-}
-
-/// A directory that was given as a workspace, and the id it was given, if any.
-#[derive(Debug, Clone)]
-struct WorkspaceSource {
-    root: PathBuf,
-    id: Option<WorkspaceId>,
-}
-
-/// What was found when a workspace was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadReport {
-    /// The version of its registry.
-    pub version: u64,
-    /// How many hooks it has.
-    pub hooks: usize,
-    /// The files that were read.
-    pub files: Vec<PathBuf>,
-    /// What there is to say about them.
-    pub diagnostics: Vec<Diagnostic>,
+    workspaces: Workspaces,
 }
 
 /// How many runs are known, and how many of them have an actor.
@@ -130,34 +112,6 @@ impl Orchestrator {
         self.0.context.notices.subscribe()
     }
 
-    /// Reads the hook files of every workspace again. Events under way keep the hooks they began with.
-    ///
-    /// Returns an error if hookyard is shutting down.
-    pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
-        let mut reports = Vec::new();
-        for source in self.0.sources.clone() {
-            let settings = self.0.settings.clone();
-            let client = self.0.models.clone();
-            let load = move || {
-                let outside = config::Outside {
-                    environment: &|name| std::env::var(name).ok(),
-                    models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
-                };
-                config::load_for_host(&source.root, source.id, &settings, &outside)
-            };
-            let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
-            let id = loaded.place.workspace_id.clone();
-            let report = self.publish(loaded.place, loaded.hooks, loaded.files, loaded.diagnostics).await?;
-            reports.push((id, report));
-        }
-        Ok(reports)
-    }
-
-    /// What was found when the workspaces were loaded last.
-    pub fn load_reports(&self) -> HashMap<WorkspaceId, LoadReport> {
-        self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
     /// The current snapshot of a workspace, or of the only one.
     pub fn snapshot(&self, workspace: Option<&WorkspaceId>) -> Option<Arc<Snapshot>> {
         self.0.registry.load().find(workspace).cloned()
@@ -167,6 +121,11 @@ impl Orchestrator {
     pub fn run_count(&self) -> RunCount {
         let (known, active) = self.0.context.directory.count();
         RunCount { known, active }
+    }
+
+    /// How many events are worked on at the moment.
+    pub fn in_flight(&self) -> usize {
+        in_flight(&self.0.settings).saturating_sub(self.0.admission.available_permits())
     }
 
     /// Takes no more events, lets those under way finish until the deadline, then cancels the rest and kills
@@ -188,37 +147,6 @@ impl Orchestrator {
         }
         finished
     }
-
-    async fn publish(
-        &self,
-        place: Place,
-        mut hooks: Vec<Hook>,
-        files: Vec<PathBuf>,
-        mut diagnostics: Vec<Diagnostic>,
-    ) -> Result<LoadReport, DispatchError> {
-        let id = place.workspace_id.clone();
-        diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
-        hooks.extend(self.0.native.iter().cloned());
-        let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
-        let report = LoadReport { version, hooks: hooks.len(), files, diagnostics };
-        let snapshot = Arc::new(Snapshot::new(version, Arc::new(place), hooks));
-        ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
-            .map_err(|_| DispatchError::ShuttingDown)?;
-        self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
-        self.0.loaded.lock().unwrap_or_else(PoisonError::into_inner).insert(id, report.clone());
-        Ok(report)
-    }
-}
-
-/// Leaves out the hook of a file that has the name of a native hook: of two scopes, the higher one wins.
-fn shadow(hooks: &mut Vec<Hook>, native: &Hook) -> Option<Diagnostic> {
-    let position = hooks.iter().position(|hook| hook.name == native.name)?;
-    let Source { file, line, .. } = hooks.remove(position).source;
-    let message = format!("the name `{}` is that of a native hook, so this one is not loaded", native.name);
-    let mut diagnostic =
-        Diagnostic::of_file(Severity::Error, "duplicate-name", &file?, message).help("rename it");
-    (diagnostic.line, diagnostic.column) = (line, 1);
-    Some(diagnostic)
 }
 
 /// How much is done at a time, within what a semaphore can count and be asked for at once.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
     time::Instant,
@@ -136,7 +137,7 @@ pub enum Notice {
 }
 
 /// Which run a notice is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunPlace {
     /// The workspace.
     pub workspace_id: WorkspaceId,

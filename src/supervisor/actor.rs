@@ -106,6 +106,11 @@ impl Actor for Supervisor {
                 registry.store(Arc::new(Registry::clone(&registry.load()).with(snapshot)));
                 drop(reply.send(()));
             }
+            SupervisorMessage::Retire(id, reply) => {
+                let registry = &state.arguments.registry;
+                registry.store(Arc::new(Registry::clone(&registry.load()).without(&id)));
+                drop(reply.send(()));
+            }
             SupervisorMessage::Sweep => state.sweep(),
             SupervisorMessage::Drain => state.draining = true,
             SupervisorMessage::RestartPool(kind) => state.restart_pool(kind).await?,

@@ -32,6 +32,11 @@ impl Registry {
         self.workspaces.keys()
     }
 
+    /// The snapshots of all workspaces.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Snapshot>> {
+        self.workspaces.values()
+    }
+
     /// This registry with a snapshot in the place of the workspace's former one, unless that is newer.
     pub(super) fn with(mut self, snapshot: Arc<Snapshot>) -> Self {
         let id = snapshot.place().workspace_id.clone();
@@ -39,6 +44,16 @@ impl Registry {
         if !newer {
             self.workspaces.insert(id, snapshot);
         }
+        self.settle()
+    }
+
+    /// This registry without a workspace.
+    pub(super) fn without(mut self, id: &WorkspaceId) -> Self {
+        self.workspaces.remove(id);
+        self.settle()
+    }
+
+    fn settle(mut self) -> Self {
         let mut snapshots = self.workspaces.values();
         self.only = snapshots.next().filter(|_| snapshots.next().is_none()).cloned();
         self
@@ -61,6 +76,8 @@ pub(crate) enum SupervisorMessage {
     SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, NoRun>>),
     /// Use this snapshot for the events to come.
     Publish(Arc<Snapshot>, RpcReplyPort<()>),
+    /// Take no more events for this workspace.
+    Retire(WorkspaceId, RpcReplyPort<()>),
     /// Look for runs that are idle or forgotten.
     Sweep,
     /// Give runs no actors any more.

@@ -2,12 +2,12 @@
 //! text in either.
 #![expect(clippy::disallowed_macros, reason = "typed occurrences are what the ban on raw macros points to")]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, gauge, histogram};
 
 use super::names;
-use crate::model::{EventKind, Verdict};
+use crate::model::{Diagnostic, EventKind, Severity, Verdict};
 
 /// An event got its outcome.
 pub(crate) struct EventAnswered {
@@ -183,5 +183,60 @@ impl ProcessesTerminating {
     pub(crate) fn emit(self) {
         let count = u32::try_from(self.0).unwrap_or(u32::MAX);
         gauge!(names::PROCESSES, "state" => "terminating").set(count);
+    }
+}
+
+/// The files of a workspace were read.
+pub(crate) struct ConfigLoaded<'a> {
+    /// What is wrong with them.
+    pub(crate) diagnostics: &'a [Diagnostic],
+    /// Whether nothing is wrong with any workspace.
+    pub(crate) all_sound: bool,
+}
+
+impl ConfigLoaded<'_> {
+    pub(crate) fn emit(self) {
+        for error in self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error) {
+            counter!(names::CONFIG_ERRORS, "kind" => error.code).increment(1);
+        }
+        gauge!(names::CONFIG_LAST_RELOAD_SUCCESSFUL).set(if self.all_sound { 1.0 } else { 0.0 });
+        if self.all_sound {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            gauge!(names::CONFIG_LAST_RELOAD_SUCCESS).set(now.as_secs_f64());
+        }
+    }
+}
+
+/// A reader of the stream was too slow.
+#[cfg(feature = "daemon")]
+pub(crate) struct StreamDropped(pub(crate) u64);
+
+#[cfg(feature = "daemon")]
+impl StreamDropped {
+    pub(crate) fn emit(self) {
+        counter!(names::STREAM_DROPPED).increment(self.0);
+    }
+}
+
+/// The daemon answered a request.
+#[cfg(feature = "daemon")]
+pub(crate) struct ApiRequest {
+    /// The route as it is declared, with its parameters' names.
+    pub(crate) route: &'static str,
+    /// The hundreds of the status.
+    pub(crate) class: u16,
+}
+
+#[cfg(feature = "daemon")]
+impl ApiRequest {
+    pub(crate) fn emit(self) {
+        let class = match self.class {
+            1 => "1xx",
+            2 => "2xx",
+            3 => "3xx",
+            4 => "4xx",
+            _ => "5xx",
+        };
+        counter!(names::API_REQUESTS, "route" => self.route, "status_class" => class).increment(1);
     }
 }

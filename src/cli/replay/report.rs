@@ -11,7 +11,6 @@ use super::{
     tally::{Row, Tally, Verdicts},
 };
 use crate::{
-    cli::list,
     model::{EventKind, HandlerKind, Hook, HookName, HookReport, Note, Target, Verdict},
     registry::Snapshot,
 };
@@ -181,7 +180,7 @@ fn hook_row(hook: &Hook, row: Option<&Row>) -> HookRow {
     HookRow {
         hook: hook.name.to_string(),
         handler: hook.handler.kind(),
-        mode: list::mode(&hook.handler),
+        mode: hook.handler.mode(),
         runs: row.map_or(0, |row| row.count),
         verdicts: counts(row.map(|row| row.verdicts).unwrap_or_default()),
         failures: row.map_or(0, |row| row.failed),

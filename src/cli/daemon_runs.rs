@@ -1,0 +1,152 @@
+//! `runs`: the runs a daemon works on, and cancelling one. Refuses to decide which one that is.
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    arguments::JsonFlag,
+    daemon_status::{duration, encoded},
+    escape,
+    exit::{Ending, Exit},
+    screen::Screen,
+    table::{Grid, NOTHING},
+    talk::SocketFlag,
+    workspace::counted,
+};
+
+const EXAMPLES: &str = "\
+Examples:
+  hookyard runs
+  hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending > 10).run_id'
+  hookyard runs --cancel 7f3a --id shop
+
+A run is there from the first event that a hook wants until it ends or is idle.";
+
+/// Shows the runs the daemon works on, or cancels one
+///
+/// The runs that have been there longest come first. Cancelling kills the processes of a run's hooks and answers its
+/// waiting events with `halt`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Runs {
+    /// Those of this workspace only
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    /// How many are shown at most
+    #[arg(long, value_name = "NUMBER", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+
+    /// Cancels this run instead
+    #[arg(long, value_name = "RUN")]
+    cancel: Option<String>,
+
+    #[command(flatten)]
+    socket: SocketFlag,
+
+    #[command(flatten)]
+    output: JsonFlag,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct List {
+    runs: Vec<serde_json::Value>,
+    left_out: usize,
+}
+
+/// What is shown of a run.
+#[derive(Debug, Deserialize)]
+struct Row {
+    workspace_id: String,
+    run_id: String,
+    age_ms: u64,
+    idle_ms: u64,
+    events: u64,
+    #[serde(default)]
+    under_way: Vec<UnderWay>,
+    #[serde(default)]
+    pending: usize,
+}
+
+#[derive(Debug, Deserialize)]
+struct UnderWay {
+    event: String,
+    since_ms: u64,
+    hooks: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Cancelled {
+    events: usize,
+}
+
+impl Runs {
+    pub(super) fn run(self, screen: &Screen) -> Ending {
+        let workspace = self.id.as_deref().map(|id| format!("workspace_id={}", encoded(id)));
+        match &self.cancel {
+            Some(run) => self.cancel(run, workspace, screen),
+            None => self.list(workspace, screen),
+        }
+    }
+
+    fn cancel(&self, run: &str, workspace: Option<String>, screen: &Screen) -> Ending {
+        let query = workspace.map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("/v1/runs/{}{query}", encoded(run));
+        let cancelled: Cancelled = self.socket.asking().ask("DELETE", &path, None)?;
+        if self.output.json {
+            screen.print_json(&cancelled)?;
+        } else {
+            let events = counted(cancelled.events, "event");
+            screen.print(&format!("cancelled {} with {events} under way\n", escape::line(run)))?;
+        }
+        Ok(Exit::Done)
+    }
+
+    fn list(&self, workspace: Option<String>, screen: &Screen) -> Ending {
+        let query: Vec<String> =
+            [Some(format!("limit={}", self.limit)), workspace].into_iter().flatten().collect();
+        let list: List = self.socket.asking().ask("GET", &format!("/v1/runs?{}", query.join("&")), None)?;
+        if self.output.json {
+            screen.print_json(&list)?;
+            return Ok(Exit::Done);
+        }
+        let rows: Vec<Row> =
+            list.runs.into_iter().filter_map(|run| serde_json::from_value(run).ok()).collect();
+        if rows.is_empty() {
+            screen.note("no run has work in flight, or had it lately");
+            return Ok(Exit::Done);
+        }
+        screen.print(&table(&rows, screen))?;
+        if list.left_out > 0 {
+            screen.note(&format!("and {} more; `--limit` shows them", list.left_out));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn table(rows: &[Row], screen: &Screen) -> String {
+    let header = vec!["run", "workspace", "age", "events", "pending", "now"];
+    let mut grid = Grid::new(header, screen.out.paint).words("now");
+    for row in rows {
+        let pending = if row.pending == 0 { NOTHING.to_owned() } else { row.pending.to_string() };
+        grid.add(vec![
+            escape::line(&row.run_id).into_owned(),
+            escape::line(&row.workspace_id).into_owned(),
+            duration(row.age_ms),
+            row.events.to_string(),
+            pending,
+            now(row),
+        ]);
+    }
+    grid.render("workspace", screen.table_width())
+}
+
+/// What a run does at the moment: the oldest of its events, and the hooks that work on it.
+fn now(row: &Row) -> String {
+    let Some(oldest) = row.under_way.first() else { return format!("idle {}", duration(row.idle_ms)) };
+    let hooks =
+        if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
+    let others = row.under_way.len() - 1;
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!("{} {}{}{more}", oldest.event, duration(oldest.since_ms), escape::line(&hooks))
+}

@@ -1,0 +1,97 @@
+//! The body of a request: bounded in size and time, and JSON. Refuses everything else before it is read.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, Bytes, to_bytes},
+    http::{
+        HeaderMap, StatusCode,
+        header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
+    },
+};
+use http_body_util::LengthLimitError;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::error::ApiError;
+use crate::model::EventError;
+
+/// How large a body may be and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyBounds {
+    pub(super) bytes: usize,
+    pub(super) time: Duration,
+}
+
+/// The largest body of a request that is no event, in bytes.
+pub(super) const SMALL: usize = 64 << 10;
+
+/// Reads a body that has to be JSON.
+///
+/// Returns an error if it says it is something else, is too large, or takes too long.
+pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) -> Result<Bytes, ApiError> {
+    let limit = bounds.bytes;
+    let too_large = |size: usize| ApiError::from(EventError::TooLarge { size, limit });
+    is_json(headers)?;
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if let Some(size) = announced.filter(|size| *size > limit) {
+        return Err(too_large(size));
+    }
+    match timeout(bounds.time, to_bytes(body, limit)).await {
+        Ok(Ok(bytes)) => Ok(bytes),
+        Ok(Err(error)) if is_too_long(&error) => Err(too_large(limit + 1)),
+        Ok(Err(_)) => {
+            let message = "the body ended before it was whole";
+            Err(ApiError::bad_request("incomplete", message, "send as many bytes as were announced"))
+        }
+        Err(_) => {
+            let message = format!("the body took longer than {:?}", bounds.time);
+            let hint = "send it faster, or raise `limits.body_timeout` in the settings";
+            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message, hint))
+        }
+    }
+}
+
+/// Reads a body that has to be JSON of a certain form.
+pub(super) async fn read_as<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: BodyBounds,
+) -> Result<T, ApiError> {
+    let bytes = read(headers, body, bounds).await?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        ApiError::bad_request("bad_body", format!("the body cannot be used: {error}"), "see /v1/openapi.json")
+    })
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    let unsupported = |message: String, hint: &str| {
+        Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint))
+    };
+    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+        return unsupported(format!("the body is encoded as {encoding:?}"), "send it as it is");
+    }
+    let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let is_json = essence.eq_ignore_ascii_case("application/json")
+        || (essence.to_ascii_lowercase().starts_with("application/") && essence.ends_with("+json"));
+    if is_json {
+        return Ok(());
+    }
+    unsupported(
+        format!("the body is {given:?}"),
+        "send JSON with the header `content-type: application/json`",
+    )
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}

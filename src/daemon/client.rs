@@ -1,0 +1,184 @@
+//! How a program of this machine asks a daemon over its Unix socket, without a runtime: a connection, a request, an
+//! answer. Refuses to keep anything between two requests.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: u64 = 64 << 20;
+
+/// How many headers an answer may have.
+const MOST_HEADERS: usize = 32;
+
+/// Asks a daemon.
+#[derive(Debug, Clone)]
+pub struct Client {
+    socket: PathBuf,
+    /// How long the daemon may say nothing; none for as long as it likes.
+    patience: Option<Duration>,
+}
+
+/// What a daemon answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// What was said.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer, or not the one that was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens there.
+    #[error("no hookyard listens on {}: {source}", socket.display())]
+    Down {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection ended before the answer did, or it took too long.
+    #[error("hookyard at {} did not answer: {source}", socket.display())]
+    Broken {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It answered, and that was a refusal.
+    #[error("{message}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What it said is wrong.
+        message: String,
+        /// What it said is to be done.
+        hint: String,
+    },
+    /// It answered with something else than was asked for.
+    #[error("hookyard at {} gave an answer that makes no sense: {why}", socket.display())]
+    Unreadable {
+        /// The socket.
+        socket: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: RefusalText,
+}
+
+#[derive(Deserialize)]
+struct RefusalText {
+    message: String,
+    hint: String,
+}
+
+impl Client {
+    /// A client of the daemon at a socket.
+    pub fn new(socket: impl Into<PathBuf>) -> Self {
+        Self { socket: socket.into(), patience: None }
+    }
+
+    /// Gives up when the daemon says nothing for so long.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// The socket it asks at.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Asks for something, and reads the answer as JSON.
+    ///
+    /// Returns an error if there is none, or it is a refusal.
+    pub fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<T, ClientError> {
+        let answer = self.send(method, path, body)?;
+        if !(200..300).contains(&answer.status) {
+            return Err(answer.refusal());
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(&error))
+    }
+
+    /// Sends one request and reads the whole answer, whatever its status.
+    ///
+    /// Returns an error if there is none.
+    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<Answer, ClientError> {
+        let broken = |source| ClientError::Broken { socket: self.socket.clone(), source };
+        let mut stream = UnixStream::connect(&self.socket)
+            .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
+        stream.set_read_timeout(self.patience).map_err(broken)?;
+        stream.set_write_timeout(self.patience).map_err(broken)?;
+        let body = body.unwrap_or_default();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        let mut bytes = Vec::new();
+        // A daemon that refuses a request may do so before it has read all of it: its answer counts.
+        let read = stream.take(LONGEST_ANSWER).read_to_end(&mut bytes);
+        if bytes.is_empty() {
+            sent.and(read).map_err(broken)?;
+            return Err(broken(io::ErrorKind::UnexpectedEof.into()));
+        }
+        read.map_err(broken)?;
+        self.parse(&bytes)
+    }
+
+    fn parse(&self, bytes: &[u8]) -> Result<Answer, ClientError> {
+        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let parsed = response.parse(bytes).map_err(|error| self.unreadable(&error))?;
+        let (httparse::Status::Complete(head), Some(status)) = (parsed, response.code) else {
+            return Err(self.unreadable(&"its head is not whole"));
+        };
+        let length =
+            response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+        let length = length.and_then(|header| str::from_utf8(header.value).ok()?.parse::<usize>().ok());
+        let body = &bytes[head..];
+        match length {
+            Some(length) if body.len() < length => Err(self.unreadable(&"its body is not whole")),
+            Some(length) => Ok(Answer { status, body: body[..length].to_vec() }),
+            None => Ok(Answer { status, body: body.to_vec() }),
+        }
+    }
+
+    fn unreadable(&self, why: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Unreadable { socket: self.socket.clone(), why: why.to_string() }
+    }
+}
+
+impl Answer {
+    /// The answer as the refusal that its status says it is.
+    pub fn refusal(&self) -> ClientError {
+        let status = self.status;
+        match serde_json::from_slice::<Refusal>(&self.body) {
+            Ok(Refusal { error: RefusalText { message, hint } }) => {
+                ClientError::Refused { status, message, hint }
+            }
+            Err(_) => ClientError::Refused {
+                status,
+                message: format!("hookyard answered with status {status}"),
+                hint: "look at its log".to_owned(),
+            },
+        }
+    }
+}

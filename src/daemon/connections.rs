@@ -1,0 +1,148 @@
+//! Connections: accepted up to a limit, served in HTTP/1.1 or HTTP/2, ended when their peer keeps them waiting. Refuses
+//! to know any route.
+
+use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, extract::Request, response::Response};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, UnixListener},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_service::Service;
+
+use super::{
+    door::Door,
+    patience::{Patience, Pulse, Watched},
+    socket,
+};
+
+/// The longest head of a request, in bytes.
+const LONGEST_HEAD: usize = 64 << 10;
+
+/// How many requests of one HTTP/2 connection are worked on at the same time.
+const STREAMS: u32 = 256;
+
+/// How long no connection is accepted after the system had no more descriptors or memory.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long the words for a connection too many may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What all connections share.
+#[derive(Debug, Clone)]
+pub(super) struct Connections {
+    pub(super) router: Router,
+    pub(super) places: Arc<Semaphore>,
+    pub(super) patience: Patience,
+    /// Cancelled when no request is taken any more.
+    pub(super) closing: CancellationToken,
+    pub(super) open: TaskTracker,
+}
+
+/// What is listened on.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener, Door),
+}
+
+impl Connections {
+    /// Accepts connections until it is closing time.
+    pub(super) async fn accept(self, listener: Listener) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.closing.cancelled() => return,
+                accepted = self.next(&listener) => accepted,
+            };
+            if let Err(error) = accepted {
+                tracing::warn!(%error, "a connection could not be accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+
+    async fn next(&self, listener: &Listener) -> io::Result<()> {
+        match listener {
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                match stream.peer_cred() {
+                    Ok(peer) if socket::admits(peer) => self.take(stream, Door::Unix),
+                    Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
+                    Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
+                }
+            }
+            Listener::Tcp(listener, door) => {
+                let (stream, _) = listener.accept().await?;
+                // An answer is written at once or not at all, so there is nothing to gather.
+                drop(stream.set_nodelay(true));
+                self.take(stream, door.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, mut stream: S, door: Door) {
+        match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(place) => drop(self.open.spawn(self.clone().serve(stream, door, place))),
+            Err(_) => drop(tokio::spawn(async move {
+                // With nobody who reads it there is nobody to tell.
+                drop(timeout(LAST_WORDS, stream.write_all(too_many().as_bytes())).await);
+            })),
+        }
+    }
+
+    /// Serves one connection to its end.
+    async fn serve<S>(self, stream: S, door: Door, _place: OwnedSemaphorePermit)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let pulse = Pulse::new();
+        let router = self.router;
+        let noticed = Arc::clone(&pulse);
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            let in_hand = noticed.request();
+            request.extensions_mut().insert(door.clone());
+            let answer = router.clone().call(request.map(Body::new) as Request);
+            async move {
+                let answer: Result<Response, Infallible> = answer.await;
+                drop(in_hand);
+                answer
+            }
+        });
+        let mut builder = Builder::new(TokioExecutor::new());
+        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD).pipeline_flush(true);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
+        builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+        let mut connection = pin!(builder.serve_connection(io, service));
+        // An error of a connection is its peer's affair: it has gone, or speaks no HTTP.
+        tokio::select! {
+            ended = connection.as_mut() => return drop(ended),
+            () = pulse.run_out(self.patience) => return,
+            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        tokio::select! {
+            ended = connection => drop(ended),
+            () = pulse.run_out(self.patience) => {}
+        }
+    }
+}
+
+/// What a connection too many is told, without a look at what it asks.
+fn too_many() -> String {
+    let body = "{\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\",\
+        \"hint\":\"use fewer, or raise `limits.connections` in the settings\"}}\n";
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,190 @@
+//! Through which door a request came, and whether it may come in. Owns tokens and what browsers are told; refuses to
+//! say more than that something is missing.
+
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::http::{
+    HeaderMap, StatusCode,
+    header::{AUTHORIZATION, HOST, ORIGIN},
+};
+
+use super::error::ApiError;
+use crate::config;
+
+/// The shortest token, in bytes: shorter ones can be guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Its file cannot be used.
+    #[error("the token file {} {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
+    /// Everybody could ask.
+    #[error("`listen.tcp` is {0}, which other machines reach; it needs a `listen.token_file`")]
+    Needed(SocketAddr),
+}
+
+/// What clients have to send.
+#[derive(Clone)]
+pub(super) struct Token(Arc<str>);
+
+impl Token {
+    /// Reads a token: one line of a file that is closed to others.
+    pub(super) fn read(path: &Path) -> Result<Self, TokenError> {
+        let wrong = |why: String| TokenError::File { path: path.to_owned(), why };
+        let bytes = config::read_private(path, 4096).map_err(wrong)?;
+        let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
+        let token = text.trim();
+        if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let why = format!(
+                "has no token: write one line of at least {SHORTEST_TOKEN} letters, digits and signs into it"
+            );
+            return Err(wrong(why));
+        }
+        Ok(Self(token.into()))
+    }
+
+    /// Takes as long for a wrong token as for a right one.
+    fn is(&self, sent: &str) -> bool {
+        let (own, sent) = (self.0.as_bytes(), sent.as_bytes());
+        let different = own.iter().zip(sent).fold(0, |different, (a, b)| different | (a ^ b));
+        own.len() == sent.len() && different == 0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// Where a request came in.
+#[derive(Debug, Clone)]
+pub(super) enum Door {
+    /// The Unix socket, where the peer's user has been looked at.
+    Unix,
+    /// A TCP address that only this machine reaches.
+    Loopback,
+    /// A TCP address where a token is asked for.
+    Guarded(Token),
+}
+
+impl Door {
+    /// Lets a request in. `open` ones tell nobody anything, and need no token.
+    ///
+    /// Returns an error if it may not come in.
+    pub(super) fn admit(&self, headers: &HeaderMap, open: Openness) -> Result<(), ApiError> {
+        match self {
+            Self::Unix => Ok(()),
+            Self::Guarded(_) if open == Openness::Open => Ok(()),
+            Self::Guarded(token) => match bearer(headers) {
+                Some(sent) if token.is(sent) => Ok(()),
+                sent => Err(unauthorized(sent.is_some())),
+            },
+            Self::Loopback => from_this_machine(headers),
+        }
+    }
+}
+
+/// Whether a route is for everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Openness {
+    /// It is.
+    Open,
+    /// It is for those who may send events.
+    Closed,
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
+fn unauthorized(sent: bool) -> ApiError {
+    let message = if sent { "the token is not the right one" } else { "there is no bearer token" };
+    let hint = "send the header `Authorization: Bearer TOKEN` with the token of `listen.token_file`";
+    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message, hint)
+}
+
+/// Without a token, what a web page has its reader's browser send must not get in: such a request says where it
+/// comes from, or names a host of the page's own that leads here.
+fn from_this_machine(headers: &HeaderMap) -> Result<(), ApiError> {
+    let forbidden = |message: &str| {
+        let hint = "this address is for programs of this machine; set a `listen.token_file` for others";
+        Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint))
+    };
+    if headers.contains_key(ORIGIN) {
+        return forbidden("the request comes from a web page");
+    }
+    match headers.get(HOST).map(|host| host.to_str().unwrap_or_default()) {
+        Some(host) if !is_loopback(host) => forbidden("the `Host` of the request is not this machine"),
+        _ => Ok(()),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let has_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if has_port(port) && (name.starts_with('[') || !name.contains(':')) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name.eq_ignore_ascii_case("localhost")
+        || address.is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+/// Listens on a TCP address.
+///
+/// Returns an error if other machines reach it and there is no token.
+pub(super) async fn listen(
+    address: SocketAddr,
+    token: Option<Token>,
+) -> Result<(Door, tokio::net::TcpListener), super::StartError> {
+    let door = match token {
+        Some(token) => Door::Guarded(token),
+        None if address.ip().to_canonical().is_loopback() => Door::Loopback,
+        None => return Err(TokenError::Needed(address).into()),
+    };
+    let refused = |source: io::Error| super::StartError::Tcp { address, source };
+    let listener = tokio::net::TcpListener::bind(address).await.map_err(refused)?;
+    Ok((door, listener))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_this_machine() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8787", "127.9.9.9", "[::1]:1", "[::1]", "::1"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in
+            ["", "example.com", "localhost.example.com:80", "127.0.0.1.example.com", "10.0.0.1", "[::2]"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_compared_as_a_whole() {
+        let token = Token("0123456789abcdef".into());
+        assert!(token.is("0123456789abcdef"));
+        for wrong in ["", "0123456789abcdeg", "0123456789abcde", "0123456789abcdef0"] {
+            assert!(!token.is(wrong), "{wrong}");
+        }
+        assert_eq!(format!("{token:?}"), "Token(…)");
+    }
+}

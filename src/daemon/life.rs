@@ -1,0 +1,185 @@
+//! The life of a daemon: what is opened in which order, and how everything is closed again. Refuses to listen to
+//! signals, which belong to the program.
+
+use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    connections::{Connections, Listener},
+    door::{self, Token, TokenError},
+    patience::Patience,
+    routes,
+    shared::{Phase, Places, Shared},
+    socket::{Socket, SocketError, default_socket},
+    watch,
+};
+use crate::{
+    DispatchError, LoadReport, Orchestrator,
+    config::{self, Settings},
+    handler::command::{GroupLedger, LedgerError},
+    model::WorkspaceId,
+    telemetry::Exporter,
+};
+
+/// How long connections may take to end when everything is answered.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Why a daemon does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no socket to listen on.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// The record of process groups cannot be kept.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// There is no token.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The TCP address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The orchestrator does not start.
+    #[error(transparent)]
+    Orchestrator(#[from] crate::StartError),
+}
+
+/// A daemon at work. Dropping it ends it at once; [`Daemon::stop`] lets it finish what it has begun.
+#[derive(Debug)]
+pub struct Daemon {
+    shared: Arc<Shared>,
+    connections: Connections,
+    /// The accepting of connections, the watching of files, the upkeep of metrics.
+    tasks: JoinSet<()>,
+    /// Given up last: a successor may come when it is gone.
+    _socket: Socket,
+    _ledger: GroupLedger,
+}
+
+impl Daemon {
+    /// Opens the socket, loads the workspaces and takes events. `environment` looks up variables.
+    ///
+    /// Returns an error if it cannot listen, or another daemon does. A workspace that cannot be used is told in the log
+    /// and left out: it must not keep the others from their hooks.
+    pub async fn start(
+        settings: Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, StartError> {
+        raise_descriptor_limit();
+        let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
+        let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
+        Socket::prepare(&path)?;
+        let (ledger, reaped) = GroupLedger::open(&path.with_added_extension("groups"))?;
+        if reaped.groups > 0 {
+            tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
+        }
+        let (socket, listener) = Socket::listen(&path)?;
+        let mut listeners = vec![Listener::Unix(listener)];
+        let mut tcp = None;
+        if let Some(address) = settings.listen.tcp {
+            let (door, listener) = door::listen(address, token).await?;
+            tcp = listener.local_addr().ok();
+            listeners.push(Listener::Tcp(listener, door));
+        }
+        let exporter = Exporter::install();
+        let orchestrator =
+            Orchestrator::builder().settings(settings.clone()).workspaces_later().start().await?;
+        let places = Places { socket: path, tcp, home: config::home(&settings, environment) };
+        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone()));
+        let connections = connections(&shared);
+        let mut tasks = JoinSet::new();
+        for listener in listeners {
+            tasks.spawn(connections.clone().accept(listener));
+        }
+        tasks.spawn(exporter.upkeep());
+        register(&shared).await;
+        tasks.spawn(watch::watch(Arc::clone(&shared)));
+        shared.enter(Phase::Ready);
+        Ok(Self { shared, connections, tasks, _socket: socket, _ledger: ledger })
+    }
+
+    /// The path of its Unix socket.
+    pub fn socket(&self) -> &Path {
+        &self.shared.places.socket
+    }
+
+    /// The TCP address it listens on as well.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        self.shared.places.tcp
+    }
+
+    /// What runs the hooks.
+    pub fn orchestrator(&self) -> &Orchestrator {
+        &self.shared.orchestrator
+    }
+
+    /// Reads the hook files of every workspace again.
+    ///
+    /// Returns an error if it is shutting down.
+    pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
+        let reports = self.shared.orchestrator.reload().await;
+        self.shared.watch.look_again();
+        reports
+    }
+
+    /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes
+    /// and closes every connection. Returns whether everything finished in time.
+    pub async fn stop(mut self, deadline: Duration) -> bool {
+        self.shared.enter(Phase::Draining);
+        let finished = self.shared.orchestrator.shutdown(deadline).await;
+        self.shared.closing.cancel();
+        self.connections.open.close();
+        // A client that does not read its answer does not keep the daemon.
+        drop(timeout(LAST_WORDS, self.connections.open.wait()).await);
+        self.tasks.shutdown().await;
+        finished
+    }
+}
+
+fn connections(shared: &Arc<Shared>) -> Connections {
+    let limits = &shared.settings.limits;
+    Connections {
+        router: routes::router(Arc::clone(shared)),
+        places: Arc::new(Semaphore::new(limits.connections.get())),
+        patience: Patience {
+            head: limits.header_timeout,
+            reading: limits.body_timeout,
+            idle: limits.idle_timeout,
+        },
+        closing: shared.closing.clone(),
+        open: TaskTracker::new(),
+    }
+}
+
+/// Registers the workspaces of the settings.
+async fn register(shared: &Shared) {
+    for (id, settings) in &shared.settings.workspaces {
+        match shared.orchestrator.register(id, settings.clone()).await {
+            Ok(report) => {
+                for error in report.errors() {
+                    tracing::error!(workspace = %id, "{error}");
+                }
+                tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
+            }
+            Err(error) => tracing::error!(workspace = %id, %error, "the workspace is left out"),
+        }
+    }
+}
+
+/// Allows as many open files as the system lets this process have: every connection is one.
+fn raise_descriptor_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum
+        && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
+    {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+}

@@ -1,0 +1,155 @@
+//! Which workspace an event belongs to, where it does not say so itself: by its working directory. Owns what is
+//! remembered of directories; refuses to look outside the workspaces and the `workspace_roots`.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::error::ApiError;
+use crate::{
+    Orchestrator, WorkspaceError,
+    config::{WorkspaceSettings, nearest_workspace},
+    model::{Event, WorkspaceId},
+};
+
+/// How long it is remembered where a directory belongs: a directory in it may get hook files.
+const REMEMBERED_FOR: Duration = Duration::from_secs(10);
+
+/// How many directories are remembered.
+const MOST_REMEMBERED: usize = 16 << 10;
+
+/// Finds workspaces for events.
+#[derive(Debug)]
+pub(super) struct Locator {
+    /// Without symbolic links.
+    roots: Vec<PathBuf>,
+    home: Option<PathBuf>,
+    known: Mutex<HashMap<Arc<str>, Remembered>>,
+}
+
+/// Where a directory belongs.
+#[derive(Debug, Clone)]
+struct Remembered {
+    since: Instant,
+    /// None for the only workspace there is.
+    workspace: Option<WorkspaceId>,
+}
+
+/// Where a working directory leads.
+enum Found {
+    /// Into a workspace.
+    Registered(WorkspaceId),
+    /// Below one of the roots, to a directory that is none yet.
+    Below(PathBuf),
+    /// Nowhere.
+    Outside,
+}
+
+impl Locator {
+    pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>) -> Self {
+        let real = |root: PathBuf| root.canonicalize().unwrap_or(root);
+        Self { roots: roots.into_iter().map(real).collect(), home, known: Mutex::default() }
+    }
+
+    /// The workspace of an event: the one it names, or that of its working directory, which is registered if it
+    /// lies below one of the roots. None leaves it to the orchestrator, which takes the only one.
+    ///
+    /// Returns an error if there is none where there should be one.
+    pub(super) async fn locate(
+        &self,
+        orchestrator: &Orchestrator,
+        event: &Event,
+    ) -> Result<Option<WorkspaceId>, ApiError> {
+        let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
+            return Ok(event.workspace_id.clone());
+        };
+        if let Some(known) = self.remembered(orchestrator, cwd) {
+            return Ok(known.workspace);
+        }
+        let found = self.find(orchestrator, cwd).await?;
+        let id = match found {
+            Found::Registered(id) => Some(id),
+            Found::Below(directory) => Some(register(orchestrator, directory).await?),
+            Found::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
+            Found::Outside => return Err(outside(cwd)),
+        };
+        self.remember(cwd, id.clone());
+        Ok(id)
+    }
+
+    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<Found, ApiError> {
+        let (cwd, roots, home) = (PathBuf::from(&**cwd), self.roots.clone(), self.home.clone());
+        if !cwd.is_absolute() {
+            return Ok(Found::Outside);
+        }
+        let orchestrator = orchestrator.clone();
+        let look = move || {
+            let Ok(real) = cwd.canonicalize() else { return Found::Outside };
+            let above = orchestrator.workspace_above(&real);
+            let below = nearest_below(&real, &roots, home.as_deref());
+            match (above, below) {
+                (Some((id, root)), Some(nearest)) if root.starts_with(&nearest) => Found::Registered(id),
+                (_, Some(nearest)) => Found::Below(nearest),
+                (Some((id, _)), None) => Found::Registered(id),
+                (None, None) => Found::Outside,
+            }
+        };
+        tokio::task::spawn_blocking(look).await.map_err(|_| ApiError::shutting_down())
+    }
+
+    fn remembered(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<Remembered> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(cwd)?.clone();
+        let is_there = orchestrator.snapshot(known.workspace.as_ref()).is_some();
+        Some(known).filter(|known| is_there && known.since.elapsed() < REMEMBERED_FOR)
+    }
+
+    fn remember(&self, cwd: &Arc<str>, workspace: Option<WorkspaceId>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(Arc::clone(cwd), Remembered { since: Instant::now(), workspace });
+    }
+}
+
+/// The nearest directory with hook files that is not above the roots; the root itself, if there is none: its user's
+/// own hooks run there.
+fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<PathBuf> {
+    let root =
+        roots.iter().filter(|root| cwd.starts_with(root)).max_by_key(|root| root.components().count())?;
+    let nearest = nearest_workspace(cwd, home).filter(|nearest| nearest.starts_with(root));
+    Some(nearest.unwrap_or_else(|| root.clone()))
+}
+
+/// A task of its own: the client that sent the event may go while others wait for the workspace too.
+async fn register(orchestrator: &Orchestrator, directory: PathBuf) -> Result<WorkspaceId, ApiError> {
+    let orchestrator = orchestrator.clone();
+    let registered = tokio::spawn(async move {
+        let id = WorkspaceId::of_path(&directory);
+        match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
+            Ok(report) => {
+                let root = directory.display();
+                tracing::info!(workspace = %id, %root, hooks = report.hooks, "workspace registered");
+                Ok(id)
+            }
+            // Another event of the directory came first, or somebody registered it under an id of their own.
+            Err(WorkspaceError::SameRoot { id, .. }) => {
+                orchestrator.loaded(&id).await;
+                Ok(id)
+            }
+            Err(error) => Err(error.into()),
+        }
+    });
+    registered.await.map_err(|_| ApiError::shutting_down())?
+}
+
+fn outside(cwd: &str) -> ApiError {
+    let message = format!("the event's cwd {cwd:?} is in no workspace");
+    let hint = "register a workspace that holds it, or add a directory above it to `workspace_roots`";
+    ApiError::not_found("no_workspace", message, hint)
+}

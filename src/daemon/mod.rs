@@ -1,0 +1,27 @@
+//! The daemon: hooks for hosts in any language, over a Unix socket and TCP. Owns its listeners, its routes and its end;
+//! refuses to decide anything about hooks, which is the orchestrator's part.
+//!
+//! `connections` takes a connection, `admission` a request, `routes` answer it: `routes/events.rs` is the way of an
+//! event. `socket` and `door` say who may come in, `locate` where an event belongs, `watch` when files are read again.
+
+mod admission;
+mod body;
+mod client;
+mod connections;
+mod door;
+mod error;
+mod life;
+mod locate;
+mod patience;
+mod routes;
+mod shared;
+mod socket;
+mod watch;
+
+pub use client::{Answer, Client, ClientError};
+pub use door::TokenError;
+pub use life::{Daemon, StartError};
+#[cfg(feature = "cli")]
+pub(crate) use routes::ProcessAnswer;
+pub use routes::{BrokenWorkspace, Status};
+pub use socket::{SocketError, default_socket};

@@ -1,0 +1,62 @@
+//! Whether the daemon lives, whether it takes events, and its metrics. Refuses to say anything about its work.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+
+use crate::daemon::{
+    error::{ApiError, ErrorBody},
+    shared::{Phase, Shared},
+};
+
+/// Prometheus' text format.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Whether the daemon lives.
+#[utoipa::path(
+    get, path = "/healthz", tag = "operation", operation_id = "isAlive",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain"))
+)]
+pub(in crate::daemon) async fn alive() -> &'static str {
+    "alive\n"
+}
+
+/// Whether the daemon takes events.
+#[utoipa::path(
+    get, path = "/readyz", tag = "operation", operation_id = "isReady",
+    responses(
+        (status = 200, description = "It does", body = String, content_type = "text/plain"),
+        (status = 503, description = "It starts or is shutting down", body = ErrorBody),
+    )
+)]
+pub(in crate::daemon) async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, ApiError> {
+    match shared.phase() {
+        Phase::Ready => Ok("ready\n"),
+        Phase::Starting => {
+            let hint = "try again after the seconds in `Retry-After`";
+            let message = "hookyard still loads its workspaces";
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint))
+        }
+        Phase::Draining => Err(ApiError::shutting_down()),
+    }
+}
+
+/// The metrics, for Prometheus.
+#[utoipa::path(
+    get, path = "/metrics", tag = "operation", operation_id = "getMetrics",
+    responses(
+        (status = 200, description = "The metrics in Prometheus' text format", body = String, content_type = "text/plain"),
+        (status = 404, description = "The embedding program collects the metrics itself", body = ErrorBody),
+    )
+)]
+pub(in crate::daemon) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
+    let text = shared.exporter.render().ok_or_else(|| {
+        let hint = "ask the program that hookyard is a part of";
+        ApiError::not_found("no_metrics", "the metrics of this process are collected elsewhere", hint)
+    })?;
+    Ok(([(CONTENT_TYPE, TEXT)], text.as_bytes().to_vec()).into_response())
+}

@@ -1,0 +1,68 @@
+//! The hooks of the workspaces, as `hookyard list --json` has them. Refuses to run any.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::IntoParams;
+
+use super::{bad_query, unknown_workspace, workspace_id};
+use crate::{
+    daemon::{
+        error::{ApiError, ErrorBody},
+        shared::Shared,
+    },
+    model::WorkspaceId,
+    registry::HookRow,
+};
+
+/// Which hooks.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(in crate::daemon) struct Wanted {
+    /// Those of this workspace only.
+    workspace_id: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    workspace_id: &'a WorkspaceId,
+    #[serde(flatten)]
+    hook: HookRow<'a>,
+}
+
+/// The hooks of all workspaces, or of one, in the order in which they run.
+#[utoipa::path(
+    get, path = "/v1/hooks", tag = "hooks", operation_id = "listHooks", params(Wanted),
+    responses(
+        (status = 200, description = "The hooks", body = Vec<Object>),
+        (status = 400, description = "The query cannot be used", body = ErrorBody),
+        (status = 404, description = "The workspace is not known", body = ErrorBody),
+    )
+)]
+pub(in crate::daemon) async fn list(
+    State(shared): State<Arc<Shared>>,
+    wanted: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Response, ApiError> {
+    let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
+    let snapshots = match &wanted.workspace_id {
+        Some(text) => {
+            let id = workspace_id(text)?;
+            vec![shared.orchestrator.snapshot(Some(&id)).ok_or_else(|| unknown_workspace(&id))?]
+        }
+        None => shared.orchestrator.snapshots(),
+    };
+    let rows: Vec<Row<'_>> = snapshots
+        .iter()
+        .flat_map(|snapshot| {
+            let workspace_id = &snapshot.place().workspace_id;
+            snapshot.hooks().iter().map(move |known| Row { workspace_id, hook: HookRow::of(&known.hook) })
+        })
+        .collect();
+    Ok(Json(rows).into_response())
+}

@@ -1,0 +1,128 @@
+//! The routes, in one table: which path has which handler, who may ask, and whether there must be room. Refuses to
+//! hold what a route does, which is its own file's part.
+
+mod events;
+mod health;
+mod hooks;
+mod openapi;
+mod reload;
+mod runs;
+mod status;
+mod stream;
+mod workspaces;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::rejection::QueryRejection,
+    http::{Method, StatusCode, Uri},
+    middleware,
+    routing::{get, post, put},
+};
+
+#[cfg(feature = "cli")]
+pub(crate) use events::ProcessAnswer;
+pub use status::{BrokenWorkspace, Status};
+
+use super::{admission, door::Openness, error::ApiError, shared::Shared};
+use crate::model::WorkspaceId;
+
+/// Whether a request needs a place among those that are worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It is answered also when there is none: it asks how the daemon is, or has a limit of its own.
+    Always,
+    /// It needs one.
+    Limited,
+}
+
+/// What is known of a route before a request is looked at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Route {
+    pub(super) path: &'static str,
+    pub(super) openness: Openness,
+    pub(super) room: Room,
+}
+
+const ROUTES: &[Route] = &[
+    limited("/v1/events"),
+    limited("/v1/events/{dialect}"),
+    limited("/v1/hooks"),
+    limited("/v1/runs"),
+    limited("/v1/runs/{id}"),
+    limited("/v1/workspaces"),
+    limited("/v1/workspaces/{id}"),
+    limited("/v1/reload"),
+    always("/v1/status"),
+    always("/v1/stream"),
+    always("/v1/openapi.json"),
+    always("/metrics"),
+    Route { openness: Openness::Open, ..always("/healthz") },
+    Route { openness: Openness::Open, ..always("/readyz") },
+];
+
+const fn limited(path: &'static str) -> Route {
+    Route { path, openness: Openness::Closed, room: Room::Limited }
+}
+
+const fn always(path: &'static str) -> Route {
+    Route { path, openness: Openness::Closed, room: Room::Always }
+}
+
+/// The route of a path as it is declared; what is none is closed and needs no room.
+pub(super) fn named(path: Option<&str>) -> Route {
+    let found = ROUTES.iter().find(|route| Some(route.path) == path);
+    found.copied().unwrap_or(always("none"))
+}
+
+/// All routes.
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/events", post(events::canonical))
+        .route("/v1/events/{dialect}", post(events::native))
+        .route("/v1/hooks", get(hooks::list))
+        .route("/v1/runs", get(runs::list))
+        .route("/v1/runs/{id}", get(runs::show).delete(runs::cancel))
+        .route("/v1/workspaces", get(workspaces::list))
+        .route(
+            "/v1/workspaces/{id}",
+            put(workspaces::register).get(workspaces::show).delete(workspaces::remove),
+        )
+        .route("/v1/reload", post(reload::reload))
+        .route("/v1/status", get(status::show))
+        .route("/v1/stream", get(stream::follow))
+        .route("/v1/openapi.json", get(openapi::show))
+        .route("/metrics", get(health::metrics))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), admission::admit))
+        .with_state(shared)
+}
+
+async fn nothing_here(uri: Uri) -> ApiError {
+    let message = format!("there is nothing at {:?}", uri.path());
+    ApiError::not_found("no_route", message, "the routes are listed in /v1/openapi.json")
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> ApiError {
+    let message = format!("{:?} does not take {method}", uri.path());
+    let hint = "the header `Allow` and /v1/openapi.json say which methods it takes";
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", message, hint)
+}
+
+/// A query that cannot be used.
+fn bad_query(error: &QueryRejection) -> ApiError {
+    ApiError::bad_request("bad_query", error.body_text(), "see /v1/openapi.json for what the route takes")
+}
+
+/// A workspace's id in a path or a query.
+fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
+    WorkspaceId::new(text).map_err(|error| ApiError::id("id of the workspace", &error))
+}
+
+fn unknown_workspace(id: &WorkspaceId) -> ApiError {
+    crate::DispatchError::UnknownWorkspace(id.clone()).into()
+}

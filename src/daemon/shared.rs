@@ -1,0 +1,108 @@
+//! What all requests share: the orchestrator, the settings, and how far the daemon is in its life. Refuses to act.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{locate::Locator, watch::WatchState};
+use crate::{Orchestrator, config::Settings, telemetry::Exporter};
+
+/// How far the daemon is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It loads its workspaces.
+    Starting,
+    /// It takes events.
+    Ready,
+    /// It lets events under way finish.
+    Draining,
+}
+
+impl Phase {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+/// Where the daemon is reached, and whose it is.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The Unix socket.
+    pub(super) socket: PathBuf,
+    pub(super) tcp: Option<SocketAddr>,
+    /// The home directory with the user's own hooks.
+    pub(super) home: Option<PathBuf>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) orchestrator: Orchestrator,
+    pub(super) settings: Settings,
+    pub(super) places: Places,
+    pub(super) locator: Locator,
+    pub(super) watch: Arc<WatchState>,
+    pub(super) exporter: Exporter,
+    /// How many requests are worked on at the same time.
+    pub(super) requests: Arc<Semaphore>,
+    /// How many readers the stream has.
+    pub(super) streams: Arc<Semaphore>,
+    /// Cancelled when streams end.
+    pub(super) closing: CancellationToken,
+    pub(super) started: Instant,
+    pub(super) started_at: SystemTime,
+    /// The beginning of the ids of requests, different in each life of a daemon.
+    pub(super) life: u32,
+    phase: watch::Sender<Phase>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        orchestrator: Orchestrator,
+        settings: Settings,
+        places: Places,
+        exporter: Exporter,
+    ) -> Self {
+        let now = SystemTime::now();
+        let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self {
+            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone()),
+            watch: Arc::default(),
+            exporter,
+            requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
+            streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
+            closing: CancellationToken::new(),
+            started: Instant::now(),
+            started_at: now,
+            life: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
+            phase: watch::channel(Phase::Starting).0,
+            orchestrator,
+            settings,
+            places,
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.send_replace(phase);
+    }
+
+    /// Waits until the workspaces are loaded: an event that came before would find no hooks.
+    pub(super) async fn loaded(&self) {
+        if self.phase() == Phase::Starting {
+            // The sender is here, so it does not end before its value changes.
+            drop(self.phase.subscribe().wait_for(|phase| *phase != Phase::Starting).await);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a reload came to: which hooks are new, gone or different, and which old ones stay because their file is
+//! broken. Pure; refuses to read files and to publish.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::Registered;
+use crate::model::{Diagnostic, Hook, HookName, Matcher, Severity};
+
+/// What is different between two registries of a workspace, by the names of hooks and in their order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Those that were not there.
+    pub added: Vec<HookName>,
+    /// Those that are no longer there.
+    pub removed: Vec<HookName>,
+    /// Those that are another rule than before.
+    pub changed: Vec<HookName>,
+}
+
+impl Changes {
+    /// What is different in `new`.
+    pub fn between(old: &[Arc<Registered>], new: &[Arc<Registered>]) -> Self {
+        let known: HashMap<&HookName, &Hook> = by_name(old);
+        let current: HashMap<&HookName, &Hook> = by_name(new);
+        let mut changes = Self::default();
+        for registered in new {
+            let hook = &registered.hook;
+            match known.get(&hook.name) {
+                None => changes.added.push(hook.name.clone()),
+                Some(before) if !is_same_rule(before, hook) => changes.changed.push(hook.name.clone()),
+                Some(_) => {}
+            }
+        }
+        let gone = old.iter().map(|registered| &registered.hook.name);
+        changes.removed.extend(gone.filter(|name| !current.contains_key(name)).cloned());
+        changes
+    }
+
+    /// Whether nothing is different.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+}
+
+fn by_name(hooks: &[Arc<Registered>]) -> HashMap<&HookName, &Hook> {
+    hooks.iter().map(|registered| (&registered.hook.name, &registered.hook)).collect()
+}
+
+/// Whether two hooks are the same rule, wherever they stand in their files.
+fn is_same_rule(one: &Hook, other: &Hook) -> bool {
+    let Hook {
+        name,
+        dialect,
+        events,
+        matcher,
+        handler,
+        capabilities,
+        priority,
+        enabled,
+        timeout,
+        max_concurrency,
+        on_error,
+        on_timeout,
+        manner,
+        source,
+    } = one;
+    let pattern = |matcher: &Option<Matcher>| matcher.as_ref().map(|known| known.pattern().to_owned());
+    *name == other.name
+        && dialect.name() == other.dialect.name()
+        && *events == other.events
+        && pattern(matcher) == pattern(&other.matcher)
+        && *handler == other.handler
+        && *capabilities == other.capabilities
+        && *priority == other.priority
+        && *enabled == other.enabled
+        && *timeout == other.timeout
+        && *max_concurrency == other.max_concurrency
+        && *on_error == other.on_error
+        && *on_timeout == other.on_timeout
+        && *manner == other.manner
+        && (source.scope, &source.file) == (other.source.scope, &other.source.file)
+}
+
+/// Puts the old rules of broken files in the place of what could be read of them: a guard must not go because
+/// somebody is in the middle of changing it. `files` are those that were read. Returns the files whose old rules
+/// stay, in order.
+///
+/// A file that is no longer there is not broken; its rules go. What is wrong elsewhere, such as in an agent's file,
+/// keeps the old hooks that cannot be found any more.
+pub fn keep_rules_of_broken_files(
+    old: &[Arc<Registered>],
+    new: &mut Vec<Hook>,
+    files: &[PathBuf],
+    diagnostics: &[Diagnostic],
+) -> Vec<PathBuf> {
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let broken: BTreeSet<&Path> = errors.map(|diagnostic| &*diagnostic.file).collect();
+    if broken.is_empty() {
+        return Vec::new();
+    }
+    let of_hooks = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
+    let of_hooks: BTreeSet<&Path> = of_hooks.collect();
+    let elsewhere = broken.iter().any(|path| !of_hooks.contains(path) && files.iter().any(|f| f == path));
+    new.retain(|hook| {
+        hook.source.file.as_deref().is_none_or(|file| !broken.contains(file) || !of_hooks.contains(file))
+    });
+    let names: BTreeSet<HookName> = new.iter().map(|hook| hook.name.clone()).collect();
+    let mut kept = BTreeSet::new();
+    for registered in old {
+        let hook = &registered.hook;
+        let Some(file) = hook.source.file.as_deref() else { continue };
+        let read = files.iter().any(|known| known == file);
+        let unreachable = broken.iter().any(|path| *path != file && file.starts_with(path));
+        if (broken.contains(file) || unreachable || (read && elsewhere)) && !names.contains(&hook.name) {
+            new.push(hook.clone());
+            kept.insert(file.to_owned());
+        }
+    }
+    kept.into_iter().collect()
+}

@@ -1,0 +1,73 @@
+//! A hook as programs see it in lists. Refuses to show what a hook runs with: environments, headers and prompts may
+//! hold secrets.
+
+use std::{borrow::Cow, path::Path};
+
+use serde::Serialize;
+
+use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, Matcher};
+
+/// One hook as programs see it.
+#[derive(Debug, Serialize)]
+pub struct HookRow<'a> {
+    name: &'a str,
+    dialect: DialectName,
+    events: EventKinds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host_event: Option<&'a str>,
+    matcher: Option<&'a str>,
+    handler: HandlerKind,
+    mode: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Command<'a>>,
+    scope: &'static str,
+    /// Nothing: no hook's files are checked for trust.
+    trust: Option<&'static str>,
+    priority: i32,
+    enabled: bool,
+    file: Option<&'a Path>,
+    line: usize,
+}
+
+/// What a command handler runs: a line for the shell, or a program with its arguments.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Command<'a> {
+    Line(&'a str),
+    Words(Vec<Cow<'a, str>>),
+}
+
+impl<'a> Command<'a> {
+    fn of(handler: &'a Handler) -> Option<Self> {
+        let Handler::Command(command) = handler else { return None };
+        Some(match &command.line {
+            CommandLine::Shell(line) => Self::Line(line),
+            CommandLine::Exec { program, args } => {
+                let program = std::iter::once(program.to_string_lossy());
+                Self::Words(program.chain(args.iter().map(|arg| Cow::Borrowed(arg.as_str()))).collect())
+            }
+        })
+    }
+}
+
+impl<'a> HookRow<'a> {
+    /// The row of a hook.
+    pub fn of(hook: &'a Hook) -> Self {
+        Self {
+            name: hook.name.as_str(),
+            dialect: hook.dialect.name(),
+            events: hook.events,
+            host_event: hook.manner.host_event.as_deref(),
+            matcher: hook.matcher.as_ref().map(Matcher::pattern),
+            handler: hook.handler.kind(),
+            mode: hook.handler.mode(),
+            command: Command::of(&hook.handler),
+            scope: hook.source.scope.as_str(),
+            trust: None,
+            priority: hook.priority,
+            enabled: hook.enabled,
+            file: hook.source.file.as_deref(),
+            line: hook.source.line,
+        }
+    }
+}

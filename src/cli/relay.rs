@@ -29,8 +29,7 @@ Examples:
   cat event.json | hookyard relay --dialect gemini
   hookyard relay --dialect codebuddy --if-down block
 
-In an agent's settings it stands where a hook's command stands:
-  {\"type\": \"command\", \"command\": \"hookyard relay --dialect gemini\"}";
+In an agent's settings, such a line stands where a hook's command does.";
 
 /// Passes an agent's event on to the daemon, and its answer back
 ///

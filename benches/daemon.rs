@@ -1,0 +1,265 @@
+//! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay sessions flat`. Refuses to judge: it fails
+//! nothing but an answer that is wrong.
+#![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
+#![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+
+mod load;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use load::{Connection, Times, request};
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+/// Pairs of rounds; the median of the pairs' ratios is what counts.
+const PAIRS: usize = 11;
+
+/// The connections of a round.
+const AT_ONCE: usize = 32;
+
+/// The requests of each connection in a round.
+const EACH: usize = 500;
+
+/// The sessions of a large host, each of which sends an event in every second.
+const SESSIONS: usize = 10_000;
+
+/// For how many seconds they do.
+const SECONDS: usize = 20;
+
+/// The connections of that host.
+const POOL: usize = 64;
+
+/// The events at full speed.
+const MANY: usize = 1_000_000;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    if let [first, socket] = words.as_slice()
+        && first == "echo"
+    {
+        return runtime.block_on(echo(Path::new(socket)));
+    }
+    let wanted = |row: &str| words.is_empty() || words.iter().any(|word| word == row);
+    println!("| what | hookyard | floor | ratio | goal |");
+    println!("| --- | --- | --- | --- | --- |");
+    if wanted("socket") {
+        runtime.block_on(socket());
+    }
+    if wanted("relay") {
+        relay();
+    }
+    if wanted("sessions") {
+        runtime.block_on(many_sessions());
+    }
+    if wanted("flat") {
+        runtime.block_on(flat());
+    }
+}
+
+/// A process that listens on a socket, ended with the value.
+struct Server {
+    child: Child,
+    directory: TempDir,
+}
+
+impl Server {
+    /// The daemon with one workspace, which has one hook.
+    async fn hookyard(hook: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let hooks = directory.path().join("shop/.openharness/hooks");
+        fs::create_dir_all(&hooks).expect("a directory");
+        fs::create_dir(directory.path().join("home")).expect("a directory");
+        fs::write(hooks.join("hook.yaml"), hook).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
+        command.arg("serve").arg("--workspace").arg(directory.path().join("shop"));
+        command.arg("--socket").arg(directory.path().join("socket"));
+        command.env("HOOKYARD_HOME", directory.path().join("home")).env("HOOKYARD_LOG", "error");
+        Self::start(directory, command).await
+    }
+
+    /// What answers every request with its own body.
+    async fn echo() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.arg("echo").arg(directory.path().join("socket"));
+        Self::start(directory, command).await
+    }
+
+    async fn start(directory: TempDir, mut command: Command) -> Self {
+        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a process");
+        let server = Self { child, directory };
+        while tokio::net::UnixStream::connect(server.socket()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        server
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
+    }
+
+    /// Its memory, in bytes.
+    fn resident(&self) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a process");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number") * 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+async fn echo(socket: &Path) {
+    let listener = tokio::net::UnixListener::bind(socket).expect("a socket");
+    let router =
+        axum::Router::new().route("/v1/events", axum::routing::post(async |body: axum::body::Bytes| body));
+    axum::serve(listener, router).await.expect("it serves");
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn event(session: usize, call: usize) -> String {
+    format!(
+        r#"{{"event":"before_tool_dispatch","session_id":"session-{session}","run_id":"run-{session}","tool_call_id":"call-{call}","tool_name":"Bash","tool_input":{{"command":"npm run lint -- --fix src/checkout src/cart","description":"Lint what was changed"}}}}"#
+    )
+}
+
+const OTHER: &str = "name: other\nevents: [before_tool_dispatch]\nmatcher: ^Write$\nhandler: { type: command, command: 'true' }\n";
+
+/// A round trip with no hook to run.
+async fn socket() {
+    let (hookyard, echo) = (Server::hookyard(OTHER).await, Server::echo().await);
+    let request = request("/v1/events", &event(1, 1));
+    let round = async |server: &Server| -> Times {
+        load::one_after_the_other(&server.socket(), AT_ONCE, EACH, &request).await
+    };
+    round(&hookyard).await;
+    round(&echo).await;
+    let (mut ours, mut floors, mut ratios, mut tails) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for pair in 0..PAIRS {
+        let (a, b) = if pair % 2 == 0 {
+            let a = round(&hookyard).await;
+            (a, round(&echo).await)
+        } else {
+            let b = round(&echo).await;
+            (round(&hookyard).await, b)
+        };
+        ratios.push(a.rate / b.rate);
+        tails.push(a.at(0.99).as_secs_f64() / b.at(0.99).as_secs_f64());
+        ours.push(a.rate);
+        floors.push(b.rate);
+    }
+    let (ours, floor, ratio, tail) = (median(ours), median(floors), median(ratios), median(tails));
+    println!(
+        "| socket round trip, no hook wants it, {AT_ONCE} at once | {ours:.0}/s | axum echo: {floor:.0}/s | {ratio:.2} | ≥ 0.70 |"
+    );
+    println!("| the same, p99 | – | axum echo | {tail:.2} | ≤ 5 |");
+}
+
+/// A whole process that passes an event on, beside the least program there is.
+fn relay() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let server = runtime.block_on(Server::hookyard(OTHER));
+    let file = server.directory.path().join("event.json");
+    fs::write(&file, event(1, 1)).expect("a file");
+    let run = |program: &str, arguments: &[&str]| {
+        let begun = Instant::now();
+        let mut command = Command::new(program);
+        command.args(arguments).env("HOOKYARD_LISTEN_SOCKET", server.socket());
+        command.stdin(fs::File::open(&file).expect("a file")).stdout(Stdio::null());
+        assert!(command.status().expect("a process").success());
+        begun.elapsed().as_secs_f64() * 1e3
+    };
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..500 {
+        ours.push(run(env!("CARGO_BIN_EXE_hookyard"), &["relay", "--dialect", "canonical"]));
+        floor.push(run("/bin/true", &[]));
+    }
+    ours.sort_by(f64::total_cmp);
+    let (p50, p95, floor) = (ours[250], ours[475], median(floor));
+    println!(
+        "| `relay`, the whole process | p50 {p50:.2} ms, p95 {p95:.2} ms | /bin/true: {floor:.2} ms | +{:.2} ms | < 3 ms |",
+        p50 - floor
+    );
+}
+
+fn worker() -> String {
+    let root = env!("CARGO_MANIFEST_DIR");
+    format!(
+        "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
+         command: exec node {root}/config/workers/examples/guard.mjs\n  mode: worker\n"
+    )
+}
+
+/// Many sessions at once, each with an event in every second and one hook that is a worker.
+async fn many_sessions() {
+    let server = Server::hookyard(&worker()).await;
+    warm(&server).await;
+    let before = server.resident();
+    let event = |session: usize, round: usize| request("/v1/events", &event(session, round));
+    let second = Duration::from_secs(1);
+    let first = load::sessions(&server.socket(), POOL, SESSIONS, 1, second, event).await;
+    let each = (server.resident() - before) / SESSIONS as f64 / 1024.0;
+    drop(first);
+    let times = load::sessions(&server.socket(), POOL, SESSIONS, SECONDS, second, move |session, round| {
+        event(session, round + 1)
+    })
+    .await;
+    let (p50, p99) = (times.at(0.5).as_secs_f64() * 1e3, times.at(0.99).as_secs_f64() * 1e3);
+    println!(
+        "| {SESSIONS} sessions, an event a second, one worker hook | {:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms | – | – | p99 ≤ 50 ms |",
+        times.rate
+    );
+    println!("| memory of such an open run | {each:.1} KiB | – | – | ≤ 12 KiB |");
+}
+
+/// The worker has started and the allocator has its pages.
+async fn warm(server: &Server) {
+    let mut connection = Connection::open(&server.socket()).await;
+    for call in 0..2_000 {
+        connection.call(&request("/v1/events", &event(0, call + 1_000_000))).await;
+    }
+}
+
+/// Memory over many events at full speed.
+async fn flat() {
+    let server = Server::hookyard(&worker()).await;
+    warm(&server).await;
+    let event = |session: usize, round: usize| request("/v1/events", &event(session, round));
+    let rounds = MANY / SESSIONS;
+    let mut memory = Vec::new();
+    let begun = Instant::now();
+    let mut p99 = Duration::ZERO;
+    for part in 0..10 {
+        let offset = part * rounds / 10;
+        let nothing = Duration::from_nanos(1);
+        let times =
+            load::sessions(&server.socket(), POOL, SESSIONS, rounds / 10, nothing, move |session, round| {
+                event(session, offset + round)
+            })
+            .await;
+        p99 = p99.max(times.at(0.99));
+        memory.push(server.resident() / f64::from(1 << 20));
+    }
+    let rate = MANY as f64 / begun.elapsed().as_secs_f64();
+    let memory: Vec<String> = memory.iter().map(|mib| format!("{mib:.0}")).collect();
+    println!(
+        "| {MANY} events at full speed | {rate:.0}/s; memory after each tenth: {} MiB | – | – | flat |",
+        memory.join(", ")
+    );
+}

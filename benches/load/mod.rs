@@ -67,8 +67,9 @@ impl Times {
     }
 }
 
+/// Up to a minute, in nanoseconds.
 fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("a histogram")
+    Histogram::new_with_max(60_000_000_000, 3).expect("a histogram")
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -16,7 +16,7 @@ use axum::{Router, http::HeaderMap, routing::any};
 use hookyard::{
     Orchestrator,
     config::{Loaded, SecretSources, Settings, load_workspace},
-    model::{Ended, Event, EventKind, Handler, Outcome, RunId, SessionId, Verdict},
+    model::{Ended, Event, EventKind, Handler, Outcome, RunId, SessionId, Verdict, WorkspaceId},
 };
 use serde_json::{Value, json};
 use server::Server;
@@ -57,6 +57,31 @@ fn load(
     value_of(&loaded).ok_or_else(|| loaded.diagnostics.iter().map(ToString::to_string).collect())
 }
 
+#[test]
+fn a_workspace_does_not_see_what_belongs_to_another() {
+    let secrets = tempfile::tempdir().unwrap();
+    for (workspace, value) in [("shop", "of the shop"), ("bank", "of the bank")] {
+        fs::create_dir(secrets.path().join(workspace)).unwrap();
+        fs::write(secrets.path().join(workspace).join("KEY"), value).unwrap();
+    }
+    fs::write(secrets.path().join("bank/ONLY"), VALUE).unwrap();
+    let sources = SecretSources { by_workspace: Some(secrets.path().to_owned()), ..sources(None, None) };
+    let settings = Settings { secrets: sources, ..Settings::default() };
+    let load = |workspace: &str, reference: &str| {
+        let (root, id) = (with_variable(reference), WorkspaceId::new(workspace).unwrap());
+        let loaded = load_workspace(root.path(), Some(id), &settings, &nothing);
+        value_of(&loaded)
+            .ok_or_else(|| loaded.diagnostics.iter().map(ToString::to_string).collect::<String>())
+    };
+    assert_eq!(load("shop", "${secrets.KEY}").unwrap(), "of the shop");
+    assert_eq!(load("bank", "${secrets.KEY}").unwrap(), "of the bank");
+    assert_eq!(load("bank", "${secrets.ONLY}").unwrap(), VALUE);
+    for stranger in ["shop", "../bank", "x/../bank", "bank/", ".", ".."] {
+        let mistake = load(stranger, "${secrets.ONLY}").unwrap_err();
+        assert!(mistake.contains("there is no secret `ONLY`"), "{stranger}: {mistake}");
+    }
+}
+
 fn value_of(loaded: &Loaded) -> Option<String> {
     let Handler::Command(command) = &loaded.hooks.first()?.handler else { return None };
     assert!(format!("{:?}", loaded.hooks).contains("***"));
@@ -64,7 +89,12 @@ fn value_of(loaded: &Loaded) -> Option<String> {
 }
 
 fn sources(dir: Option<&Path>, file: Option<&Path>) -> SecretSources {
-    SecretSources { env_prefix: None, dir: dir.map(Path::to_owned), file: file.map(Path::to_owned) }
+    SecretSources {
+        by_workspace: None,
+        env_prefix: None,
+        dir: dir.map(Path::to_owned),
+        file: file.map(Path::to_owned),
+    }
 }
 
 /// A file that only its owner reads.
@@ -82,7 +112,12 @@ fn the_first_source_that_has_it_counts() {
         fs::write(dir.join(name), format!("directory-{name}\n")).unwrap();
     }
     closed(&file, "A: file-A\nB: file-B\nC: file-C\n");
-    let all = SecretSources { env_prefix: Some("KEY_".into()), dir: Some(dir), file: Some(file) };
+    let all = SecretSources {
+        by_workspace: None,
+        env_prefix: Some("KEY_".into()),
+        dir: Some(dir),
+        file: Some(file),
+    };
     let environment = |name: &str| (name == "KEY_A").then(|| "variable-A".to_owned());
     for (name, expected) in [("A", "variable-A"), ("B", "directory-B"), ("C", "file-C")] {
         let found = load(&format!("<${{secrets.{name}}}>"), all.clone(), &environment);

@@ -226,8 +226,8 @@ mod tests {
         let root = Path::new("/nowhere");
         let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
         let sources = SecretSources::default();
-        let secrets = Secrets::new(&sources, &environment);
         let workspace = WorkspaceId::of_directory(root);
+        let secrets = Secrets::new(&sources, &environment, &workspace);
         let models = Models { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
         let disk = Disk::new(root, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);

@@ -133,8 +133,8 @@ impl Loaded {
             let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
         }
-        let secrets = Secrets::new(&settings.secrets, outside.environment);
         let workspace = self.place.workspace_id.clone();
+        let secrets = Secrets::new(&settings.secrets, outside.environment, &workspace);
         let models = Models { known: &settings.models, of_host: outside.models, workspace: &workspace };
         let disk = Disk::new(&root, outside.environment, &secrets, &models);
         let rules = settings.hook_rules();

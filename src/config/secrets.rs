@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::discover::{self, Links};
-use crate::{dialect::Document, model::Secret};
+use crate::{
+    dialect::Document,
+    model::{Secret, WorkspaceId},
+};
 
 /// The largest secret, in bytes: a certificate chain fits, a file put there by mistake does not.
 const LARGEST_SECRET: u64 = 64 << 10;
@@ -21,6 +24,9 @@ const LARGEST_FILE: u64 = 256 << 10;
 /// Where secrets are looked for, in this order. The first source that has one of the name counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretSources {
+    /// A directory with a directory for each workspace, by its id, with a file for each secret. Other workspaces do not
+    /// see them.
+    pub by_workspace: Option<PathBuf>,
     /// The beginning of the names of variables that are secrets; the rest is the secret's name.
     pub env_prefix: Option<String>,
     /// A directory: a file for each secret, with its name.
@@ -31,7 +37,7 @@ pub struct SecretSources {
 
 impl Default for SecretSources {
     fn default() -> Self {
-        Self { env_prefix: Some("HOOKYARD_SECRET_".to_owned()), dir: None, file: None }
+        Self { by_workspace: None, env_prefix: Some("HOOKYARD_SECRET_".to_owned()), dir: None, file: None }
     }
 }
 
@@ -41,14 +47,24 @@ pub(super) type Trouble = (String, String);
 /// The sources, as they are while one workspace is loaded.
 pub(super) struct Secrets<'a> {
     sources: &'a SecretSources,
+    /// The directory with the workspace's own.
+    own: Option<PathBuf>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     /// Read when the first secret is not found before it, so that a broken file costs only who needs it.
     file: OnceCell<Result<HashMap<String, Option<String>>, Trouble>>,
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn new(sources: &'a SecretSources, environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { sources, environment, file: OnceCell::new() }
+    pub(super) fn new(
+        sources: &'a SecretSources,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+        workspace: &WorkspaceId,
+    ) -> Self {
+        // An id that is no plain name must not lead to the directory of another workspace.
+        let is_name =
+            Path::new(workspace.as_str()).file_name().is_some_and(|name| name == workspace.as_str());
+        let own = sources.by_workspace.as_ref().filter(|_| is_name).map(|dir| dir.join(workspace.as_str()));
+        Self { sources, own, environment, file: OnceCell::new() }
     }
 
     /// Whether a variable of hookyard's environment is a secret, also where it is asked for as a variable.
@@ -60,14 +76,7 @@ impl<'a> Secrets<'a> {
     ///
     /// Returns what is wrong if no source has it, or a source before that cannot be used.
     pub(super) fn find(&self, name: &str) -> Result<Secret, Trouble> {
-        let found = match self.in_environment(name) {
-            Some(value) => Some(value),
-            None => match self.in_directory(name)? {
-                Some(value) => Some(value),
-                None => self.in_file(name)?,
-            },
-        };
-        match found {
+        match self.value(name)? {
             Some(value) if value.is_empty() => {
                 Err((format!("the secret `{name}` is empty"), "give it a value".into()))
             }
@@ -81,26 +90,23 @@ impl<'a> Secrets<'a> {
         }
     }
 
+    /// What the first source that has it says.
+    fn value(&self, name: &str) -> Result<Option<String>, Trouble> {
+        if let Some(value) = in_directory(self.own.as_deref(), name)? {
+            return Ok(Some(value));
+        }
+        if let Some(value) = self.in_environment(name) {
+            return Ok(Some(value));
+        }
+        match in_directory(self.sources.dir.as_deref(), name)? {
+            Some(value) => Ok(Some(value)),
+            None => self.in_file(name),
+        }
+    }
+
     fn in_environment(&self, name: &str) -> Option<String> {
         let prefix = self.sources.env_prefix.as_deref()?;
         (self.environment)(&format!("{prefix}{name}"))
-    }
-
-    fn in_directory(&self, name: &str) -> Result<Option<String>, Trouble> {
-        let Some(dir) = &self.sources.dir else { return Ok(None) };
-        let path = dir.join(name);
-        if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-            return Ok(None);
-        }
-        let wrong = |why: String| {
-            (format!("the secret file {} {why}", path.display()), "it must be a small text file".to_owned())
-        };
-        // Orchestrators mount secrets as links to what is current.
-        let file = discover::open_regular(&path, Links::Followed).map_err(wrong)?;
-        let bytes = discover::read_open(file, LARGEST_SECRET).map_err(wrong)?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
-        let value = text.strip_suffix('\n').unwrap_or(&text);
-        Ok(Some(value.strip_suffix('\r').unwrap_or(value).to_owned()))
     }
 
     fn in_file(&self, name: &str) -> Result<Option<String>, Trouble> {
@@ -117,11 +123,12 @@ impl<'a> Secrets<'a> {
     }
 
     fn unknown(&self, name: &str) -> Trouble {
-        let SecretSources { env_prefix, dir, file } = self.sources;
+        let SecretSources { by_workspace: _, env_prefix, dir, file } = self.sources;
+        let own = self.own.as_ref().map(|dir| format!("the directory {}", dir.display()));
         let variables = env_prefix.as_ref().map(|prefix| format!("the variable `{prefix}{name}`"));
         let directory = dir.as_ref().map(|dir| format!("the directory {}", dir.display()));
         let file = file.as_ref().map(|file| format!("the file {}", file.display()));
-        let sources: Vec<_> = [variables, directory, file].into_iter().flatten().collect();
+        let sources: Vec<_> = [own, variables, directory, file].into_iter().flatten().collect();
         if sources.is_empty() {
             let message = format!("there is no secret `{name}`: no source of secrets is configured");
             return (message, "set `secrets` in the settings".into());
@@ -129,6 +136,23 @@ impl<'a> Secrets<'a> {
         let message = format!("there is no secret `{name}`; looked at {}", sources.join(", "));
         (message, "set it there".into())
     }
+}
+
+fn in_directory(dir: Option<&Path>, name: &str) -> Result<Option<String>, Trouble> {
+    let Some(dir) = dir else { return Ok(None) };
+    let path = dir.join(name);
+    if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(None);
+    }
+    let wrong = |why: String| {
+        (format!("the secret file {} {why}", path.display()), "it must be a small text file".to_owned())
+    };
+    // Orchestrators mount secrets as links to what is current.
+    let file = discover::open_regular(&path, Links::Followed).map_err(wrong)?;
+    let bytes = discover::read_open(file, LARGEST_SECRET).map_err(wrong)?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
+    let value = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(Some(value.strip_suffix('\r').unwrap_or(value).to_owned()))
 }
 
 fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, Trouble> {

@@ -240,6 +240,9 @@ struct Workspace {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 struct Secrets {
+    /// A directory with a directory of files for each workspace, by its id, which other workspaces do not see.
+    /// `null`: not there.
+    by_workspace: AbsolutePath,
     /// Variables of hookyard's environment: this and the secret's name. `null`: not there.
     env_prefix: VariablePrefix,
     /// A directory with a file for each secret, by an absolute path. `null`: not there.

@@ -149,6 +149,7 @@ impl Settings {
         root.path("home", &mut self.home);
         root.path("system_directory", &mut self.system_directory);
         root.section("secrets", |secrets| {
+            secrets.path("by_workspace", &mut self.secrets.by_workspace);
             secrets.variable_prefix("env_prefix", &mut self.secrets.env_prefix);
             secrets.path("dir", &mut self.secrets.dir);
             secrets.path("file", &mut self.secrets.file);

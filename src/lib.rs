@@ -7,7 +7,7 @@
 //! # The map
 //!
 //! ```text
-//!                         host
+//!                         host ─── or `daemon`, for hosts that are other programs
 //!                          │ Event                                ▲ Outcome
 //!                          ▼                                      │
 //!   ┌─ orchestrator ── snapshot.plan(event) ── empty? ───────────▶┤
@@ -45,9 +45,9 @@
 //!
 //! # One event, in reading order
 //!
-//! `dialect` (read event) → `orchestrator/dispatch.rs` → `registry/snapshot.rs` → `run/actor.rs` →
+//! `daemon/routes/events.rs` → `dialect` (read event) → `orchestrator/dispatch.rs` → `registry/snapshot.rs` → `run/actor.rs` →
 //! `run/course.rs` → `pool/workers.rs` → `handler/command/runner.rs` → `dialect` (read reply) →
-//! `run/course.rs` → `model/outcome.rs` → `dialect` (write answer)
+//! `run/course.rs` → `model/outcome.rs` → `dialect` (write answer) → `daemon/routes/events.rs`
 //!
 //! # Invariants
 //!

@@ -44,7 +44,7 @@ mod talk;
 mod workspace;
 mod wrap;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
 
@@ -103,10 +103,17 @@ fn usual_logs(command: &Command) -> Usual {
     }
 }
 
+/// How long a look at a disk that does not answer may keep the program from its end.
+const LAST_LOOK: Duration = Duration::from_secs(1);
+
 /// Does what needs a runtime.
 fn on_runtime(work: impl Future<Output = Ending>) -> Ending {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(|error| Trouble::new(format!("the runtime did not start: {error}")))?.block_on(work)
+    let runtime = runtime.map_err(|error| Trouble::new(format!("the runtime did not start: {error}")))?;
+    let ending = runtime.block_on(work);
+    // What still runs is dropped, and with it every process that belongs to it.
+    runtime.shutdown_timeout(LAST_LOOK);
+    ending
 }
 
 /// The command line as `clap` knows it, for documentation and completions.

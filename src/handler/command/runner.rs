@@ -177,6 +177,7 @@ impl Runner for CommandRunner {
     }
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        self.within.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
         self.workers.reloaded(root, hooks);
         self.spares.reloaded(root, hooks);
     }

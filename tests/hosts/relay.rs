@@ -333,5 +333,5 @@ fn a_relay_that_is_a_hook_of_hookyard_has_no_opinion() {
     let mut relay = hookyard(&served, &["relay", "--dialect", "claude", "--if-down", "block"]);
     relay.env("HOOKYARD_HOOK", "1");
     let said = said(relay, &words("claude").0.to_string());
-    assert_eq!((said.out.as_str(), said.code), ("", Some(0)));
+    assert_eq!((said.out.as_str(), said.err.as_str(), said.code), ("", "", Some(0)), "some dialects read both");
 }

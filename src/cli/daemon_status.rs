@@ -152,7 +152,8 @@ fn tell(workspace: &Reloaded, page: &mut Page, screen: &Screen) {
     let paint = screen.out.paint;
     let hooks = counted(workspace.hooks, "hook");
     let Changes { added, removed, changed } = &workspace.changes;
-    let same = if [added, removed, changed].iter().all(|names| names.is_empty()) { ", none changed" } else { "" };
+    let same =
+        if [added, removed, changed].iter().all(|names| names.is_empty()) { ", none changed" } else { "" };
     page.line(&format!("{}  {hooks}{same}", paint.bold(&escape::line(&workspace.id))));
     for (word, names) in [("added", added), ("removed", removed), ("changed", changed)] {
         if !names.is_empty() {

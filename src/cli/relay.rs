@@ -30,7 +30,10 @@ Examples:
   hookyard relay --dialect codebuddy --if-down block
 
 In an agent's settings it stands where a hook's command stands:
-  {\"type\": \"command\", \"command\": \"hookyard relay --dialect gemini\"}";
+  {\"type\": \"command\", \"command\": \"hookyard relay --dialect gemini\"}
+
+The daemon is `hookyard serve`. Without an answer from it, `allow` says so on standard
+error and lets the agent go on; `block` is for hooks that guard.";
 
 /// Passes an agent's event on to the daemon, and its answer back
 ///
@@ -42,7 +45,7 @@ pub(super) struct Relay {
     #[arg(long, short, value_name = "NAME")]
     dialect: DialectName,
 
-    /// What to answer when there is no daemon, or none that answers
+    /// What to answer when there is no daemon, or none that answers this event
     #[arg(long, value_name = "ANSWER", default_value = "allow")]
     if_down: IfDown,
 

@@ -36,7 +36,8 @@ fn cases() -> Vec<(&'static str, &'static str, String, Value)> {
     let allow = about_tool(&json!({ "permissionDecision": "allow", "permissionDecisionReason": "fine" }));
     let ask = about_tool(&json!({ "permissionDecision": "ask", "permissionDecisionReason": "sure?" }));
     let deny = about_tool(&json!({ "permissionDecision": "deny", "permissionDecisionReason": "never" }));
-    let changed = about_tool(&json!({ "permissionDecision": "allow", "updatedInput": { "command": "npm ci" } }));
+    let changed =
+        about_tool(&json!({ "permissionDecision": "allow", "updatedInput": { "command": "npm ci" } }));
     let context = |event: &str, text: &str| json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": text } });
     let after = context("PostToolUse", "mind the lockfile");
     let blocked = json!({ "decision": "block", "reason": "never" });
@@ -50,7 +51,12 @@ fn cases() -> Vec<(&'static str, &'static str, String, Value)> {
         ("exit-2", "PreToolUse", blocks.clone(), deny),
         ("changed", "PreToolUse", prints(&changed), changed),
         ("prompt-context", "UserPromptSubmit", "echo be kind".into(), context("UserPromptSubmit", "be kind")),
-        ("session-context", "SessionStart", "echo branch main".into(), context("SessionStart", "branch main")),
+        (
+            "session-context",
+            "SessionStart",
+            "echo branch main".into(),
+            context("SessionStart", "branch main"),
+        ),
         ("tool-context", "PostToolUse", prints(&after), after),
         ("prompt-blocked", "UserPromptSubmit", blocks.clone(), blocked),
         ("stop-refused", "Stop", prints(&kept), kept),
@@ -139,7 +145,10 @@ fn hooks_of_other_dialects_protect_it_too() {
             &hook("guard", "before_tool_dispatch", "echo openharness >&2; exit 2"),
         )
         .file("projects/gemini/.gemini/settings.json", &hooks("BeforeTool", "echo gemini >&2; exit 2"))
-        .file("projects/codebuddy/.codebuddy/settings.json", &hooks("PreToolUse", "echo codebuddy >&2; exit 2"))
+        .file(
+            "projects/codebuddy/.codebuddy/settings.json",
+            &hooks("PreToolUse", "echo codebuddy >&2; exit 2"),
+        )
         .file("projects/clawd/.clawdcode/settings.json", &clawd.to_string())
         .serve();
     for dialect in ["openharness", "gemini", "codebuddy", "clawd"] {
@@ -161,9 +170,13 @@ fn an_event_that_cannot_be_read_is_blocked_where_a_guard_fails_closed() {
         .serve();
     let broken = |directory: &str| {
         let cwd = served.path().join(directory);
-        format!(r#"{{"session_id":"s","hook_event_name":"PreToolUse","cwd":"{}","tool_name":7}}"#, cwd.display())
+        format!(
+            r#"{{"session_id":"s","hook_event_name":"PreToolUse","cwd":"{}","tool_name":7}}"#,
+            cwd.display()
+        )
     };
-    let send = |body: String| served.client().send("POST", "/v1/events/claude", Some(body.as_bytes())).unwrap();
+    let send =
+        |body: String| served.client().send("POST", "/v1/events/claude", Some(body.as_bytes())).unwrap();
     let answer = served::read(&send(broken("closed")));
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let served = Setting::new()
@@ -204,5 +217,9 @@ fn a_trace_that_is_none_is_ignored() {
     let connection = std::os::unix::net::UnixStream::connect(served.socket()).unwrap();
     let headers = [("content-type", "application/json"), ("traceparent", "00-nonsense")];
     let answer = ask(connection, "POST /v1/events/claude", &headers, &body);
-    assert!(answer.status == 200 && answer.body.contains(r#""permissionDecisionReason":"none""#), "{}", answer.body);
+    assert!(
+        answer.status == 200 && answer.body.contains(r#""permissionDecisionReason":"none""#),
+        "{}",
+        answer.body
+    );
 }

@@ -33,13 +33,20 @@ fn served() -> (Served, PathBuf) {
 fn status_says_where_it_listens_what_it_serves_and_what_is_broken() {
     let (served, _) = served();
     let status = json_of(&served, &["status", "--json"]);
-    assert_eq!((&status["phase"], &status["workspaces"], &status["hooks"]), (&json!("ready"), &json!(2), &json!(1)));
+    assert_eq!(
+        (&status["phase"], &status["workspaces"], &status["hooks"]),
+        (&json!("ready"), &json!(2), &json!(1))
+    );
     assert_eq!((&status["pid"], &status["broken"][0]["id"]), (&json!(served.pid()), &json!("bar")));
     let said = run(&served, &["status"]);
     assert_eq!((said.err.as_str(), said.code), ("", Some(0)));
     let lines: Vec<_> = said.out.lines().collect();
     let pid = served.pid();
-    assert!(lines[0].starts_with("hookyard    0.1.0 ready, pid ") && lines[0].contains(&pid.to_string()), "{}", said.out);
+    assert!(
+        lines[0].starts_with("hookyard    0.1.0 ready, pid ") && lines[0].contains(&pid.to_string()),
+        "{}",
+        said.out
+    );
     let tcp = status["tcp"].as_str().unwrap();
     assert_eq!(lines[1], format!("listens     {} and http://{tcp}", served.socket().display()));
     assert!(lines[2].starts_with("serves      2 workspaces with 1 hook"), "{}", lines[2]);
@@ -98,7 +105,11 @@ fn reload_says_what_changed_and_what_is_broken() {
     let (served, _) = served();
     let said = run(&served, &["reload"]);
     assert_eq!(said.code, Some(1), "there is a mistake: {said:?}");
-    assert!(said.out.starts_with("bar  0 hooks, none changed\n  broken 1 mistake; `hookyard check --workspace "), "{}", said.out);
+    assert!(
+        said.out.starts_with("bar  0 hooks, none changed\n  broken 1 mistake; `hookyard check --workspace "),
+        "{}",
+        said.out
+    );
     assert!(said.out.ends_with("shop  1 hook, none changed\n"), "{}", said.out);
     let path = served.path().join("bar/.openharness/hooks/bad.yaml");
     served::write(&path, &hook("tidy", "run_completed", "true"));
@@ -123,7 +134,11 @@ fn without_a_daemon_each_says_how_to_start_one() {
     for command in ["status", "runs", "reload"] {
         let said = run(&served, &[command]);
         assert_eq!((said.out.as_str(), said.code), ("", Some(1)));
-        assert!(said.err.contains("no hookyard listens on") && said.err.contains("`hookyard serve`"), "{}", said.err);
+        assert!(
+            said.err.contains("no hookyard listens on") && said.err.contains("`hookyard serve`"),
+            "{}",
+            said.err
+        );
     }
 }
 

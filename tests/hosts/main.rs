@@ -93,7 +93,9 @@ struct Raw {
 fn ask(mut connection: impl Read + Write, line: &str, headers: &[(&str, &str)], body: &str) -> Raw {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
-    let head = format!("{line} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n");
+    let head = format!(
+        "{line} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
+    );
     connection.write_all(head.as_bytes()).unwrap();
     connection.write_all(body.as_bytes()).unwrap();
     let mut text = String::new();

@@ -124,7 +124,8 @@ fn the_programs_do_as_the_verdict_says() {
     let mut home = Home::new();
     home.start(&serve, "guarded");
     if is_there("curl") {
-        let registered: Value = serde_json::from_str(&home.run("sh", &["-eu", "-c", &register], "patched")).unwrap();
+        let registered: Value =
+            serde_json::from_str(&home.run("sh", &["-eu", "-c", &register], "patched")).unwrap();
         assert_eq!((&registered["id"], &registered["hooks"]), (&json!("shop"), &json!(1)));
     } else {
         let body = json!({ "root": home.path().join("patched") }).to_string();
@@ -164,7 +165,10 @@ fn the_programs_say_what_is_wrong_when_there_is_no_answer() {
 #[test]
 fn an_event_that_nobody_waits_for_is_answered_at_once_and_its_hooks_run_on() {
     let mut home = Home::new();
-    home.write("guarded/.openharness/hooks/audit.yaml", &hook("audit", "run_completed", "sleep 0.3; echo done > audited"));
+    home.write(
+        "guarded/.openharness/hooks/audit.yaml",
+        &hook("audit", "run_completed", "sleep 0.3; echo done > audited"),
+    );
     home.start(&shell()[0], "guarded");
     let event = blocks("json").into_iter().find(|block| block.contains("\"wait\": false")).unwrap();
     let answer = home.client().send("POST", "/v1/events", Some(event.as_bytes())).unwrap();
@@ -283,7 +287,11 @@ fn each_code_of_an_error_is_one_that_there_is() {
     fn source(folder: &Path, text: &mut String) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() { source(&path, text) } else { text.push_str(&fs::read_to_string(path).unwrap()) }
+            if path.is_dir() {
+                source(&path, text)
+            } else {
+                text.push_str(&fs::read_to_string(path).unwrap())
+            }
         }
     }
     let mut text = String::new();
@@ -291,7 +299,8 @@ fn each_code_of_an_error_is_one_that_there_is() {
     let page = page();
     let (_, table) = page.split_once("| status | codes |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    let codes: Vec<_> = rows.filter_map(|row| row.split('|').nth(2)).flat_map(|cell| cell.split(", ")).collect();
+    let codes: Vec<_> =
+        rows.filter_map(|row| row.split('|').nth(2)).flat_map(|cell| cell.split(", ")).collect();
     assert!(codes.len() > 15);
     for code in codes {
         let code = code.trim().trim_matches('`');
@@ -320,7 +329,10 @@ fn an_event_by_default_goes_where_the_page_says() {
 #[test]
 fn a_signal_lets_what_is_under_way_finish() {
     let mut home = Home::new();
-    home.write("guarded/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", "touch began; sleep 0.5"));
+    home.write(
+        "guarded/.openharness/hooks/slow.yaml",
+        &hook("slow", "before_tool_dispatch", "touch began; sleep 0.5"),
+    );
     home.start(&format!("exec {}", shell()[0]), "guarded");
     let began = home.path().join("guarded/began");
     let client = home.client();

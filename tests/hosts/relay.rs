@@ -38,22 +38,50 @@ const BLOCKS: &str = "echo 'not here' >&2; exit 2";
 
 /// What Claude Code and CodeBuddy have in common, and what changes an input in each.
 fn of_claude(dialect: &'static str, changed: &str) -> Vec<Case> {
-    let before = |words: Value| specific([("hookEventName", json!("PreToolUse"))].into_iter().fold(words, |mut words, (key, value)| { words[key] = value; words }));
+    let before = |words: Value| {
+        specific([("hookEventName", json!("PreToolUse"))].into_iter().fold(
+            words,
+            |mut words, (key, value)| {
+                words[key] = value;
+                words
+            },
+        ))
+    };
     let prompt = json!({ "prompt": "tidy up" });
     let response = after("tool_response", json!({ "stdout": "a" }));
     vec![
         case(dialect, "PreToolUse", before(json!({ "permissionDecision": "allow" })), tool()),
-        case(dialect, "PreToolUse", before(json!({ "permissionDecision": "ask", "permissionDecisionReason": "sure?" })), tool()),
-        case(dialect, "PreToolUse", before(json!({ "permissionDecision": "allow", changed: { "command": "npm ci" } })), tool()),
+        case(
+            dialect,
+            "PreToolUse",
+            before(json!({ "permissionDecision": "ask", "permissionDecisionReason": "sure?" })),
+            tool(),
+        ),
+        case(
+            dialect,
+            "PreToolUse",
+            before(json!({ "permissionDecision": "allow", changed: { "command": "npm ci" } })),
+            tool(),
+        ),
         case(dialect, "PreToolUse", BLOCKS, tool()),
         case(dialect, "PreToolUse", prints(&json!({ "continue": false, "stopReason": "over" })), tool()),
         case(dialect, "PreToolUse", "true", tool()),
-        case(dialect, "PostToolUse", specific(json!({ "hookEventName": "PostToolUse", "additionalContext": "mind the lockfile" })), response.clone()),
+        case(
+            dialect,
+            "PostToolUse",
+            specific(json!({ "hookEventName": "PostToolUse", "additionalContext": "mind the lockfile" })),
+            response.clone(),
+        ),
         case(dialect, "PostToolUse", BLOCKS, response),
         case(dialect, "UserPromptSubmit", "echo be kind", prompt.clone()),
         case(dialect, "UserPromptSubmit", BLOCKS, prompt),
         case(dialect, "SessionStart", "echo branch main", json!({ "source": "startup" })),
-        case(dialect, "Stop", prints(&json!({ "decision": "block", "reason": "tests fail" })), json!({ "stop_hook_active": false })),
+        case(
+            dialect,
+            "Stop",
+            prints(&json!({ "decision": "block", "reason": "tests fail" })),
+            json!({ "stop_hook_active": false }),
+        ),
         case(dialect, "PreCompact", BLOCKS, json!({ "trigger": "auto", "custom_instructions": "" })),
         case(dialect, "SessionEnd", BLOCKS, json!({ "reason": "exit" })),
     ]
@@ -72,14 +100,39 @@ fn of_gemini() -> Vec<Case> {
         case("gemini", "BeforeTool", "echo nice", tool()),
         case("gemini", "BeforeTool", "true", tool()),
         case("gemini", "BeforeTool", prints(&json!({ "continue": false, "stopReason": "over" })), tool()),
-        case("gemini", "AfterTool", specific(json!({ "additionalContext": "mind the lockfile" })), output.clone()),
+        case(
+            "gemini",
+            "AfterTool",
+            specific(json!({ "additionalContext": "mind the lockfile" })),
+            output.clone(),
+        ),
         case("gemini", "AfterTool", BLOCKS, output),
-        case("gemini", "BeforeAgent", specific(json!({ "additionalContext": "be kind" })), json!({ "prompt": "tidy up" })),
-        case("gemini", "AfterAgent", BLOCKS, json!({ "prompt": "p", "prompt_response": "r", "stop_hook_active": false })),
-        case("gemini", "BeforeModel", specific(json!({ "llm_request": { "config": { "temperature": 0 } } })), request.clone()),
+        case(
+            "gemini",
+            "BeforeAgent",
+            specific(json!({ "additionalContext": "be kind" })),
+            json!({ "prompt": "tidy up" }),
+        ),
+        case(
+            "gemini",
+            "AfterAgent",
+            BLOCKS,
+            json!({ "prompt": "p", "prompt_response": "r", "stop_hook_active": false }),
+        ),
+        case(
+            "gemini",
+            "BeforeModel",
+            specific(json!({ "llm_request": { "config": { "temperature": 0 } } })),
+            request.clone(),
+        ),
         case("gemini", "AfterModel", specific(json!({ "llm_response": { "text": "ho" } })), response),
         case("gemini", "BeforeToolSelection", specific(json!({ "toolConfig": { "mode": "NONE" } })), request),
-        case("gemini", "SessionStart", specific(json!({ "additionalContext": "branch main" })), json!({ "source": "startup" })),
+        case(
+            "gemini",
+            "SessionStart",
+            specific(json!({ "additionalContext": "branch main" })),
+            json!({ "source": "startup" }),
+        ),
         case("gemini", "PreCompress", "echo '{\"systemMessage\":\"short\"}'", json!({ "trigger": "auto" })),
         case("gemini", "SessionEnd", BLOCKS, json!({ "reason": "exit" })),
     ]
@@ -89,15 +142,35 @@ fn of_clawd() -> Vec<Case> {
     let output = after("tool_response", json!("a"));
     vec![
         case("clawd", "PreToolUse", prints(&json!({ "permissionDecision": "allow" })), tool()),
-        case("clawd", "PreToolUse", prints(&json!({ "permissionDecision": "ask", "permissionDecisionReason": "sure?" })), tool()),
-        case("clawd", "PreToolUse", prints(&json!({ "permissionDecision": "allow", "updatedInput": { "command": "npm ci" } })), tool()),
+        case(
+            "clawd",
+            "PreToolUse",
+            prints(&json!({ "permissionDecision": "ask", "permissionDecisionReason": "sure?" })),
+            tool(),
+        ),
+        case(
+            "clawd",
+            "PreToolUse",
+            prints(&json!({ "permissionDecision": "allow", "updatedInput": { "command": "npm ci" } })),
+            tool(),
+        ),
         case("clawd", "PreToolUse", BLOCKS, tool()),
         case("clawd", "PreToolUse", "true", tool()),
         case("clawd", "PermissionRequest", prints(&json!({ "decision": "approve" })), tool()),
         case("clawd", "PostToolUse", prints(&json!({ "additionalContext": "mind the lockfile" })), output),
-        case("clawd", "UserPromptSubmit", prints(&json!({ "additionalContext": "be kind" })), json!({ "prompt": "tidy up" })),
+        case(
+            "clawd",
+            "UserPromptSubmit",
+            prints(&json!({ "additionalContext": "be kind" })),
+            json!({ "prompt": "tidy up" }),
+        ),
         case("clawd", "Stop", prints(&json!({ "continue": true, "reason": "tests fail" })), json!({})),
-        case("clawd", "Compaction", prints(&json!({ "prevent": true, "reason": "not now" })), json!({ "trigger": "auto" })),
+        case(
+            "clawd",
+            "Compaction",
+            prints(&json!({ "prevent": true, "reason": "not now" })),
+            json!({ "trigger": "auto" }),
+        ),
         case("clawd", "SessionEnd", BLOCKS, json!({ "reason": "exit" })),
     ]
 }
@@ -107,12 +180,42 @@ fn of_openharness() -> Vec<Case> {
     vec![
         case("openharness", "before_tool_dispatch", "true", tool()),
         case("openharness", "before_tool_dispatch", BLOCKS, tool()),
-        case("openharness", "before_tool_dispatch", specific(json!({ "patch": { "tool_input": { "command": "npm ci" } } })), tool()),
-        case("openharness", "before_tool_dispatch", specific(json!({ "additionalContext": "be kind" })), tool()),
-        case("openharness", "before_tool_dispatch", prints(&json!({ "continue": false, "stopReason": "over" })), tool()),
-        case("openharness", "after_tool_dispatch", specific(json!({ "additionalContext": "mind the lockfile" })), after("tool_output", json!("a"))),
-        case("openharness", "before_model_call", specific(json!({ "patch": { "model_request": { "temperature": 0 } } })), request),
-        case("openharness", "run_completed", BLOCKS, json!({ "trigger_type": "user", "run_status": "completed" })),
+        case(
+            "openharness",
+            "before_tool_dispatch",
+            specific(json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
+            tool(),
+        ),
+        case(
+            "openharness",
+            "before_tool_dispatch",
+            specific(json!({ "additionalContext": "be kind" })),
+            tool(),
+        ),
+        case(
+            "openharness",
+            "before_tool_dispatch",
+            prints(&json!({ "continue": false, "stopReason": "over" })),
+            tool(),
+        ),
+        case(
+            "openharness",
+            "after_tool_dispatch",
+            specific(json!({ "additionalContext": "mind the lockfile" })),
+            after("tool_output", json!("a")),
+        ),
+        case(
+            "openharness",
+            "before_model_call",
+            specific(json!({ "patch": { "model_request": { "temperature": 0 } } })),
+            request,
+        ),
+        case(
+            "openharness",
+            "run_completed",
+            BLOCKS,
+            json!({ "trigger_type": "user", "run_status": "completed" }),
+        ),
     ]
 }
 
@@ -123,7 +226,8 @@ fn sent(case: &Case, directory: &Path, session: &str) -> Value {
         "openharness" => ("cwd", "run_id"),
         _ => ("cwd", "transcript_path"),
     };
-    let mut event = json!({ "session_id": session, run: session, place: directory, "hook_event_name": case.event });
+    let mut event =
+        json!({ "session_id": session, run: session, place: directory, "hook_event_name": case.event });
     event.as_object_mut().unwrap().extend(case.sends.as_object().unwrap().clone());
     event
 }
@@ -134,7 +238,11 @@ fn file(case: &Case) -> (&'static str, String) {
         "openharness" => {
             let mut file: Value = serde_json::from_str(&hook("h", case.event, &case.command)).unwrap();
             if case.command.contains("patch") {
-                let target = if case.event.contains("tool") { "rewrite_tool_request" } else { "rewrite_model_request" };
+                let target = if case.event.contains("tool") {
+                    "rewrite_tool_request"
+                } else {
+                    "rewrite_model_request"
+                };
                 file["capabilities"] = json!([target]);
             }
             (".openharness/hooks/h.yaml", file.to_string())
@@ -165,7 +273,9 @@ fn agree(cases: &[Case]) -> usize {
         let fired = said(hookyard(&served, &fire), &event);
         let relayed = said(hookyard(&served, &["relay", "--dialect", case.dialect]), &event);
         assert_eq!(relayed, fired, "{} {} {}", case.dialect, case.event, case.command);
-        opinions += usize::from(!matches!(fired.out.trim(), "" | "{}" | r#"{"continue":true}"#) || fired.code != Some(0));
+        opinions += usize::from(
+            !matches!(fired.out.trim(), "" | "{}" | r#"{"continue":true}"#) || fired.code != Some(0),
+        );
     }
     opinions
 }
@@ -261,7 +371,8 @@ fn without_an_outcome(served: &Served, why: &str) {
 
 #[test]
 fn with_no_daemon_the_agent_goes_on_or_is_blocked() {
-    let mut served = Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    let mut served =
+        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
     served.signal(Signal::TERM);
     served.wait();
     without_an_outcome(&served, "no hookyard listens on");
@@ -269,7 +380,8 @@ fn with_no_daemon_the_agent_goes_on_or_is_blocked() {
 
 #[test]
 fn a_daemon_that_turns_events_away_is_as_good_as_none() {
-    let mut served = Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    let mut served =
+        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
     served.signal(Signal::TERM);
     served.wait();
     let listener = UnixListener::bind(served.socket()).unwrap();
@@ -333,5 +445,9 @@ fn a_relay_that_is_a_hook_of_hookyard_has_no_opinion() {
     let mut relay = hookyard(&served, &["relay", "--dialect", "claude", "--if-down", "block"]);
     relay.env("HOOKYARD_HOOK", "1");
     let said = said(relay, &words("claude").0.to_string());
-    assert_eq!((said.out.as_str(), said.err.as_str(), said.code), ("", "", Some(0)), "some dialects read both");
+    assert_eq!(
+        (said.out.as_str(), said.err.as_str(), said.code),
+        ("", "", Some(0)),
+        "some dialects read both"
+    );
 }

@@ -51,7 +51,9 @@ fn a_client_that_closes_its_connection_cancels_its_event() {
         let body = event.to_string();
         let mut stream = UnixStream::connect(served.socket()).unwrap();
         let length = body.len();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
         let pid = hanging(&directory);

@@ -125,7 +125,8 @@ fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
 
 #[test]
 fn the_stream_ends_with_the_daemon() {
-    let mut served = Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    let mut served =
+        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
     let mut reader = Reader::of(&served, "");
     served.signal(rustix::process::Signal::TERM);
     assert_eq!(served.wait().code(), Some(0));

@@ -58,9 +58,13 @@ fn below_the_roots_the_nearest_directory_with_hooks_is_registered() {
     assert_eq!(served::read(&send("srv/bare/src"))["verdict"], "proceed");
     assert_eq!(error(&send("out")), (404, "no_workspace".into()));
     assert_eq!(error(&send("srv/shop/../../out")), (404, "no_workspace".into()));
-    let roots: Vec<_> = served.get("/v1/workspaces").as_array().unwrap().iter().map(|row| row["root"].clone()).collect();
+    let roots: Vec<_> =
+        served.get("/v1/workspaces").as_array().unwrap().iter().map(|row| row["root"].clone()).collect();
     let path = |name: &str| json!(served.path().join(name));
-    assert!(roots.len() == 2 && roots.contains(&path("srv")) && roots.contains(&path("srv/shop")), "{roots:?}");
+    assert!(
+        roots.len() == 2 && roots.contains(&path("srv")) && roots.contains(&path("srv/shop")),
+        "{roots:?}"
+    );
 }
 
 #[test]
@@ -82,7 +86,10 @@ fn a_workspace_is_registered_replaced_and_removed() {
     let added = put("shop", json!({ "root": root("a") }));
     assert_eq!(added.status, 201);
     let shown = served::read(&added);
-    assert_eq!((&shown["id"], &shown["hooks"], &shown["kind"]), (&json!("shop"), &json!(2), &json!("project")));
+    assert_eq!(
+        (&shown["id"], &shown["hooks"], &shown["kind"]),
+        (&json!("shop"), &json!(2), &json!("project"))
+    );
     assert_eq!(reason("shop", "1"), "a");
     assert_eq!(error(&put("other", json!({ "root": root("a") }))), (409, "same_root".into()));
 

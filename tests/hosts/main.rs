@@ -91,7 +91,8 @@ struct Raw {
 
 /// Sends a request as it stands over a connection, and reads the answer.
 fn ask(mut connection: impl Read + Write, line: &str, headers: &[(&str, &str)], body: &str) -> Raw {
-    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let length = body.len();
     let head = format!(
         "{line} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"

@@ -141,7 +141,7 @@ fn the_programs_do_as_the_verdict_says() {
         let file = home.path().join(file);
         let run = |project| home.run(program, &[file.to_str().unwrap()], project);
         assert_eq!(run("guarded"), "block no force pushes\n", "{language}");
-        let patched = run("patched").replace('\'', "").replace('"', "");
+        let patched = run("patched").replace(['\'', '"'], "");
         assert_eq!(patched.replace("{ ", "{").replace(" }", "}"), "run {command: git push}\n", "{language}");
     }
     let [rust] = blocks("rust").try_into().unwrap();
@@ -288,9 +288,9 @@ fn each_code_of_an_error_is_one_that_there_is() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                source(&path, text)
+                source(&path, text);
             } else {
-                text.push_str(&fs::read_to_string(path).unwrap())
+                text.push_str(&fs::read_to_string(path).unwrap());
             }
         }
     }

@@ -30,7 +30,7 @@ fn after(field: &str, output: Value) -> Value {
     sent
 }
 
-fn specific(words: Value) -> String {
+fn specific(words: &Value) -> String {
     prints(&json!({ "hookSpecificOutput": words }))
 }
 
@@ -38,14 +38,9 @@ const BLOCKS: &str = "echo 'not here' >&2; exit 2";
 
 /// What Claude Code and CodeBuddy have in common, and what changes an input in each.
 fn of_claude(dialect: &'static str, changed: &str) -> Vec<Case> {
-    let before = |words: Value| {
-        specific([("hookEventName", json!("PreToolUse"))].into_iter().fold(
-            words,
-            |mut words, (key, value)| {
-                words[key] = value;
-                words
-            },
-        ))
+    let before = |mut words: Value| {
+        words["hookEventName"] = json!("PreToolUse");
+        specific(&words)
     };
     let prompt = json!({ "prompt": "tidy up" });
     let response = after("tool_response", json!({ "stdout": "a" }));
@@ -69,7 +64,7 @@ fn of_claude(dialect: &'static str, changed: &str) -> Vec<Case> {
         case(
             dialect,
             "PostToolUse",
-            specific(json!({ "hookEventName": "PostToolUse", "additionalContext": "mind the lockfile" })),
+            specific(&json!({ "hookEventName": "PostToolUse", "additionalContext": "mind the lockfile" })),
             response.clone(),
         ),
         case(dialect, "PostToolUse", BLOCKS, response),
@@ -95,7 +90,7 @@ fn of_gemini() -> Vec<Case> {
     vec![
         case("gemini", "BeforeTool", prints(&json!({ "decision": "allow" })), tool()),
         case("gemini", "BeforeTool", prints(&json!({ "decision": "ask", "reason": "sure?" })), tool()),
-        case("gemini", "BeforeTool", specific(json!({ "tool_input": { "command": "npm ci" } })), tool()),
+        case("gemini", "BeforeTool", specific(&json!({ "tool_input": { "command": "npm ci" } })), tool()),
         case("gemini", "BeforeTool", BLOCKS, tool()),
         case("gemini", "BeforeTool", "echo nice", tool()),
         case("gemini", "BeforeTool", "true", tool()),
@@ -103,14 +98,14 @@ fn of_gemini() -> Vec<Case> {
         case(
             "gemini",
             "AfterTool",
-            specific(json!({ "additionalContext": "mind the lockfile" })),
+            specific(&json!({ "additionalContext": "mind the lockfile" })),
             output.clone(),
         ),
         case("gemini", "AfterTool", BLOCKS, output),
         case(
             "gemini",
             "BeforeAgent",
-            specific(json!({ "additionalContext": "be kind" })),
+            specific(&json!({ "additionalContext": "be kind" })),
             json!({ "prompt": "tidy up" }),
         ),
         case(
@@ -122,15 +117,20 @@ fn of_gemini() -> Vec<Case> {
         case(
             "gemini",
             "BeforeModel",
-            specific(json!({ "llm_request": { "config": { "temperature": 0 } } })),
+            specific(&json!({ "llm_request": { "config": { "temperature": 0 } } })),
             request.clone(),
         ),
-        case("gemini", "AfterModel", specific(json!({ "llm_response": { "text": "ho" } })), response),
-        case("gemini", "BeforeToolSelection", specific(json!({ "toolConfig": { "mode": "NONE" } })), request),
+        case("gemini", "AfterModel", specific(&json!({ "llm_response": { "text": "ho" } })), response),
+        case(
+            "gemini",
+            "BeforeToolSelection",
+            specific(&json!({ "toolConfig": { "mode": "NONE" } })),
+            request,
+        ),
         case(
             "gemini",
             "SessionStart",
-            specific(json!({ "additionalContext": "branch main" })),
+            specific(&json!({ "additionalContext": "branch main" })),
             json!({ "source": "startup" }),
         ),
         case("gemini", "PreCompress", "echo '{\"systemMessage\":\"short\"}'", json!({ "trigger": "auto" })),
@@ -183,13 +183,13 @@ fn of_openharness() -> Vec<Case> {
         case(
             "openharness",
             "before_tool_dispatch",
-            specific(json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
+            specific(&json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
             tool(),
         ),
         case(
             "openharness",
             "before_tool_dispatch",
-            specific(json!({ "additionalContext": "be kind" })),
+            specific(&json!({ "additionalContext": "be kind" })),
             tool(),
         ),
         case(
@@ -201,13 +201,13 @@ fn of_openharness() -> Vec<Case> {
         case(
             "openharness",
             "after_tool_dispatch",
-            specific(json!({ "additionalContext": "mind the lockfile" })),
+            specific(&json!({ "additionalContext": "mind the lockfile" })),
             after("tool_output", json!("a")),
         ),
         case(
             "openharness",
             "before_model_call",
-            specific(json!({ "patch": { "model_request": { "temperature": 0 } } })),
+            specific(&json!({ "patch": { "model_request": { "temperature": 0 } } })),
             request,
         ),
         case(
@@ -316,33 +316,33 @@ fn hanging_guard() -> (Served, PathBuf) {
     (served, directory)
 }
 
-/// A tool call and the end of a session in the words of a dialect, and how it says that a call is blocked.
-fn words(dialect: &'static str) -> (Value, Value, Box<dyn Fn(&Said) -> bool>) {
+/// A tool call and the end of a session in the words of a dialect, of an agent that does not say where it is.
+fn words(dialect: &'static str) -> (Value, Value) {
     let (before, end) = match dialect {
         "gemini" => ("BeforeTool", "SessionEnd"),
         "openharness" => ("before_tool_dispatch", "run_completed"),
         _ => ("PreToolUse", "SessionEnd"),
     };
-    let nowhere = Path::new("/");
-    let mut sends = json!({ "reason": "exit" });
-    if dialect == "openharness" {
-        sends = json!({ "trigger_type": "user", "run_status": "completed" });
-    }
-    let mut tool = sent(&case(dialect, before, "", tool()), nowhere, "s");
-    let mut end = sent(&case(dialect, end, "", sends), nowhere, "s");
-    for event in [&mut tool, &mut end] {
-        event.as_object_mut().unwrap().remove("cwd");
-        event.as_object_mut().unwrap().remove("project_dir");
-    }
-    let blocked = move |said: &Said| {
-        let answer: Value = serde_json::from_str(&said.out).unwrap_or_default();
-        match dialect {
-            "openharness" => answer["decision"] == "block",
-            "gemini" | "clawd" => ["block", "deny"].iter().any(|word| answer["decision"] == *word),
-            _ => answer["hookSpecificOutput"]["permissionDecision"] == "deny",
-        }
+    let last = match dialect {
+        "openharness" => json!({ "trigger_type": "user", "run_status": "completed" }),
+        _ => json!({ "reason": "exit" }),
     };
-    (tool, end, Box::new(blocked))
+    let nowhere = |event, sends| {
+        let mut event = sent(&case(dialect, event, "", sends), Path::new("/"), "s");
+        event.as_object_mut().unwrap().retain(|name, _| name != "cwd" && name != "project_dir");
+        event
+    };
+    (nowhere(before, tool()), nowhere(end, last))
+}
+
+/// Whether a dialect's agent is told to leave a tool call be.
+fn is_blocked(dialect: &str, said: &Said) -> bool {
+    let answer: Value = serde_json::from_str(&said.out).unwrap_or_default();
+    match dialect {
+        "openharness" => answer["decision"] == "block",
+        "gemini" | "clawd" => answer["decision"] == "deny",
+        _ => answer["hookSpecificOutput"]["permissionDecision"] == "deny",
+    }
 }
 
 const DIALECTS: [&str; 5] = ["openharness", "claude", "codebuddy", "gemini", "clawd"];
@@ -350,7 +350,7 @@ const DIALECTS: [&str; 5] = ["openharness", "claude", "codebuddy", "gemini", "cl
 /// What a relay whose daemon gives no outcome says: nothing and a note, or a block; never one of the end of a session.
 fn without_an_outcome(served: &Served, why: &str) {
     for dialect in DIALECTS {
-        let (tool, end, blocked) = words(dialect);
+        let (tool, end) = words(dialect);
         let relay = |arguments: &[&str], event: &Value| {
             let arguments = [&["relay", "--dialect", dialect], arguments].concat();
             said(hookyard(served, &arguments), &event.to_string())
@@ -362,7 +362,7 @@ fn without_an_outcome(served: &Served, why: &str) {
             assert_eq!(said.err.lines().count(), 1);
         }
         let said = relay(&["--if-down", "block"], &tool);
-        assert!(blocked(&said), "{dialect}: {said:?}");
+        assert!(is_blocked(dialect, &said), "{dialect}: {said:?}");
         assert!(said.out.contains(why), "{dialect}: {said:?}");
         let said = relay(&["--if-down", "block"], &end);
         assert_eq!((said.out.as_str(), said.code), ("", Some(0)), "{dialect}");
@@ -404,7 +404,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
     for dialect in DIALECTS {
         for if_down in ["allow", "block"] {
             let (mut served, directory) = hanging_guard();
-            let (tool, _, blocked) = words(dialect);
+            let (tool, _) = words(dialect);
             let relay = hookyard(&served, &["relay", "--dialect", dialect, "--if-down", if_down]);
             let (relayed, pid) = thread::scope(|scope| {
                 let relayed = scope.spawn(|| said(relay, &tool.to_string()));
@@ -417,7 +417,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
                 assert_eq!((relayed.out.as_str(), relayed.code), ("", Some(0)), "{dialect}");
                 assert!(relayed.err.starts_with("note: "), "{}", relayed.err);
             } else {
-                assert!(blocked(&relayed), "{dialect}: {relayed:?}");
+                assert!(is_blocked(dialect, &relayed), "{dialect}: {relayed:?}");
             }
             let _next = served.again().serve();
             gone(&pid);
@@ -429,7 +429,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
 fn a_relay_that_is_killed_takes_the_hook_with_it() {
     let (served, directory) = hanging_guard();
     for dialect in DIALECTS {
-        let (tool, ..) = words(dialect);
+        let (tool, _) = words(dialect);
         let mut relay = hookyard(&served, &["relay", "--dialect", dialect]).spawn().unwrap();
         relay.stdin.take().unwrap().write_all(tool.to_string().as_bytes()).unwrap();
         let pid = hanging(&directory);

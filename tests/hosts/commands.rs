@@ -151,3 +151,24 @@ fn a_second_daemon_at_a_socket_says_that_there_is_one() {
     assert!(said.err.contains(&format!("another hookyard listens on {socket}")), "{}", said.err);
     assert_eq!(served.get("/v1/status")["phase"], "ready");
 }
+
+#[test]
+fn a_daemon_that_has_no_connection_left_says_so() {
+    let served = Setting::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nlimits: { connections: 1 }")
+        .file("shop/file", "")
+        .serve();
+    let event = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+                        "tool_input": { "command": "x".repeat(1 << 20) } });
+    let status = || said(hookyard(&served, &["status"]), "");
+    until("the connection that asked whether it is ready is over", || status().code == Some(0));
+    let held = std::os::unix::net::UnixStream::connect(served.socket()).unwrap();
+    until("the only connection is taken", || status().code == Some(1));
+    for _ in 0..20 {
+        let refused = status();
+        assert!(refused.err.contains("too many connections"), "{}", refused.err);
+        let relayed = said(hookyard(&served, &["relay", "--dialect", "claude"]), &event.to_string());
+        assert!(relayed.err.contains("too many connections"), "{}", relayed.err);
+    }
+    drop(held);
+}

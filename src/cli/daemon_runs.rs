@@ -19,7 +19,7 @@ use super::{
 const EXAMPLES: &str = "\
 Examples:
   hookyard runs
-  hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending > 10).run_id'
+  hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending >= 10).run_id'
   hookyard runs --cancel 7f3a --id shop
 
 A run is there from the first event that a hook wants until it ends or is idle.";

@@ -29,11 +29,9 @@ Examples:
   cat event.json | hookyard relay --dialect gemini
   hookyard relay --dialect codebuddy --if-down block
 
-In an agent's settings it stands where a hook's command stands:
-  {\"type\": \"command\", \"command\": \"hookyard relay --dialect gemini\"}
-
-The daemon is `hookyard serve`. Without an answer from it, `allow` says so on standard
-error and lets the agent go on; `block` is for hooks that guard.";
+In an agent's settings, the second line is the `command` of a hook. The daemon is
+`serve`; without an answer from it, `allow` says so on standard error and lets the
+agent go on, and `block` is for hooks that guard.";
 
 /// Passes an agent's event on to the daemon, and its answer back
 ///

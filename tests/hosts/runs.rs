@@ -80,3 +80,23 @@ fn an_event_that_is_sent_again_gets_the_first_answer() {
     let third = served.post("/v1/events", &event);
     assert_eq!((&first["reason"], &third["reason"]), (&json!("1"), &json!("2")));
 }
+
+#[test]
+fn an_event_whose_connection_was_lost_may_be_sent_again() {
+    let setting = Setting::new();
+    let directory = setting.path();
+    let second = format!("test -e second && echo again >&2 && exit 2; touch second; {}", hangs(&directory));
+    let served = setting
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &second))
+        .serve();
+    let mut event = call("shop", "r");
+    event["event_id"] = json!("e1");
+    let mut relay = hookyard(&served, &["relay", "--dialect", "canonical"]).spawn().unwrap();
+    relay.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
+    let pid = hanging(&directory);
+    relay.kill().unwrap();
+    relay.wait().unwrap();
+    gone(&pid);
+    assert_eq!(served.post("/v1/events", &event)["reason"], "again");
+}

@@ -85,27 +85,32 @@ fn each_filter_lets_through_what_it_names() {
     drop((everything, only_b, only_ends, only_blocks));
 }
 
-#[test]
-fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
-    let hooks: u32 = 200;
-    let mut setting = Setting::new().settings(
-        "workspaces: { shop: { root: $DIR/shop } }\npools: { http: { concurrency: 1024, queue: 4096 } }",
-    );
+/// How many hooks an event of the busy daemon has.
+const HOOKS: u32 = 200;
+
+/// A daemon whose every event has much to tell.
+fn busy(limits: &str) -> Served {
+    let mut setting = Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").settings(limits);
     // Nobody listens there, so each hook fails at once.
     let handler = json!({ "type": "http", "url": "http://127.0.0.1:9/" });
-    for number in 0..hooks {
+    for number in 0..HOOKS {
         let name = format!("h{number:03}");
         let file = json!({ "name": name, "events": ["before_tool_dispatch"], "handler": handler });
         setting = setting.file(&format!("shop/.openharness/hooks/{name}.yaml"), &file.to_string());
     }
-    let served = setting.serve();
+    setting.serve()
+}
+
+#[test]
+fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
+    let served = busy("");
     let mut reader = Reader::of(&served, "");
     let mut sent = 0;
     // What is on its way to the reader is not lost: the buffers of the connection hold some hundreds.
     for number in 0..40 {
         let outcome = served.post("/v1/events", &call("shop", &format!("r{number}")));
-        assert_eq!(outcome["hooks"].as_array().unwrap().len(), hooks as usize);
-        sent += u64::from(hooks) + 1;
+        assert_eq!(outcome["hooks"].as_array().unwrap().len(), HOOKS as usize);
+        sent += u64::from(HOOKS) + 1;
         assert_eq!(served.get("/v1/status")["phase"], "ready");
     }
     let (mut told, mut dropped) = (0, 0);
@@ -121,6 +126,19 @@ fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
     assert_eq!(told + dropped, sent, "what is not told is counted");
     served.post("/v1/events", &call("shop", "later"));
     assert_eq!(run(&reader.next().1), ("shop", "later"));
+}
+
+#[test]
+fn a_reader_that_reads_nothing_is_let_go() {
+    let served = busy("limits: { body_timeout: 300ms }");
+    let reader = Reader::of(&served, "");
+    let mut number = 0;
+    until("the reader is gone", || {
+        number += 1;
+        served.post("/v1/events", &call("shop", &format!("r{number}")));
+        served.get("/v1/status")["streams"] == 0
+    });
+    drop(reader);
 }
 
 #[test]

@@ -190,6 +190,33 @@ fn an_event_that_cannot_be_read_is_blocked_where_a_guard_fails_closed() {
 }
 
 #[test]
+fn a_guard_below_the_roots_is_asked_about_the_first_event_also_if_it_cannot_be_read() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'true' }\n\
+                 on_error: deny\n";
+    let served = Setting::new()
+        .settings("workspace_roots: [$DIR/projects]")
+        .file("projects/shop/.openharness/hooks/guard.yaml", guard)
+        .serve();
+    let directory = served.path().join("projects/shop");
+    for (dialect, place, kind) in [
+        ("claude", "cwd", "PreToolUse"),
+        ("clawd", "project_dir", "PreToolUse"),
+        ("gemini", "cwd", "BeforeTool"),
+    ] {
+        let event = json!({ "session_id": "s", "hook_event_name": kind, place: directory, "tool_name": 7 });
+        let answer = served.post(&format!("/v1/events/{dialect}"), &event);
+        assert!(answer.to_string().contains("\"deny\""), "{dialect}: {answer}");
+        assert_eq!(served.send("DELETE", &workspace_of(&served), None).status, 204, "{dialect} registers it");
+    }
+}
+
+/// The route of the only workspace.
+fn workspace_of(served: &Served) -> String {
+    let id = served.get("/v1/workspaces")[0]["id"].as_str().unwrap().replace('/', "%2F");
+    format!("/v1/workspaces/{id}")
+}
+
+#[test]
 fn the_trace_of_the_host_reaches_its_hooks() {
     let served = Setting::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }")

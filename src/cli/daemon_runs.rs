@@ -1,13 +1,15 @@
 //! `runs`: the runs a daemon works on, and cancelling one. Refuses to decide which one that is.
 
+use std::time::Duration;
+
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     arguments::JsonFlag,
     daemon_status::{duration, encoded},
     escape,
-    exit::{Ending, Exit},
+    exit::{Ending, Exit, Trouble},
     screen::Screen,
     table::{Grid, NOTHING},
     talk::SocketFlag,
@@ -17,7 +19,7 @@ use super::{
 const EXAMPLES: &str = "\
 Examples:
   hookyard runs
-  hookyard runs --limit 1000 --json | jq -r '.runs[].run_id'
+  hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending >= 10).run_id'
   hookyard runs --cancel 7f3a --id shop
 
 A run is there from the first event that a hook wants until it ends or is idle.";
@@ -59,9 +61,12 @@ struct List {
 struct Row {
     workspace_id: String,
     run_id: String,
-    age_ms: u64,
-    idle_ms: u64,
+    #[serde(rename = "age_ms", deserialize_with = "milliseconds")]
+    age: Duration,
+    #[serde(rename = "idle_ms", deserialize_with = "milliseconds")]
+    idle: Duration,
     events: u64,
+    halted: Option<Halted>,
     #[serde(default)]
     under_way: Vec<UnderWay>,
     #[serde(default)]
@@ -69,10 +74,22 @@ struct Row {
 }
 
 #[derive(Debug, Deserialize)]
+struct Halted {
+    by: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
 struct UnderWay {
     event: String,
-    since_ms: u64,
+    #[serde(rename = "since_ms", deserialize_with = "milliseconds")]
+    since: Duration,
     hooks: Vec<String>,
+}
+
+/// Milliseconds, which have fractions.
+fn milliseconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    let milliseconds = f64::deserialize(value)?;
+    Ok(Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default())
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,7 +128,10 @@ impl Runs {
             return Ok(Exit::Done);
         }
         let rows: Vec<Row> =
-            list.runs.into_iter().filter_map(|run| serde_json::from_value(run).ok()).collect();
+            list.runs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(|error| {
+                let what = format!("the daemon lists its runs in another way: {error}");
+                Trouble::with_help(what, "it may be of another version; `--json` shows what it says")
+            })?;
         if rows.is_empty() {
             screen.note("no run has work in flight, or had it lately");
             return Ok(Exit::Done);
@@ -126,13 +146,13 @@ impl Runs {
 
 fn table(rows: &[Row], screen: &Screen) -> String {
     let header = vec!["run", "workspace", "age", "events", "pending", "now"];
-    let mut grid = Grid::new(header, screen.out.paint).words("now");
+    let mut grid = Grid::new(header, screen.out.paint).words(&["workspace", "now"]);
     for row in rows {
         let pending = if row.pending == 0 { NOTHING.to_owned() } else { row.pending.to_string() };
         grid.add(vec![
             escape::line(&row.run_id).into_owned(),
             escape::line(&row.workspace_id).into_owned(),
-            duration(row.age_ms),
+            duration(row.age),
             row.events.to_string(),
             pending,
             now(row),
@@ -143,10 +163,19 @@ fn table(rows: &[Row], screen: &Screen) -> String {
 
 /// What a run does at the moment: the oldest of its events, and the hooks that work on it.
 fn now(row: &Row) -> String {
-    let Some(oldest) = row.under_way.first() else { return format!("idle {}", duration(row.idle_ms)) };
+    let Some(oldest) = row.under_way.first() else { return at_rest(row) };
     let hooks =
         if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
     let others = row.under_way.len() - 1;
     let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-    format!("{} {}{}{more}", oldest.event, duration(oldest.since_ms), escape::line(&hooks))
+    format!("{} {}{}{more}", oldest.event, duration(oldest.since), escape::line(&hooks))
+}
+
+fn at_rest(row: &Row) -> String {
+    let idle = format!("idle {}", duration(row.idle));
+    match &row.halted {
+        Some(Halted { by: Some(hook) }) => format!("halted by {}, {idle}", escape::line(hook)),
+        Some(Halted { by: None }) => format!("halted, {idle}"),
+        None => idle,
+    }
 }

@@ -118,7 +118,7 @@ impl Connections {
             }
         });
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD).pipeline_flush(true);
+        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
         builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));

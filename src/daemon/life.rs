@@ -77,7 +77,8 @@ impl Daemon {
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
         Socket::prepare(&path)?;
-        let (ledger, reaped) = GroupLedger::open(&path.with_added_extension("groups"))?;
+        let opened = GroupLedger::open(&path.with_added_extension("groups"));
+        let (ledger, reaped) = opened.map_err(|error| not_opened(error, &path))?;
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
         }
@@ -141,6 +142,14 @@ impl Daemon {
         drop(timeout(LAST_WORDS, self.connections.open.wait()).await);
         self.tasks.shutdown().await;
         finished
+    }
+}
+
+/// A record that another daemon has open tells that it listens there: who starts a second one knows of sockets only.
+fn not_opened(error: LedgerError, socket: &Path) -> StartError {
+    match error {
+        LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
+        other => other.into(),
     }
 }
 

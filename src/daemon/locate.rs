@@ -82,6 +82,18 @@ impl Locator {
         Ok(id)
     }
 
+    /// Registers the directory of an event that cannot be read, where an event that can be would have it
+    /// registered: its guards are to be asked as well.
+    pub(super) async fn introduce(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
+        if self.roots.is_empty() {
+            return;
+        }
+        if let Ok(Found::Below(directory)) = self.find(orchestrator, cwd).await {
+            // One that cannot be registered has no guards that could be asked.
+            drop(register(orchestrator, directory).await);
+        }
+    }
+
     async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<Found, ApiError> {
         let (cwd, roots, home) = (PathBuf::from(&**cwd), self.roots.clone(), self.home.clone());
         if !cwd.is_absolute() {

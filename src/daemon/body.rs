@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     body::{Body, Bytes, to_bytes},
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
     },
 };
@@ -69,7 +69,8 @@ fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let unsupported = |message: String, hint: &str| {
         Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint))
     };
-    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+    let is_encoded = |encoding: &&HeaderValue| !encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if let Some(encoding) = headers.get_all(CONTENT_ENCODING).iter().find(is_encoded) {
         return unsupported(format!("the body is encoded as {encoding:?}"), "send it as it is");
     }
     let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };

@@ -3,7 +3,7 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{HeaderValue, StatusCode, header::{RETRY_AFTER, WWW_AUTHENTICATE}},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -69,6 +69,13 @@ impl ApiError {
     pub(super) fn overloaded(message: impl Into<String>) -> Self {
         let hint = "try again after the seconds in `Retry-After`, or raise the limit in the settings";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message, hint)
+    }
+
+    /// The workspaces are not loaded yet.
+    pub(super) fn starting() -> Self {
+        let hint = "try again after the seconds in `Retry-After`";
+        let message = "hookyard still loads its workspaces";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint)
     }
 
     /// The daemon is about to end.
@@ -158,8 +165,12 @@ impl IntoResponse for ApiError {
         let Self { status, code, message, hint } = self;
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => drop(response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            StatusCode::UNAUTHORIZED => {
+                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
         }
         response
     }

@@ -75,8 +75,9 @@ fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
     let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let is_json = essence.eq_ignore_ascii_case("application/json")
-        || (essence.to_ascii_lowercase().starts_with("application/") && essence.ends_with("+json"));
+    let essence = essence.to_ascii_lowercase();
+    let is_json =
+        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
     if is_json {
         return Ok(());
     }

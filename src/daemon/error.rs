@@ -3,7 +3,10 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header::{RETRY_AFTER, WWW_AUTHENTICATE}},
+    http::{
+        HeaderValue, StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -166,7 +169,9 @@ impl IntoResponse for ApiError {
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
         match status {
-            StatusCode::SERVICE_UNAVAILABLE => drop(response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                drop(response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS))
+            }
             StatusCode::UNAUTHORIZED => {
                 response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }

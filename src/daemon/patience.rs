@@ -91,7 +91,10 @@ impl Pulse {
     }
 
     fn came(&self) {
-        if !self.is_http2() && self.in_hand.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Acquire) == NOT {
+        if !self.is_http2()
+            && self.in_hand.load(Ordering::Acquire) == 0
+            && self.head_since.load(Ordering::Acquire) == NOT
+        {
             self.head_since.store(self.now(), Ordering::Release);
         }
     }

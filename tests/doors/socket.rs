@@ -39,7 +39,8 @@ fn set_mode(path: &Path, mode: u32) {
 fn the_socket_is_its_users_alone() {
     let served = Setting::new().serve();
     assert_eq!(mode(served.socket()), 0o600);
-    let names: Vec<_> = fs::read_dir(served.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        fs::read_dir(served.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(".hookyard-")), "{names:?}");
     served.finish();
 }

@@ -65,7 +65,8 @@ fn web_pages_are_kept_out() {
         }
     }
     assert_eq!(ask(&address, "/v1/status", "host: example.com\r\n").code(), "forbidden");
-    let absolute = |host: &str| ask(&address, &format!("http://{host}/v1/status"), "host: localhost\r\n").status;
+    let absolute =
+        |host: &str| ask(&address, &format!("http://{host}/v1/status"), "host: localhost\r\n").status;
     assert_eq!((absolute("example.com"), absolute("localhost"), absolute(&address)), (403, 200, 200));
     served.finish();
 }
@@ -85,7 +86,8 @@ fn other_machines_need_a_token() {
 fn the_token_opens_the_door() {
     let served = with_token(&format!("{TOKEN}\n"), 0o600).variable("RUST_LOG", "trace").serve();
     let address = served.tcp();
-    let status = |path: &str, headers: &str| ask(&address, path, &format!("host: any.example\r\n{headers}")).status;
+    let status =
+        |path: &str, headers: &str| ask(&address, path, &format!("host: any.example\r\n{headers}")).status;
     assert_eq!(status("/v1/status", &format!("authorization: Bearer {TOKEN}\r\n")), 200);
     assert_eq!(status("/v1/status", &format!("Authorization: bEARER   {TOKEN}\r\n")), 200);
     for wrong in [
@@ -140,7 +142,8 @@ fn a_token_file_others_can_read_or_without_a_token_is_refused() {
 #[test]
 fn the_page_of_a_browser_is_no_client_with_a_wrong_token_either() {
     let served: Served = with_token(TOKEN, 0o600).serve();
-    let reply = Wire::tcp(&served.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();
+    let reply =
+        Wire::tcp(&served.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();
     assert_eq!(reply.status, 401);
     assert_eq!(reply.header("access-control-allow-origin"), None);
     served.finish();

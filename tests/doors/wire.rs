@@ -158,9 +158,7 @@ pub(crate) fn post(path: &str, body: &[u8]) -> Vec<u8> {
 }
 
 pub(crate) fn post_as(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {}\r\n\r\n",
-        body.len()
-    );
+    let head =
+        format!("POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {}\r\n\r\n", body.len());
     [head.as_bytes(), body].concat()
 }

@@ -28,12 +28,11 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(in crate::daemon) struct Registration {
     /// Its directory, by an absolute path of the daemon's machine.
+    #[schema(pattern = "^/[^\\x00]*$")]
     root: String,
     /// What it is for; left out, its own file says so.
-    #[schema(nullable = false)]
     kind: Option<Kind>,
     /// Whose hooks it runs: a list of dialects; left out, its own file says so.
-    #[schema(nullable = false)]
     dialects: Option<Vec<String>>,
 }
 

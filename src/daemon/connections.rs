@@ -114,7 +114,8 @@ impl Connections {
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             let in_hand = noticed.request();
             request.extensions_mut().insert(door.clone());
-            let answer = router.clone().call(request.map(Body::new) as Request);
+            let request: Request = request.map(|body| Body::new(in_hand.hear(body)));
+            let answer = router.clone().call(request);
             async move {
                 let answer: Result<Response, Infallible> = answer.await;
                 answer.map(|answer| answer.map(|body| -> Offered { in_hand.answer(body) }))

@@ -13,7 +13,7 @@ use std::{
 };
 
 use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Instant, Sleep, sleep},
@@ -56,6 +56,8 @@ pub(super) struct Pulse {
     offered: AtomicUsize,
     in_hand: AtomicUsize,
     answered: AtomicUsize,
+    /// Whether a request was answered before all of it was read, so that the peer may be sending still.
+    unheard: AtomicBool,
     /// Whether it is HTTP/2, where bytes that come and go need not be those of a request or an answer.
     is_http2: AtomicBool,
 }
@@ -71,6 +73,7 @@ impl Pulse {
             offered: AtomicUsize::new(0),
             in_hand: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
+            unheard: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
         })
     }
@@ -152,6 +155,12 @@ impl Pulse {
 pub(super) struct InHand(Arc<Pulse>);
 
 impl InHand {
+    /// The body of the request, of which it is noticed whether it was read to its end.
+    pub(super) fn hear(&self, body: Incoming) -> Heard {
+        let rest = (!body.is_end_stream()).then(|| Arc::clone(&self.0));
+        Heard { body, rest }
+    }
+
     /// The answer, which keeps the request in hand until the peer has taken it.
     pub(super) fn answer(self, body: Body) -> Offered {
         self.0.offered.fetch_add(1, Ordering::AcqRel);
@@ -165,6 +174,46 @@ impl Drop for InHand {
         self.0.last_answer.store(self.0.now(), Ordering::Release);
         self.0.answered.fetch_add(1, Ordering::AcqRel);
         self.0.in_hand.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The body of a request.
+#[derive(Debug)]
+pub(super) struct Heard {
+    body: Incoming,
+    /// Where it is told that there is a rest; none if there is none.
+    rest: Option<Arc<Pulse>>,
+}
+
+impl HttpBody for Heard {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.rest = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        if let Some(pulse) = self.rest.take() {
+            pulse.unheard.store(!pulse.is_http2(), Ordering::Release);
+        }
     }
 }
 
@@ -241,8 +290,8 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> Watched<S> {
-    /// Passes over what the peer still sends: until it closes, or it is too long. A peer that sends nothing is not
-    /// waited for.
+    /// Passes over what the peer still sends: until it closes, or it is too long. A peer that has sent all it
+    /// announced is not waited for.
     fn poll_leave(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut space = [std::mem::MaybeUninit::uninit(); 4096];
         let is_first = self.leaving.is_none();
@@ -250,7 +299,7 @@ impl<S: AsyncRead + Unpin> Watched<S> {
         if leaving.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        let mut sends = !is_first;
+        let mut sends = !is_first || self.pulse.unheard.load(Ordering::Acquire);
         loop {
             let mut passed = ReadBuf::uninit(&mut space);
             match Pin::new(&mut self.stream).poll_read(context, &mut passed) {

@@ -7,6 +7,7 @@
 mod served;
 
 mod events;
+mod http2;
 mod limits;
 mod socket;
 mod speech;

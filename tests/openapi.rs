@@ -2,6 +2,7 @@
 //! what they answer to good and bad requests has a status and a form that stand in it.
 
 #![cfg(feature = "daemon")]
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
 mod served;
 

@@ -20,6 +20,9 @@ use crate::{
 /// After how many seconds a client that was turned away may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
+/// How a client without a token is told to send one.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+
 /// Why a request was turned down.
 #[derive(Debug)]
 pub(super) struct ApiError {
@@ -168,15 +171,12 @@ impl IntoResponse for ApiError {
         let Self { status, code, message, hint } = self;
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE => {
-                drop(response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS))
-            }
-            StatusCode::UNAUTHORIZED => {
-                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            _ => {}
-        }
+        let more = match status {
+            StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, BEARER)),
+            _ => None,
+        };
+        response.headers_mut().extend(more);
         response
     }
 }

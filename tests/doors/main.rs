@@ -2,6 +2,11 @@
 //! its socket and its TCP address.
 
 #![cfg(feature = "daemon")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the clock and the programs of the daemon's clients are real ones"
+)]
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
 #[path = "../served/mod.rs"]
 mod served;

@@ -1,7 +1,5 @@
 //! Who may be at the socket's path, and who may connect.
 
-#![allow(clippy::disallowed_methods, reason = "another user is another program")]
-
 use std::{
     fs,
     io::Read,

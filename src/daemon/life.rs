@@ -8,7 +8,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    connections::{Connections, Listener},
+    connections::{Connections, Listener, TURNED_AWAY},
     door::{self, Token, TokenError},
     patience::Patience,
     routes,
@@ -158,6 +158,7 @@ fn connections(shared: &Arc<Shared>) -> Connections {
     Connections {
         router: routes::router(Arc::clone(shared)),
         places: Arc::new(Semaphore::new(limits.connections.get())),
+        outside: Arc::new(Semaphore::new(TURNED_AWAY)),
         patience: Patience {
             head: limits.header_timeout,
             reading: limits.body_timeout,

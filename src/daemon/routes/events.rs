@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::bad_query;
+use super::{Named, bad_query};
 use crate::{
     DispatchError,
     daemon::{
@@ -127,7 +127,7 @@ pub(in crate::daemon) async fn canonical(
 )]
 pub(in crate::daemon) async fn native(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     wanted: Result<Query<Wanted>, QueryRejection>,
     headers: HeaderMap,
     body: Body,

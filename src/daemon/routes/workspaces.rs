@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use axum::{
     Json,
     body::Body,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{unknown_workspace, workspace_id};
+use super::{Named, unknown_workspace, workspace_id};
 use crate::{
     LoadReport,
     config::{Dialects, WorkspaceKind, WorkspaceSettings},
@@ -28,12 +28,11 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(in crate::daemon) struct Registration {
     /// Its directory, by an absolute path of the daemon's machine.
+    #[schema(pattern = "^/[^\\x00]*$")]
     root: String,
     /// What it is for; left out, its own file says so.
-    #[schema(nullable = false)]
     kind: Option<Kind>,
     /// Whose hooks it runs: a list of dialects; left out, its own file says so.
-    #[schema(nullable = false)]
     dialects: Option<Vec<String>>,
 }
 
@@ -153,7 +152,7 @@ pub(in crate::daemon) async fn list(State(shared): State<Arc<Shared>>) -> Json<V
 )]
 pub(in crate::daemon) async fn register(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
@@ -211,7 +210,7 @@ impl Registration {
 )]
 pub(in crate::daemon) async fn show(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
     let report = shared.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
@@ -230,7 +229,7 @@ pub(in crate::daemon) async fn show(
 )]
 pub(in crate::daemon) async fn remove(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
     let (orchestrator, removed) = (shared.orchestrator.clone(), id.clone());

@@ -44,10 +44,14 @@ pub(in crate::daemon) async fn reload(
         Some(text) => {
             let id = workspace_id(text)?;
             let report = shared.orchestrator.reload_workspace(&id).await?;
+            shared.watch.look_at(&id);
             vec![(id.clone(), report.ok_or_else(|| unknown_workspace(&id))?)]
         }
-        None => shared.orchestrator.reload().await?,
+        None => {
+            let reports = shared.orchestrator.reload().await?;
+            shared.watch.look_at_all();
+            reports
+        }
     };
-    shared.watch.look_again();
     Ok(Json(reports.iter().map(|(id, report)| WorkspaceView::of(id, report)).collect()))
 }

@@ -108,7 +108,7 @@ fn settles(served: &Served) {
 
 fn metric(served: &Served, name: &str) -> String {
     let answer = served.send("GET", "/metrics", None);
-    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    let text = String::from_utf8(answer.body).unwrap();
     let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
     line.and_then(|line| line.rsplit(' ').next()).unwrap_or("none").to_owned()
 }
@@ -168,9 +168,8 @@ fn settings_files_of_agents_count_at_all_levels() {
     let setting = Setting::new();
     fs::create_dir_all(setting.path().join("etc")).unwrap();
     fs::create_dir_all(setting.path().join("shop")).unwrap();
-    let served = setting
-        .settings("workspaces: { shop: { root: $DIR/shop } }\nsystem_directory: $DIR/etc")
-        .serve();
+    let served =
+        setting.settings("workspaces: { shop: { root: $DIR/shop } }\nsystem_directory: $DIR/etc").serve();
     for (place, word) in [
         ("shop/.claude/settings.json", "project"),
         ("shop/.claude/settings.local.json", "local"),
@@ -189,7 +188,8 @@ fn settings_files_of_agents_count_at_all_levels() {
 
 #[test]
 fn links_are_followed_to_what_they_lead_to() {
-    let served = shop(&[("shop/config/claude.json", &claude("one")), ("dotfiles/claude.json", &claude("mine"))]);
+    let served =
+        shop(&[("shop/config/claude.json", &claude("one")), ("dotfiles/claude.json", &claude("mine"))]);
     let here = served.path();
     fs::create_dir(here.join("shop/.claude")).unwrap();
     symlink("../config/claude.json", here.join("shop/.claude/settings.json")).unwrap();
@@ -249,7 +249,9 @@ fn many_changes_at_once_are_one_reload() {
     for number in 0..300 {
         write(
             &served.path().join(format!("shop/.openharness/hooks/x{number}.yaml")),
-            &format!("name: x{number}\nevents: [run_failed]\nhandler: {{ type: command, command: 'true' }}\n"),
+            &format!(
+                "name: x{number}\nevents: [run_failed]\nhandler: {{ type: command, command: 'true' }}\n"
+            ),
         );
     }
     until("all of them are there", || hooks(&served, "shop") == 301);
@@ -343,7 +345,8 @@ fn a_workspace_stays_what_it_was_while_its_settings_are_broken() {
 
 #[test]
 fn a_renamed_hook_goes_while_something_else_is_broken() {
-    let served = shop(&[(GUARD, &guard("guard", "one")), ("shop/.openharness/settings.yaml", "kind: project\n")]);
+    let served =
+        shop(&[(GUARD, &guard("guard", "one")), ("shop/.openharness/settings.yaml", "kind: project\n")]);
     fs::write(served.path().join("shop/.openharness/settings.yaml"), BROKEN).unwrap();
     fs::write(served.path().join(GUARD), guard("watchman", "two")).unwrap();
     becomes(&served, "two");
@@ -387,7 +390,9 @@ fn a_hook_stays_while_a_file_it_refers_to_is_broken() {
         .serve();
     let details = served.get("/v1/workspaces/shop");
     assert_eq!((&details["errors"], &details["hooks"]), (&json!(0), &json!(1)), "{details:#}");
-    for (path, sound) in [("shop/.openharness/agents/x.md", AGENT), ("shop/prompts/task.md", "Is this right?")] {
+    for (path, sound) in
+        [("shop/.openharness/agents/x.md", AGENT), ("shop/prompts/task.md", "Is this right?")]
+    {
         let file = served.path().join(path);
         fs::write(&file, "").unwrap();
         has_errors(&served, 1);
@@ -448,8 +453,7 @@ fn what_takes_the_place_of_a_file_or_directory_keeps_its_rules() {
 
 #[test]
 fn a_workspace_that_is_renamed_away_keeps_its_rules_until_it_is_back() {
-    let served =
-        shop(&[(GUARD, &guard("guard", "one")), ("home/.gemini/settings.json", "{}"), ("x/y", "")]);
+    let served = shop(&[(GUARD, &guard("guard", "one")), ("home/.gemini/settings.json", "{}"), ("x/y", "")]);
     write(&served.path().join("home/.claude/settings.json"), &claude("mine").replace("Bash", "Read"));
     until("the user's hook is there", || hooks(&served, "shop") == 2);
     let (root, aside) = (served.path().join("shop"), served.path().join("aside"));

@@ -109,14 +109,14 @@ fn is_agent(name: &OsStr) -> bool {
 
 impl Watches {
     /// What to watch for a workspace. `standing` tells what is on disk.
-    pub(crate) fn of(workspace: &Watchable<'_>, standing: &dyn Fn(&Path) -> Standing) -> Self {
+    pub(crate) fn of<'a>(workspace: &Watchable<'a>, standing: &dyn Fn(&Path) -> Standing) -> Self {
         let mut watches = Self::default();
-        let mut base = |given, reach| match walk(standing, Path::new("/"), given, |_, _, _| Step::On) {
-            Some(real) => Some(Base { given, real, reach }),
-            None => {
+        let mut base = |given: &'a Path, reach| {
+            let real = walk(standing, Path::new("/"), given, |_, _, _| Step::On);
+            if real.is_none() {
                 watches.absent.insert(given.to_owned());
-                None
             }
+            Some(Base { given, real: real?, reach })
         };
         let root = base(workspace.root, Reach::Inside);
         let home = workspace.home.and_then(|home| base(home, Reach::Anywhere));
@@ -137,7 +137,9 @@ impl Watches {
                 SettingsPlace::Home(path) => (&home, path),
                 SettingsPlace::System(path) => (&system, path),
             };
-            base.iter().for_each(|base| drop(watches.follow(standing, base, Path::new(path))));
+            if let Some(base) = base {
+                watches.follow(standing, base, Path::new(path));
+            }
         }
         for file in workspace.files {
             let bases = [&root, &home, &system].into_iter().flatten();

@@ -2,8 +2,10 @@
 //! looked up and not searched, and a workspace that comes or goes costs only what is its own. Pure.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeSet, HashMap, HashSet},
     ffi::OsStr,
+    hash::Hash,
     path::{Path, PathBuf},
 };
 
@@ -94,6 +96,11 @@ impl Concerns {
         self.known.keys().cloned().collect()
     }
 
+    /// Whether a directory is not there.
+    pub(super) fn has_absent(&self) -> bool {
+        !self.absent.is_empty()
+    }
+
     /// The directories that are not there.
     pub(super) fn absent(&self) -> Vec<PathBuf> {
         self.absent.keys().cloned().collect()
@@ -105,12 +112,10 @@ impl Concerns {
     }
 }
 
-fn remove_from<K: std::hash::Hash + Eq, Q: std::hash::Hash + Eq + ?Sized>(
-    map: &mut HashMap<K, HashSet<WorkspaceId>>,
-    key: &Q,
-    id: &WorkspaceId,
-) where
-    K: std::borrow::Borrow<Q>,
+fn remove_from<K, Q>(map: &mut HashMap<K, HashSet<WorkspaceId>>, key: &Q, id: &WorkspaceId)
+where
+    K: Borrow<Q> + Hash + Eq,
+    Q: Hash + Eq + ?Sized,
 {
     if let Some(ids) = map.get_mut(key) {
         ids.remove(id);

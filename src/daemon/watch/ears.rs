@@ -234,6 +234,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_too_much_to_remember_is_told() {
+        let here = tempfile::tempdir().unwrap();
+        let mut ears = Ears::open().unwrap();
+        assert_eq!(ears.listen(here.path()), Heard::Anew);
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        // Making and removing a file are two changes.
+        for number in 0..=most.trim().parse::<usize>().unwrap() / 2 {
+            let path = here.path().join(number.to_string());
+            fs::File::create(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+        }
+        until(&mut ears, &Sound::Lost).await;
+        fs::write(here.path().join("x"), "").unwrap();
+        until(&mut ears, &Sound::Entry(here.path().to_owned(), "x".into())).await;
+    }
+
+    #[tokio::test]
     async fn a_file_is_no_directory() {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("x"), "").unwrap();

@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    future::pending,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -113,7 +114,7 @@ impl Watch {
         self.shared.watch.look_at_all();
         loop {
             self.visit_next();
-            let wake = self.next_time();
+            let next = self.next_time();
             tokio::select! {
                 wanted = self.shared.watch.wanted() => self.want(wanted),
                 heard = self.ears.hear() => match heard {
@@ -121,7 +122,7 @@ impl Watch {
                     Err(error) => return error,
                 },
                 Some(done) = self.visits.join_next_with_id() => self.conclude(done),
-                () = sleep_until(wake) => {
+                () = at(next) => {
                     for id in self.settling.take_due(Instant::now()) {
                         self.want_visit(id, Why::Reload);
                     }
@@ -131,8 +132,9 @@ impl Watch {
         }
     }
 
-    fn next_time(&self) -> Instant {
-        self.settling.next().map_or(self.look_for_absent, |due| due.min(self.look_for_absent))
+    fn next_time(&self) -> Option<Instant> {
+        let look = self.concerns.has_absent().then_some(self.look_for_absent);
+        self.settling.next().into_iter().chain(look).min()
     }
 
     fn want(&mut self, wanted: Wanted) {
@@ -144,16 +146,17 @@ impl Watch {
                 all
             }
         };
-        ids.into_iter().for_each(|id| self.want_visit(id, Why::Look));
+        for id in ids {
+            self.want_visit(id, Why::Look);
+        }
     }
 
     fn want_visit(&mut self, id: WorkspaceId, why: Why) {
-        match self.reasons.get_mut(&id) {
-            Some(known) => *known = why.max(*known),
-            None => {
-                self.reasons.insert(id.clone(), why);
-                self.queue.push_back(id);
-            }
+        if let Some(known) = self.reasons.get_mut(&id) {
+            *known = why.max(*known);
+        } else {
+            self.reasons.insert(id.clone(), why);
+            self.queue.push_back(id);
         }
     }
 
@@ -168,18 +171,22 @@ impl Watch {
             }
             match &sound {
                 Sound::Entry(directory, name) => {
-                    let ids = self.concerns.of_entry(directory, name);
-                    ids.into_iter().for_each(|id| settling.touch(id, now));
+                    for id in self.concerns.of_entry(directory, name) {
+                        settling.touch(id, now);
+                    }
                 }
                 Sound::Directory(directory) => {
-                    let ids = self.concerns.of_directory(directory);
-                    ids.into_iter().for_each(|id| settling.touch(id, now));
+                    for id in self.concerns.of_directory(directory) {
+                        settling.touch(id, now);
+                    }
                 }
                 Sound::Lost => {
                     tracing::warn!(
                         "more files changed than the system could tell: all workspaces are read again"
                     );
-                    self.concerns.all().iter().for_each(|id| settling.touch(id, now));
+                    for id in &self.concerns.all() {
+                        settling.touch(id, now);
+                    }
                 }
             }
             last = Some(sound);
@@ -249,20 +256,27 @@ impl Watch {
     }
 
     async fn look_for_absent(&mut self) {
-        if Instant::now() < self.look_for_absent {
+        if !self.concerns.has_absent() || Instant::now() < self.look_for_absent {
             return;
         }
         self.look_for_absent = Instant::now() + LOOKED_FOR;
         let absent = self.concerns.absent();
-        if absent.is_empty() {
-            return;
-        }
         let look = move || absent.into_iter().filter(|base| base.is_dir()).collect::<Vec<_>>();
         // It fails only if the program ends.
         let returned = task::spawn_blocking(look).await.unwrap_or_default();
         let ids: BTreeSet<WorkspaceId> =
             returned.iter().flat_map(|base| self.concerns.of_absent(base)).collect();
-        ids.into_iter().for_each(|id| self.want_visit(id, Why::Reload));
+        for id in ids {
+            self.want_visit(id, Why::Reload);
+        }
+    }
+}
+
+/// Waits for a time; for ever, if there is none.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
     }
 }
 

@@ -328,6 +328,10 @@ fn a_workspace_stays_what_it_was_while_its_settings_are_broken() {
         fs::write(&own, broken).unwrap();
         has_errors(&served, 1);
         assert_eq!(word_of(&served, "shop"), "-", "{broken}");
+        // Registering what is there already changes nothing.
+        let body = json!({ "root": served.path().join("shop") });
+        assert_eq!(served.send("PUT", "/v1/workspaces/shop", Some(&body)).status, 200);
+        assert_eq!(word_of(&served, "shop"), "-", "{broken}");
         fs::write(&own, "kind: chat\n").unwrap();
         has_errors(&served, 0);
     }

@@ -134,7 +134,10 @@ impl Workspaces {
         let loading = Arc::new(tokio::sync::Mutex::new(()));
         // Nobody else has it yet, so it is free.
         let held = Arc::clone(&loading).try_lock_owned().map_err(|_| WorkspaceError::ShuttingDown)?;
-        let workspace = Arc::new(Workspace { settings, loading, report: Mutex::default() });
+        // A host may register what is there already whenever it starts: that is a reload.
+        let same = all.get(id).filter(|known| known.settings == settings);
+        let report = Mutex::new(same.and_then(|known| known.report().clone()));
+        let workspace = Arc::new(Workspace { settings, loading, report });
         all.insert(id.clone(), Arc::clone(&workspace));
         Ok(Entered { workspace, held, former })
     }

@@ -127,7 +127,7 @@ impl Daemon {
     /// Returns an error if it is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
         let reports = self.shared.orchestrator.reload().await;
-        self.shared.watch.look_again();
+        self.shared.watch.look_at_all();
         reports
     }
 
@@ -174,9 +174,6 @@ async fn register(shared: &Shared) {
     for (id, settings) in &shared.settings.workspaces {
         match shared.orchestrator.register(id, settings.clone()).await {
             Ok(report) => {
-                for error in report.errors() {
-                    tracing::error!(workspace = %id, "{error}");
-                }
                 tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
             }
             Err(error) => tracing::error!(workspace = %id, %error, "the workspace is left out"),

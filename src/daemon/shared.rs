@@ -73,9 +73,10 @@ impl Shared {
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let watch = Arc::new(WatchState::new(settings.watch));
         Self {
-            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone()),
-            watch: Arc::default(),
+            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone(), Arc::clone(&watch)),
+            watch,
             exporter,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),

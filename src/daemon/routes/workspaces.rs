@@ -161,14 +161,13 @@ pub(in crate::daemon) async fn register(
     let registration: Registration = body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
     let known = shared.orchestrator.load_report(&id).is_some();
-    let orchestrator = shared.orchestrator.clone();
     // A task of its own, so that a client that goes does not leave half a workspace.
     let registered = tokio::spawn(async move {
-        let report = orchestrator.register(&id, settings).await?;
+        let report = shared.orchestrator.register(&id, settings).await?;
+        shared.watch.look_at(&id);
         Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
-    shared.watch.look_again();
     Ok((if known { StatusCode::OK } else { StatusCode::CREATED }, Json(details)))
 }
 
@@ -232,11 +231,14 @@ pub(in crate::daemon) async fn remove(
     Named(id): Named,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
-    let (orchestrator, removed) = (shared.orchestrator.clone(), id.clone());
-    let gone = tokio::spawn(async move { orchestrator.unregister(&removed).await });
+    let removed = id.clone();
+    let gone = tokio::spawn(async move {
+        let was_there = shared.orchestrator.unregister(&removed).await;
+        shared.watch.look_at(&removed);
+        was_there
+    });
     if !gone.await.map_err(|_| ApiError::shutting_down())? {
         return Err(unknown_workspace(&id));
     }
-    shared.watch.look_again();
     Ok(StatusCode::NO_CONTENT)
 }

@@ -28,8 +28,8 @@ pub(super) struct Concerns {
 pub(super) struct Shift {
     /// Directories that nobody waits for any more.
     pub(super) ended: Vec<PathBuf>,
-    /// Directories that are there again.
-    pub(super) returned: Vec<PathBuf>,
+    /// Directories that are not there any more, or are there again.
+    pub(super) turned: Vec<PathBuf>,
 }
 
 impl Concerns {
@@ -51,12 +51,13 @@ impl Concerns {
                 shift.ended.push(directory.clone());
             }
         }
-        for base in &watches.absent {
+        for base in watches.absent.difference(&former.absent) {
+            shift.turned.push(base.clone());
             self.absent.entry(base.clone()).or_default().insert(id.clone());
         }
         for base in former.absent.difference(&watches.absent) {
             remove_from(&mut self.absent, base, id);
-            shift.returned.push(base.clone());
+            shift.turned.push(base.clone());
         }
         if watches != Watches::default() {
             self.known.insert(id.clone(), watches);
@@ -175,14 +176,14 @@ mod tests {
     fn a_directory_returns() {
         let mut concerns = Concerns::default();
         let gone = Watches { absent: BTreeSet::from(["/a".into()]), ..Watches::default() };
-        assert_eq!(concerns.set(&id("a"), gone.clone()), Shift::default());
+        assert_eq!(concerns.set(&id("a"), gone.clone()).turned, [PathBuf::from("/a")]);
         assert_eq!(
             (concerns.absent(), concerns.of_absent(Path::new("/a"))),
             (vec!["/a".into()], vec![id("a")])
         );
         assert_eq!(concerns.set(&id("a"), gone), Shift::default());
         let shift = concerns.set(&id("a"), watches(&[("/a", &[named("x")])]));
-        assert_eq!(shift.returned, [PathBuf::from("/a")]);
+        assert_eq!(shift.turned, [PathBuf::from("/a")]);
         assert!(concerns.absent().is_empty());
     }
 }

@@ -45,3 +45,46 @@ fn changed_at(found: &Metadata) -> SystemTime {
     let rest = Duration::from_nanos(u64::try_from(found.ctime_nsec()).unwrap_or(0));
     SystemTime::UNIX_EPOCH + seconds + rest
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+        os::unix::fs::symlink,
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_stands_somewhere_is_told_without_following_it() {
+        let here = tempfile::tempdir().unwrap();
+        fs::write(here.path().join("file"), "").unwrap();
+        symlink("file", here.path().join("link")).unwrap();
+        assert_eq!(standing(here.path()), Standing::Directory);
+        assert_eq!(standing(&here.path().join("file")), Standing::File);
+        assert_eq!(standing(&here.path().join("link")), Standing::Link("file".into()));
+        assert_eq!(standing(&here.path().join("nothing")), Standing::Nothing);
+    }
+
+    #[test]
+    fn only_what_is_watched_makes_a_workspace_stale() {
+        let here = tempfile::tempdir().unwrap();
+        fs::write(here.path().join("a.yaml"), "").unwrap();
+        fs::write(here.path().join("notes"), "").unwrap();
+        let at = |path: &str| changed_at(&here.path().join(path).symlink_metadata().unwrap());
+        let between = |entry: Entry| {
+            let entries = BTreeSet::from([entry]);
+            let directories = BTreeMap::from([(here.path().to_owned(), entries)]);
+            let watches = Watches { directories, absent: BTreeSet::new() };
+            has_changed_since(&watches, at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1))
+        };
+        assert!(!between(Entry::HookFiles));
+        // Written in place, later than the directory by more than the clock is coarse.
+        while at("notes") <= at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1) {
+            fs::write(here.path().join("notes"), "x").unwrap();
+        }
+        assert!(!between(Entry::HookFiles) && !between(Entry::Named("a.yaml".into())));
+        assert!(between(Entry::Named("notes".into())));
+    }
+}

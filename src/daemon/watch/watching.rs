@@ -47,7 +47,6 @@ enum Why {
 
 /// What a visit came to.
 struct Visit {
-    why: Why,
     /// None if the workspace is no longer there.
     found: Option<Found>,
 }
@@ -213,7 +212,7 @@ impl Watch {
     fn conclude(&mut self, done: Result<(task::Id, Visit), JoinError>) {
         let task = done.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
         let Some(id) = self.visited.remove(&task) else { return };
-        let Ok((_, Visit { why, found })) = done else { return };
+        let Ok((_, Visit { found })) = done else { return };
         let (watches, freshness) = match found {
             Some(Found { watches, freshness }) => (watches, freshness),
             None => (Watches::default(), Freshness::AsRead),
@@ -223,9 +222,12 @@ impl Watch {
         shift.ended.iter().for_each(|directory| self.ears.ignore(directory));
         let heard: Vec<Heard> = directories.iter().map(|directory| self.listen(directory)).collect();
         self.tell_how_it_goes();
-        if freshness == Freshness::Changed || (!shift.returned.is_empty() && why != Why::Reload) {
+        // What was heard of a directory is lost with it, and it may have gone after the workspace was read.
+        if freshness == Freshness::Changed || !shift.turned.is_empty() {
             self.want_visit(id, Why::Reload);
-        } else if heard.iter().any(|heard| matches!(heard, Heard::Anew | Heard::Gone)) {
+        } else if !shift.ended.is_empty()
+            || heard.iter().any(|heard| matches!(heard, Heard::Anew | Heard::Gone))
+        {
             self.want_visit(id, Why::Check);
         }
     }
@@ -286,7 +288,7 @@ async fn visit(shared: Arc<Shared>, id: WorkspaceId, why: Why) -> Visit {
     {
         tracing::debug!(workspace = %id, %error, "the workspace is not read again");
     }
-    let Some(report) = shared.orchestrator.load_report(&id) else { return Visit { why, found: None } };
+    let Some(report) = shared.orchestrator.load_report(&id) else { return Visit { found: None } };
     let look = move || {
         let system = config::system(&shared.settings);
         let workspace = Watchable {
@@ -304,5 +306,5 @@ async fn visit(shared: Arc<Shared>, id: WorkspaceId, why: Why) -> Visit {
         };
         Found { watches, freshness }
     };
-    Visit { why, found: task::spawn_blocking(look).await.ok() }
+    Visit { found: task::spawn_blocking(look).await.ok() }
 }

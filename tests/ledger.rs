@@ -137,6 +137,27 @@ impl Drop for Left {
     }
 }
 
+/// The mark of the processes that the writer of a ledger starts.
+fn mark(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let head: Vec<_> = text.lines().next().unwrap().split_whitespace().collect();
+    format!("{}-{}", head[5], head[6])
+}
+
+#[test]
+fn a_group_that_could_not_be_recorded_any_more_is_known_by_its_mark() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let mark = mark(&path);
+    let of = |life: &str| Left::of("exec sleep 600", &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", life)]);
+    let (own, foreign) = (of(&mark), of("1-1"));
+    own.until(1);
+    foreign.until(1);
+    assert_eq!(reaped(&path), 1);
+    own.until(0);
+    assert_eq!(foreign.living().len(), 1);
+}
+
 const MARKED: &[(&str, &str)] = &[("HOOKYARD_HOOK", "1")];
 
 #[test]
@@ -246,7 +267,7 @@ fn another_boot_or_namespace_has_left_nobody() {
     let group = Left::of("exec sleep 600", MARKED);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let other = "00000000-0000-4000-8000-000000000000";
-    for (from, to) in [(boot.trim(), other), ("pid:[", "pid:]"), ("groups 1", "groups 2")] {
+    for (from, to) in [(boot.trim(), other), ("pid:[", "pid:]"), ("groups 2", "groups 3")] {
         group.written(&path, 0);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{text}");

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     environment::{BaseEnvironment, Variables},
-    oneshot,
+    ledger, oneshot,
     prespawn::Spares,
     process::Program,
     standing::Standing,
@@ -144,6 +144,7 @@ impl CommandRunner {
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
         let mut environment = Variables::clone(&self.within(root));
+        environment.extend(ledger::mark());
         environment.extend(dialect.map(|(name, value)| (OsString::from(name), value.into())));
         environment
             .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));

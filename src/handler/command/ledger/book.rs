@@ -2,6 +2,7 @@
 //! somebody else may have written. Talks to: `survivors`, which ends what a killed predecessor left.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::{FileExt, MetadataExt},
@@ -23,6 +24,9 @@ use super::{
     survivors,
     written::{HEAD, Head, LINE, Realm, Record, now},
 };
+
+/// The name of the variable with the mark.
+pub(super) const MARK: &str = "HOOKYARD_LIFE";
 
 /// The most groups that are recorded at once: half a mebibyte. It is far beyond what one machine runs.
 const MOST: usize = 8192;
@@ -107,11 +111,13 @@ impl GroupLedger {
         let refused = |source| LedgerError::Io { path: path.to_owned(), source };
         let file = trusted(path)?;
         lock(&file, path)?;
-        let head = Head { realm: realm()?, pid: getpid().as_raw_nonzero().get() };
+        let head = Head { realm: realm()?, pid: getpid().as_raw_nonzero().get(), since: now() };
         let left = left(&file, &head).map_err(refused)?;
-        let groups = survivors::end(&left);
+        let groups = survivors::end(&left.records, left.mark.as_deref());
         file.set_len(HEAD as u64).map_err(refused)?;
-        let book = Arc::new(Book { file, places: Mutex::default(), complained: AtomicBool::new(false) });
+        let book =
+            Book { file, mark: head.mark(), places: Mutex::default(), complained: AtomicBool::new(false) };
+        let book = Arc::new(book);
         let former = INSTALLED.compare_and_swap(&None::<Arc<Book>>, Some(Arc::clone(&book)));
         match *former {
             None => Ok((Self { _book: book }, Reaped { groups })),
@@ -130,6 +136,8 @@ impl Drop for GroupLedger {
 #[derive(Debug)]
 struct Book {
     file: File,
+    /// What every process has in its environment that is started while it is open.
+    mark: String,
     places: Mutex<Places>,
     /// Whether it was logged that groups are not recorded.
     complained: AtomicBool,
@@ -167,6 +175,13 @@ impl Book {
             tracing::warn!(why, "hooks are not recorded; those that run when hookyard is killed go on");
         }
     }
+}
+
+/// The variable that tells the processes of this ledger from all others, if there is a ledger: one that hookyard could
+/// not record any more, because it was killed in that very moment, is known by it.
+pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
+    let book = INSTALLED.load();
+    book.as_ref().map(|book| (MARK.into(), book.mark.clone().into()))
 }
 
 /// A process is about to be started. It costs the load of a pointer if there is no ledger.
@@ -249,17 +264,27 @@ fn lock(file: &File, path: &Path) -> Result<(), LedgerError> {
     }
 }
 
+/// What the last owner left.
+#[derive(Default)]
+struct Left {
+    records: Vec<Record>,
+    /// What its processes have in their environment.
+    mark: Option<String>,
+}
+
 /// Reads the groups that the last owner left, and names the new one in the file. They stay in it until they are
 /// ended, should this process be killed meanwhile.
-fn left(file: &File, head: &Head) -> io::Result<Vec<Record>> {
+fn left(file: &File, head: &Head) -> io::Result<Left> {
     let mut text = Vec::new();
     file.take((HEAD + MOST * LINE) as u64).read_to_end(&mut text)?;
     let left = match Head::read(&text) {
-        Some(former) if former.realm == head.realm => Record::read_all(&text),
+        Some(former) if former.realm == head.realm => {
+            Left { records: Record::read_all(&text), mark: Some(former.mark()) }
+        }
         _ => {
             // Before the head: what it stands above was written where it was read.
             file.set_len(0)?;
-            Vec::new()
+            Left::default()
         }
     };
     file.write_all_at(&head.to_bytes(), 0)?;

@@ -15,5 +15,5 @@ mod book;
 mod survivors;
 mod written;
 
-pub(super) use book::{Entry, Stamp};
+pub(super) use book::{Entry, Stamp, mark};
 pub use book::{GroupLedger, LedgerError, Reaped};

@@ -4,13 +4,16 @@
 //! A leader whose start fits what is recorded has its number still, and so has its group. Without a leader the
 //! number alone says little; then only those members are ended that are marked as part of a hook.
 
-use std::{fs, thread, time::Duration};
+use std::{collections::BTreeSet, fs, thread, time::Duration};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpgrp, getpid, getuid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
-use super::written::{Record, now};
+use super::{
+    book::MARK,
+    written::{Record, now},
+};
 use crate::handler::command::environment::OF_A_HOOK;
 
 /// Between SIGTERM and SIGKILL, for all groups together: nobody waits for what these hooks would say, and somebody
@@ -23,22 +26,37 @@ const SETTLE: Duration = Duration::from_millis(250);
 /// Between two looks at who is left.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Ends the groups that live on, within about a second. Blocks its thread meanwhile.
+/// Ends the groups that live on, and who else has the mark, within about a second. Blocks its thread meanwhile.
 ///
-/// Returns how many there were.
-pub(super) fn end(records: &[Record]) -> usize {
+/// Returns how many groups there were.
+pub(super) fn end(records: &[Record], mark: Option<&str>) -> usize {
     let allowed = |record: &&Record| {
         let id = record.group;
         id != Pid::INIT && id != getpgrp() && id != getpid()
     };
     let mut claims: Vec<_> = records.iter().filter(allowed).map(|record| Claim::on(*record)).collect();
     let living = if claims.is_empty() { 0 } else { signal(&mut claims, Signal::TERM) };
-    if living > 0 {
-        wait(&claims, GRACE);
+    let mut marked = signal_marked(mark, &claims, Signal::TERM);
+    let groups: BTreeSet<_> = marked.iter().map(|process| process.group).collect();
+    if living > 0 || !marked.is_empty() {
+        wait(&claims, &marked, GRACE);
         signal(&mut claims, Signal::KILL);
-        wait(&claims, SETTLE);
+        marked.extend(signal_marked(mark, &[], Signal::KILL));
+        wait(&claims, &marked, SETTLE);
     }
-    living
+    living + groups.len()
+}
+
+/// Signals those with the mark that belong to no group that was signalled. They are not recorded: hookyard was killed
+/// when it had just started them.
+fn signal_marked(mark: Option<&str>, claims: &[Claim], signal: Signal) -> Vec<Process> {
+    let Some(mark) = mark else { return Vec::new() };
+    let known: Vec<_> = claims.iter().flat_map(|claim| claim.hold.members()).collect();
+    let entry = format!("{MARK}={mark}");
+    let is_marked = |process: &Process| {
+        has_variable(process.pid, |variable| variable == entry.as_bytes()) && process.signal(signal)
+    };
+    living().into_iter().filter(|process| !known.contains(&process)).filter(is_marked).collect()
 }
 
 /// Signals every group that lives on; returns how many do.
@@ -48,9 +66,9 @@ fn signal(claims: &mut [Claim], signal: Signal) -> usize {
 }
 
 /// Waits until nobody who was signalled is left, for so long at most.
-fn wait(claims: &[Claim], longest: Duration) {
+fn wait(claims: &[Claim], others: &[Process], longest: Duration) {
     let begun = now();
-    let left = || claims.iter().flat_map(|claim| claim.hold.members()).any(Process::is_there);
+    let left = || claims.iter().flat_map(|claim| claim.hold.members()).chain(others).any(Process::is_there);
     while Duration::from_nanos(now() - begun) < longest && left() {
         thread::sleep(LOOK);
     }
@@ -194,11 +212,16 @@ fn is_ours(pid: Pid) -> bool {
 
 /// Whether a process has the variable that hooks have, and whom they start.
 fn is_part_of_a_hook(pid: Pid) -> bool {
-    let environment = fs::read(format!("/proc/{}/environ", raw(pid))).unwrap_or_default();
     let is_mark = |variable: &[u8]| {
         variable.strip_prefix(OF_A_HOOK.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
     };
-    environment.split(|byte| *byte == 0).any(is_mark)
+    has_variable(pid, is_mark)
+}
+
+/// Whether a process was started with such a variable.
+fn has_variable(pid: Pid, is_it: impl Fn(&[u8]) -> bool) -> bool {
+    let environment = fs::read(format!("/proc/{}/environ", raw(pid))).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(is_it)
 }
 
 fn raw(pid: Pid) -> i32 {
@@ -227,6 +250,6 @@ mod tests {
         let own = Process::of(getpid()).unwrap();
         assert!(own.alive && own.is_there() && is_ours(getpid()));
         let record = |group| Record { group, from: 0, until: now() };
-        assert_eq!(end(&[record(getpgrp()), record(getpid()), record(Pid::INIT)]), 0);
+        assert_eq!(end(&[record(getpgrp()), record(getpid()), record(Pid::INIT)], None), 0);
     }
 }

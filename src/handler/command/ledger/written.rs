@@ -2,7 +2,7 @@
 //! group. Owns both forms and the clock they are about; refuses to touch files and processes. Pure but for the clock.
 //!
 //! ```text
-//! hookyard groups 1 <boot id> <pid namespace> <pid>                  127 characters and a line feed
+//! hookyard groups 2 <boot id> <pid namespace> <pid> <since>          127 characters and a line feed
 //!       4711        81230044521        81230719834                    63 characters and a line feed
 //! ```
 //!
@@ -24,7 +24,7 @@ pub(super) const HEAD: usize = 128;
 pub(super) const LINE: usize = 64;
 
 /// What the head begins with.
-const KIND: &str = "hookyard groups 1";
+const KIND: &str = "hookyard groups 2";
 
 /// By how many ticks the start of a process may miss its window: the system's rounding, and ours.
 const ROUNDING: u64 = 2;
@@ -51,12 +51,19 @@ pub(super) struct Realm {
 pub(super) struct Head {
     pub(super) realm: Realm,
     pub(super) pid: i32,
+    /// When it began to.
+    pub(super) since: u64,
 }
 
 impl Head {
+    /// What the processes that it starts have in their environment, and no others.
+    pub(super) fn mark(&self) -> String {
+        format!("{}-{}", self.pid, self.since)
+    }
+
     pub(super) fn to_bytes(&self) -> [u8; HEAD] {
         let Realm { boot, namespace } = &self.realm;
-        padded(format_args!("{KIND} {boot} {namespace} {}", self.pid))
+        padded(format_args!("{KIND} {boot} {namespace} {} {}", self.pid, self.since))
     }
 
     /// Reads what a ledger begins with; `None` if that is no head.
@@ -64,7 +71,7 @@ impl Head {
         let words = words(bytes.get(..HEAD)?)?.strip_prefix(KIND)?;
         let mut words = words.split_ascii_whitespace().map(str::to_owned);
         let realm = Realm { boot: words.next()?, namespace: words.next()? };
-        Some(Self { realm, pid: words.next()?.parse().ok()? })
+        Some(Self { realm, pid: words.next()?.parse().ok()?, since: words.next()?.parse().ok()? })
     }
 }
 
@@ -143,7 +150,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let realm = Realm { boot: "a".repeat(36), namespace: "pid:[4026531836]".to_owned() };
-        let head = Head { realm, pid: i32::MAX };
+        let head = Head { realm, pid: i32::MAX, since: u64::MAX };
         let records = [record(i32::MAX, u64::MAX - 9, u64::MAX), record(2, 0, LONGEST_START)];
         let lines = [records[0].to_bytes(), Record::blank(), records[1].to_bytes()].concat();
         let text = [&head.to_bytes()[..], &lines, b"     99"].concat();
@@ -170,10 +177,11 @@ mod tests {
         }
         assert_eq!(Record::read(&[0; LINE]), None);
         assert_eq!(Record::read(&[0xff; LINE]), None);
-        for head in ["", "hookyard groups 2 a b 1", "hookyard groups 1 a b", "hookyard groups 1 a b c"] {
+        for head in ["", "hookyard groups 1 a b 1 1", "hookyard groups 2 a b 1", "hookyard groups 2 a b c 1"]
+        {
             assert_eq!(Head::read(&padded::<HEAD>(format_args!("{head}"))), None, "{head}");
         }
-        assert_eq!(Head::read(b"hookyard groups 1 a b 1\n"), None);
+        assert_eq!(Head::read(b"hookyard groups 2 a b 1 1\n"), None);
     }
 
     #[test]

@@ -21,10 +21,12 @@ use super::{
     routes::{self, Room, Route},
     shared::Shared,
 };
-use crate::telemetry::ApiRequest;
 
 /// The header with the id of a request, which is the client's own if it sends one.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the routes that take events begin with.
+const EVENTS: &str = "/v1/events";
 
 /// The longest id of a request that is taken over, in bytes.
 const LONGEST_ID: usize = 128;
@@ -51,7 +53,7 @@ pub(super) async fn admit(
         Err(error) => error.into_response(),
     };
     response.headers_mut().insert(REQUEST_ID, id);
-    ApiRequest { route: route.path, class: response.status().as_u16() / 100 }.emit();
+    shared.meters.answered(route.path, response.status().as_u16() / 100);
     response
 }
 
@@ -67,7 +69,12 @@ fn let_in(
         Room::Always => Ok(None),
         Room::Limited => match Arc::clone(&shared.requests).try_acquire_owned() {
             Ok(place) => Ok(Some(place)),
-            Err(_) => Err(ApiError::overloaded("as many requests are worked on as `limits.requests` allows")),
+            Err(_) => {
+                if route.path.starts_with(EVENTS) {
+                    shared.orchestrator.turned_away();
+                }
+                Err(ApiError::overloaded("as many requests are worked on as `limits.requests` allows"))
+            }
         },
     }
 }

@@ -280,6 +280,7 @@ impl Orchestrator {
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
         let report = self.publish(loaded).await?;
         *workspace.report() = Some(report.clone());
+        self.sample_hooks();
         ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
         Ok(report)
     }
@@ -309,6 +310,9 @@ impl Orchestrator {
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
         self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
+        for registered in snapshot.hooks().iter().filter(|known| known.hook.enabled) {
+            registered.hook.events.iter().for_each(|kind| self.0.context.meters.expect(kind));
+        }
         if before.is_some() {
             tell(&snapshot.place().workspace_id, &report);
         }

@@ -3,6 +3,7 @@
 
 #![cfg(feature = "daemon")]
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
+#![allow(clippy::float_cmp, reason = "what is counted in whole numbers is compared")]
 
 #[path = "metrics/scrape.rs"]
 mod scrape;

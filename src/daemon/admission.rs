@@ -67,16 +67,19 @@ fn let_in(
     door.admit(request.headers(), route.openness)?;
     match route.room {
         Room::Always => Ok(None),
-        Room::Limited => match Arc::clone(&shared.requests).try_acquire_owned() {
-            Ok(place) => Ok(Some(place)),
-            Err(_) => {
-                if route.path.starts_with(EVENTS) {
-                    shared.orchestrator.turned_away();
-                }
-                Err(ApiError::overloaded("as many requests are worked on as `limits.requests` allows"))
-            }
-        },
+        Room::Limited => {
+            let place = Arc::clone(&shared.requests).try_acquire_owned();
+            place.map(Some).map_err(|_| too_many(shared, route))
+        }
     }
+}
+
+/// There is no room for a request.
+fn too_many(shared: &Shared, route: Route) -> ApiError {
+    if route.path.starts_with(EVENTS) {
+        shared.orchestrator.turned_away();
+    }
+    ApiError::overloaded("as many requests are worked on as `limits.requests` allows")
 }
 
 fn request_id(shared: &Shared, request: &Request) -> HeaderValue {

@@ -9,7 +9,10 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::voices::{Upshot, Voices};
+use super::{
+    slot::Slot,
+    voices::{Upshot, Voices},
+};
 use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
@@ -49,25 +52,6 @@ pub struct Course {
     in_hooks: Duration,
     /// The dialects whose hooks have settled it among themselves.
     closed: Vec<DialectName>,
-}
-
-/// Where one step of the plan stands.
-#[derive(Debug)]
-enum Slot {
-    NotRun,
-    Running,
-    Concluded(Conclusion),
-    Reported(HookReport),
-}
-
-impl Slot {
-    fn duration(&self) -> Duration {
-        match self {
-            Self::NotRun | Self::Running => Duration::ZERO,
-            Self::Concluded(conclusion) => conclusion.duration,
-            Self::Reported(report) => report.duration,
-        }
-    }
 }
 
 impl Course {

@@ -26,6 +26,7 @@ pub(super) enum Kind {
     Histogram(&'static [f64]),
 }
 
+#[cfg(feature = "daemon")]
 impl Kind {
     pub(super) fn as_str(self) -> &'static str {
         match self {

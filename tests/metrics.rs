@@ -322,6 +322,24 @@ fn a_full_pool_shows_who_waits_and_who_was_turned_away() {
     assert_eq!((ended("completed"), ended("shed"), open), (2.0, 1.0, 1.0));
 }
 
+#[test]
+fn an_event_that_finds_the_door_full_is_turned_away_at_admission() {
+    let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
+    let served = with_hooks(Setting::new(), [hold])
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { requests: 1 }")
+        .serve();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| served.post("/v1/events", &call("runs", "hold")));
+        until("it runs", || served.path().join("shop/held").exists());
+        assert!(served.send("POST", "/v1/events", Some(&call("late", "hold"))).status >= 429);
+        assert!(served.send("GET", "/v1/hooks", None).status >= 429, "which is no event");
+        fs::write(served.path().join("shop/go"), "").unwrap();
+        assert_eq!(first.join().unwrap()["verdict"], "proceed");
+    });
+    let shed = scrape(&served).value("hookyard_shed_total", &[("where", "admission"), ("reason", "full")]);
+    assert_eq!(shed, 1.0);
+}
+
 /// So many hooks as people have them: guards, some for two kinds of event, observers, requests.
 fn typical(count: usize) -> impl Iterator<Item = (String, Value)> {
     (0..count).map(|number| {

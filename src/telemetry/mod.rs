@@ -1,5 +1,5 @@
-//! What hookyard tells operators: every metric's name, and typed occurrences that emit them. The only place
-//! that touches the `metrics` macros; refuses labels that are neither registered names nor closed sets.
+//! What hookyard tells operators: every metric's name, and the handles and typed occurrences that emit them. The only
+//! place that touches the `metrics` crate; refuses labels that are neither registered names nor closed sets.
 
 #[cfg(feature = "daemon")]
 mod api_meters;

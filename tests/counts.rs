@@ -185,7 +185,7 @@ async fn of_hooks_that_run_at_the_same_time_the_longest_is_no_overhead() {
     let builder = Orchestrator::builder().native_hook(sleeper("short", 1)).native_hook(sleeper("long", 3));
     let orchestrator = builder.start().await.unwrap();
     orchestrator.dispatch(event(EventKind::Notification, "run")).await.unwrap();
-    let recorded = |name: &str| {
+    let values_of = |name: &str| {
         let all = snapshotter.snapshot().into_vec().into_iter();
         all.filter(|(key, ..)| key.key().name() == name)
             .flat_map(|(.., value)| match value {
@@ -194,7 +194,7 @@ async fn of_hooks_that_run_at_the_same_time_the_longest_is_no_overhead() {
             })
             .collect::<Vec<_>>()
     };
-    let overhead = recorded("hookyard_overhead_duration_seconds");
+    let overhead = values_of("hookyard_overhead_duration_seconds");
     assert!(overhead.len() == 1 && overhead[0] < 0.01, "{overhead:?}");
 }
 

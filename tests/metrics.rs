@@ -87,7 +87,13 @@ fn scrape(served: &Served) -> Scrape {
     scrape
 }
 
-const WORKER: &str = r#"echo '{"hookyard":1}'; while read -r line; do id="${line#*\"id\":\"}"; echo "{\"id\":\"${id%%\"*}\",\"output\":{}}"; done"#;
+const WORKER: &str = r#"echo '{"hookyard":1}'
+while read -r line; do
+  case "$line" in
+    '{"ping"'*) echo '{"pong":1}' ;;
+    *) id="${line#*\"id\":\"}"; echo "{\"id\":\"${id%%\"*}\",\"output\":{}}" ;;
+  esac
+done"#;
 
 const PATCH: &str = r#"echo '{"hookSpecificOutput":{"patch":{"tool_input":{"command":"ls -l"}}}}'"#;
 

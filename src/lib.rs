@@ -33,7 +33,7 @@
 //! | 0 | [`model`] | events, hooks, replies, outcomes, and what a dialect owes the core; pure |
 //! | 1 | [`dialect`] | native words, the only place that knows them; pure |
 //! | 1 | [`registry`] | which hooks an event concerns; pure |
-//! | 1 | `telemetry` | metric names and typed occurrences |
+//! | 1 | `telemetry` | metric names, their handles and typed occurrences |
 //! | 2 | [`config`] | settings, secrets and hook files, from disk |
 //! | 2 | [`handler`] | how one hook is run once: processes, requests, questions to models, closures |
 //! | 3 | `pool` | bounded places to run handlers |

@@ -170,3 +170,43 @@ async fn a_guard_that_nobody_waits_for_ends_once_and_does_not_fail() {
     assert_cancelled_once(&snapshotter);
     assert_told_once(&mut notices);
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_hooks_that_run_at_the_same_time_the_longest_is_no_overhead() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let sleeper = |name: &'static str, seconds| {
+        NativeHook::task(name, [EventKind::Notification], move |_| async move {
+            sleep(Duration::from_secs(seconds)).await;
+            Ok(Reply::proceed())
+        })
+    };
+    let builder = Orchestrator::builder().native_hook(sleeper("short", 1)).native_hook(sleeper("long", 3));
+    let orchestrator = builder.start().await.unwrap();
+    orchestrator.dispatch(event(EventKind::Notification, "run")).await.unwrap();
+    let values_of = |name: &str| {
+        let all = snapshotter.snapshot().into_vec().into_iter();
+        all.filter(|(key, ..)| key.key().name() == name)
+            .flat_map(|(.., value)| match value {
+                DebugValue::Histogram(values) => values.into_iter().map(f64::from).collect(),
+                DebugValue::Counter(_) | DebugValue::Gauge(_) => Vec::new(),
+            })
+            .collect::<Vec<_>>()
+    };
+    let overhead = values_of("hookyard_overhead_duration_seconds");
+    assert!(overhead.len() == 1 && overhead[0] < 0.01, "{overhead:?}");
+}
+
+#[tokio::test]
+async fn an_event_that_no_hook_wants_is_no_event_of_the_metrics() {
+    let recorder = DebuggingRecorder::new();
+    let snapshotter = recorder.snapshotter();
+    let _guard = metrics::set_default_local_recorder(&recorder);
+    let hook = NativeHook::inline("hook", [EventKind::Notification], |_| Ok(Reply::proceed()));
+    let orchestrator = Orchestrator::builder().native_hook(hook).start().await.unwrap();
+    for kind in [EventKind::BeforeToolDispatch, EventKind::Notification] {
+        orchestrator.dispatch(event(kind, "run")).await.unwrap();
+    }
+    assert_eq!(counted(&snapshotter, "hookyard_event_duration_seconds", &[]), 1);
+}

@@ -10,6 +10,7 @@ use crate::{
     config::{self, Loaded, Settings},
     handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
     model::{Diagnostic, Draft, Event, Handler, Hook, Mode, Place, Redaction, RunId, SessionId},
+    telemetry::ProcessMeters,
 };
 
 /// The code of the warning.
@@ -32,7 +33,7 @@ pub(super) async fn missing(
     let mut interrupt = Interrupt::listen()?;
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
-    let runner = CommandRunner::new(base, limits);
+    let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
     let greetings = join_all(workers.into_iter().map(|hook| greeting(&runner, hook, &loaded.place)));
     Ok(tokio::select! {
         warnings = greetings => Ok(warnings.into_iter().flatten().collect()),

@@ -12,7 +12,7 @@ use crate::{
         Common, HookRules, Levels, Native, SettingsFile, SettingsHooks, SettingsPlace, Surroundings, natives,
         read_settings,
     },
-    model::{Diagnostic, Dialect, Hook, Scope, Severity},
+    model::{Diagnostic, Dialect, DialectName, Hook, Scope, Severity},
 };
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.
@@ -36,6 +36,18 @@ pub(super) fn has_settings(directory: &Path) -> bool {
         SettingsPlace::Workspace(path) => directory.join(path).is_file(),
         SettingsPlace::Home(_) | SettingsPlace::System(_) => false,
     })
+}
+
+/// Whose hooks are in a file, by its path.
+pub(crate) fn dialect_of_file(file: &Path) -> DialectName {
+    let is_of = |native: &&'static Native| {
+        native.files().iter().any(|known| match known.place {
+            SettingsPlace::Workspace(path) | SettingsPlace::Home(path) | SettingsPlace::System(path) => {
+                file.ends_with(path)
+            }
+        })
+    };
+    natives().find(is_of).map_or(DialectName::OpenHarness, Native::name)
 }
 
 /// What one settings file has.

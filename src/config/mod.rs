@@ -19,6 +19,7 @@ pub use dialects::{Dialects, WorkspaceKind};
 #[cfg(feature = "daemon")]
 pub(crate) use discover::read_private;
 pub use discover::{HOOK_FILES, nearest_workspace};
+pub(crate) use levels::dialect_of_file;
 pub use levels::home;
 #[cfg(feature = "daemon")]
 pub(crate) use levels::system;

@@ -21,10 +21,12 @@ use super::{
     routes::{self, Room, Route},
     shared::Shared,
 };
-use crate::telemetry::ApiRequest;
 
 /// The header with the id of a request, which is the client's own if it sends one.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What the routes that take events begin with.
+const EVENTS: &str = "/v1/events";
 
 /// The longest id of a request that is taken over, in bytes.
 const LONGEST_ID: usize = 128;
@@ -52,7 +54,7 @@ pub(super) async fn admit(
         Err(error) => error.into_response(),
     };
     response.headers_mut().insert(REQUEST_ID, id);
-    ApiRequest { route: route.path, class: response.status().as_u16() / 100 }.emit();
+    shared.meters.answered(route.path, response.status().as_u16() / 100);
     response
 }
 
@@ -66,11 +68,19 @@ fn let_in(
     door.admit(request.uri(), request.headers(), route.openness)?;
     match route.room {
         Room::Always => Ok(None),
-        Room::Limited => match Arc::clone(&shared.requests).try_acquire_owned() {
-            Ok(place) => Ok(Some(place)),
-            Err(_) => Err(ApiError::overloaded("as many requests are worked on as `limits.requests` allows")),
-        },
+        Room::Limited => {
+            let place = Arc::clone(&shared.requests).try_acquire_owned();
+            place.map(Some).map_err(|_| too_many(shared, route))
+        }
     }
+}
+
+/// There is no room for a request.
+fn too_many(shared: &Shared, route: Route) -> ApiError {
+    if route.path.starts_with(EVENTS) {
+        shared.orchestrator.turned_away();
+    }
+    ApiError::overloaded("as many requests are worked on as `limits.requests` allows")
 }
 
 fn request_id(shared: &Shared, request: &Request) -> HeaderValue {

@@ -8,8 +8,12 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{error::ApiError, locate::Locator, watch::WatchState};
-use crate::{Orchestrator, config::Settings, telemetry::Exporter};
+use super::{error::ApiError, locate::Locator, routes, watch::WatchState};
+use crate::{
+    Orchestrator,
+    config::Settings,
+    telemetry::{ApiMeters, Exporter},
+};
 
 /// How far the daemon is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,7 @@ pub(super) struct Shared {
     pub(super) locator: Locator,
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
+    pub(super) meters: Arc<ApiMeters>,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -78,6 +83,7 @@ impl Shared {
             locator: Locator::new(settings.workspace_roots.clone(), places.home.clone(), Arc::clone(&watch)),
             watch,
             exporter,
+            meters: Arc::new(ApiMeters::resolve(routes::paths())),
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),

@@ -29,9 +29,10 @@ use crate::{
         prompt::PromptRunner,
     },
     model::{HandlerKind, Hook, Place, WorkspaceId},
-    pool::{NativePool, Pool, PoolBounds, Pools},
+    pool::{Gates, NativePool, Pool, PoolBounds, Pools},
     run::{Directory, RunContext},
     supervisor::{Registry, Supervisor, SupervisorArguments},
+    telemetry::Meters,
 };
 
 /// How many notices a slow subscriber may be behind before it loses the oldest.
@@ -175,31 +176,34 @@ impl Builder {
 }
 
 fn run_context(settings: &Settings, models: Option<&Arc<dyn ModelClient>>) -> RunContext {
+    let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let pools = &settings.pools;
-    let runner = Arc::new(CommandRunner::new(base, limits));
-    let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner);
+    let runner = Arc::new(CommandRunner::new(base, limits, &meters.processes));
+    let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner, &meters);
     // As many connections as there can be requests, so that a busy server is never connected to anew.
     let limits = HttpLimits { body: settings.limits.http_body, kept: pools.http.concurrency.get() };
-    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), Arc::new(HttpRunner::new(limits)));
+    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), Arc::new(HttpRunner::new(limits)), &meters);
     // As many connections as there can be questions.
     let kept = pools.prompt.concurrency.get() + pools.agent.concurrency.get();
     let models = ModelDoor::new(ApiLimits { body: settings.limits.model_body, kept }, models.cloned());
     let prompt = PromptRunner::new(models.clone());
-    let prompt = Pool::new(HandlerKind::Prompt, bounds(&pools.prompt), Arc::new(prompt));
-    let agent = Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)));
+    let prompt = Pool::new(HandlerKind::Prompt, bounds(&pools.prompt), Arc::new(prompt), &meters);
+    let agent =
+        Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)), &meters);
     RunContext {
         directory: Arc::new(Directory::default()),
         pools: Pools {
             staffed: [command, http, prompt, agent].into(),
-            native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline),
-            gates: Arc::default(),
+            native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline, &meters),
+            gates: Arc::new(Gates::new(&meters)),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),
+        meters,
     }
 }
 

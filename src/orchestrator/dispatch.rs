@@ -15,7 +15,7 @@ use crate::{
     registry::Snapshot,
     run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
     supervisor::{NoRun, SupervisorMessage},
-    telemetry::{Shed, ShedReason, ShedWhere},
+    telemetry::{ShedReason, ShedWhere},
 };
 
 /// How often an actor that went away between two steps is looked for again. Once is rare; more means that
@@ -120,6 +120,12 @@ impl Orchestrator {
         dialect::named(dialect).read_event(bytes)
     }
 
+    /// Counts an event that was turned away before it was read.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn turned_away(&self) {
+        self.0.context.meters.shed(ShedWhere::Admission, ShedReason::Full);
+    }
+
     async fn dispatch_to(
         &self,
         snapshot: &Arc<Snapshot>,
@@ -127,7 +133,7 @@ impl Orchestrator {
     ) -> Result<Outcome, DispatchError> {
         let inner = &*self.0;
         if inner.closed.load(Ordering::Acquire) {
-            return Err(DispatchError::ShuttingDown);
+            return Err(inner.shutting_down());
         }
         let directory = &inner.context.directory;
         let key = RunKey { workspace: snapshot.place().workspace_id.clone(), run: event.run_id.clone() };
@@ -177,11 +183,7 @@ impl Orchestrator {
 impl Inner {
     /// Why there is no place for an event. A shutdown takes them all.
     fn no_place(&self) -> DispatchError {
-        if self.closed.load(Ordering::Acquire) {
-            DispatchError::ShuttingDown
-        } else {
-            shed(Overload::InFlight)
-        }
+        if self.closed.load(Ordering::Acquire) { self.shutting_down() } else { self.shed(Overload::InFlight) }
     }
 
     /// A lease of the run's actor, which the supervisor makes if there is none.
@@ -191,18 +193,32 @@ impl Inner {
         for _ in 0..MOST_ATTEMPTS {
             match handle.map(|handle| handle.lease(limit)) {
                 Some(Ok(lease)) if lease.is_alive() => return Ok(lease),
-                Some(Err(NoLease::Full)) => return Err(shed(Overload::PendingPerRun)),
+                Some(Err(NoLease::Full)) => return Err(self.shed(Overload::PendingPerRun)),
                 Some(Ok(_) | Err(NoLease::Closed)) | None => {}
             }
             let spawn =
                 ractor::call!(self.supervisor, |reply| SupervisorMessage::SpawnRun(key.clone(), reply));
             handle = match spawn {
                 Ok(Ok(handle)) => Some(handle),
-                Ok(Err(NoRun::TooMany)) => return Err(shed(Overload::Runs)),
-                Ok(Err(NoRun::ShuttingDown)) | Err(_) => return Err(DispatchError::ShuttingDown),
+                Ok(Err(NoRun::TooMany)) => return Err(self.shed(Overload::Runs)),
+                Ok(Err(NoRun::ShuttingDown)) | Err(_) => return Err(self.shutting_down()),
             };
         }
         Err(DispatchError::RunLost)
+    }
+
+    fn shed(&self, overload: Overload) -> DispatchError {
+        let at = match overload {
+            Overload::InFlight | Overload::Runs => ShedWhere::Admission,
+            Overload::PendingPerRun | Overload::PendingDeadline => ShedWhere::Run,
+        };
+        self.context.meters.shed(at, ShedReason::Full);
+        DispatchError::Overloaded(overload)
+    }
+
+    fn shutting_down(&self) -> DispatchError {
+        self.context.meters.shed(ShedWhere::Admission, ShedReason::Shutdown);
+        DispatchError::ShuttingDown
     }
 }
 
@@ -218,13 +234,4 @@ impl Drop for Waiting {
             drop(actor.cast(RunMessage::Abandoned));
         }
     }
-}
-
-fn shed(overload: Overload) -> DispatchError {
-    let at = match overload {
-        Overload::InFlight | Overload::Runs => ShedWhere::Admission,
-        Overload::PendingPerRun | Overload::PendingDeadline => ShedWhere::Run,
-    };
-    Shed { at, reason: ShedReason::Full }.emit();
-    DispatchError::Overloaded(overload)
 }

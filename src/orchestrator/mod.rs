@@ -7,6 +7,7 @@ mod native_hook;
 mod refuse;
 mod run;
 mod runs;
+mod sample;
 #[cfg(test)]
 mod tests;
 mod told;

@@ -292,6 +292,7 @@ impl Orchestrator {
         let report = LoadReport { at, ..self.publish(loaded).await? };
         *workspace.report() = Some(report.clone());
         told::tell(&told, before.as_ref(), &report);
+        self.sample_hooks();
         ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
         Ok(report)
     }
@@ -321,6 +322,9 @@ impl Orchestrator {
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
         self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
+        for registered in snapshot.hooks().iter().filter(|known| known.hook.enabled) {
+            registered.hook.events.iter().for_each(|kind| self.0.context.meters.expect(kind));
+        }
         Ok(report)
     }
 }

@@ -18,7 +18,7 @@ use super::job::{Class, ReplyPort};
 use crate::{
     model::{Conclusion, Ended},
     registry::Registered,
-    telemetry::{Shed, ShedReason, ShedWhere},
+    telemetry::{Meters, ShedReason, ShedWhere},
 };
 
 /// How many may wait at a gate, and how long.
@@ -29,8 +29,11 @@ pub(super) struct Patience {
 }
 
 /// The gates of the hooks that have one. There are few such hooks, so they are searched one by one.
-#[derive(Debug, Default)]
-pub(crate) struct Gates(Mutex<Vec<Entry>>);
+#[derive(Debug)]
+pub(crate) struct Gates {
+    entries: Mutex<Vec<Entry>>,
+    meters: Arc<Meters>,
+}
 
 /// Belongs to one definition of one hook in one workspace.
 #[derive(Debug)]
@@ -45,6 +48,7 @@ struct Entry {
 pub(super) struct Gate {
     most: usize,
     line: Mutex<Line>,
+    meters: Arc<Meters>,
 }
 
 /// Who is in, and who waits: interceptors before lifecycle hooks, each in order of arrival.
@@ -63,6 +67,11 @@ type Waiter = oneshot::Sender<Place>;
 struct Place(Arc<Gate>);
 
 impl Gates {
+    /// No gates yet.
+    pub(crate) fn new(meters: &Arc<Meters>) -> Self {
+        Self { entries: Mutex::default(), meters: Arc::clone(meters) }
+    }
+
     /// The gate of a hook; none for one that may run as often as its pool has places.
     pub(super) fn of(&self, root: &Path, hook: &Arc<Registered>) -> Option<Arc<Gate>> {
         let most = hook.hook.max_concurrency?.get();
@@ -71,7 +80,7 @@ impl Gates {
         if let Some(entry) = known {
             return Some(Arc::clone(&entry.gate));
         }
-        let gate = Arc::new(Gate { most, line: Mutex::default() });
+        let gate = Arc::new(Gate { most, line: Mutex::default(), meters: Arc::clone(&self.meters) });
         entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), gate: Arc::clone(&gate) });
         Some(gate)
     }
@@ -92,7 +101,7 @@ impl Gates {
     }
 
     fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,7 +185,7 @@ impl Gate {
     }
 
     fn shed(&self, reason: ShedReason, why: &str) -> Conclusion {
-        Shed { at: ShedWhere::Pool, reason }.emit();
+        self.meters.shed(ShedWhere::Pool, reason);
         Conclusion::not_run(
             Ended::Shed,
             format!("{why} of the hook's own (`max_concurrency: {}`)", self.most),

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +24,8 @@ pub(crate) enum Class {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) class: Class,
+    /// Since when it waits for a place.
+    pub(crate) submitted: Instant,
     pub(crate) invocation: Invocation,
     /// Ends the invocation early; nobody waits for its conclusion then.
     pub(crate) cancel: CancellationToken,

@@ -48,11 +48,11 @@ impl Pools {
         let Some(gate) = self.gates.of(&job.invocation.root, &job.invocation.hook) else {
             return pool.submit(job, deadline);
         };
-        let Job { class, invocation, cancel, reply } = job;
+        let Job { class, submitted, invocation, cancel, reply } = job;
         let (pools, cancelled) = (self.clone(), cancel.clone());
         gate.pass(class, cancelled, Patience { queue, deadline }, reply, move |reply, left| {
             if let Some(pool) = pools.of(kind) {
-                pool.submit(Job { class, invocation, cancel, reply }, left);
+                pool.submit(Job { class, submitted, invocation, cancel, reply }, left);
             }
         });
     }
@@ -63,17 +63,24 @@ impl Pools {
         let Some(gate) = self.gates.of(root, &task.hook) else {
             return self.native.submit(task, deadline);
         };
-        let Task { hook, make, draft, cancel, reply } = task;
+        let Task { submitted, hook, make, draft, cancel, reply } = task;
         let (native, cancelled) = (self.native.clone(), cancel.clone());
         // As many may wait as for the pool itself: it has no bound.
         gate.pass(class, cancelled, Patience { queue: usize::MAX, deadline }, reply, move |reply, left| {
-            native.submit(Task { hook, make, draft, cancel, reply }, left);
+            native.submit(Task { submitted, hook, make, draft, cancel, reply }, left);
         });
+    }
+
+    /// Has the metrics say how full the pools are now.
+    pub(crate) fn sample(&self) {
+        self.native.sample();
+        self.staffed.iter().for_each(Pool::sample);
     }
 
     /// Tells the pools which hooks a workspace has now.
     pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
         self.gates.reloaded(root, hooks);
+        self.native.reloaded(hooks);
         for pool in self.staffed.iter() {
             pool.reloaded(root, hooks);
         }

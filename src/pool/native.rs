@@ -1,7 +1,14 @@
 //! The pool of native hooks that are futures: tasks under a limit. A hop through a factory would cost more
 //! than most of them do. Refuses closures that are not futures; a run's actor runs those itself.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::{FutureExt, future::BoxFuture};
 use tokio::{sync::Semaphore, time::Instant};
@@ -10,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use super::job::ReplyPort;
 use crate::{
     handler::native,
-    model::{Conclusion, Draft, Ended, Failure, NativeReply},
+    model::{Conclusion, Draft, Ended, Failure, Handler, HandlerKind, NativeHandler, NativeReply},
     registry::Registered,
-    telemetry::{Shed, ShedReason, ShedWhere},
+    telemetry::{Fullness, Meters, PoolMeters, ShedReason, ShedWhere},
 };
 
 /// A closure that makes a native hook's future.
@@ -20,6 +27,8 @@ type Make = dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync;
 
 /// One run of a native hook that is a future.
 pub(crate) struct Task {
+    /// Since when it waits for a place.
+    pub(crate) submitted: Instant,
     pub(crate) hook: Arc<Registered>,
     pub(crate) make: Arc<Make>,
     pub(crate) draft: Draft,
@@ -33,12 +42,54 @@ pub(crate) struct Task {
 pub(crate) struct NativePool {
     places: Arc<Semaphore>,
     queue_deadline: Duration,
+    concurrency: usize,
+    /// How many wait.
+    waiting: Arc<AtomicUsize>,
+    meters: Arc<Meters>,
+    pool: Arc<PoolMeters>,
+}
+
+/// A task waits for its place, for as long as this value lives.
+struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl NativePool {
     /// A pool that runs so many tasks at once and lets others wait so long.
-    pub(crate) fn new(concurrency: usize, queue_deadline: Duration) -> Self {
-        Self { places: Arc::new(Semaphore::new(concurrency)), queue_deadline }
+    pub(crate) fn new(concurrency: usize, queue_deadline: Duration, meters: &Arc<Meters>) -> Self {
+        let empty = Fullness { used: 0, limit: concurrency, depth: 0, queue_limit: None };
+        Self {
+            places: Arc::new(Semaphore::new(concurrency)),
+            queue_deadline,
+            concurrency,
+            waiting: Arc::default(),
+            meters: Arc::clone(meters),
+            pool: Arc::new(PoolMeters::resolve(HandlerKind::Native, empty)),
+        }
+    }
+
+    /// Has the metrics say how full it is now.
+    pub(super) fn sample(&self) {
+        self.pool.set(Fullness {
+            used: self.concurrency.saturating_sub(self.places.available_permits()),
+            limit: self.concurrency,
+            depth: self.waiting.load(Ordering::Relaxed),
+            queue_limit: None,
+        });
+    }
+
+    /// Tells it which hooks a workspace has now.
+    pub(super) fn reloaded(&self, hooks: &[Arc<Registered>]) {
+        let uses = |hook: &Arc<Registered>| {
+            matches!(hook.hook.handler, Handler::Native(NativeHandler::Task(_))) && hook.hook.enabled
+        };
+        if hooks.iter().any(uses) {
+            self.pool.expect();
+        }
     }
 
     /// How long one may wait.
@@ -48,13 +99,18 @@ impl NativePool {
 
     /// Runs a native hook's future, which may wait so long; it is dropped at its deadline and when it is cancelled.
     pub(super) fn submit(&self, task: Task, patience: Duration) {
-        let Task { hook, make, draft, cancel, reply } = task;
-        let (places, timeout) = (Arc::clone(&self.places), hook.hook.timeout);
+        let Task { submitted, hook, make, draft, cancel, reply } = task;
+        let Self { places, meters, pool, .. } = self.clone();
+        let timeout = hook.hook.timeout;
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let waiting = Waiting(Arc::clone(&self.waiting));
         let work = async move {
             let Ok(place) = tokio::time::timeout(patience, places.acquire_owned()).await else {
-                Shed { at: ShedWhere::Pool, reason: ShedReason::Deadline }.emit();
+                meters.shed(ShedWhere::Pool, ShedReason::Deadline);
                 return Conclusion::not_run(Ended::Shed, "it waited too long for a place in the native pool");
             };
+            drop(waiting);
+            pool.waited(submitted.elapsed());
             let conclusion = run(&*make, draft, timeout).await;
             drop(place);
             conclusion

@@ -7,7 +7,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -29,7 +29,7 @@ use crate::{
     handler::{Brought, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::Registered,
-    telemetry::{Panicked, Shed, ShedReason, ShedWhere},
+    telemetry::{Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
 };
 
 /// What the factory tells jobs apart by.
@@ -53,6 +53,17 @@ pub(crate) struct PoolBounds {
     pub(crate) queue_deadline: Duration,
 }
 
+impl PoolBounds {
+    fn filled(self, load: &Load) -> Fullness {
+        Fullness {
+            used: load.busy.load(Ordering::Relaxed),
+            limit: self.concurrency,
+            depth: load.waiting.load(Ordering::Relaxed),
+            queue_limit: Some(self.queue),
+        }
+    }
+}
+
 /// The pool as others see it: a place to put jobs.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -62,6 +73,32 @@ pub(crate) struct Pool {
     runner: Arc<dyn Runner>,
     number: AtomicU64,
     running: Running,
+    meters: Arc<PoolMeters>,
+    load: Arc<Load>,
+}
+
+/// How much a pool has to do, and where what becomes of it is counted.
+#[derive(Debug)]
+struct Load {
+    busy: AtomicUsize,
+    waiting: AtomicUsize,
+    meters: Arc<Meters>,
+}
+
+/// A worker runs a hook, for as long as this value lives.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn with(busy: &'a AtomicUsize) -> Self {
+        busy.fetch_add(1, Ordering::Relaxed);
+        Self(busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Held for reading by each worker while it runs a hook.
@@ -69,8 +106,17 @@ type Running = Arc<RwLock<()>>;
 
 impl Pool {
     /// A pool without workers yet.
-    pub(crate) fn new(kind: HandlerKind, bounds: PoolBounds, runner: Arc<dyn Runner>) -> Self {
+    pub(crate) fn new(
+        kind: HandlerKind,
+        bounds: PoolBounds,
+        runner: Arc<dyn Runner>,
+        meters: &Arc<Meters>,
+    ) -> Self {
+        let load =
+            Load { busy: AtomicUsize::new(0), waiting: AtomicUsize::new(0), meters: Arc::clone(meters) };
         Self {
+            meters: Arc::new(PoolMeters::resolve(kind, bounds.filled(&load))),
+            load: Arc::new(load),
             kind,
             factory: ArcSwapOption::empty(),
             bounds,
@@ -98,13 +144,15 @@ impl Pool {
             kind: self.kind,
             runner: Arc::clone(&self.runner),
             running: Arc::clone(&self.running),
+            meters: Arc::clone(&self.meters),
+            load: Arc::clone(&self.load),
         };
         let arguments = FactoryArguments::builder()
             .worker_builder(Box::new(factory::worker_builder(move |_| (worker.clone(), ()))))
             .num_initial_workers(self.bounds.concurrency)
             .router(QueuerRouting::default())
-            .queue(JobQueue::default())
-            .discard_handler(Arc::new(ShedJobs(self.kind)))
+            .queue(JobQueue::new(Arc::clone(&self.load)))
+            .discard_handler(Arc::new(ShedJobs { kind: self.kind, load: Arc::clone(&self.load) }))
             .discard_settings(DiscardSettings::Static { limit: self.bounds.queue, mode: DiscardMode::Oldest })
             .build();
         let definition =
@@ -129,7 +177,15 @@ impl Pool {
 
     /// Tells the runner which hooks a workspace has now.
     pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+        if hooks.iter().any(|known| known.hook.enabled && known.hook.handler.kind() == self.kind) {
+            self.meters.expect();
+        }
         self.runner.reloaded(root, hooks);
+    }
+
+    /// Has the metrics say how full it is now.
+    pub(crate) fn sample(&self) {
+        self.meters.set(self.bounds.filled(&self.load));
     }
 
     /// Waits until no hook runs. Workers that are killed kill their processes, but only when they are next
@@ -141,7 +197,7 @@ impl Pool {
     /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
     pub(super) fn submit(&self, job: Job, patience: Duration) {
         let Some(factory) = self.factory.load_full() else {
-            Shed { at: ShedWhere::Pool, reason: ShedReason::Shutdown }.emit();
+            self.load.meters.shed(ShedWhere::Pool, ShedReason::Shutdown);
             return job
                 .reply
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
@@ -160,6 +216,8 @@ struct HookWorker {
     kind: HandlerKind,
     runner: Arc<dyn Runner>,
     running: Running,
+    meters: Arc<PoolMeters>,
+    load: Arc<Load>,
 }
 
 impl HookWorker {
@@ -210,18 +268,46 @@ impl Worker for HookWorker {
         (): &mut (),
     ) -> Result<Key, ActorProcessingErr> {
         let running = self.running.read().await;
+        self.meters.waited(job.submitted.elapsed());
+        let busy = Busy::with(&self.load.busy);
         let conclusion = self.conclude(&job.invocation, &job.cancel).await;
-        drop(running);
+        drop((busy, running));
         job.reply.send(conclusion);
         Ok(key)
     }
 }
 
 /// Jobs that wait for a worker: interceptors before lifecycle jobs, each in order of arrival.
-#[derive(Default)]
 struct JobQueue {
     interceptors: VecDeque<factory::Job<Key, Job>>,
     lifecycle: VecDeque<factory::Job<Key, Job>>,
+    load: Arc<Load>,
+}
+
+impl JobQueue {
+    fn new(load: Arc<Load>) -> Self {
+        Self { interceptors: VecDeque::new(), lifecycle: VecDeque::new(), load }
+    }
+
+    /// Takes down how many wait now.
+    fn count(&self) {
+        self.load.waiting.store(self.len(), Ordering::Relaxed);
+    }
+
+    fn discard(&mut self) -> Option<factory::Job<Key, Job>> {
+        for queue in [&mut self.interceptors, &mut self.lifecycle] {
+            if let Some(dropped) = queue.iter().position(|job| job.msg.cancel.is_cancelled()) {
+                return queue.remove(dropped);
+            }
+        }
+        self.lifecycle.pop_front().or_else(|| self.interceptors.pop_back())
+    }
+}
+
+impl Drop for JobQueue {
+    fn drop(&mut self) {
+        self.load.waiting.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Queue<Key, Job> for JobQueue {
@@ -234,18 +320,17 @@ impl Queue<Key, Job> for JobQueue {
     }
 
     fn pop_front(&mut self) -> Option<factory::Job<Key, Job>> {
-        self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front())
+        let first = self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front());
+        self.count();
+        first
     }
 
     /// What goes when the queue is too long: a job that nobody waits for any more, or else a lifecycle job, or
     /// else the interceptor that came last, since those before it have waited longer for the same place.
     fn discard_oldest(&mut self) -> Option<factory::Job<Key, Job>> {
-        for queue in [&mut self.interceptors, &mut self.lifecycle] {
-            if let Some(dropped) = queue.iter().position(|job| job.msg.cancel.is_cancelled()) {
-                return queue.remove(dropped);
-            }
-        }
-        self.lifecycle.pop_front().or_else(|| self.interceptors.pop_back())
+        let discarded = self.discard();
+        self.count();
+        discarded
     }
 
     fn peek(&self) -> Option<&factory::Job<Key, Job>> {
@@ -257,6 +342,7 @@ impl Queue<Key, Job> for JobQueue {
             Class::Interceptor => self.interceptors.push_back(job),
             Class::Lifecycle => self.lifecycle.push_back(job),
         }
+        self.count();
     }
 
     fn remove_expired_items(&mut self, handler: &Option<Arc<dyn DiscardHandler<Key, Job>>>) -> usize {
@@ -270,12 +356,16 @@ impl Queue<Key, Job> for JobQueue {
                 !expired
             });
         }
+        self.count();
         before - self.len()
     }
 }
 
 /// Concludes the jobs that the factory turns away.
-struct ShedJobs(HandlerKind);
+struct ShedJobs {
+    kind: HandlerKind,
+    load: Arc<Load>,
+}
 
 impl DiscardHandler<Key, Job> for ShedJobs {
     fn discard(&self, reason: DiscardReason, job: &mut factory::Job<Key, Job>) {
@@ -284,7 +374,7 @@ impl DiscardHandler<Key, Job> for ShedJobs {
             let message = "nobody waits for the outcome any more";
             return job.msg.reply.deliver(Conclusion::not_run(Ended::Cancelled, message));
         }
-        let kind = self.0;
+        let kind = self.kind;
         let (reason, message) = match reason {
             DiscardReason::TtlExpired => {
                 (ShedReason::Deadline, format!("it waited too long for a place in the {kind} pool"))
@@ -294,7 +384,7 @@ impl DiscardHandler<Key, Job> for ShedJobs {
                 (ShedReason::Full, format!("the queue of the {kind} pool is full"))
             }
         };
-        Shed { at: ShedWhere::Pool, reason }.emit();
+        self.load.meters.shed(ShedWhere::Pool, reason);
         job.msg.reply.deliver(Conclusion::not_run(Ended::Shed, message));
     }
 }

@@ -47,9 +47,8 @@ impl Snapshot {
         });
         let hooks: Vec<_> = hooks
             .into_iter()
-            .enumerate()
-            .map(|(rank, hook)| {
-                let meters = HookMeters::resolve(&hook, rank);
+            .map(|hook| {
+                let meters = HookMeters::resolve(&hook);
                 Arc::new(Registered { meters, redaction: Redaction::of(&hook.handler), hook })
             })
             .collect();

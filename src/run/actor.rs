@@ -9,7 +9,7 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -22,9 +22,9 @@ use super::{
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Handler, NativeHandler},
+    model::{Conclusion, Handler, NativeHandler, Verdict},
     pool::{Class, Job, Pools, ReplyPort, Task},
-    telemetry::{LateReply, Shed, ShedReason, ShedWhere},
+    telemetry::{LateReply, Meters, ShedReason, ShedWhere},
 };
 
 /// How many answers a run without an actor keeps: enough for a host that repeats its last event.
@@ -42,6 +42,7 @@ pub(crate) struct RunContext {
     pub(crate) pending_deadline: Duration,
     /// How many answers are remembered for repeated events.
     pub(crate) answers: usize,
+    pub(crate) meters: Arc<Meters>,
 }
 
 /// The actor of one run.
@@ -135,7 +136,7 @@ impl RunActor {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
         state.record.count_event();
-        state.session.get_or_insert_with(|| request.event.session_id.clone());
+        state.session.get_or_insert_with(|| self.context.directory.seat(&request.event.session_id));
         match state.join(request) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
@@ -164,6 +165,7 @@ impl RunActor {
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
+            self.context.meters.answered(event.kind, Verdict::Halt, accepted.elapsed());
             return caller.answer(Ok(halt.outcome(event.kind, snapshot_version)));
         }
         let (awaited, beside) = state.memory.take_turns(&event, plan).split(&event);
@@ -189,6 +191,9 @@ impl RunActor {
         let (course, progress) = begin(awaited);
         let mut running = Running { key: EventKey::of(&event), ..running(course, Part::Answers) };
         running.take_in(&event, snapshot_version, caller);
+        if running.detached.is_some() {
+            self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);
+        }
         self.drive(state, running, progress);
     }
 
@@ -259,7 +264,8 @@ impl RunActor {
         let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
-            let task = Task { hook: Arc::clone(&registered), make, draft, cancel, reply };
+            let task =
+                Task { submitted: Instant::now(), hook: Arc::clone(&registered), make, draft, cancel, reply };
             self.context.pools.submit_task(&course.place().root, class, task);
             return None;
         }
@@ -274,7 +280,8 @@ impl RunActor {
             timeout: hook.timeout,
             hook: Arc::clone(&registered),
         };
-        self.context.pools.submit(Job { class, invocation, cancel, reply });
+        let submitted = Instant::now();
+        self.context.pools.submit(Job { class, submitted, invocation, cancel, reply });
         None
     }
 
@@ -283,7 +290,7 @@ impl RunActor {
         let deadline = self.context.pending_deadline;
         while state.pending.front().is_some_and(|request| request.accepted.elapsed() >= deadline) {
             if let Some(request) = state.pending.pop_front() {
-                Shed { at: ShedWhere::Run, reason: ShedReason::Deadline }.emit();
+                self.context.meters.shed(ShedWhere::Run, ShedReason::Deadline);
                 request.caller.answer(Err(Refusal::PendingDeadline));
             }
         }

@@ -5,11 +5,14 @@
 //! begin ──▶ Run(steps of stage 0) ──conclude──▶ Wait … ──▶ Run(steps of stage 1) … ──▶ Done ──▶ outcome
 //! ```
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::voices::{Upshot, Voices};
+use super::{
+    slot::Slot,
+    voices::{Upshot, Voices},
+};
 use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
@@ -45,17 +48,10 @@ pub struct Course {
     changed: Vec<Target>,
     voices: Voices,
     suppress_output: bool,
+    /// How long the stages took so far.
+    in_hooks: Duration,
     /// The dialects whose hooks have settled it among themselves.
     closed: Vec<DialectName>,
-}
-
-/// Where one step of the plan stands.
-#[derive(Debug)]
-enum Slot {
-    NotRun,
-    Running,
-    Concluded(Conclusion),
-    Reported(HookReport),
 }
 
 impl Course {
@@ -79,6 +75,7 @@ impl Course {
             changed: Vec::new(),
             voices: Voices::default(),
             suppress_output: false,
+            in_hooks: Duration::ZERO,
             closed: Vec::new(),
         };
         let progress = course.enter_stage();
@@ -132,11 +129,17 @@ impl Course {
         if self.slots[stage.clone()].iter().any(|slot| matches!(slot, Slot::Running)) {
             return Progress::Wait;
         }
+        self.in_hooks += self.slots[stage.clone()].iter().map(Slot::duration).max().unwrap_or_default();
         let told = self.draft.clone();
         // Configured order, whatever the order of completion was.
         let ends = stage.fold(false, |ends, step| self.settle(step, &told) | ends);
         self.stage += 1;
         if ends { Progress::Done } else { self.enter_stage() }
+    }
+
+    /// How long hooks ran so far: of each stage that is over, the one that took longest.
+    pub fn time_in_hooks(&self) -> Duration {
+        self.in_hooks
     }
 
     /// Whether the invocation of a step is under way.

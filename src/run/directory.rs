@@ -18,7 +18,7 @@ use super::{
     record::{Halt, RunHandle, RunRecord},
     status::{RunPhase, RunStatus},
 };
-use crate::model::{RunId, WorkspaceId};
+use crate::model::{RunId, SessionId, WorkspaceId};
 
 /// How many ended runs are remembered, to warn when an event comes for one of them.
 const ENDED_REMEMBERED: usize = 4096;
@@ -45,7 +45,25 @@ pub(crate) struct Directory {
     actors: AtomicUsize,
     /// How many records are halted, so that the others need no look-up.
     halted: AtomicUsize,
+    /// The sessions of runs with an actor, and how many of those each has.
+    sessions: Arc<DashMap<SessionId, usize>>,
     ended: Mutex<Ended>,
+}
+
+/// A run with an actor belongs to a session, for as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(super) session: SessionId,
+    sessions: Arc<DashMap<SessionId, usize>>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.sessions.remove_if_mut(&self.session, |_, runs| {
+            *runs -= 1;
+            *runs == 0
+        });
+    }
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +87,7 @@ impl Default for Directory {
             known: AtomicUsize::new(0),
             actors: AtomicUsize::new(0),
             halted: AtomicUsize::new(0),
+            sessions: Arc::default(),
             ended: Mutex::default(),
         }
     }
@@ -196,6 +215,17 @@ impl Directory {
     pub(crate) fn count(&self) -> (usize, usize) {
         let known = self.known.load(Ordering::Relaxed);
         (known, self.actors.load(Ordering::Relaxed).min(known))
+    }
+
+    /// Takes note that a run with an actor belongs to a session.
+    pub(super) fn seat(&self, session: &SessionId) -> Seat {
+        *self.sessions.entry(session.clone()).or_default() += 1;
+        Seat { session: session.clone(), sessions: Arc::clone(&self.sessions) }
+    }
+
+    /// How many sessions have a run with an actor.
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions.len()
     }
 
     /// Takes note of how many actors there are.

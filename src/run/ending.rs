@@ -1,7 +1,7 @@
 //! How the events of a run end: answered, given up by their callers, or cut short. Owns who is told what, and in
 //! which order; refuses to start anything.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     actor::RunActor,
@@ -10,10 +10,7 @@ use super::{
     record::{Halt, Lease},
     state::{Part, RunState, Running},
 };
-use crate::{
-    model::{Event, Outcome, Verdict},
-    telemetry::EventAnswered,
-};
+use crate::model::{Event, EventKind, Outcome, Verdict};
 
 /// Why interceptor events of a run that was cancelled are halted. A guard may have been stopped in the middle of
 /// its check, so nothing milder would be right.
@@ -33,6 +30,7 @@ impl RunActor {
     pub(super) fn finish(&self, state: &mut RunState, running: Running) {
         let Running { course, key, part, callers, detached, accepted, .. } = running;
         let event = Arc::clone(course.event());
+        let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome();
         if part == Part::Beside {
             return self.announce(&event, &outcome, News::Hooks);
@@ -43,7 +41,7 @@ impl RunActor {
             self.context.directory.halt(&state.record, halt);
         }
         if detached.is_none() {
-            EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }.emit();
+            self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
         self.announce(&event, &outcome, News::Outcome);
         state.ended |= event.ends_run();
@@ -86,8 +84,7 @@ impl RunActor {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
             }
             if !is_detached {
-                EventAnswered { event: event.kind, verdict: outcome.verdict, waited: accepted.elapsed() }
-                    .emit();
+                self.context.meters.answered(event.kind, outcome.verdict, accepted.elapsed());
             }
             self.announce(&event, &outcome, News::Outcome);
             answers.push((waiters, outcome));
@@ -99,8 +96,7 @@ impl RunActor {
             }
             let event = &request.event;
             let outcome = halt.outcome(event.kind, request.snapshot_version);
-            let waited = request.accepted.elapsed();
-            EventAnswered { event: event.kind, verdict: outcome.verdict, waited }.emit();
+            self.context.meters.answered(event.kind, outcome.verdict, request.accepted.elapsed());
             self.announce(event, &outcome, News::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
@@ -116,6 +112,13 @@ impl RunActor {
             answer(waiters, outcome);
         }
         events
+    }
+
+    /// Takes down what a host waited, and how much of that its hooks ran. Of an event that was cut short the latter is
+    /// not known.
+    pub(super) fn answered(&self, kind: EventKind, verdict: Verdict, waited: Duration, in_hooks: Duration) {
+        self.context.meters.answered(kind, verdict, waited);
+        self.context.meters.spent(kind, waited.saturating_sub(in_hooks));
     }
 
     /// Cuts an event short that gets no outcome.

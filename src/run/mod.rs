@@ -9,6 +9,7 @@ mod ending;
 mod memory;
 mod message;
 mod record;
+mod slot;
 mod state;
 mod status;
 mod voices;

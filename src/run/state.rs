@@ -13,12 +13,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     answers::EventKey,
     course::Course,
+    directory::Seat,
     memory::Memory,
     message::{Caller, Held, Request, RunMessage},
     record::RunRecord,
     status::{InHand, UnderWay},
 };
-use crate::model::{Delivery, Event, Outcome, SessionId};
+use crate::model::{Delivery, Event, Outcome};
 
 /// What the actor knows.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct RunState {
     pub(super) record: Arc<RunRecord>,
     pub(super) memory: Memory,
     /// The session of its first event.
-    pub(super) session: Option<SessionId>,
+    pub(super) session: Option<Seat>,
     pub(super) next_number: u64,
     pub(super) ended: bool,
     /// Whether a look at the queue is due when its first event has waited too long.
@@ -130,7 +131,7 @@ impl RunState {
             hooks: running.course.under_way().map(|step| step.hook.name.clone()).collect(),
         };
         InHand {
-            session_id: self.session.clone(),
+            session_id: self.session.as_ref().map(|seat| seat.session.clone()),
             under_way: self.running.values().map(under_way).collect(),
             pending: self.pending.len(),
         }

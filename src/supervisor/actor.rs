@@ -17,7 +17,7 @@ use crate::{
     model::HandlerKind,
     pool::Pool,
     run::{RunActor, RunContext, RunHandle, RunKey, RunMessage},
-    telemetry::ActorRestarted,
+    telemetry::{ActorRestarted, Panicked},
 };
 
 /// How often a pool may die within [`RESTART_WINDOW`] and still be restarted.
@@ -199,6 +199,8 @@ impl SupervisorState {
     fn run_gone(&mut self, key: RunKey, handle: &RunHandle, failure: Option<ActorProcessingErr>) {
         if let Some(error) = failure {
             tracing::error!(run = %key.run, %error, "the actor of a run died; its next event gets a new one");
+            // Its messages are handled without errors, so it panicked.
+            Panicked("run").emit();
             ActorRestarted("run").emit();
         }
         let Some(record) = self.arguments.context.directory.find(&key) else { return };

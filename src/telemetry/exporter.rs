@@ -1,29 +1,24 @@
-//! The metrics as Prometheus reads them. Owns the buckets of histograms; refuses to be installed by a library: the
+//! The metrics as Prometheus reads them. Owns how often they are rendered; refuses to be installed by a library: the
 //! daemon does it.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use bytes::Bytes;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tokio::time::{Instant, interval};
+use tokio::{
+    runtime::Handle,
+    sync::Mutex,
+    task::spawn_blocking,
+    time::{Instant, interval},
+};
 
-use super::names;
-
-/// From what hookyard itself takes to what nobody should wait for.
-const FAST: [f64; 13] =
-    [5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 2.5e-2, 1e-1, 2.5e-1];
-
-/// From a native hook to a slow program.
-const HOOK: [f64; 19] = [
-    5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1, 1.0, 2.5, 5.0,
-    10.0, 30.0, 60.0,
-];
-
-/// From a small model to a long dialogue; each twice the one before.
-const MODEL: [f64; 14] =
-    [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+use super::{
+    collect,
+    names::{self, Kind},
+};
 
 /// How long a rendering is good for: many that ask at once get the same one.
 const FRESH: Duration = Duration::from_millis(250);
@@ -44,7 +39,7 @@ pub(crate) struct Exporter {
 /// The metrics as they were a moment ago.
 struct Rendered {
     when: Instant,
-    text: Arc<str>,
+    text: Bytes,
 }
 
 impl Exporter {
@@ -63,15 +58,21 @@ impl Exporter {
         Self { handle: handle.clone(), rendered: Arc::default() }
     }
 
-    /// The metrics in Prometheus' text format, if they are collected here.
-    pub(crate) fn render(&self) -> Option<Arc<str>> {
-        let handle = self.handle.as_ref()?;
-        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The metrics in Prometheus' text format, if they are collected here. `sample` sets those that are not set where
+    /// they change. However many ask at once, one rendering is made, and no thread that runs tasks waits for it.
+    pub(crate) async fn render(&self, sample: impl FnOnce() + Send + 'static) -> Option<Bytes> {
+        let handle = self.handle.clone()?;
+        let mut rendered = self.rendered.lock().await;
         if let Some(fresh) = rendered.as_ref().filter(|known| known.when.elapsed() < FRESH) {
-            return Some(Arc::clone(&fresh.text));
+            return Some(fresh.text.clone());
         }
-        let text: Arc<str> = handle.render().into();
-        *rendered = Some(Rendered { when: Instant::now(), text: Arc::clone(&text) });
+        let runtime = Handle::current();
+        let text = spawn_blocking(move || {
+            sample();
+            handle.render() + &collect::text(&runtime)
+        });
+        let text = Bytes::from(text.await.ok()?);
+        *rendered = Some(Rendered { when: Instant::now(), text: text.clone() });
         Some(text)
     }
 
@@ -94,9 +95,11 @@ impl std::fmt::Debug for Exporter {
 }
 
 fn builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::BuildError> {
-    let full = |name: &str| Matcher::Full(name.to_owned());
-    PrometheusBuilder::new()
-        .set_buckets(&HOOK)?
-        .set_buckets_for_metric(full(names::SPAWN_DURATION), &FAST)?
-        .set_buckets_for_metric(full(names::MODEL_REQUEST_DURATION), &MODEL)
+    let buckets = names::ALL.iter().filter_map(|metric| match metric.kind {
+        Kind::Histogram(bounds) => Some((metric.name, bounds)),
+        Kind::Counter | Kind::Gauge => None,
+    });
+    buckets.into_iter().try_fold(PrometheusBuilder::new(), |builder, (name, bounds)| {
+        builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)
+    })
 }

@@ -1,270 +1,324 @@
-//! The metrics of one hook, with their handles resolved when its snapshot is made, so that an event pays for
-//! an atomic add and nothing else. Owns the label firewall; refuses labels from outside.
+//! The metrics of one orchestrator, with their handles resolved when it starts. Those of events are resolved when a
+//! hook first wants their kind, or when they first happen: a table by number, never a look-up by text per event.
+//! Gauges are added up over all orchestrators of a process. Refuses to be installed: without a recorder nothing is
+//! counted.
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
 
-use metrics::{Counter, Histogram};
+use metrics::{Counter, Gauge, Histogram};
 
-use super::names;
-use crate::model::{Ended, EventKind, Handler, HandlerKind, Hook, HookReport, Target, Tokens, Verdict};
+use super::{
+    names,
+    terms::{HookState, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere},
+};
+use crate::model::{DialectName, EventKind, HandlerKind, Verdict};
 
-/// How many hooks get a label of their own; the rest share [`OTHER`].
-const MOST_LABELS: usize = 200;
+/// What was built.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The label of the hooks beyond [`MOST_LABELS`].
-const OTHER: &str = "__other__";
+/// From what, where whoever builds it says so.
+const COMMIT: &str = match option_env!("HOOKYARD_COMMIT") {
+    Some(commit) => commit,
+    None => "unknown",
+};
 
-/// What became of a patch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(crate) enum PatchResult {
-    /// It changed the payload.
-    Applied,
-    /// The payload was already so.
-    Unchanged,
-    /// The hook may not patch this.
-    NoCapability,
-    /// Nobody may patch this, or not so.
-    Rejected,
+/// What can be turned away, where and why.
+const SHEDDING: [(ShedWhere, ShedReason); 7] = [
+    (ShedWhere::Admission, ShedReason::Full),
+    (ShedWhere::Admission, ShedReason::Shutdown),
+    (ShedWhere::Run, ShedReason::Full),
+    (ShedWhere::Run, ShedReason::Deadline),
+    (ShedWhere::Pool, ShedReason::Full),
+    (ShedWhere::Pool, ShedReason::Deadline),
+    (ShedWhere::Pool, ShedReason::Shutdown),
+];
+
+/// The metric handles of one orchestrator.
+pub(crate) struct Meters {
+    events: Vec<EventMeters>,
+    shed: [[OnceLock<Counter>; ShedReason::ALL.len()]; ShedWhere::ALL.len()],
+    pub(crate) processes: Arc<ProcessMeters>,
+    runs: [Share; RunState::ALL.len()],
+    sessions: Share,
+    hooks: Vec<[OnceLock<Share>; HookState::ALL.len()]>,
 }
 
-impl PatchResult {
-    const ALL: [Self; 4] = [Self::Applied, Self::Unchanged, Self::NoCapability, Self::Rejected];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Applied => "applied",
-            Self::Unchanged => "unchanged",
-            Self::NoCapability => "no_capability",
-            Self::Rejected => "rejected",
-        }
-    }
-}
-
-/// How a request of an http hook ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub(crate) enum HttpClass {
-    /// Status 1xx, and whatever else is no status.
-    Other,
-    /// Status 2xx.
-    Success,
-    /// Status 3xx; it is not followed.
-    Redirect,
-    /// Status 4xx.
-    ClientError,
-    /// Status 5xx.
-    ServerError,
-    /// No connection, for no reason below.
-    Connect,
-    /// The server turned the connection down.
-    Refused,
-    /// The server's name could not be resolved.
-    Dns,
-    /// The server could not prove who it is.
-    Tls,
-    /// It took too long.
-    Timeout,
-    /// The connection ended before the answer did.
-    Broken,
-}
-
-impl HttpClass {
-    const ALL: [Self; 11] = [
-        Self::Other,
-        Self::Success,
-        Self::Redirect,
-        Self::ClientError,
-        Self::ServerError,
-        Self::Connect,
-        Self::Refused,
-        Self::Dns,
-        Self::Tls,
-        Self::Timeout,
-        Self::Broken,
-    ];
-
-    /// The class of an answer with this status.
-    pub(crate) fn of_status(status: u16) -> Self {
-        match status {
-            200..=299 => Self::Success,
-            300..=399 => Self::Redirect,
-            400..=499 => Self::ClientError,
-            500..=599 => Self::ServerError,
-            _ => Self::Other,
-        }
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Success => "2xx",
-            Self::Redirect => "3xx",
-            Self::ClientError => "4xx",
-            Self::ServerError => "5xx",
-            Self::Connect => "connect",
-            Self::Refused => "refused",
-            Self::Dns => "dns",
-            Self::Tls => "tls",
-            Self::Timeout => "timeout",
-            Self::Broken => "broken",
-        }
-    }
-}
-
-/// The metric handles of one hook.
-pub(crate) struct HookMeters {
-    kinds: Vec<KindMeters>,
-    /// Of http hooks.
-    requests: Option<[Counter; HttpClass::ALL.len()]>,
-    /// Of prompt and agent hooks.
-    model: Option<ModelMeters>,
-}
-
-/// The metric handles of the model that a hook asks.
-struct ModelMeters {
-    duration: Histogram,
-    input: Counter,
-    output: Counter,
-}
-
-/// The metric handles of one hook for one kind of event.
-struct KindMeters {
+/// The metric handles of one kind of event.
+struct EventMeters {
     kind: EventKind,
-    duration: Histogram,
-    runs: [Counter; Ended::ALL.len()],
-    verdicts: [Counter; Verdict::ALL.len()],
-    fail_open: [Counter; Ended::ALL.len()],
-    fail_closed: [Counter; Ended::ALL.len()],
-    /// For the target of the kind, if it has one, and for anything else.
-    patches: [[Counter; PatchResult::ALL.len()]; 2],
+    waited: [OnceLock<Histogram>; Verdict::ALL.len()],
+    overhead: OnceLock<Histogram>,
 }
 
-impl HookMeters {
-    /// The handles of a hook with this rank in its registry.
-    pub(crate) fn resolve(hook: &Hook, rank: usize) -> Self {
-        let name = if rank < MOST_LABELS { hook.name.as_str() } else { OTHER };
-        let kind = hook.handler.kind();
-        let kinds = hook.events.iter().map(|event| KindMeters::resolve(name, kind.as_str(), event)).collect();
-        let requests = (kind == HandlerKind::Http).then(|| requests(name));
-        let model = match &hook.handler {
-            Handler::Prompt(prompt) => Some(&prompt.model),
-            Handler::Agent(task) => Some(&task.agent.model),
-            Handler::Command(_) | Handler::Http(_) | Handler::Native(_) => None,
+impl Meters {
+    /// The handles of an orchestrator.
+    pub(crate) fn resolve() -> Arc<Self> {
+        names::describe();
+        names::BUILD_INFO.gauge([VERSION, COMMIT]).set(1.0);
+        for actor in ["run", "pool"] {
+            names::ACTOR_RESTARTS.counter([actor]).increment(0);
+        }
+        for actor in ["run", "command", "http", "prompt", "agent", "native"] {
+            names::PANICS.counter([actor]).increment(0);
+        }
+        names::LATE_REPLIES.counter([]).increment(0);
+        names::LABEL_OVERFLOW.counter([]).increment(0);
+        let events = EventKind::ALL.iter().map(|kind| EventMeters {
+            kind: *kind,
+            waited: Default::default(),
+            overhead: OnceLock::new(),
+        });
+        let meters = Self {
+            events: events.collect(),
+            shed: Default::default(),
+            processes: Arc::new(ProcessMeters::resolve()),
+            runs: RunState::ALL.map(|state| Share::of(names::RUNS.gauge([state.as_str()]))),
+            sessions: Share::of(names::SESSIONS.gauge([RunState::Active.as_str()])),
+            hooks: DialectName::ALL.iter().map(|_| Default::default()).collect(),
         };
-        let model = model.map(|model| ModelMeters::resolve(&model.reference, kind.as_str()));
-        Self { kinds, requests, model }
+        for (at, reason) in SHEDDING {
+            meters.shed_counter(at, reason);
+        }
+        Arc::new(meters)
     }
 
-    /// Takes down how long a model was asked, also if it gave no answer.
-    pub(crate) fn model_asked(&self, duration: Duration) {
-        if let Some(model) = &self.model {
-            model.duration.record(duration);
+    /// Has the series of events of a kind, at zero: those of the verdicts that are usual.
+    pub(crate) fn expect(&self, kind: EventKind) {
+        let event = &self.events[kind as usize];
+        event.overhead();
+        event.waited(Verdict::Proceed);
+        if kind.is_interceptor() {
+            event.waited(Verdict::Block);
         }
     }
 
-    /// Counts the tokens of an answer.
-    pub(crate) fn model_read_and_wrote(&self, tokens: Tokens) {
-        if let Some(model) = &self.model {
-            model.input.increment(tokens.input);
-            model.output.increment(tokens.output);
-        }
+    /// Takes down that the outcome of an event is there, after so long.
+    pub(crate) fn answered(&self, kind: EventKind, verdict: Verdict, waited: Duration) {
+        self.events[kind as usize].waited(verdict).record(waited);
     }
 
-    /// Counts a request of an http hook; a retry is another one.
-    pub(crate) fn requested(&self, class: HttpClass) {
-        if let Some(requests) = &self.requests {
-            requests[class as usize].increment(1);
-        }
+    /// Takes down how much of that no hook ran.
+    pub(crate) fn spent(&self, kind: EventKind, overhead: Duration) {
+        self.events[kind as usize].overhead().record(overhead);
     }
 
-    /// Counts an invocation that has ended.
-    pub(crate) fn ended(&self, kind: EventKind, report: &HookReport, accepted_failure: Option<bool>) {
-        let Some(meters) = self.of(kind) else { return };
-        meters.runs[report.ended as usize].increment(1);
-        meters.duration.record(report.duration);
-        // A failure is no verdict, unless a policy made it one.
-        if report.ended == Ended::Completed || report.verdict != Verdict::Proceed {
-            meters.verdicts[report.verdict as usize].increment(1);
-        }
-        match accepted_failure {
-            Some(true) => meters.fail_open[report.ended as usize].increment(1),
-            Some(false) => meters.fail_closed[report.ended as usize].increment(1),
-            None => {}
-        }
+    /// Counts work that was turned away.
+    pub(crate) fn shed(&self, at: ShedWhere, reason: ShedReason) {
+        self.shed_counter(at, reason).increment(1);
     }
 
-    /// Counts a patch; `target` is `None` for anything that is no target.
-    pub(crate) fn patched(&self, kind: EventKind, target: Option<Target>, result: PatchResult) {
-        let Some(meters) = self.of(kind) else { return };
-        let foreign = usize::from(target.is_none() || target != kind.target());
-        meters.patches[foreign][result as usize].increment(1);
+    fn shed_counter(&self, at: ShedWhere, reason: ShedReason) -> &Counter {
+        self.shed[at as usize][reason as usize]
+            .get_or_init(|| names::SHED.counter([at.as_str(), reason.as_str()]))
     }
 
-    fn of(&self, kind: EventKind) -> Option<&KindMeters> {
-        self.kinds.iter().find(|meters| meters.kind == kind)
+    /// Sets how many runs are in a state.
+    pub(crate) fn set_runs(&self, state: RunState, count: usize) {
+        self.runs[state as usize].set(count);
+    }
+
+    /// Sets how many sessions have a run with an actor.
+    pub(crate) fn set_sessions(&self, count: usize) {
+        self.sessions.set(count);
+    }
+
+    /// Sets how many hooks of a dialect are in each state. A dialect that never had any has no series.
+    pub(crate) fn set_hooks(&self, dialect: DialectName, count: impl Fn(HookState) -> usize) {
+        let shares = &self.hooks[dialect as usize];
+        let counts = HookState::ALL.map(count);
+        if counts.iter().all(|count| *count == 0) && shares[0].get().is_none() {
+            return;
+        }
+        for ((share, state), count) in shares.iter().zip(HookState::ALL).zip(counts) {
+            let labels = [dialect.as_str(), state.as_str()];
+            share.get_or_init(|| Share::of(names::HOOKS_LOADED.gauge(labels))).set(count);
+        }
     }
 }
 
-impl fmt::Debug for HookMeters {
+impl fmt::Debug for Meters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HookMeters").finish_non_exhaustive()
+        f.debug_struct("Meters").finish_non_exhaustive()
     }
 }
 
-#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
-fn requests(hook: &str) -> [Counter; HttpClass::ALL.len()] {
-    let counter = |class: HttpClass| metrics::counter!(names::HTTP_REQUESTS, "hook" => hook.to_owned(), "class" => class.as_str());
-    HttpClass::ALL.map(counter)
+impl EventMeters {
+    fn waited(&self, verdict: Verdict) -> &Histogram {
+        self.waited[verdict as usize]
+            .get_or_init(|| names::EVENT_DURATION.histogram([self.kind.as_str(), verdict.as_str()]))
+    }
+
+    fn overhead(&self) -> &Histogram {
+        self.overhead.get_or_init(|| names::OVERHEAD.histogram([self.kind.as_str()]))
+    }
 }
 
-#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
-impl ModelMeters {
-    /// References come from the settings or the embedding program, so there are few.
-    fn resolve(reference: &str, handler: &'static str) -> Self {
-        let tokens = |direction: &'static str| {
-            metrics::counter!(names::MODEL_TOKENS,
-                "model_ref" => reference.to_owned(), "direction" => direction)
-        };
+/// The metric handles of processes.
+pub(crate) struct ProcessMeters {
+    spawn: Histogram,
+    running: Gauge,
+    terminating: Gauge,
+    exits: [Counter; ProcessExit::ALL.len()],
+    leaks: [Counter; ProcessLeak::ALL.len()],
+}
+
+impl ProcessMeters {
+    pub(crate) fn resolve() -> Self {
         Self {
-            duration: metrics::histogram!(names::MODEL_REQUEST_DURATION,
-                "model_ref" => reference.to_owned(), "handler" => handler),
-            input: tokens("input"),
-            output: tokens("output"),
+            spawn: names::SPAWN_DURATION.histogram([]),
+            running: names::PROCESSES.gauge(["running"]),
+            terminating: names::PROCESSES.gauge(["terminating"]),
+            exits: ProcessExit::ALL.map(|exit| names::PROCESS_EXITS.counter([exit.as_str()])),
+            leaks: ProcessLeak::ALL.map(|leak| names::PROCESS_LEAKS.counter([leak.as_str()])),
         }
     }
+
+    /// Takes down how long it took to start a process.
+    pub(crate) fn spawned(&self, took: Duration) {
+        self.spawn.record(took);
+    }
+
+    /// Counts a process that does its work, for as long as the value lives.
+    pub(crate) fn running(&self) -> ProcessRunning {
+        self.running.increment(1.0);
+        ProcessRunning(self.running.clone())
+    }
+
+    /// Sets how many processes are killed and not gone yet. That is known of the whole process, not of one
+    /// orchestrator.
+    pub(crate) fn set_terminating(&self, count: usize) {
+        self.terminating.set(float(count));
+    }
+
+    /// Counts the end of a process.
+    pub(crate) fn exited(&self, exit: ProcessExit) {
+        self.exits[exit as usize].increment(1);
+    }
+
+    /// Counts what a process left behind.
+    pub(crate) fn leaked(&self, leak: ProcessLeak) {
+        self.leaks[leak as usize].increment(1);
+    }
 }
 
-#[expect(clippy::disallowed_macros, reason = "the handles of typed occurrences are made here")]
-impl KindMeters {
-    fn resolve(hook: &str, handler: &'static str, kind: EventKind) -> Self {
-        let (hook, event) = (hook.to_owned(), kind.as_str());
-        let by_ended = |name: &'static str| {
-            Ended::ALL.map(
-                |ended| metrics::counter!(name, "hook" => hook.clone(), "event" => event, "ended" => ended.as_str()),
-            )
+impl fmt::Debug for ProcessMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessMeters").finish_non_exhaustive()
+    }
+}
+
+/// A process is doing its work, for as long as this value lives.
+pub(crate) struct ProcessRunning(Gauge);
+
+impl Drop for ProcessRunning {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// The metric handles of one pool.
+pub(crate) struct PoolMeters {
+    pool: &'static str,
+    wait: OnceLock<Histogram>,
+    used: Share,
+    limit: Share,
+    depth: Share,
+    /// None for a queue without a limit.
+    queue_limit: Option<Share>,
+}
+
+/// How full a pool is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fullness {
+    /// How many hooks run.
+    pub(crate) used: usize,
+    /// How many may.
+    pub(crate) limit: usize,
+    /// How many invocations wait.
+    pub(crate) depth: usize,
+    /// How many may.
+    pub(crate) queue_limit: Option<usize>,
+}
+
+impl PoolMeters {
+    /// The handles of a pool with such bounds.
+    pub(crate) fn resolve(kind: HandlerKind, bounds: Fullness) -> Self {
+        let pool = kind.as_str();
+        let slots = |state| Share::of(names::POOL_SLOTS.gauge([pool, state]));
+        let meters = Self {
+            pool,
+            wait: OnceLock::new(),
+            used: slots("used"),
+            limit: slots("limit"),
+            depth: Share::of(names::QUEUE_DEPTH.gauge([pool])),
+            queue_limit: bounds.queue_limit.map(|_| Share::of(names::QUEUE_LIMIT.gauge([pool]))),
         };
-        let by_result = |target: &'static str| {
-            PatchResult::ALL.map(|result| {
-                metrics::counter!(names::PATCHES,
-                    "hook" => hook.clone(), "target" => target, "result" => result.as_str())
-            })
-        };
-        Self {
-            kind,
-            duration: metrics::histogram!(names::HOOK_DURATION,
-                "hook" => hook.clone(), "handler" => handler, "event" => event),
-            runs: Ended::ALL.map(|ended| {
-                metrics::counter!(names::HOOK_RUNS,
-                    "hook" => hook.clone(), "event" => event, "handler" => handler, "ended" => ended.as_str())
-            }),
-            verdicts: Verdict::ALL.map(|verdict| {
-                metrics::counter!(names::HOOK_VERDICTS,
-                    "hook" => hook.clone(), "event" => event, "verdict" => verdict.as_str())
-            }),
-            fail_open: by_ended(names::HOOK_FAIL_OPEN),
-            fail_closed: by_ended(names::HOOK_FAIL_CLOSED),
-            patches: [by_result(kind.target().map_or("other", Target::as_str)), by_result("other")],
+        meters.set(bounds);
+        meters
+    }
+
+    /// Has the series of waits, at zero.
+    pub(crate) fn expect(&self) {
+        self.wait();
+    }
+
+    /// Takes down that an invocation got its place after so long.
+    pub(crate) fn waited(&self, wait: Duration) {
+        self.wait().record(wait);
+    }
+
+    /// Sets how full the pool is.
+    pub(crate) fn set(&self, now: Fullness) {
+        self.used.set(now.used);
+        self.limit.set(now.limit);
+        self.depth.set(now.depth);
+        if let (Some(share), Some(limit)) = (&self.queue_limit, now.queue_limit) {
+            share.set(limit);
         }
     }
+
+    fn wait(&self) -> &Histogram {
+        self.wait.get_or_init(|| names::QUEUE_WAIT.histogram([self.pool]))
+    }
+}
+
+impl fmt::Debug for PoolMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolMeters").field("pool", &self.pool).finish_non_exhaustive()
+    }
+}
+
+/// One orchestrator's share of a gauge, which is the sum of all shares. Dropping it takes it away again.
+struct Share {
+    gauge: Gauge,
+    own: Mutex<f64>,
+}
+
+impl Share {
+    fn of(gauge: Gauge) -> Self {
+        gauge.increment(0.0);
+        Self { gauge, own: Mutex::new(0.0) }
+    }
+
+    fn set(&self, count: usize) {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = float(count);
+        self.gauge.increment(now - *own);
+        *own = now;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.gauge.decrement(*self.own.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A count as gauges have it; what is beyond four thousand million is not told apart.
+fn float(count: usize) -> f64 {
+    u32::try_from(count).unwrap_or(u32::MAX).into()
 }

@@ -1,18 +1,27 @@
-//! What hookyard tells operators: every metric's name, and typed occurrences that emit them. The only place
-//! that touches the `metrics` macros; refuses labels that are neither registered names nor closed sets.
+//! What hookyard tells operators: every metric's name, and the handles and typed occurrences that emit them. The only
+//! place that touches the `metrics` crate; refuses labels that are neither registered names nor closed sets.
 
 #[cfg(feature = "daemon")]
+mod api_meters;
+#[cfg(feature = "daemon")]
+mod collect;
+#[cfg(feature = "daemon")]
 mod exporter;
+mod hook_meters;
+mod labels;
 mod meters;
 mod names;
 mod occurrence;
+mod terms;
 
 #[cfg(feature = "daemon")]
-pub(crate) use exporter::Exporter;
-pub(crate) use meters::{HookMeters, HttpClass, PatchResult};
-pub(crate) use occurrence::{
-    ActorRestarted, ConfigLoaded, EventAnswered, LateReply, Panicked, ProcessExit, ProcessLeak,
-    ProcessRunning, ProcessesTerminating, Shed, ShedReason, ShedWhere, Spawned,
-};
+pub(crate) use api_meters::ApiMeters;
 #[cfg(feature = "daemon")]
-pub(crate) use occurrence::{ApiRequest, StreamDropped};
+pub(crate) use exporter::Exporter;
+pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
+pub(crate) use meters::{Fullness, Meters, PoolMeters, ProcessMeters};
+pub(crate) use occurrence::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
+pub(crate) use terms::{
+    HookState, HttpClass, PatchResult, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere,
+    SpareResult, Stream, WorkerState,
+};

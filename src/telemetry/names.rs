@@ -1,27 +1,253 @@
-//! The names of all metrics. Refuses to be written twice.
+//! Every metric, in one table: its name, what it is, its labels and what it says. Refuses a name that is not here, and
+//! one that is here twice.
 
-pub(super) const EVENT_DURATION: &str = "hookyard_event_duration_seconds";
-pub(super) const HOOK_DURATION: &str = "hookyard_hook_duration_seconds";
-pub(super) const HOOK_RUNS: &str = "hookyard_hook_runs_total";
-pub(super) const HOOK_VERDICTS: &str = "hookyard_hook_verdicts_total";
-pub(super) const HOOK_FAIL_OPEN: &str = "hookyard_hook_fail_open_total";
-pub(super) const HOOK_FAIL_CLOSED: &str = "hookyard_hook_fail_closed_total";
-pub(super) const PATCHES: &str = "hookyard_patches_total";
-pub(super) const HTTP_REQUESTS: &str = "hookyard_http_requests_total";
-pub(super) const MODEL_REQUEST_DURATION: &str = "hookyard_model_request_duration_seconds";
-pub(super) const MODEL_TOKENS: &str = "hookyard_model_tokens_total";
-pub(super) const SHED: &str = "hookyard_shed_total";
-pub(super) const LATE_REPLIES: &str = "hookyard_late_replies_total";
-pub(super) const ACTOR_RESTARTS: &str = "hookyard_actor_restarts_total";
-pub(super) const PANICS: &str = "hookyard_panics_total";
-pub(super) const SPAWN_DURATION: &str = "hookyard_spawn_duration_seconds";
-pub(super) const PROCESSES: &str = "hookyard_processes";
-pub(super) const PROCESS_EXITS: &str = "hookyard_process_exits_total";
-pub(super) const PROCESS_LEAKS: &str = "hookyard_process_leaks_total";
-pub(super) const CONFIG_LAST_RELOAD_SUCCESSFUL: &str = "hookyard_config_last_reload_successful";
-pub(super) const CONFIG_LAST_RELOAD_SUCCESS: &str = "hookyard_config_last_reload_success_timestamp_seconds";
-pub(super) const CONFIG_ERRORS: &str = "hookyard_config_errors_total";
+use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Unit};
+
+/// From what hookyard itself takes to what nobody should wait for.
+const FAST: &[f64] =
+    &[5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 2.5e-2, 1e-1, 2.5e-1];
+
+/// From a native hook to a slow program.
+const HOOK: &[f64] = &[
+    5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1, 1.0, 2.5, 5.0,
+    10.0, 30.0, 60.0,
+];
+
+/// From a small model to a long dialogue; each twice the one before.
+const MODEL: &[f64] =
+    &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+
+/// What kind of metric it is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    /// With the upper bounds of its buckets.
+    Histogram(&'static [f64]),
+}
+
 #[cfg(feature = "daemon")]
-pub(super) const STREAM_DROPPED: &str = "hookyard_stream_dropped_total";
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram(_) => "histogram",
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug)]
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) unit: Unit,
+    pub(super) labels: &'static [&'static str],
+    pub(super) help: &'static str,
+}
+
+macro_rules! table {
+    ($(#[$note:meta])* $all:ident: $($id:ident $name:literal $kind:ident $(($buckets:ident))? $unit:ident [$($label:literal)*] $help:literal;)*) => {
+        $(pub(super) const $id: &Metric = &Metric {
+            name: $name,
+            kind: Kind::$kind $(($buckets))?,
+            unit: Unit::$unit,
+            labels: &[$($label),*],
+            help: $help,
+        };)*
+
+        /// All of the table.
+        $(#[$note])*
+        pub(super) const $all: &[&Metric] = &[$($id),*];
+    };
+}
+
+table! { ALL:
+    BUILD_INFO "hookyard_build_info" Gauge Count ["version" "commit"]
+        "Always 1; the labels say which hookyard this is.";
+    EVENT_DURATION "hookyard_event_duration_seconds" Histogram(HOOK) Seconds ["event" "verdict"]
+        "What a host waited for the outcome of an event that some hook wanted.";
+    OVERHEAD "hookyard_overhead_duration_seconds" Histogram(FAST) Seconds ["event"]
+        "What a host waited without the time its hooks ran: queues and hookyard itself.";
+    HOOK_DURATION "hookyard_hook_duration_seconds" Histogram(HOOK) Seconds ["hook" "handler" "event"]
+        "How long a hook ran.";
+    HOOK_RUNS "hookyard_hook_runs_total" Counter Count ["hook" "event" "handler" "ended"]
+        "Invocations of hooks, by how they ended.";
+    HOOK_VERDICTS "hookyard_hook_verdicts_total" Counter Count ["hook" "event" "verdict"]
+        "Verdicts of hooks; a failure is one only where a policy makes it one.";
+    HOOK_FAIL_OPEN "hookyard_hook_fail_open_total" Counter Count ["hook" "event" "ended"]
+        "Failures of interceptors that were let pass.";
+    HOOK_FAIL_CLOSED "hookyard_hook_fail_closed_total" Counter Count ["hook" "event" "ended"]
+        "Failures of interceptors that stopped or questioned the event.";
+    PATCHES "hookyard_patches_total" Counter Count ["hook" "target" "result"]
+        "Changes that hooks wanted, by what became of them.";
+    QUEUE_WAIT "hookyard_queue_wait_seconds" Histogram(HOOK) Seconds ["pool"]
+        "How long invocations waited for a place before they ran, at the hook's own limit included.";
+    POOL_SLOTS "hookyard_pool_slots" Gauge Count ["pool" "state"]
+        "Places to run hooks: used, and all there are.";
+    QUEUE_DEPTH "hookyard_queue_depth" Gauge Count ["pool"]
+        "Invocations that wait in the pool's queue.";
+    QUEUE_LIMIT "hookyard_queue_limit" Gauge Count ["pool"]
+        "How many invocations may wait in the pool's queue; the native pool's has no limit.";
+    SHED "hookyard_shed_total" Counter Count ["where" "reason"]
+        "Work that was turned away.";
+    LATE_REPLIES "hookyard_late_replies_total" Counter Count []
+        "Replies to invocations that had already ended.";
+    RUNS "hookyard_runs" Gauge Count ["state"]
+        "Runs that are known: with an actor, or without.";
+    SESSIONS "hookyard_sessions" Gauge Count ["state"]
+        "Sessions with a run that has an actor; of others no session is kept.";
+    ACTOR_RESTARTS "hookyard_actor_restarts_total" Counter Count ["actor"]
+        "Actors that died and were or will be replaced.";
+    PANICS "hookyard_panics_total" Counter Count ["actor"]
+        "Panics that were caught, by who panicked.";
+    SPAWN_DURATION "hookyard_spawn_duration_seconds" Histogram(FAST) Seconds []
+        "How long it took to start a process.";
+    PROCESSES "hookyard_processes" Gauge Count ["state"]
+        "Processes of hooks at work, and killed ones that are not gone yet.";
+    PROCESS_EXITS "hookyard_process_exits_total" Counter Count ["class"]
+        "Ends of processes that served one event.";
+    PROCESS_LEAKS "hookyard_process_leaks_total" Counter Count ["kind"]
+        "What processes left behind when they exited.";
+    OUTPUT_TRUNCATED "hookyard_output_truncated_total" Counter Count ["hook" "stream"]
+        "Invocations that wrote more to a stream than is kept.";
+    WORKERS "hookyard_workers" Gauge Count ["hook" "state"]
+        "Workers of a hook: starting, idle, or busy with an event.";
+    WORKER_RESTARTS "hookyard_worker_restarts_total" Counter Count ["hook"]
+        "Workers that failed, so that another takes their place.";
+    PRESPAWN_HITS "hookyard_prespawn_hits_total" Counter Count ["hook" "result"]
+        "Events that found a process waiting, and events that did not.";
+    HTTP_REQUESTS "hookyard_http_requests_total" Counter Count ["hook" "class"]
+        "Requests of http hooks, by status or by why there is none.";
+    MODEL_REQUEST_DURATION "hookyard_model_request_duration_seconds" Histogram(MODEL) Seconds ["model_ref" "handler"]
+        "How long a model was asked, also if it gave no answer.";
+    MODEL_TOKENS "hookyard_model_tokens_total" Counter Count ["model_ref" "direction"]
+        "Tokens that models read and wrote.";
+    HOOKS_LOADED "hookyard_hooks_loaded" Gauge Count ["dialect" "state"]
+        "Hooks of all workspaces; invalid counts files with errors.";
+    CONFIG_LAST_RELOAD_SUCCESSFUL "hookyard_config_last_reload_successful" Gauge Count []
+        "1 if nothing was wrong with any workspace when it was last loaded, else 0.";
+    CONFIG_LAST_RELOAD_SUCCESS "hookyard_config_last_reload_success_timestamp_seconds" Gauge Seconds []
+        "When nothing was wrong last.";
+    CONFIG_ERRORS "hookyard_config_errors_total" Counter Count ["kind"]
+        "Errors found in hook files, each time they were loaded.";
+    STREAM_DROPPED "hookyard_stream_dropped_total" Counter Count []
+        "Notices that readers of the stream were too slow for.";
+    API_REQUESTS "hookyard_api_requests_total" Counter Count ["route" "status_class"]
+        "Requests to the daemon.";
+    LABEL_OVERFLOW "hookyard_label_overflow_total" Counter Count []
+        "Hooks without a label of their own, since there are too many names; they share __other__.";
+}
+
+// What the daemon says of its own process, by the names that Prometheus' clients use, and of its runtime.
 #[cfg(feature = "daemon")]
-pub(super) const API_REQUESTS: &str = "hookyard_api_requests_total";
+table! {
+    #[cfg_attr(not(test), expect(dead_code, reason = "each is written by its own name"))]
+    COLLECTED:
+    PROCESS_CPU "process_cpu_seconds_total" Counter Seconds []
+        "Processor time that this process used.";
+    PROCESS_RESIDENT "process_resident_memory_bytes" Gauge Bytes []
+        "Memory that this process occupies.";
+    PROCESS_VIRTUAL "process_virtual_memory_bytes" Gauge Bytes []
+        "Address space of this process.";
+    PROCESS_OPEN_FDS "process_open_fds" Gauge Count []
+        "Open file descriptors.";
+    PROCESS_MAX_FDS "process_max_fds" Gauge Count []
+        "How many file descriptors may be open.";
+    PROCESS_START "process_start_time_seconds" Gauge Seconds []
+        "When this process was started.";
+    PROCESS_THREADS "process_threads" Gauge Count []
+        "Threads of this process.";
+    TOKIO_WORKERS "tokio_workers_count" Gauge Count []
+        "Threads that run tasks.";
+    TOKIO_TASKS "tokio_live_tasks_count" Gauge Count []
+        "Tasks that have not ended.";
+    TOKIO_QUEUE "tokio_global_queue_depth" Gauge Count []
+        "Tasks that wait for any thread.";
+    TOKIO_BUSY "tokio_busy_seconds_total" Counter Seconds []
+        "Time that all threads spent with tasks.";
+    TOKIO_PARKS "tokio_park_count_total" Counter Count []
+        "How often threads went to sleep for want of tasks.";
+}
+
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+impl Metric {
+    /// The handle of the series with these values of its labels.
+    pub(super) fn counter<const N: usize>(&self, values: [&str; N]) -> Counter {
+        debug_assert_eq!(self.kind, Kind::Counter, "{}", self.name);
+        metrics::with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
+    }
+
+    /// The handle of the series with these values of its labels.
+    pub(super) fn gauge<const N: usize>(&self, values: [&str; N]) -> Gauge {
+        debug_assert_eq!(self.kind, Kind::Gauge, "{}", self.name);
+        metrics::with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA))
+    }
+
+    /// The handle of the series with these values of its labels.
+    pub(super) fn histogram<const N: usize>(&self, values: [&str; N]) -> Histogram {
+        debug_assert!(matches!(self.kind, Kind::Histogram(_)), "{}", self.name);
+        metrics::with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
+    }
+
+    fn key<const N: usize>(&self, values: [&str; N]) -> Key {
+        debug_assert_eq!(self.labels.len(), N, "{}", self.name);
+        let labels = self.labels.iter().zip(values).map(|(name, value)| Label::new(*name, value.to_owned()));
+        Key::from_parts(self.name, labels.collect::<Vec<_>>())
+    }
+}
+
+/// Tells whoever collects the metrics what they say.
+pub(super) fn describe() {
+    metrics::with_recorder(|recorder| {
+        for metric in ALL {
+            let (name, unit, help) = (metric.name.into(), Some(metric.unit), metric.help.into());
+            match metric.kind {
+                Kind::Counter => recorder.describe_counter(name, unit, help),
+                Kind::Gauge => recorder.describe_gauge(name, unit, help),
+                Kind::Histogram(_) => recorder.describe_histogram(name, unit, help),
+            }
+        }
+    });
+}
+
+#[cfg(all(test, feature = "daemon"))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn row(metric: &Metric) -> String {
+        let labels: Vec<_> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels = if labels.is_empty() { "–".to_owned() } else { labels.join(", ") };
+        format!("| `{}` | {} | {labels} | {} |", metric.name, metric.kind.as_str(), metric.help)
+    }
+
+    #[test]
+    fn the_table_of_the_docs_is_this_table() {
+        let is_row = |line: &str| line.starts_with("| `") && line.matches('|').count() == 5;
+        let docs = include_str!("../../docs/metrics.md");
+        let documented: Vec<_> = docs.lines().filter(|line| is_row(line)).collect();
+        let rows: Vec<_> = ALL.iter().chain(COLLECTED).map(|metric| row(metric)).collect();
+        assert_eq!(documented, rows, "docs/metrics.md should have these rows:\n{}", rows.join("\n"));
+    }
+
+    #[test]
+    fn names_follow_the_rules_of_prometheus() {
+        let mut seen = HashSet::new();
+        for metric in ALL.iter().chain(COLLECTED) {
+            assert!(seen.insert(metric.name), "{} is there twice", metric.name);
+            assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
+            let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
+            assert!(metric.name.chars().all(is_plain), "{}", metric.name);
+            assert!(metric.help.ends_with('.'), "{}", metric.name);
+            if let Kind::Histogram(bounds) = metric.kind {
+                assert!(bounds.is_sorted() && metric.name.ends_with("_seconds"), "{}", metric.name);
+            }
+        }
+        assert_eq!((FAST.len(), HOOK.len(), MODEL.len()), (13, 19, 14));
+        assert!(FAST.contains(&1e-3), "the bound that an objective is set at");
+    }
+}

@@ -50,9 +50,10 @@ pub(in crate::daemon) async fn ready(State(shared): State<Arc<Shared>>) -> Resul
     )
 )]
 pub(in crate::daemon) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
-    let text = shared.exporter.render().ok_or_else(|| {
+    let orchestrator = shared.orchestrator.clone();
+    let text = shared.exporter.render(move || orchestrator.sample_metrics()).await.ok_or_else(|| {
         let hint = "ask the program that hookyard is a part of";
         ApiError::not_found("no_metrics", "the metrics of this process are collected elsewhere", hint)
     })?;
-    Ok(([(CONTENT_TYPE, TEXT)], text.as_bytes().to_vec()).into_response())
+    Ok(([(CONTENT_TYPE, TEXT)], text).into_response())
 }

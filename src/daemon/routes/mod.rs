@@ -62,6 +62,9 @@ const ROUTES: &[Route] = &[
     Route { openness: Openness::Open, ..always("/readyz") },
 ];
 
+/// What stands for a path that is no route.
+const NO_ROUTE: &str = "none";
+
 const fn limited(path: &'static str) -> Route {
     Route { path, openness: Openness::Closed, room: Room::Limited }
 }
@@ -73,7 +76,12 @@ const fn always(path: &'static str) -> Route {
 /// The route of a path as it is declared; what is none is closed and needs no room.
 pub(super) fn named(path: Option<&str>) -> Route {
     let found = ROUTES.iter().find(|route| Some(route.path) == path);
-    found.copied().unwrap_or(always("none"))
+    found.copied().unwrap_or(always(NO_ROUTE))
+}
+
+/// The paths of all routes as they are declared, and of what is none.
+pub(super) fn paths() -> impl Iterator<Item = &'static str> {
+    ROUTES.iter().map(|route| route.path).chain([NO_ROUTE])
 }
 
 /// All routes.

@@ -29,7 +29,7 @@ use crate::{
         shared::Shared,
     },
     model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
-    telemetry::StreamDropped,
+    telemetry::ApiMeters,
 };
 
 /// How often a quiet stream says that it is still there, so that proxies keep it and a reader that is gone is
@@ -62,6 +62,7 @@ struct Reader {
     notices: Receiver<Notice>,
     filter: Filter,
     closing: CancellationToken,
+    meters: Arc<ApiMeters>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -101,6 +102,7 @@ pub(in crate::daemon) async fn follow(
         notices: shared.orchestrator.subscribe(),
         filter,
         closing: shared.closing.clone(),
+        meters: Arc::clone(&shared.meters),
         _place: place,
     };
     // The first words at once, so that a reader knows that it is heard.
@@ -159,7 +161,7 @@ impl Reader {
                 Ok(Ok(notice)) if self.filter.wants(&notice) => return Some(told(&notice)),
                 Ok(Ok(_)) => {}
                 Ok(Err(RecvError::Lagged(number))) => {
-                    StreamDropped(number).emit();
+                    self.meters.dropped(number);
                     return Some(format!("event: dropped\ndata: {{\"dropped\":{number}}}\n\n"));
                 }
                 Ok(Err(RecvError::Closed)) => return None,

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -11,8 +10,9 @@ use super::{
     runner::CommandLimits,
 };
 use crate::{
+    handler::Invocation,
     model::{Ended, Failure, RawReply},
-    telemetry::{ProcessExit, ProcessLeak, ProcessRunning, Spawned},
+    telemetry::{ProcessExit, ProcessLeak, ProcessMeters, Stream},
 };
 
 /// Between SIGTERM and SIGKILL.
@@ -21,62 +21,83 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long pipes are read after the exit, if a descendant still holds them.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// Runs a program for one event.
-pub(super) async fn run(
-    program: &Program,
-    envelope: Bytes,
-    timeout: Duration,
-    limits: CommandLimits,
-    cancel: &CancellationToken,
-) -> Result<RawReply, Failure> {
-    let running = ProcessRunning::enter();
-    let finished = process::run(program, envelope, bounds(timeout, limits), cancel).await;
-    drop(running);
-    conclude(finished, timeout)
+/// One event for a process.
+pub(super) struct Once<'a> {
+    pub(super) invocation: &'a Invocation,
+    pub(super) limits: CommandLimits,
+    pub(super) meters: &'a ProcessMeters,
 }
 
-/// Has a process that was started before its event work on it.
-pub(super) async fn feed(
-    waiting: Waiting,
-    envelope: Bytes,
-    timeout: Duration,
-    limits: CommandLimits,
-    cancel: &CancellationToken,
-) -> Result<RawReply, Failure> {
-    let running = ProcessRunning::enter();
-    let finished = waiting.feed(envelope, bounds(timeout, limits), cancel).await;
-    drop(running);
-    conclude(finished, timeout)
+impl Once<'_> {
+    /// Runs a program for the event.
+    pub(super) async fn run(
+        &self,
+        program: &Program,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<RawReply, Failure> {
+        let running = self.meters.running();
+        let envelope = self.invocation.envelope.clone();
+        let finished = process::run(program, envelope, bounds(timeout, self.limits), cancel).await;
+        drop(running);
+        self.conclude(finished, timeout)
+    }
+
+    /// Has a process that was started before the event work on it.
+    pub(super) async fn feed(
+        &self,
+        waiting: Waiting,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<RawReply, Failure> {
+        let running = self.meters.running();
+        let envelope = self.invocation.envelope.clone();
+        let finished = waiting.feed(envelope, bounds(timeout, self.limits), cancel).await;
+        drop(running);
+        self.conclude(finished, timeout)
+    }
+
+    fn conclude(
+        &self,
+        finished: Result<Finished, SpawnError>,
+        timeout: Duration,
+    ) -> Result<RawReply, Failure> {
+        let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
+        count(&finished, self.meters);
+        for (stream, captured) in [(Stream::Stdout, &finished.stdout), (Stream::Stderr, &finished.stderr)] {
+            if captured.truncated() {
+                self.invocation.hook.meters.truncated(stream);
+            }
+        }
+        raw_reply(finished, timeout)
+    }
 }
 
 fn bounds(timeout: Duration, limits: CommandLimits) -> Bounds {
     Bounds { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr }
 }
 
-fn conclude(finished: Result<Finished, SpawnError>, timeout: Duration) -> Result<RawReply, Failure> {
-    let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
-    count(&finished);
-    raw_reply(finished, timeout)
-}
-
-fn count(finished: &Finished) {
+fn count(finished: &Finished, meters: &ProcessMeters) {
     if finished.pid.is_some() {
-        Spawned(finished.spawn_time).emit();
+        meters.spawned(finished.spawn_time);
     }
-    match finished.end {
-        End::Exited(0) => ProcessExit::Ok.emit(),
-        End::Exited(2) => ProcessExit::Block.emit(),
-        End::Exited(_) | End::Lost => ProcessExit::Nonzero.emit(),
-        End::Signalled(_) => ProcessExit::Signal.emit(),
-        End::TimedOut(Stopped::ByTerm) => ProcessExit::TimeoutTerm.emit(),
-        End::TimedOut(Stopped::ByKill | Stopped::StillDying) => ProcessExit::TimeoutKill.emit(),
-        End::Cancelled => {}
+    let exit = match finished.end {
+        End::Exited(0) => Some(ProcessExit::Ok),
+        End::Exited(2) => Some(ProcessExit::Block),
+        End::Exited(_) | End::Lost => Some(ProcessExit::Nonzero),
+        End::Signalled(_) => Some(ProcessExit::Signal),
+        End::TimedOut(Stopped::ByTerm) => Some(ProcessExit::TimeoutTerm),
+        End::TimedOut(Stopped::ByKill | Stopped::StillDying) => Some(ProcessExit::TimeoutKill),
+        End::Cancelled => None,
+    };
+    if let Some(exit) = exit {
+        meters.exited(exit);
     }
     if finished.leak.pipe_held {
-        ProcessLeak::PipeHeld.emit();
+        meters.leaked(ProcessLeak::PipeHeld);
     }
     if finished.leak.survivor_killed {
-        ProcessLeak::SurvivorKilled.emit();
+        meters.leaked(ProcessLeak::SurvivorKilled);
     }
 }
 
@@ -108,7 +129,7 @@ fn raw_reply(finished: Finished, timeout: Duration) -> Result<RawReply, Failure>
 
 #[cfg(test)]
 mod tests {
-    use metrics_util::debugging::DebuggingRecorder;
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
 
@@ -120,7 +141,13 @@ mod tests {
         let bounds = Bounds::within(Duration::from_secs(1));
         let finished = process::run(&program, bytes::Bytes::new(), bounds, &cancel).await.unwrap();
         let recorder = DebuggingRecorder::new();
-        metrics::with_local_recorder(&recorder, || count(&finished));
-        assert!(recorder.snapshotter().snapshot().into_vec().is_empty());
+        metrics::with_local_recorder(&recorder, || count(&finished, &ProcessMeters::resolve()));
+        let counted = recorder.snapshotter().snapshot().into_vec();
+        let is_nothing = |value: &DebugValue| match value {
+            DebugValue::Counter(count) => *count == 0,
+            DebugValue::Gauge(value) => value.0 == 0.0,
+            DebugValue::Histogram(values) => values.is_empty(),
+        };
+        assert!(counted.iter().all(|(.., value)| is_nothing(value)), "{counted:?}");
     }
 }

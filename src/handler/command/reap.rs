@@ -9,8 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::telemetry::ProcessesTerminating;
-
 /// A killed process is mostly gone within a millisecond; one stuck in the kernel is asked ever more rarely.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const RAREST_LOOK: Duration = Duration::from_millis(200);
@@ -33,7 +31,6 @@ pub fn dying() -> usize {
 pub(super) fn later(child: Child) {
     let mut mortuary = mortuary();
     mortuary.dying.push(child);
-    ProcessesTerminating(mortuary.dying.len()).emit();
     if !mortuary.attended {
         // Without a thread the children stay listed, and the next one to come tries again.
         let thread = thread::Builder::new().name("hook-reaper".into()).spawn(attend);
@@ -56,7 +53,6 @@ fn still_dying() -> bool {
     let mut mortuary = mortuary();
     mortuary.dying.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     mortuary.attended = !mortuary.dying.is_empty();
-    ProcessesTerminating(mortuary.dying.len()).emit();
     mortuary.attended
 }
 

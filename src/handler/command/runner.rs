@@ -15,11 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     environment::{BaseEnvironment, Variables},
-    ledger, oneshot,
+    ledger,
+    oneshot::Once,
     prespawn::Spares,
     process::Program,
     standing::Standing,
-    worker::{Fleet, Served},
+    worker::{Fleet, FleetMeters, Served},
 };
 use crate::{
     handler::{Brought, Invocation, Runner},
@@ -28,6 +29,7 @@ use crate::{
         WorkerBounds,
     },
     registry::Registered,
+    telemetry::{ProcessMeters, SpareResult, WorkerMeters},
 };
 
 /// Variables that say something about one event. A process that is started before its event has none of them.
@@ -57,18 +59,20 @@ pub(crate) struct CommandRunner {
     within: Mutex<HashMap<PathBuf, Arc<Variables>>>,
     workers: Standing<Fleet>,
     spares: Standing<Spares>,
+    meters: Arc<ProcessMeters>,
 }
 
 impl CommandRunner {
-    pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits) -> Self {
+    pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits, meters: &Arc<ProcessMeters>) -> Self {
         let (workers, spares) = (Standing::default(), Standing::default());
-        Self { base, limits, within: Mutex::default(), workers, spares }
+        Self { base, limits, within: Mutex::default(), workers, spares, meters: Arc::clone(meters) }
     }
 
     async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Brought {
         let Handler::Command(handler) = &invocation.hook.hook.handler else {
             return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook")).into();
         };
+        let once = Once { invocation, limits: self.limits, meters: &self.meters };
         let begun = Instant::now();
         let mut left = invocation.timeout;
         let mut warning = None;
@@ -79,16 +83,17 @@ impl CommandRunner {
                 let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
                 let (waiting, until_done) = spares.take();
                 busy = Some(until_done);
+                let found = if waiting.is_some() { SpareResult::Hit } else { SpareResult::Miss };
+                invocation.hook.meters.looked_for_spare(found);
                 if let Some(waiting) = waiting {
-                    return oneshot::feed(waiting, invocation.envelope.clone(), left, self.limits, cancel)
-                        .await
-                        .into();
+                    return once.feed(waiting, left, cancel).await.into();
                 }
             }
             Mode::Worker(bounds) => {
                 let make = || {
-                    let (name, environment) = (&invocation.hook.hook.name, &invocation.environment);
-                    self.fleet(name, handler, bounds, &invocation.root, environment)
+                    let Registered { hook, meters, .. } = &*invocation.hook;
+                    let environment = &invocation.environment;
+                    self.fleet(&hook.name, meters.workers(), handler, bounds, &invocation.root, environment)
                 };
                 let fleet = self.workers.of(invocation, handler, make);
                 match fleet.serve(invocation, cancel).await {
@@ -102,7 +107,7 @@ impl CommandRunner {
         let trace = invocation.event.trace.map(|trace| (TRACE, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
         let program = self.program(handler, &invocation.root, variables);
-        let result = oneshot::run(&program, invocation.envelope.clone(), left, self.limits, cancel).await;
+        let result = once.run(&program, left, cancel).await;
         drop(busy);
         Brought { warnings: warning.into_iter().collect(), ..result.into() }
     }
@@ -115,6 +120,7 @@ impl CommandRunner {
     fn fleet(
         &self,
         name: &HookName,
+        workers: Option<&Arc<WorkerMeters>>,
         handler: &CommandHandler,
         bounds: WorkerBounds,
         root: &Path,
@@ -122,7 +128,11 @@ impl CommandRunner {
     ) -> Fleet {
         let mut program = self.program(handler, root, lasting(environment));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        Fleet::new(name.as_str(), program, bounds, self.limits)
+        let meters = FleetMeters {
+            workers: workers.map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone),
+            processes: Arc::clone(&self.meters),
+        };
+        Fleet::new(name.as_str(), program, bounds, self.limits, meters)
     }
 
     /// Starts a worker of a hook to hear its hello, and stops it. Does nothing for a hook that is none of
@@ -134,7 +144,7 @@ impl CommandRunner {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let Mode::Worker(bounds) = handler.mode else { return Ok(()) };
         let environment = hook.dialect.environment(draft, place, hook.timeout);
-        self.fleet(&hook.name, handler, bounds, &place.root, &environment).greet().await
+        self.fleet(&hook.name, None, handler, bounds, &place.root, &environment).greet().await
     }
 
     fn program<'a>(

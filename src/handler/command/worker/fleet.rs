@@ -19,7 +19,7 @@ use super::{
     greeting, life,
     line::Question,
     link::{Link, Phase, Place},
-    terms::{Ending, Patience, Terms},
+    terms::{Ending, FleetMeters, Patience, Terms},
 };
 use crate::{
     handler::{
@@ -27,7 +27,6 @@ use crate::{
         command::{CommandLimits, spawn::Program, standing::Ready},
     },
     model::{Ended, Failure, RawReply, WorkerBounds},
-    telemetry::ActorRestarted,
 };
 
 /// How long no worker is started after one failed; doubled with each more that fails.
@@ -78,9 +77,10 @@ impl Fleet {
         program: Program,
         bounds: WorkerBounds,
         limits: CommandLimits,
+        meters: FleetMeters,
     ) -> Self {
-        let patience = Patience::default();
-        Self::with(Terms { hook: hook.into(), program: Arc::new(program), bounds, limits, patience })
+        let (program, patience) = (Arc::new(program), Patience::default());
+        Self::with(Terms { hook: hook.into(), program, bounds, limits, patience, meters })
     }
 
     fn with(terms: Terms) -> Self {
@@ -201,9 +201,16 @@ impl Fleet {
 
     fn start(&self) -> Option<Link> {
         let (health, hook) = (Arc::clone(&self.health), Arc::clone(&self.terms.hook));
-        let note = move |ending: &Ending, age| lock(&health).note(&hook, ending, age);
+        let workers = Arc::clone(&self.terms.meters.workers);
+        let note = move |ending: &Ending, age| {
+            if ending.is_failure() {
+                workers.failed();
+            }
+            lock(&health).note(&hook, ending, age);
+        };
         life::start(self.terms.clone(), Arc::clone(&self.places), note)
             .inspect_err(|error| {
+                self.terms.meters.workers.failed();
                 self.health().note(&self.terms.hook, &Ending::Died(error.to_string()), Duration::ZERO);
             })
             .ok()
@@ -253,13 +260,13 @@ impl Health {
         let pause = FIRST_PAUSE.saturating_mul(1 << (self.failed - 1).min(10)).min(LONGEST_PAUSE);
         self.pause = Some(Instant::now() + pause);
         tracing::warn!(hook, why, ?pause, "a worker ended; another may be started after the pause");
-        ActorRestarted("worker").emit();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::{ProcessMeters, WorkerMeters};
 
     /// A fleet of a shell script that is pinged after so long without events, and has so long to answer.
     fn fleet(script: &str, ping: Duration, answer: Duration) -> Fleet {
@@ -275,6 +282,10 @@ mod tests {
             bounds: WorkerBounds::default(),
             limits: CommandLimits { stdout: 1 << 20, stderr: 1 << 10 },
             patience: Patience { ping, pong: answer, ..Patience::default() },
+            meters: FleetMeters {
+                workers: Arc::new(WorkerMeters::unread()),
+                processes: Arc::new(ProcessMeters::resolve()),
+            },
         })
     }
 

@@ -28,7 +28,7 @@ use crate::{
         spawn::SpawnError,
     },
     model::{Ended, Failure},
-    telemetry::{ProcessRunning, Spawned},
+    telemetry::{WorkerState, WorkerThere},
 };
 
 /// How much of an error that a worker reports is repeated, in bytes.
@@ -68,6 +68,7 @@ struct Life {
     used: Instant,
     pinged: Option<Instant>,
     memory_seen: Option<Instant>,
+    there: WorkerThere,
 }
 
 /// What the loop waits for.
@@ -86,7 +87,7 @@ pub(super) fn start(
 ) -> Result<Link, SpawnError> {
     let begun = Instant::now();
     let (group, pipes) = Group::start(&terms.program)?;
-    Spawned(begun.elapsed()).emit();
+    terms.meters.processes.spawned(begun.elapsed());
     let opened = || -> io::Result<_> {
         Ok((
             Requests::open(pipes.stdin)?,
@@ -116,6 +117,7 @@ pub(super) fn start(
         used: begun,
         pinged: None,
         memory_seen: None,
+        there: WorkerThere::starting(&terms.meters.workers),
         terms,
     };
     let life = tokio::spawn(life.run(note)).abort_handle();
@@ -125,7 +127,7 @@ pub(super) fn start(
 impl Life {
     /// Serves until something ends it.
     async fn run(mut self, note: impl FnOnce(&Ending, Duration)) {
-        let running = ProcessRunning::enter();
+        let running = self.terms.meters.processes.running();
         let ending = loop {
             let clock = self.next_look();
             let wake = tokio::select! {
@@ -256,6 +258,7 @@ impl Life {
         if self.served >= self.terms.bounds.max_requests.get() {
             self.messages.close();
         }
+        self.there.enter(WorkerState::Busy);
         self.open.insert(question.id, Open { deadline, reply: Some(reply), _place: place });
     }
 
@@ -302,12 +305,16 @@ impl Life {
             self.places.add_permits(missing);
         }
         self.heard = Instant::now();
+        self.there.enter(WorkerState::Idle);
         self.phase.send_replace(Phase::Ready);
     }
 
     fn answered(&mut self, open: Open, answer: Answer) {
         let now = Instant::now();
         (self.heard, self.used) = (now, now);
+        if self.open.is_empty() {
+            self.there.enter(WorkerState::Idle);
+        }
         if let Some(reply) = open.reply {
             // A send fails only if nobody waits any more.
             drop(reply.send(answer));

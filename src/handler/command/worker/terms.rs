@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     handler::command::{CommandLimits, spawn::Program},
     model::WorkerBounds,
+    telemetry::{ProcessMeters, WorkerMeters},
 };
 
 /// The most events that a worker gets at once if it says that it can take many.
@@ -46,6 +47,14 @@ pub(super) struct Terms {
     pub(super) bounds: WorkerBounds,
     pub(super) limits: CommandLimits,
     pub(super) patience: Patience,
+    pub(super) meters: FleetMeters,
+}
+
+/// Where workers are counted.
+#[derive(Debug, Clone)]
+pub(in crate::handler::command) struct FleetMeters {
+    pub(in crate::handler::command) workers: Arc<WorkerMeters>,
+    pub(in crate::handler::command) processes: Arc<ProcessMeters>,
 }
 
 /// Why a worker ended.
@@ -61,4 +70,11 @@ pub(super) enum Ending {
     Late,
     /// It has done its share.
     Retired,
+}
+
+impl Ending {
+    /// Whether it worked once and failed, so that another is started after a pause.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Protocol(_) | Self::Died(_) | Self::Late)
+    }
 }

@@ -1,0 +1,66 @@
+//! The metrics of the daemon's door, with their handles resolved when it starts. Refuses routes that were not declared
+//! then.
+
+use std::{fmt, sync::OnceLock};
+
+use metrics::Counter;
+
+use super::names;
+
+/// The hundreds of a status, as labels.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The classes that every route has from the start.
+const USUAL: [u16; 2] = [2, 5];
+
+/// The metric handles of the daemon's door.
+pub(crate) struct ApiMeters {
+    routes: Vec<RouteMeters>,
+    dropped: Counter,
+}
+
+struct RouteMeters {
+    path: &'static str,
+    requests: [OnceLock<Counter>; CLASSES.len()],
+}
+
+impl ApiMeters {
+    /// The handles for these routes, as they are declared, with their parameters' names.
+    pub(crate) fn resolve(routes: impl Iterator<Item = &'static str>) -> Self {
+        let routes = routes.map(|path| RouteMeters { path, requests: Default::default() });
+        let meters = Self { routes: routes.collect(), dropped: names::STREAM_DROPPED.counter([]) };
+        for route in &meters.routes {
+            for class in USUAL {
+                route.of(class).increment(0);
+            }
+        }
+        meters
+    }
+
+    /// Counts an answer to a request by the hundreds of its status.
+    pub(crate) fn answered(&self, route: &'static str, class: u16) {
+        if let Some(route) = self.routes.iter().find(|known| known.path == route) {
+            route.of(class).increment(1);
+        }
+    }
+
+    /// Counts notices that a reader of the stream was too slow for.
+    pub(crate) fn dropped(&self, notices: u64) {
+        self.dropped.increment(notices);
+    }
+}
+
+impl RouteMeters {
+    /// A status beyond the known ones counts as the server's fault.
+    fn of(&self, class: u16) -> &Counter {
+        let number = usize::from(class).checked_sub(1).filter(|number| *number < CLASSES.len());
+        let number = number.unwrap_or(CLASSES.len() - 1);
+        self.requests[number].get_or_init(|| names::API_REQUESTS.counter([self.path, CLASSES[number]]))
+    }
+}
+
+impl fmt::Debug for ApiMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiMeters").finish_non_exhaustive()
+    }
+}

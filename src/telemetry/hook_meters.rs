@@ -1,0 +1,348 @@
+//! The metrics of one hook, with their handles resolved when its snapshot is made, so that an event pays for
+//! an atomic add and nothing else. What can happen to the hook is there from then on, at zero; what hardly can is
+//! resolved when it first does. Refuses labels from outside.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use metrics::{Counter, Gauge, Histogram};
+
+use super::{
+    labels, names,
+    terms::{HttpClass, PatchResult, SpareResult, Stream, WorkerState},
+};
+use crate::model::{
+    Ended, EventKind, FailurePolicy, Handler, Hook, HookReport, Mode, NativeHandler, Target, Tokens, Verdict,
+};
+
+/// The metric handles of one hook.
+pub(crate) struct HookMeters {
+    kinds: Vec<KindMeters>,
+    handler: HandlerMeters,
+}
+
+/// The metric handles that only hooks with one kind of handler have.
+enum HandlerMeters {
+    /// Of a native hook, or one that never runs.
+    None,
+    Http([Counter; HttpClass::ALL.len()]),
+    Model(ModelMeters),
+    Command {
+        truncated: [Counter; Stream::ALL.len()],
+        standing: StandingMeters,
+    },
+}
+
+/// The metric handles of what stands ready for a command hook.
+enum StandingMeters {
+    None,
+    Spares([Counter; SpareResult::ALL.len()]),
+    Workers(Arc<WorkerMeters>),
+}
+
+/// The metric handles of the model that a hook asks.
+struct ModelMeters {
+    duration: Histogram,
+    input: Counter,
+    output: Counter,
+}
+
+/// The metric handles of one hook for one kind of event.
+struct KindMeters {
+    kind: EventKind,
+    hook: Box<str>,
+    handler: &'static str,
+    duration: Histogram,
+    runs: [OnceLock<Counter>; Ended::ALL.len()],
+    verdicts: [OnceLock<Counter>; Verdict::ALL.len()],
+    fail_open: [OnceLock<Counter>; Ended::ALL.len()],
+    fail_closed: [OnceLock<Counter>; Ended::ALL.len()],
+    /// For the target of the kind, if it has one, and for anything else.
+    patches: [[OnceLock<Counter>; PatchResult::ALL.len()]; 2],
+}
+
+impl HookMeters {
+    /// The handles of a hook. One that is disabled has none: it never runs.
+    pub(crate) fn resolve(hook: &Hook) -> Self {
+        if !hook.enabled {
+            return Self { kinds: Vec::new(), handler: HandlerMeters::None };
+        }
+        let name = labels::of_hook(hook.name.as_str());
+        let kinds = hook.events.iter().map(|kind| KindMeters::resolve(name, hook, kind)).collect();
+        Self { kinds, handler: HandlerMeters::resolve(name, hook) }
+    }
+
+    /// Takes down how long a model was asked, also if it gave no answer.
+    pub(crate) fn model_asked(&self, duration: Duration) {
+        if let HandlerMeters::Model(model) = &self.handler {
+            model.duration.record(duration);
+        }
+    }
+
+    /// Counts the tokens of an answer.
+    pub(crate) fn model_read_and_wrote(&self, tokens: Tokens) {
+        if let HandlerMeters::Model(model) = &self.handler {
+            model.input.increment(tokens.input);
+            model.output.increment(tokens.output);
+        }
+    }
+
+    /// Counts a request of an http hook; a retry is another one.
+    pub(crate) fn requested(&self, class: HttpClass) {
+        if let HandlerMeters::Http(requests) = &self.handler {
+            requests[class as usize].increment(1);
+        }
+    }
+
+    /// Counts a program that wrote more than is kept.
+    pub(crate) fn truncated(&self, stream: Stream) {
+        if let HandlerMeters::Command { truncated, .. } = &self.handler {
+            truncated[stream as usize].increment(1);
+        }
+    }
+
+    /// Counts whether a process waited for an event.
+    pub(crate) fn looked_for_spare(&self, result: SpareResult) {
+        if let HandlerMeters::Command { standing: StandingMeters::Spares(results), .. } = &self.handler {
+            results[result as usize].increment(1);
+        }
+    }
+
+    /// The handles of its workers, if it has any.
+    pub(crate) fn workers(&self) -> Option<&Arc<WorkerMeters>> {
+        match &self.handler {
+            HandlerMeters::Command { standing: StandingMeters::Workers(workers), .. } => Some(workers),
+            _ => None,
+        }
+    }
+
+    /// Counts an invocation that has ended.
+    pub(crate) fn ended(&self, kind: EventKind, report: &HookReport, accepted_failure: Option<bool>) {
+        let Some(meters) = self.of(kind) else { return };
+        meters.run(report.ended).increment(1);
+        meters.duration.record(report.duration);
+        // A failure is no verdict, unless a policy made it one.
+        if report.ended == Ended::Completed || report.verdict != Verdict::Proceed {
+            meters.verdict(report.verdict).increment(1);
+        }
+        match accepted_failure {
+            Some(true) => meters.fail_open(report.ended).increment(1),
+            Some(false) => meters.fail_closed(report.ended).increment(1),
+            None => {}
+        }
+    }
+
+    /// Counts a patch; `target` is `None` for anything that is no target.
+    pub(crate) fn patched(&self, kind: EventKind, target: Option<Target>, result: PatchResult) {
+        let Some(meters) = self.of(kind) else { return };
+        meters.patch(target, result).increment(1);
+    }
+
+    fn of(&self, kind: EventKind) -> Option<&KindMeters> {
+        self.kinds.iter().find(|meters| meters.kind == kind)
+    }
+}
+
+impl fmt::Debug for HookMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookMeters").finish_non_exhaustive()
+    }
+}
+
+impl HandlerMeters {
+    fn resolve(name: &str, hook: &Hook) -> Self {
+        match &hook.handler {
+            Handler::Http(_) => {
+                Self::Http(HttpClass::ALL.map(|class| names::HTTP_REQUESTS.counter([name, class.as_str()])))
+            }
+            Handler::Prompt(prompt) => Self::Model(ModelMeters::resolve(&prompt.model.reference, hook)),
+            Handler::Agent(task) => Self::Model(ModelMeters::resolve(&task.agent.model.reference, hook)),
+            Handler::Command(command) => Self::Command {
+                truncated: Stream::ALL.map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
+                standing: StandingMeters::resolve(name, command.mode),
+            },
+            Handler::Native(_) => Self::None,
+        }
+    }
+}
+
+impl StandingMeters {
+    fn resolve(name: &str, mode: Mode) -> Self {
+        match mode {
+            Mode::Oneshot => Self::None,
+            Mode::Prespawn { .. } => Self::Spares(
+                SpareResult::ALL.map(|result| names::PRESPAWN_HITS.counter([name, result.as_str()])),
+            ),
+            Mode::Worker(_) => Self::Workers(Arc::new(WorkerMeters::resolve(name))),
+        }
+    }
+}
+
+impl ModelMeters {
+    /// References come from the settings or the embedding program, so there are few.
+    fn resolve(reference: &str, hook: &Hook) -> Self {
+        let handler = hook.handler.kind().as_str();
+        Self {
+            duration: names::MODEL_REQUEST_DURATION.histogram([reference, handler]),
+            input: names::MODEL_TOKENS.counter([reference, "input"]),
+            output: names::MODEL_TOKENS.counter([reference, "output"]),
+        }
+    }
+}
+
+impl KindMeters {
+    fn resolve(name: &str, hook: &Hook, kind: EventKind) -> Self {
+        let handler = hook.handler.kind().as_str();
+        let meters = Self {
+            kind,
+            hook: name.into(),
+            handler,
+            duration: names::HOOK_DURATION.histogram([name, handler, kind.as_str()]),
+            runs: none(),
+            verdicts: none(),
+            fail_open: none(),
+            fail_closed: none(),
+            patches: [none(), none()],
+        };
+        meters.expect(hook);
+        meters
+    }
+
+    /// Has the series of all that can well happen to the hook, at zero.
+    fn expect(&self, hook: &Hook) {
+        // Host events say for themselves whether they are interceptors, and few are.
+        let intercepts = self.kind.is_interceptor();
+        for ended in Ended::ALL.into_iter().filter(|ended| can_end(&hook.handler, *ended)) {
+            self.run(ended);
+            if !intercepts || matches!(ended, Ended::Completed | Ended::Cancelled) {
+                continue;
+            }
+            let policy = if ended == Ended::TimedOut { hook.on_timeout } else { hook.on_error };
+            match policy {
+                FailurePolicy::Ignore => self.fail_open(ended),
+                FailurePolicy::Deny | FailurePolicy::Ask => self.fail_closed(ended),
+            };
+        }
+        for verdict in Verdict::ALL {
+            if intercepts || verdict == Verdict::Proceed {
+                self.verdict(verdict);
+            }
+        }
+        let target = self.kind.target();
+        if let Some(target) = target.filter(|target| hook.capabilities.contains(target.capability())) {
+            for result in [PatchResult::Applied, PatchResult::Unchanged, PatchResult::Rejected] {
+                self.patch(Some(target), result);
+            }
+        } else if target.is_some() {
+            self.patch(target, PatchResult::NoCapability);
+        }
+    }
+
+    fn run(&self, ended: Ended) -> &Counter {
+        self.runs[ended as usize].get_or_init(|| {
+            names::HOOK_RUNS.counter([&self.hook, self.kind.as_str(), self.handler, ended.as_str()])
+        })
+    }
+
+    fn verdict(&self, verdict: Verdict) -> &Counter {
+        self.verdicts[verdict as usize]
+            .get_or_init(|| names::HOOK_VERDICTS.counter([&self.hook, self.kind.as_str(), verdict.as_str()]))
+    }
+
+    fn fail_open(&self, ended: Ended) -> &Counter {
+        self.fail_open[ended as usize]
+            .get_or_init(|| names::HOOK_FAIL_OPEN.counter([&self.hook, self.kind.as_str(), ended.as_str()]))
+    }
+
+    fn fail_closed(&self, ended: Ended) -> &Counter {
+        self.fail_closed[ended as usize]
+            .get_or_init(|| names::HOOK_FAIL_CLOSED.counter([&self.hook, self.kind.as_str(), ended.as_str()]))
+    }
+
+    fn patch(&self, target: Option<Target>, result: PatchResult) -> &Counter {
+        let own = target.filter(|_| target == self.kind.target());
+        self.patches[usize::from(own.is_none())][result as usize].get_or_init(|| {
+            names::PATCHES.counter([&self.hook, own.map_or("other", Target::as_str), result.as_str()])
+        })
+    }
+}
+
+/// Whether an invocation of such a handler can end so. Nothing is checked for trust yet.
+fn can_end(handler: &Handler, ended: Ended) -> bool {
+    let inline = matches!(handler, Handler::Native(NativeHandler::Inline(_)));
+    match ended {
+        Ended::Completed | Ended::Failed | Ended::TimedOut => true,
+        Ended::Cancelled | Ended::Shed => !inline,
+        Ended::InvalidOutput | Ended::OutputTooLarge => !matches!(handler, Handler::Native(_)),
+        Ended::SpawnFailed => matches!(handler, Handler::Command(_)),
+        Ended::Untrusted => false,
+    }
+}
+
+fn none<const N: usize>() -> [OnceLock<Counter>; N] {
+    std::array::from_fn(|_| OnceLock::new())
+}
+
+/// The metric handles of the workers of one hook.
+pub(crate) struct WorkerMeters {
+    states: [Gauge; WorkerState::ALL.len()],
+    restarts: Counter,
+}
+
+impl WorkerMeters {
+    fn resolve(name: &str) -> Self {
+        Self {
+            states: WorkerState::ALL.map(|state| names::WORKERS.gauge([name, state.as_str()])),
+            restarts: names::WORKER_RESTARTS.counter([name]),
+        }
+    }
+
+    /// Handles that nobody reads, of workers of no registered hook.
+    pub(crate) fn unread() -> Self {
+        Self { states: WorkerState::ALL.map(|_| Gauge::noop()), restarts: Counter::noop() }
+    }
+
+    /// Counts a worker that failed.
+    pub(crate) fn failed(&self) {
+        self.restarts.increment(1);
+    }
+}
+
+impl fmt::Debug for WorkerMeters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerMeters").finish_non_exhaustive()
+    }
+}
+
+/// A worker is there, in some state, for as long as this value lives.
+pub(crate) struct WorkerThere {
+    meters: Arc<WorkerMeters>,
+    state: WorkerState,
+}
+
+impl WorkerThere {
+    /// Counts one more, which is starting.
+    pub(crate) fn starting(meters: &Arc<WorkerMeters>) -> Self {
+        let state = WorkerState::Starting;
+        meters.states[state as usize].increment(1.0);
+        Self { meters: Arc::clone(meters), state }
+    }
+
+    /// Counts it in another state from now on.
+    pub(crate) fn enter(&mut self, state: WorkerState) {
+        if self.state != state {
+            self.meters.states[self.state as usize].decrement(1.0);
+            self.meters.states[state as usize].increment(1.0);
+            self.state = state;
+        }
+    }
+}
+
+impl Drop for WorkerThere {
+    fn drop(&mut self) {
+        self.meters.states[self.state as usize].decrement(1.0);
+    }
+}

@@ -17,6 +17,7 @@ use super::{
     course::{Course, Progress},
     directory::{Directory, RunKey},
     message::{Notice, Refusal, Request, RunMessage, Ticket},
+    news::Witness,
     record::RunRecord,
     state::{Part, RunState, Running},
 };
@@ -36,6 +37,8 @@ pub(crate) struct RunContext {
     pub(crate) directory: Arc<Directory>,
     pub(crate) pools: Pools,
     pub(crate) notices: broadcast::Sender<Notice>,
+    /// Who is told of every outcome.
+    pub(crate) witness: Option<Arc<dyn Witness>>,
     /// How many interceptor events of one run are under way at once.
     pub(crate) interceptor_concurrency: usize,
     /// How long an interceptor event may wait for its turn.

@@ -7,6 +7,9 @@ mod meters;
 mod names;
 mod occurrence;
 
+/// The target of what is logged about single events, so that it can be asked for and left out.
+pub(crate) const EVENTS: &str = "hookyard::events";
+
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub(crate) use meters::{HookMeters, HttpClass, PatchResult};
@@ -15,4 +18,4 @@ pub(crate) use occurrence::{
     ProcessRunning, ProcessesTerminating, Shed, ShedReason, ShedWhere, Spawned,
 };
 #[cfg(feature = "daemon")]
-pub(crate) use occurrence::{ApiRequest, StreamDropped};
+pub(crate) use occurrence::{ApiRequest, AuditDropped, StreamDropped};

@@ -24,4 +24,6 @@ pub(super) const CONFIG_ERRORS: &str = "hookyard_config_errors_total";
 #[cfg(feature = "daemon")]
 pub(super) const STREAM_DROPPED: &str = "hookyard_stream_dropped_total";
 #[cfg(feature = "daemon")]
+pub(super) const AUDIT_DROPPED: &str = "hookyard_audit_dropped_total";
+#[cfg(feature = "daemon")]
 pub(super) const API_REQUESTS: &str = "hookyard_api_requests_total";

@@ -218,6 +218,27 @@ impl StreamDropped {
     }
 }
 
+/// Audit lines are lost.
+#[cfg(feature = "daemon")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditDropped {
+    /// Too many waited already.
+    Queue,
+    /// They could not be written.
+    Write,
+}
+
+#[cfg(feature = "daemon")]
+impl AuditDropped {
+    pub(crate) fn emit(self, lines: u64) {
+        let reason = match self {
+            Self::Queue => "queue",
+            Self::Write => "write",
+        };
+        counter!(names::AUDIT_DROPPED, "reason" => reason).increment(lines);
+    }
+}
+
 /// The daemon answered a request.
 #[cfg(feature = "daemon")]
 pub(crate) struct ApiRequest {

@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{locate::Locator, watch::WatchState};
+use super::{audit::Audit, locate::Locator, watch::WatchState};
 use crate::{Orchestrator, config::Settings, telemetry::Exporter};
 
 /// How far the daemon is.
@@ -51,6 +51,7 @@ pub(super) struct Shared {
     pub(super) locator: Locator,
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
+    pub(super) audit: Option<Arc<Audit>>,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -70,6 +71,7 @@ impl Shared {
         settings: Settings,
         places: Places,
         exporter: Exporter,
+        audit: Option<Arc<Audit>>,
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -77,6 +79,7 @@ impl Shared {
             locator: Locator::new(settings.workspace_roots.clone(), places.home.clone()),
             watch: Arc::default(),
             exporter,
+            audit,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),

@@ -26,6 +26,7 @@ pub(crate) struct Setting {
     settings: String,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
+    stdout: Stdio,
 }
 
 /// A daemon at work.
@@ -46,7 +47,13 @@ impl Setting {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("home")).expect("a home");
-        Self { directory, settings: String::new(), arguments: Vec::new(), variables: Vec::new() }
+        Self {
+            directory,
+            settings: String::new(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            stdout: Stdio::null(),
+        }
     }
 
     /// The directory that everything is in, without symbolic links.
@@ -79,6 +86,12 @@ impl Setting {
         self
     }
 
+    /// Where its standard output goes.
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = stdout.into();
+        self
+    }
+
     /// Starts the daemon, and waits until it takes events.
     pub(crate) fn serve(self) -> Served {
         let served = self.spawn();
@@ -92,7 +105,7 @@ impl Setting {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Served {
-        let Self { directory, settings, arguments, variables } = self;
+        let Self { directory, settings, arguments, variables, stdout } = self;
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
@@ -101,12 +114,13 @@ impl Setting {
             .arg("serve")
             .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
             .args(["--socket".as_ref(), socket.as_os_str()])
+            .args(["--log", "human"])
             .args(arguments)
             .env("HOOKYARD_HOME", here.join("home"))
             .envs(variables)
             .current_dir(&here)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(log)
             .spawn()
             .expect("the daemon starts");
@@ -176,7 +190,7 @@ impl Served {
         assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
         let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
-        Setting { directory, settings, arguments: Vec::new(), variables: Vec::new() }
+        Setting { directory, settings, arguments: Vec::new(), variables: Vec::new(), stdout: Stdio::null() }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     prespawn::Spares,
     process::Program,
     standing::Standing,
-    worker::{Fleet, Served},
+    worker::{Errors, Fleet, Served},
 };
 use crate::{
     handler::{Brought, Invocation, Runner},
@@ -122,7 +122,9 @@ impl CommandRunner {
     ) -> Fleet {
         let mut program = self.program(handler, root, lasting(environment));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        Fleet::new(name.as_str(), program, bounds, self.limits)
+        let has_secrets = handler.environment.iter().any(|(_, value)| !value.secrets().is_empty());
+        let errors = if has_secrets { Errors::Withheld } else { Errors::Shown };
+        Fleet::new(name.as_str(), errors, program, bounds, self.limits)
     }
 
     /// Starts a worker of a hook to hear its hello, and stops it. Does nothing for a hook that is none of

@@ -19,7 +19,7 @@ use super::{
     greeting, life,
     line::Question,
     link::{Link, Phase, Place},
-    terms::{Ending, Patience, Terms},
+    terms::{Ending, Errors, Patience, Terms},
 };
 use crate::{
     handler::{
@@ -75,12 +75,13 @@ struct Health {
 impl Fleet {
     pub(in crate::handler::command) fn new(
         hook: &str,
+        errors: Errors,
         program: Program,
         bounds: WorkerBounds,
         limits: CommandLimits,
     ) -> Self {
         let patience = Patience::default();
-        Self::with(Terms { hook: hook.into(), program: Arc::new(program), bounds, limits, patience })
+        Self::with(Terms { hook: hook.into(), errors, program: Arc::new(program), bounds, limits, patience })
     }
 
     fn with(terms: Terms) -> Self {
@@ -271,6 +272,7 @@ mod tests {
         };
         Fleet::with(Terms {
             hook: "hook".into(),
+            errors: Errors::Shown,
             program: Arc::new(program),
             bounds: WorkerBounds::default(),
             limits: CommandLimits { stdout: 1 << 20, stderr: 1 << 10 },

@@ -147,12 +147,12 @@ fn no_line_has_a_secret_of_any_hook_of_its_workspace() {
     // The one that knows it, and one that repeats what the host says.
     let (path, text) = hook("knows", "Other", "", "true");
     let knows = (path, text.replace("handler:", secret));
-    let patch = json!({ "command": format!("use {SECRET}"), SECRET: 1 });
-    let patch = format!(r#"echo '{{"hookSpecificOutput": {{"patch": {{"tool_input": {patch}}}}}}}'"#);
+    let wanted = json!({ "command": format!("use {SECRET}"), SECRET: 1 });
+    let changes = format!(r#"echo '{{"hookSpecificOutput": {{"patch": {{"tool_input": {wanted}}}}}}}'"#);
     let hooks = [
         knows,
         hook("says", "Says", "", &format!("echo the key is {SECRET} >&2; exit 2")),
-        hook("patches", "Patches", "capabilities: [rewrite_tool_request]", &patch),
+        hook("patches", "Patches", "capabilities: [rewrite_tool_request]", &changes),
     ];
     for form in ["values", "paths"] {
         let served =
@@ -185,6 +185,18 @@ fn what_is_under_way_when_a_run_is_cancelled_has_its_line() {
         assert_eq!(told["hooks"][0]["ended"], "cancelled");
         assert!(told["hooks"][0]["policy"].is_null());
     });
+}
+
+#[test]
+fn what_a_run_that_is_over_is_told_has_its_line() {
+    let halts = r#"echo '{"continue": false, "stopReason": "over"}'"#;
+    let served = setting("", &[hook("ends", "Bash", "", halts)]).serve();
+    for tool in ["Bash", "Read"] {
+        let outcome = served.post("/v1/events", &event("r", tool));
+        let told = line(&served, &outcome);
+        assert_eq!((&told["verdict"], &told["by"]), (&json!("halt"), &json!("ends")));
+    }
+    assert_eq!(lines(&served)[1]["hooks"], json!([]));
 }
 
 #[test]

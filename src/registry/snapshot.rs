@@ -79,6 +79,11 @@ impl Snapshot {
         &self.hooks
     }
 
+    /// What must not be told about events: the secrets of all hooks.
+    pub(crate) fn secrets(&self) -> Option<&Arc<Redaction>> {
+        self.secrets.as_ref()
+    }
+
     /// What runs for an event.
     pub fn plan(&self, event: &Event) -> Plan {
         let named = event.host_event.as_ref().and_then(|host| self.host_events.get(&host.name));

@@ -17,7 +17,7 @@ use super::{
     course::{Course, Progress},
     directory::{Directory, RunKey},
     message::{Notice, Refusal, Request, RunMessage, Ticket},
-    news::Witness,
+    news::{Ended, News, Witness},
     record::RunRecord,
     state::{Part, RunState, Running},
 };
@@ -161,7 +161,10 @@ impl RunActor {
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
-            return caller.answer(Ok(halt.outcome(event.kind, snapshot_version)));
+            let outcome = halt.outcome(event.kind, snapshot_version);
+            let (waited, secrets) = (accepted.elapsed(), plan.secrets());
+            self.announce(Ended { event: &event, outcome: &outcome, waited, secrets }, News::Outcome);
+            return caller.answer(Ok(outcome));
         }
         let (awaited, beside) = state.memory.take_turns(&event, plan).split(&event);
         let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&place), snapshot_version);

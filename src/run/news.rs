@@ -8,11 +8,15 @@ use std::{
 };
 
 use super::{
-    actor::RunActor,
+    actor::{RunActor, RunContext},
+    directory::RunKey,
     log,
     message::{Notice, RunPlace},
 };
-use crate::model::{Event, Outcome, Redaction};
+use crate::{
+    model::{Event, Outcome, Redaction},
+    registry::Snapshot,
+};
 
 /// What there is to tell of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,19 +63,32 @@ pub struct Finished {
 impl RunActor {
     /// Tells those who want to know, if anyone does.
     pub(super) fn announce(&self, ended: Ended<'_>, news: News) {
+        self.context.announce(&self.key, ended, news);
+    }
+}
+
+impl RunContext {
+    /// Tells of the answer to an event of a run that is over, if anyone wants to know.
+    pub(crate) fn tell_halted(&self, key: &RunKey, event: Event, outcome: &Outcome, snapshot: &Snapshot) {
+        let ended =
+            Ended { event: &Arc::new(event), outcome, waited: Duration::ZERO, secrets: snapshot.secrets() };
+        self.announce(key, ended, News::Outcome);
+    }
+
+    fn announce(&self, key: &RunKey, ended: Ended<'_>, news: News) {
         let Ended { event, outcome, .. } = ended;
-        log::invocations(&self.key, ended);
+        log::invocations(key, ended);
         if news == News::Outcome {
-            log::verdict(&self.key, ended);
+            log::verdict(key, ended);
         }
-        let notices = &self.context.notices;
+        let notices = &self.notices;
         let is_watched = notices.receiver_count() > 0;
-        let witness = self.context.witness.as_ref().filter(|_| news == News::Outcome);
+        let witness = self.witness.as_ref().filter(|_| news == News::Outcome);
         if !is_watched && witness.is_none() {
             return;
         }
         let run = Arc::new(RunPlace {
-            workspace_id: self.key.workspace.clone(),
+            workspace_id: key.workspace.clone(),
             session_id: event.session_id.clone(),
             run_id: event.run_id.clone(),
         });

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::outlet::Outlet;
 
 /// How long a file that could not be set aside is added to before that is tried again.
-const NEXT_ROTATION: Duration = Duration::from_secs(60);
+const NEXT_ROTATION: Duration = Duration::from_mins(1);
 
 /// The audit's file, open at its end.
 #[derive(Debug)]

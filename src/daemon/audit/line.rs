@@ -117,19 +117,19 @@ fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> Told<'a> {
 }
 
 fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
-    let patched = &entry.outcome.patched;
-    if patched.is_empty() {
+    let changed = &entry.outcome.patched;
+    if changed.is_empty() {
         return None;
     }
     match patches {
         AuditPatches::Nothing => None,
         AuditPatches::Paths => {
-            let places = changes::places(&entry.before, patched).into_iter();
+            let places = changes::places(&entry.before, changed).into_iter();
             Some(Patched::Paths(places.map(|place| clean.text(&place).into_owned()).collect()))
         }
         AuditPatches::Values => {
             let value = |(target, json): (Target, &Json)| Some((target.as_str(), clean.json(json)?));
-            Some(Patched::Values(patched.iter().filter_map(value).collect()))
+            Some(Patched::Values(changed.iter().filter_map(value).collect()))
         }
     }
 }
@@ -139,7 +139,7 @@ fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Pat
 struct Clean<'s>(Option<&'s Redaction>);
 
 impl Clean<'_> {
-    fn text<'t>(self, text: &'t str) -> Cow<'t, str> {
+    fn text(self, text: &str) -> Cow<'_, str> {
         self.0.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.text(text.to_owned())))
     }
 

@@ -102,6 +102,10 @@ impl Redaction {
     /// none is as it was; one whose keys are not to be told apart any more is hidden.
     ///
     /// Returns an error if even that is no JSON, which cannot be.
+    #[cfg_attr(
+        not(any(feature = "daemon", test)),
+        expect(dead_code, reason = "only the daemon's audit has any")
+    )]
     pub(crate) fn json(&self, json: &Json) -> Result<Json, JsonError> {
         let text = json.as_str();
         let mut kept = String::with_capacity(text.len());

@@ -85,7 +85,7 @@ pub use orchestrator::{
     Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,
     RunFilter, RunList, StartError, WorkspaceError,
 };
-pub use run::{Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay};
+pub use run::{Finished, Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay, Witness};
 
 /// The README's Rust is compiled and run like any example.
 #[cfg(doctest)]

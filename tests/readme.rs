@@ -21,7 +21,7 @@ fn repository() -> PathBuf {
 }
 
 /// The pages a user reads.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "README.md",
     "docs/hosts.md",
     "docs/openharness.md",
@@ -29,6 +29,7 @@ const PAGES: [&str; 7] = [
     "docs/claude.md",
     "docs/gemini.md",
     "docs/clawd.md",
+    "docs/audit.md",
 ];
 
 /// The fenced blocks of one language, in order.
@@ -140,6 +141,9 @@ fn settings() -> config::Settings {
 fn the_yaml_of_the_docs_loads() {
     let settings = settings();
     assert_eq!(settings.models.len(), 1);
+    let [audit] = blocks("docs/audit.md", "yaml").try_into().unwrap();
+    let (audit, diagnostics) = config::Settings::from_yaml(&audit, Path::new("hookyard.yaml"));
+    assert!(diagnostics.is_empty() && audit.is_some_and(|settings| settings.audit.to.is_some()));
     let secrets = ["SHOP_KEY", "GUARD_TOKEN", "SMALL_KEY"].map(|name| format!("HOOKYARD_SECRET_{name}"));
     let environment = |name: &str| {
         (name == "HOME" || secrets.iter().any(|secret| secret == name)).then(|| "/home/me".to_owned())

@@ -15,7 +15,7 @@ use super::{
     talk::SocketFlag,
     workspace::counted,
 };
-use crate::daemon::Status as DaemonStatus;
+use crate::daemon::{AuditStatus, Status as DaemonStatus};
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
@@ -68,6 +68,14 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
     fact("serves", &format!("{workspaces} with {hooks}; watching their files: {}", status.watch));
     let (runs, events) = (counted(status.runs, "run"), counted(status.events_in_flight, "event"));
     fact("works on", &format!("{events} at the moment; {runs} known, {} active", status.active_runs));
+    if let Some(AuditStatus { to, written, dropped_queue, dropped_write }) = &status.audit {
+        let lines = usize::try_from(*written).unwrap_or(usize::MAX);
+        let dropped = match dropped_queue + dropped_write {
+            0 => String::new(),
+            dropped => format!("; {dropped} lost, of which {dropped_queue} while too many waited"),
+        };
+        fact("audit", &format!("{} in {to}{dropped}", counted(lines, "line")));
+    }
     for broken in &status.broken {
         let errors = counted(broken.errors, "mistake");
         page.line(&format!("{} {}: {errors}", paint.red("broken"), escape::line(&broken.id)));

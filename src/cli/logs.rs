@@ -1,5 +1,7 @@
-//! Where logs go: to standard error, as much as `HOOKYARD_LOG` asks for. Refuses to mix them into results.
+//! Where logs go: to standard error, as much as `HOOKYARD_LOG` asks for, for a person or for a program. Refuses to mix
+//! them into results.
 
+use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
 use super::screen::Screen;
@@ -20,26 +22,50 @@ pub(super) enum Usual {
 }
 
 impl Usual {
-    /// The filter, without the frequent words of the actor library about its own life.
+    /// The filter, without the frequent words of the actor library about its own life. What single events came to is
+    /// the result of other commands, which show it themselves.
     fn filter(self) -> &'static str {
         match self {
             Self::Nothing => "off",
-            Self::Warnings => "warn,ractor=warn",
+            Self::Warnings => "warn,ractor=warn,hookyard::events=off",
             #[cfg(feature = "daemon")]
             Self::Events => "warn,hookyard=info,ractor=warn",
         }
     }
 }
 
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum LogForm {
+    /// For a person on a terminal, else in JSON
+    #[default]
+    Auto,
+    /// For a person
+    Human,
+    /// A JSON object a line
+    Json,
+}
+
+impl LogForm {
+    /// The form that is meant on this screen.
+    pub(super) fn on(self, screen: &Screen) -> Self {
+        match self {
+            Self::Auto if screen.err.is_terminal => Self::Human,
+            Self::Auto => Self::Json,
+            form => form,
+        }
+    }
+}
+
 /// Starts to log.
-pub(super) fn start(screen: &Screen, usual: Usual) {
+pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
     let usual = usual.filter();
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty());
     let filter = wanted.as_deref().map_or_else(|| Ok(EnvFilter::new(usual)), EnvFilter::try_new);
-    let filter = filter.unwrap_or_else(|error| {
-        screen.note(&format!("note: {VARIABLE} is not a filter: {error}; try `{VARIABLE}=hookyard=debug`"));
-        EnvFilter::new(usual)
-    });
+    let (filter, mistake) = match filter {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(usual), Some(error)),
+    };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -47,5 +73,14 @@ pub(super) fn start(screen: &Screen, usual: Usual) {
         .with_span_events(FmtSpan::NONE)
         .with_target(true);
     // A program that embeds the command line may have a subscriber of its own; that one stays.
-    drop(subscriber.try_init());
+    drop(match form {
+        LogForm::Json => {
+            let lines = subscriber.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            lines.try_init()
+        }
+        LogForm::Human | LogForm::Auto => subscriber.try_init(),
+    });
+    if let Some(error) = mistake {
+        screen.note(&format!("note: {VARIABLE} is not a filter: {error}; try `{VARIABLE}=hookyard=debug`"));
+    }
 }

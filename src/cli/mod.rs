@@ -50,7 +50,7 @@ use clap::{CommandFactory, Parser};
 
 use arguments::{Arguments, Command};
 use exit::{Ending, Exit, Trouble};
-use logs::Usual;
+use logs::{LogForm, Usual};
 use screen::Screen;
 
 /// Does what the arguments say, of which the first is the program's name, and tells the exit code: 0 done, 1
@@ -66,7 +66,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     let screen = Screen::new(arguments.color);
-    logs::start(&screen, usual_logs(&arguments.command));
+    let form = log_form(&arguments.command, &screen);
+    let screen = screen.saying(form);
+    logs::start(&screen, usual_logs(&arguments.command), form);
     let ending = match arguments.command {
         Command::Check(check) => on_runtime(check.run(&screen)),
         Command::List(list) => list.run(&screen),
@@ -100,6 +102,15 @@ fn usual_logs(command: &Command) -> Usual {
         #[cfg(feature = "daemon")]
         Command::Serve(_) => Usual::Events,
         _ => Usual::Warnings,
+    }
+}
+
+/// How a command writes its logs, and all that it says: a service has one form for both.
+fn log_form(command: &Command, screen: &Screen) -> LogForm {
+    match command {
+        #[cfg(feature = "daemon")]
+        Command::Serve(serve) => serve.log_form().on(screen),
+        _ => LogForm::Human,
     }
 }
 

@@ -147,6 +147,7 @@ mod tests {
             duration: Duration::from_micros(millis),
             tokens: None,
             error: error.map(Into::into),
+            policy: None,
             warnings: Vec::new(),
         };
         let mut outcome = Outcome::proceed(EventKind::BeforeToolDispatch, 1);

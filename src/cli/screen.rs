@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{
     escape,
     exit::{Ending, Exit, Trouble},
+    logs::LogForm,
     paint::Paint,
 };
 
@@ -39,13 +40,28 @@ pub(super) struct Screen {
     pub(super) err: Surface,
     /// The columns of the terminal, if there is one.
     columns: Option<usize>,
+    pub(super) voice: Voice,
+}
+
+/// How a command says what is not its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    /// As text on standard error.
+    Text,
+    /// As lines of the log, for a program that reads them.
+    Log,
 }
 
 impl Screen {
     pub(super) fn new(choice: ColorChoice) -> Self {
         let out = Surface::new(io::stdout().is_terminal(), choice);
         let err = Surface::new(io::stderr().is_terminal(), choice);
-        Self { out, err, columns: super::table::terminal_columns() }
+        Self { out, err, columns: super::table::terminal_columns(), voice: Voice::Text }
+    }
+
+    /// The same screen for a command that says everything in this form.
+    pub(super) fn saying(self, form: LogForm) -> Self {
+        Self { voice: if form == LogForm::Json { Voice::Log } else { Voice::Text }, ..self }
     }
 
     /// The width of text that is laid out.
@@ -82,9 +98,11 @@ impl Screen {
     }
 
     /// Says something that is not the result. With nobody listening there is nobody to tell.
-    #[expect(clippy::unused_self, reason = "who has no screen has nothing to say")]
     pub(super) fn note(&self, text: &str) {
-        drop(writeln!(io::stderr().lock(), "{text}"));
+        match self.voice {
+            Voice::Text => drop(writeln!(io::stderr().lock(), "{text}")),
+            Voice::Log => tracing::info!("{text}"),
+        }
     }
 
     /// Says what kept a command from its work, and tells how it ends.
@@ -107,6 +125,9 @@ impl Screen {
 
     /// Says that something is wrong.
     pub(super) fn error(&self, what: &str, help: Option<&str>) {
+        if self.voice == Voice::Log {
+            return tracing::error!(help, "{what}");
+        }
         let paint = self.err.paint;
         self.note(&format!("{} {}", paint.red("error:"), escape::block(what, 7)));
         if let Some(help) = help {

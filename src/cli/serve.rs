@@ -15,6 +15,7 @@ use super::{
     escape,
     exit::{Ending, Exit, Trouble},
     interrupt::Interrupt,
+    logs::LogForm,
     screen::Screen,
     settings::{settings_of, tell},
     supervision,
@@ -62,11 +63,19 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
+    /// How to write what it logs and says on standard error
+    #[arg(long, value_name = "FORM", default_value = "auto", overrides_with = "log")]
+    log: LogForm,
+
     #[command(flatten)]
     settings: SettingsFlags,
 }
 
 impl Serve {
+    pub(super) fn log_form(&self) -> LogForm {
+        self.log
+    }
+
     pub(super) async fn run(self, screen: &Screen) -> Ending {
         let (settings, diagnostics) = settings_of(&self.settings)?;
         tell(&diagnostics, screen)?;
@@ -78,6 +87,9 @@ impl Serve {
         // Before the first hook runs: a signal that comes earlier ends a program that has nothing to tidy up.
         let mut interrupt = Interrupt::of_a_service().map_err(|error| trouble(&error))?;
         let mut hangup = signal(SignalKind::hangup()).map_err(|error| trouble(&error))?;
+        // Where files may not grow any more, writing them fails, and nothing else ends.
+        let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
+            .map_err(|error| trouble(&error))?;
         let started = tokio::select! {
             started = Daemon::start(settings, &|name| std::env::var(name).ok()) => started,
             exit = interrupt.next() => return Ok(exit),

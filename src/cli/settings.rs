@@ -8,7 +8,11 @@ use std::{
 };
 
 use super::{
-    arguments::SettingsFlags, diagnostics, escape, exit::Trouble, screen::Screen, workspace::reason,
+    arguments::SettingsFlags,
+    diagnostics, escape,
+    exit::Trouble,
+    screen::{Screen, Voice},
+    workspace::reason,
 };
 use crate::{
     config::Settings,
@@ -37,7 +41,14 @@ pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagno
 /// Returns an error if they cannot be worked with.
 pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Trouble> {
     for diagnostic in diagnostics {
-        screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
+        match (screen.voice, diagnostic.severity) {
+            (Voice::Text, _) => {
+                screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
+            }
+            (Voice::Log, Severity::Error) => tracing::error!("{diagnostic}"),
+            (Voice::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),
+            (Voice::Log, Severity::Info) => tracing::info!("{diagnostic}"),
+        }
     }
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     if failed { Err(Trouble::Silent) } else { Ok(()) }

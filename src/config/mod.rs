@@ -29,7 +29,10 @@ pub use load::{Loaded, load_workspace};
 pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;
 pub use secrets::SecretSources;
-pub use settings::{Limits, Listen, NativePool, Pools, Settings, WorkerPool, WorkspaceSettings};
+pub use settings::{
+    AuditPatches, AuditPlace, AuditSettings, AuditSync, Limits, Listen, NativePool, Pools, Settings,
+    WorkerPool, WorkspaceSettings,
+};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{Entry, Standing, Watchable, Watches};
 #[cfg(feature = "cli")]

@@ -131,6 +131,13 @@ impl<'d> Section<'d> {
         }
     }
 
+    /// A value of some kind.
+    pub(super) fn choice<T>(&mut self, key: &'static str, into: &mut T, read: fn(&Value<'_>) -> Option<T>) {
+        if let Some(found) = self.get(key).and_then(|value| read(&value)) {
+            *into = found;
+        }
+    }
+
     /// A mapping in this one.
     pub(super) fn section(&mut self, key: &'static str, read: impl FnOnce(&mut Section<'d>)) {
         let mut inner = Section::new(self.get(key).and_then(|value| value.mapping()));

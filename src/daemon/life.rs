@@ -4,10 +4,15 @@
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    task::{JoinSet, spawn_blocking},
+    time::timeout,
+};
 use tokio_util::task::TaskTracker;
 
 use super::{
+    audit::{Audit, AuditError},
     connections::{Connections, Listener, TURNED_AWAY},
     door::{self, Token, TokenError},
     patience::Patience,
@@ -39,6 +44,9 @@ pub enum StartError {
     /// There is no token.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The audit cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The TCP address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Tcp {
@@ -82,6 +90,7 @@ impl Daemon {
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
         }
+        let audit = Audit::start(&settings.audit)?;
         let (socket, listener) = Socket::listen(&path)?;
         let mut listeners = vec![Listener::Unix(listener)];
         let mut tcp = None;
@@ -91,10 +100,13 @@ impl Daemon {
             listeners.push(Listener::Tcp(listener, door));
         }
         let exporter = Exporter::install();
-        let orchestrator =
-            Orchestrator::builder().settings(settings.clone()).workspaces_later().start().await?;
+        let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
+        if let Some(audit) = &audit {
+            builder = builder.witness(audit.clone());
+        }
+        let orchestrator = builder.start().await?;
         let places = Places { socket: path, tcp, home: config::home(&settings, environment) };
-        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone()));
+        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), audit));
         let connections = connections(&shared);
         let mut tasks = JoinSet::new();
         for listener in listeners {
@@ -122,17 +134,20 @@ impl Daemon {
         &self.shared.orchestrator
     }
 
-    /// Reads the hook files of every workspace again.
+    /// Reads the hook files of every workspace again, and looks whether the audit's file was moved away.
     ///
     /// Returns an error if it is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
+        if let Some(audit) = &self.shared.audit {
+            audit.look();
+        }
         let reports = self.shared.orchestrator.reload().await;
         self.shared.watch.look_at_all();
         reports
     }
 
-    /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes
-    /// and closes every connection. Returns whether everything finished in time.
+    /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes,
+    /// closes every connection and ends the audit. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
         self.shared.enter(Phase::Draining);
         let finished = self.shared.orchestrator.shutdown(deadline).await;
@@ -141,6 +156,10 @@ impl Daemon {
         // A client that does not read its answer does not keep the daemon.
         drop(timeout(LAST_WORDS, self.connections.open.wait()).await);
         self.tasks.shutdown().await;
+        if let Some(audit) = self.shared.audit.clone() {
+            // Fails only if the runtime goes down, and then nobody waits.
+            drop(spawn_blocking(move || audit.close()).await);
+        }
         finished
     }
 }

@@ -3,8 +3,10 @@
 //!
 //! `connections` takes a connection, `admission` a request, `routes` answer it: `routes/events.rs` is the way of an
 //! event. `socket` and `door` say who may come in, `locate` where an event belongs, `watch` when files are read again.
+//! `audit` writes down what came of it.
 
 mod admission;
+mod audit;
 mod body;
 mod client;
 mod connections;
@@ -18,10 +20,11 @@ mod shared;
 mod socket;
 mod watch;
 
+pub use audit::AuditError;
 pub use client::{Answer, Client, ClientError};
 pub use door::TokenError;
 pub use life::{Daemon, StartError};
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
-pub use routes::{BrokenWorkspace, Status};
+pub use routes::{AuditStatus, BrokenWorkspace, Status};
 pub use socket::{SocketError, default_socket};

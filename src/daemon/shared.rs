@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{error::ApiError, locate::Locator, routes, watch::WatchState};
+use super::{audit::Audit, error::ApiError, locate::Locator, routes, watch::WatchState};
 use crate::{
     Orchestrator,
     config::Settings,
@@ -56,6 +56,7 @@ pub(super) struct Shared {
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
+    pub(super) audit: Option<Arc<Audit>>,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -75,6 +76,7 @@ impl Shared {
         settings: Settings,
         places: Places,
         exporter: Exporter,
+        audit: Option<Arc<Audit>>,
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -84,6 +86,7 @@ impl Shared {
             watch,
             exporter,
             meters: Arc::new(ApiMeters::resolve(routes::paths())),
+            audit,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),

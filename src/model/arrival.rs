@@ -41,6 +41,13 @@ impl Arrival {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamp(Duration);
 
+impl Timestamp {
+    /// This time; one before 1970 counts as its beginning.
+    pub fn of(time: SystemTime) -> Self {
+        Self(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.as_secs();

@@ -43,7 +43,7 @@ pub use language_model::{
 pub use manner::{Company, Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::milliseconds;
-pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Verdict};
+pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Upheld, Verdict};
 pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
 pub(crate) use redaction::Redaction;
 pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply, Weight};

@@ -144,6 +144,16 @@ pub struct Note {
     pub text: Arc<str>,
 }
 
+/// What a hook's policy made of its failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Upheld {
+    /// It was let pass.
+    FailOpen,
+    /// It stood in the event's way.
+    FailClosed,
+}
+
 /// How one hook fared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HookReport {
@@ -168,6 +178,9 @@ pub struct HookReport {
     /// Why it brought no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
+    /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
+    #[serde(skip)]
+    pub policy: Option<Upheld>,
     /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -185,6 +198,7 @@ impl HookReport {
             duration,
             tokens: None,
             error: None,
+            policy: None,
             warnings: Vec::new(),
         }
     }

@@ -1,19 +1,20 @@
 //! Taking a hook's secrets out of what it brought back, before anybody is told. Owns which texts are looked at;
 //! refuses to touch patches, which are data for the host and may hold a secret on purpose.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
 use super::{
-    Failure, Guarded, Handler, ModelAccess, Opinion, Patch, RawReply, Reply, Secret, secret::HIDDEN,
+    Failure, Guarded, Handler, Json, JsonError, ModelAccess, Opinion, Patch, RawReply, Reply, Secret,
+    secret::HIDDEN,
 };
 
 /// The shortest secret that is taken out, in bytes. Shorter ones stand in ordinary texts by chance, and a text
 /// full of gaps would tell what they are.
 const SHORTEST: usize = 6;
 
-/// The secrets of one hook, ready to be looked for.
+/// The secrets of one hook or more, ready to be looked for.
 pub(crate) struct Redaction {
     /// As they may stand in an output; longer ones first, because one may begin with another.
     forms: Vec<String>,
@@ -22,8 +23,14 @@ pub(crate) struct Redaction {
 impl Redaction {
     /// What has to be taken out of the output of a handler, if anything.
     pub(crate) fn of(handler: &Handler) -> Option<Self> {
-        let mut forms: Vec<String> = secrets(handler)
+        Self::of_all([handler])
+    }
+
+    /// The same for several handlers at once.
+    pub(crate) fn of_all<'h>(handlers: impl IntoIterator<Item = &'h Handler>) -> Option<Self> {
+        let mut forms: Vec<String> = handlers
             .into_iter()
+            .flat_map(secrets)
             .map(Secret::expose)
             .filter(|value| value.len() >= SHORTEST)
             .flat_map(|value| [value.to_owned(), in_json(value)])
@@ -91,6 +98,38 @@ impl Redaction {
         })
     }
 
+    /// A JSON value without secrets: in its strings, however they are written, its keys and its numbers. What has
+    /// none is as it was; one whose keys are not to be told apart any more is hidden.
+    ///
+    /// Returns an error if even that is no JSON, which cannot be.
+    #[cfg_attr(
+        not(any(feature = "daemon", test)),
+        expect(dead_code, reason = "only the daemon's audit has any")
+    )]
+    pub(crate) fn json(&self, json: &Json) -> Result<Json, JsonError> {
+        let text = json.as_str();
+        let mut kept = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let length = token_length(rest, first);
+            let (token, after) = rest.split_at(length);
+            kept.push_str(&self.token(token));
+            rest = after;
+        }
+        if kept == text { Ok(json.clone()) } else { Json::parse(&kept).or_else(|_| Json::of(HIDDEN)) }
+    }
+
+    /// A string, a number, or what is between them.
+    fn token<'t>(&self, token: &'t str) -> Cow<'t, str> {
+        let read = || serde_json::from_str::<String>(token).unwrap_or_else(|_| token.to_owned());
+        let plain = if token.starts_with('"') { read() } else { token.to_owned() };
+        let shown = self.text(plain.clone());
+        if shown == plain {
+            return Cow::Borrowed(token);
+        }
+        Cow::Owned(serde_json::to_string(&shown).unwrap_or_default())
+    }
+
     /// Standard error is read by people only, so nothing is lost in it.
     fn without_in_errors(&self, raw: RawReply) -> RawReply {
         match raw {
@@ -143,6 +182,22 @@ impl fmt::Debug for Redaction {
     }
 }
 
+/// How long the token at the beginning of a JSON text is, in bytes.
+fn token_length(text: &str, first: char) -> usize {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if first != '"' {
+        let end = if is_plain(first) { text.find(|c| !is_plain(c)) } else { Some(first.len_utf8()) };
+        return end.unwrap_or(text.len());
+    }
+    let mut escaped = false;
+    let closing = |(_, c): &(usize, char)| {
+        let closes = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        closes
+    };
+    text.char_indices().skip(1).find(closing).map_or(text.len(), |(at, _)| at + 1)
+}
+
 fn replaced(bytes: Bytes, form: &[u8]) -> Bytes {
     let finder = memchr::memmem::Finder::new(form);
     if finder.find(&bytes).is_none() {
@@ -189,6 +244,21 @@ mod tests {
         let redaction = redaction(&["secret", "secret-and-more", "with\"quote"]).unwrap();
         assert_eq!(redaction.text("a secret-and-more, a secret".into()), "a ***, a ***");
         assert_eq!(&redaction.bytes(&Bytes::from_static(b"\xffwith\\\"quote")), &b"\xff***"[..]);
+    }
+
+    #[test]
+    fn a_secret_in_json_is_taken_out_however_it_is_written() {
+        let redaction = redaction(&["k3y-0001", "with\"quote", "123456"]).unwrap();
+        let shown = |text: &str| redaction.json(&Json::parse(text).unwrap()).unwrap().as_str().to_owned();
+        assert_eq!(
+            shown(r#"{"a": "x \u006b3y-0001 y", "k3y-0001":[1.50, -123456]}"#),
+            r#"{"a": "x *** y", "***":[1.50, "-***"]}"#
+        );
+        assert_eq!(shown(r#"["with\"quote\\", "", null]"#), r#"["***\\", "", null]"#);
+        for untouched in [r#"{"a":"\u0041\\\"", "b" : 1e5}"#, "\"\"", "true", "12345"] {
+            assert_eq!(shown(untouched), untouched);
+        }
+        assert_eq!(shown(r#"{"k3y-0001":1,"***":2}"#), r#""***""#);
     }
 
     #[test]

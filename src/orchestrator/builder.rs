@@ -30,7 +30,7 @@ use crate::{
     },
     model::{HandlerKind, Hook, Place, WorkspaceId},
     pool::{Gates, NativePool, Pool, PoolBounds, Pools},
-    run::{Directory, RunContext},
+    run::{Directory, RunContext, Witness},
     supervisor::{Registry, Supervisor, SupervisorArguments},
     telemetry::Meters,
 };
@@ -73,6 +73,7 @@ pub struct Builder {
     settings: Settings,
     native: Vec<NativeHook>,
     models: Option<Arc<dyn ModelClient>>,
+    witness: Option<Arc<dyn Witness>>,
     beginning: Beginning,
 }
 
@@ -131,6 +132,13 @@ impl Builder {
         self
     }
 
+    /// Has this witness told of every outcome, in the moment it is there. Events that no hook wanted are not told.
+    #[must_use]
+    pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
+        self.witness = Some(witness);
+        self
+    }
+
     /// Starts the actors and loads the workspaces.
     ///
     /// Returns an error if a workspace's directory is not there, two workspaces have one id, or a native hook
@@ -139,7 +147,7 @@ impl Builder {
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = named(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(Registry::default()));
-        let context = Arc::new(run_context(&self.settings, self.models.as_ref()));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.witness));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
@@ -175,7 +183,11 @@ impl Builder {
     }
 }
 
-fn run_context(settings: &Settings, models: Option<&Arc<dyn ModelClient>>) -> RunContext {
+fn run_context(
+    settings: &Settings,
+    models: Option<&Arc<dyn ModelClient>>,
+    witness: Option<Arc<dyn Witness>>,
+) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
@@ -200,6 +212,7 @@ fn run_context(settings: &Settings, models: Option<&Arc<dyn ModelClient>>) -> Ru
             gates: Arc::new(Gates::new(&meters)),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
+        witness,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),

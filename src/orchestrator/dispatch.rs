@@ -140,7 +140,9 @@ impl Orchestrator {
         if event.is_interceptor()
             && let Some(halt) = directory.halted(&key)
         {
-            return Ok(halt.outcome(event.kind, snapshot.version()));
+            let outcome = halt.outcome(event.kind, snapshot.version());
+            inner.context.tell_halted(&key, event, &outcome, snapshot);
+            return Ok(outcome);
         }
         let plan = snapshot.plan(&event);
         if plan.is_empty() {

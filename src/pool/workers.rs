@@ -27,10 +27,13 @@ use tokio_util::sync::CancellationToken;
 use super::job::{Class, Job};
 use crate::{
     handler::{Brought, Invocation, Runner},
-    model::{Conclusion, Ended, Failure, HandlerKind},
+    model::{Conclusion, Ended, Failure, HandlerKind, RawReply},
     registry::Registered,
-    telemetry::{Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
+    telemetry::{EVENTS, Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
 };
+
+/// How much of a program's standard error is logged, in bytes.
+const MOST_LOGGED: usize = 4096;
 
 /// What the factory tells jobs apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -228,6 +231,7 @@ impl HookWorker {
         let run = async {
             let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event.kind, raw);
+            log_errors(&invocation.hook, &raw);
             let (result, warnings) = match &invocation.hook.redaction {
                 None => (raw.and_then(read), warnings),
                 Some(redaction) => (
@@ -243,6 +247,20 @@ impl HookWorker {
             Conclusion::ran(Err(failure), started.elapsed())
         })
     }
+}
+
+/// Has the log show what a program said on its standard error, at level debug.
+fn log_errors(registered: &Registered, raw: &Result<RawReply, Failure>) {
+    let Ok(RawReply::Command { stderr, .. }) = raw else { return };
+    if stderr.is_empty() || !tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
+        return;
+    }
+    let text = String::from_utf8_lossy(stderr).into_owned();
+    // Taken out before it is cut: a part of a secret is not recognised any more.
+    let text =
+        registered.redaction.as_ref().map_or_else(|| text.clone(), |secrets| secrets.text(text.clone()));
+    let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
+    tracing::debug!(target: EVENTS, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
 }
 
 impl Worker for HookWorker {

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
 
 use super::Registered;
-use crate::model::{Company, Delivery, DialectName, Event, EventKind, Hook, HookName, Strategy};
+use crate::model::{Company, Delivery, DialectName, Event, EventKind, Hook, HookName, Redaction, Strategy};
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +11,8 @@ pub struct Plan {
     steps: Vec<Arc<Registered>>,
     /// Where each stage ends in `steps`.
     ends: Vec<usize>,
+    /// Those of every hook of the registry, since one may speak of what belongs to another.
+    secrets: Option<Arc<Redaction>>,
 }
 
 impl Plan {
@@ -32,7 +34,17 @@ impl Plan {
             }
             ends.push(number + 1);
         }
-        Self { steps, ends }
+        Self { steps, ends, secrets: None }
+    }
+
+    /// The same plan with what must not be told about its event.
+    pub(super) fn guarding(self, secrets: Option<Arc<Redaction>>) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// What must not be told about its event.
+    pub(crate) fn secrets(&self) -> Option<&Arc<Redaction>> {
+        self.secrets.as_ref()
     }
 
     /// The same plan without the hooks that are not wanted after all.
@@ -40,7 +52,7 @@ impl Plan {
         if self.steps.iter().all(|step| wanted(&step.hook)) {
             return self;
         }
-        Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
+        Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook))).guarding(self.secrets)
     }
 
     /// The hooks the host waits for, and those that only have to be started.

@@ -30,6 +30,8 @@ pub struct Snapshot {
     indexes: Vec<Index>,
     /// Of the host events that some hook names, the hooks that want them.
     host_events: HashMap<Arc<str>, Index>,
+    /// The secrets of all hooks.
+    secrets: Option<Arc<Redaction>>,
 }
 
 impl Snapshot {
@@ -56,7 +58,9 @@ impl Snapshot {
         let named = hooks.iter().filter_map(|registered| registered.hook.manner.host_event.as_ref());
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
-        Self { version, place, hooks, indexes, host_events }
+        let secrets =
+            Redaction::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
+        Self { version, place, hooks, indexes, host_events, secrets }
     }
 
     /// Grows with every reload.
@@ -74,6 +78,11 @@ impl Snapshot {
         &self.hooks
     }
 
+    /// What must not be told about events: the secrets of all hooks.
+    pub(crate) fn secrets(&self) -> Option<&Arc<Redaction>> {
+        self.secrets.as_ref()
+    }
+
     /// What runs for an event.
     pub fn plan(&self, event: &Event) -> Plan {
         let named = event.host_event.as_ref().and_then(|host| self.host_events.get(&host.name));
@@ -86,7 +95,7 @@ impl Snapshot {
         let wanted = |registered: &Arc<Registered>| {
             registered.hook.manner.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
-        Plan::new(event, unrepeated(hooks.filter(wanted)))
+        Plan::new(event, unrepeated(hooks.filter(wanted))).guarding(self.secrets.clone())
     }
 
     /// What runs for an event, and why the rest does not.

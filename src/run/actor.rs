@@ -17,6 +17,7 @@ use super::{
     course::{Course, Progress},
     directory::{Directory, RunKey},
     message::{Notice, Refusal, Request, RunMessage, Ticket},
+    news::{Ended, News, Witness},
     record::RunRecord,
     state::{Part, RunState, Running},
 };
@@ -36,6 +37,8 @@ pub(crate) struct RunContext {
     pub(crate) directory: Arc<Directory>,
     pub(crate) pools: Pools,
     pub(crate) notices: broadcast::Sender<Notice>,
+    /// Who is told of every outcome.
+    pub(crate) witness: Option<Arc<dyn Witness>>,
     /// How many interceptor events of one run are under way at once.
     pub(crate) interceptor_concurrency: usize,
     /// How long an interceptor event may wait for its turn.
@@ -165,8 +168,11 @@ impl RunActor {
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
-            self.context.meters.answered(event.kind, Verdict::Halt, accepted.elapsed());
-            return caller.answer(Ok(halt.outcome(event.kind, snapshot_version)));
+            let outcome = halt.outcome(event.kind, snapshot_version);
+            let (waited, secrets) = (accepted.elapsed(), plan.secrets());
+            self.context.meters.answered(event.kind, Verdict::Halt, waited);
+            self.announce(Ended { event: &event, outcome: &outcome, waited, secrets }, News::Outcome);
+            return caller.answer(Ok(outcome));
         }
         let (awaited, beside) = state.memory.take_turns(&event, plan).split(&event);
         let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&place), snapshot_version);

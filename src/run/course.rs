@@ -16,7 +16,8 @@ use super::{
 use crate::{
     model::{
         Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
-        HookReport, Json, Outcome, Patch, Place, Reply, Target, Targets, Ties, Verdict, Weight,
+        HookReport, Json, Outcome, Patch, Place, Redaction, Reply, Target, Targets, Ties, Upheld, Verdict,
+        Weight,
     },
     registry::{Plan, Registered},
     telemetry::PatchResult,
@@ -85,6 +86,11 @@ impl Course {
     /// The event as the host sent it.
     pub fn event(&self) -> &Arc<Event> {
         &self.event
+    }
+
+    /// The secrets of all hooks that it might have concerned.
+    pub(super) fn secrets(&self) -> Option<&Arc<Redaction>> {
+        self.plan.secrets()
     }
 
     /// The event with the patches so far.
@@ -236,6 +242,8 @@ impl Course {
             Some(reply) => self.watch(&registered, reply, told, &mut report),
             None => {}
         }
+        report.policy =
+            accepted_failure.map(|let_pass| if let_pass { Upheld::FailOpen } else { Upheld::FailClosed });
         registered.meters.ended(self.event.kind, &report, accepted_failure);
         let verdict = report.verdict;
         self.slots[step] = Slot::Reported(report);

@@ -162,19 +162,15 @@ impl Directory {
     /// Returns where its actor tells that it knows, if it has one: what the host sends next belongs to a new run.
     pub(crate) fn end_quietly(&self, key: &RunKey) -> Option<oneshot::Receiver<()>> {
         let record = self.find(key)?;
-        match record.handle().map(|handle| handle.lease(u32::MAX)) {
-            Some(Ok(lease)) => {
-                let actor = lease.actor().clone();
-                let (reply, heard) = oneshot::channel();
-                // A send fails only if the actor has just died, and then the supervisor clears its record.
-                drop(actor.cast(RunMessage::End(lease, reply)));
-                Some(heard)
-            }
-            Some(Err(_)) | None => {
-                self.end(key);
-                None
-            }
+        if let Some(Ok(lease)) = record.handle().map(|handle| handle.lease(u32::MAX)) {
+            let actor = lease.actor().clone();
+            let (reply, heard) = oneshot::channel();
+            // A send fails only if the actor has just died, and then the supervisor clears its record.
+            drop(actor.cast(RunMessage::End(lease, reply)));
+            return Some(heard);
         }
+        self.end(key);
+        None
     }
 
     /// Takes note that the actor of a record is gone. Returns which it was.

@@ -6,7 +6,8 @@ use std::{sync::Arc, time::Duration};
 use super::{
     actor::RunActor,
     memory::Memory,
-    message::{Caller, Notice, RunPlace, Waiter},
+    message::{Caller, Waiter},
+    news::{Ended, News},
     record::{Halt, Lease},
     state::{Part, RunState, Running},
 };
@@ -16,24 +17,17 @@ use crate::model::{Event, EventKind, Outcome, Verdict};
 /// its check, so nothing milder would be right.
 const CANCELLED: &str = "the run was cancelled";
 
-/// What those who watch are told of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum News {
-    /// How its hooks fared.
-    Hooks,
-    /// And then what it got.
-    Outcome,
-}
-
 impl RunActor {
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     pub(super) fn finish(&self, state: &mut RunState, running: Running) {
         let Running { course, key, part, callers, detached, accepted, .. } = running;
-        let event = Arc::clone(course.event());
+        let (event, secrets) = (Arc::clone(course.event()), course.secrets().cloned());
         let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome();
+        let ended =
+            |outcome| Ended { event: &event, outcome, waited: accepted.elapsed(), secrets: secrets.as_ref() };
         if part == Part::Beside {
-            return self.announce(&event, &outcome, News::Hooks);
+            return self.announce(ended(&outcome), News::Hooks);
         }
         state.memory.break_loop(&mut outcome);
         if outcome.verdict == Verdict::Halt && event.is_interceptor() {
@@ -43,7 +37,7 @@ impl RunActor {
         if detached.is_none() {
             self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
-        self.announce(&event, &outcome, News::Outcome);
+        self.announce(ended(&outcome), News::Outcome);
         state.ended |= event.ends_run();
         if let Some(key) = key {
             state.memory.answers.remember(key, outcome.clone(), self.context.answers);
@@ -79,14 +73,17 @@ impl RunActor {
                 self.cut_short_unanswered(running, CANCELLED);
                 continue;
             }
+            let secrets = running.course.secrets().cloned();
             let (event, waiters, mut outcome) = cut_short(running, CANCELLED);
             if event.is_interceptor() {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
             }
+            let waited = accepted.elapsed();
             if !is_detached {
-                self.context.meters.answered(event.kind, outcome.verdict, accepted.elapsed());
+                self.context.meters.answered(event.kind, outcome.verdict, waited);
             }
-            self.announce(&event, &outcome, News::Outcome);
+            let ended = Ended { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+            self.announce(ended, News::Outcome);
             answers.push((waiters, outcome));
         }
         let halt = Halt { reason: Some(CANCELLED.into()), by: None };
@@ -96,8 +93,10 @@ impl RunActor {
             }
             let event = &request.event;
             let outcome = halt.outcome(event.kind, request.snapshot_version);
-            self.context.meters.answered(event.kind, outcome.verdict, request.accepted.elapsed());
-            self.announce(event, &outcome, News::Outcome);
+            let waited = request.accepted.elapsed();
+            self.context.meters.answered(event.kind, outcome.verdict, waited);
+            let ended = Ended { event, outcome: &outcome, waited, secrets: request.plan.secrets() };
+            self.announce(ended, News::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
         drop(lease);
@@ -123,29 +122,10 @@ impl RunActor {
 
     /// Cuts an event short that gets no outcome.
     fn cut_short_unanswered(&self, running: Running, why: &str) {
+        let (waited, secrets) = (running.accepted.elapsed(), running.course.secrets().cloned());
         let (event, _, outcome) = cut_short(running, why);
-        self.announce(&event, &outcome, News::Hooks);
-    }
-
-    /// Tells those who watch, if anyone does.
-    fn announce(&self, event: &Event, outcome: &Outcome, news: News) {
-        let notices = &self.context.notices;
-        if notices.receiver_count() == 0 {
-            return;
-        }
-        let run = Arc::new(RunPlace {
-            workspace_id: self.key.workspace.clone(),
-            session_id: event.session_id.clone(),
-            run_id: event.run_id.clone(),
-        });
-        // A send fails only if the last watcher has just left.
-        for report in &outcome.hooks {
-            let report = report.clone();
-            drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
-        }
-        if news == News::Outcome {
-            drop(notices.send(Notice::Outcome { run, outcome: Arc::new(outcome.clone()) }));
-        }
+        let ended = Ended { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+        self.announce(ended, News::Hooks);
     }
 
     /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.

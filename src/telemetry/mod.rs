@@ -14,12 +14,17 @@ mod names;
 mod occurrence;
 mod terms;
 
+/// The target of what is logged about single events, so that it can be asked for and left out.
+pub(crate) const EVENTS: &str = "hookyard::events";
+
 #[cfg(feature = "daemon")]
 pub(crate) use api_meters::ApiMeters;
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
 pub(crate) use meters::{Fullness, Meters, PoolMeters, ProcessMeters};
+#[cfg(feature = "daemon")]
+pub(crate) use occurrence::AuditDropped;
 pub(crate) use occurrence::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
 pub(crate) use terms::{
     HookState, HttpClass, PatchResult, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere,

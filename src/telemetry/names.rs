@@ -134,6 +134,8 @@ table! { ALL:
         "Errors found in hook files, each time they were loaded.";
     STREAM_DROPPED "hookyard_stream_dropped_total" Counter Count []
         "Notices that readers of the stream were too slow for.";
+    AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]
+        "Lines of the audit that were lost: too many waited, or they could not be written.";
     API_REQUESTS "hookyard_api_requests_total" Counter Count ["route" "status_class"]
         "Requests to the daemon.";
     LABEL_OVERFLOW "hookyard_label_overflow_total" Counter Count []

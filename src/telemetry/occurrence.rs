@@ -53,3 +53,24 @@ impl ConfigLoaded<'_> {
         }
     }
 }
+
+/// Audit lines are lost.
+#[cfg(feature = "daemon")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditDropped {
+    /// Too many waited already.
+    Queue,
+    /// They could not be written.
+    Write,
+}
+
+#[cfg(feature = "daemon")]
+impl AuditDropped {
+    pub(crate) fn emit(self, lines: u64) {
+        let reason = match self {
+            Self::Queue => "queue",
+            Self::Write => "write",
+        };
+        names::AUDIT_DROPPED.counter([reason]).increment(lines);
+    }
+}

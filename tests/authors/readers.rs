@@ -133,6 +133,7 @@ fn good_settings() -> Value {
     let mut settings: Value = serde_yaml::from_str(include_str!("../../config/hookyard.yaml")).unwrap();
     settings["listen"] =
         json!({ "socket": "/run/h.sock", "tcp": "127.0.0.1:8787", "token_file": "/etc/token" });
+    settings["audit"]["to"] = json!("/var/log/audit.jsonl");
     settings["workspaces"] = json!({
         "shop": { "root": "/srv/shop", "kind": "chat", "dialects": ["claude", "openharness"] },
         "two words": { "root": "/srv/two", "dialects": "auto" },
@@ -321,7 +322,8 @@ fn the_keys_are_those_of_the_readers() {
     }
     assert_eq!(properties(printed("agent")), known(&agent(&json!({ "qqqqqqqq": 1 }))));
     let schema = printed("settings");
-    for path in ["", "/pools", "/pools/command", "/pools/native", "/limits", "/listen", "/secrets"] {
+    for path in ["", "/pools", "/pools/command", "/pools/native", "/limits", "/audit", "/listen", "/secrets"]
+    {
         let mut text = json!({ "qqqqqqqq": 1 });
         for key in path.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             text = json!({ key: text });
@@ -362,6 +364,7 @@ fn full_outcome(kind: NoteKind) -> Outcome {
             duration: Duration::from_millis(3),
             tokens: Some(Tokens { input: 1, output: 2 }),
             error: Some("x".into()),
+            policy: None,
             warnings: vec!["x".to_owned()],
         }],
         snapshot_version: 1,

@@ -27,6 +27,7 @@ pub(crate) struct Setting {
     socket: PathBuf,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
+    stdout: Stdio,
 }
 
 /// A daemon at work.
@@ -47,8 +48,14 @@ impl Setting {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("home")).expect("a home");
-        let socket = "hookyard.sock".into();
-        Self { directory, settings: String::new(), socket, arguments: Vec::new(), variables: Vec::new() }
+        Self {
+            directory,
+            settings: String::new(),
+            socket: "hookyard.sock".into(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            stdout: Stdio::null(),
+        }
     }
 
     /// The directory that everything is in, without symbolic links.
@@ -87,6 +94,12 @@ impl Setting {
         self
     }
 
+    /// Where its standard output goes.
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = stdout.into();
+        self
+    }
+
     /// Starts the daemon, and waits until it takes events.
     pub(crate) fn serve(self) -> Served {
         let served = self.spawn();
@@ -100,7 +113,7 @@ impl Setting {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Served {
-        let Self { directory, settings, socket, arguments, variables } = self;
+        let Self { directory, settings, socket, arguments, variables, stdout } = self;
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
@@ -109,12 +122,13 @@ impl Setting {
             .arg("serve")
             .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
             .args(["--socket".as_ref(), socket.as_os_str()])
+            .args(["--log", "human"])
             .args(arguments)
             .env("HOOKYARD_HOME", here.join("home"))
             .envs(variables)
             .current_dir(&here)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(stdout)
             .stderr(log)
             .spawn()
             .expect("the daemon starts");
@@ -213,8 +227,8 @@ impl Served {
         assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
         let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
-        let socket = self.socket.clone();
-        Setting { directory, settings, socket, arguments: Vec::new(), variables: Vec::new() }
+        let (socket, stdout) = (self.socket.clone(), Stdio::null());
+        Setting { directory, settings, socket, arguments: Vec::new(), variables: Vec::new(), stdout }
     }
 }
 

@@ -70,6 +70,14 @@ shape::texts! {
         "type": ["string", "null"],
         "pattern": r"^(((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|\[[0-9A-Fa-f:.]+(%\d+)?\]):\d{1,5}$",
     });
+    /// Where audit lines go.
+    AuditPlace = json_schema!({ "type": ["string", "null"], "pattern": r"^(stdout|/[^\x00]*)$" });
+    /// When audit lines are put on the disk.
+    AuditSync = json_schema!({
+        "type": "string", "pattern": r"^(never|always|(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h))$",
+    });
+    /// What audit lines tell of changes.
+    AuditPatches = json_schema!({ "enum": ["paths", "values", "none"] });
     /// What a workspace is for.
     Kind = json_schema!({ "enum": ["project", "chat", null] });
     /// Whose hooks a workspace runs.
@@ -113,6 +121,8 @@ struct Settings {
     pools: Pools,
     /// What is too much.
     limits: Limits,
+    /// What is written down of outcomes: a line of JSON for each.
+    audit: Audit,
     /// How many interceptor events of one run are worked on at the same time.
     interceptor_concurrency: Count,
     /// After how long without events a run's actor stops; the run itself goes on. With a unit (`s`, `m`, `h`).
@@ -210,6 +220,24 @@ struct Limits {
     idle_timeout: Duration,
     /// How many workspaces are registered.
     workspaces: Count,
+}
+
+/// What is written down of outcomes.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Audit {
+    /// A file, by an absolute path, or `stdout`. `null`: nothing is written.
+    to: AuditPlace,
+    /// How large the file may get before it is set aside: a number with its unit (`B`, `KiB`, `MiB`, `GiB`).
+    max_size: Size,
+    /// How many files that were set aside are kept.
+    keep: Count,
+    /// How many lines may wait to be written; one more is dropped and counted.
+    queue: Count,
+    /// When lines are put on the disk: `always`, `never`, or at the latest after a time (`ms`, `s`, `m`, `h`).
+    sync: AuditSync,
+    /// What is told of what hooks changed: the `paths` of changed values, the `values` themselves, or `none`.
+    patches: AuditPatches,
 }
 
 /// Where a daemon listens.

@@ -1,11 +1,13 @@
 //! The settings of hookyard: their defaults and how they are read. Refuses to apply them.
 
+mod audit;
 mod layers;
 mod limits;
 mod listen;
 mod pools;
 mod workspaces;
 
+pub use audit::{AuditPatches, AuditPlace, AuditSettings, AuditSync};
 pub use limits::Limits;
 pub use listen::Listen;
 pub use pools::{NativePool, Pools, WorkerPool};
@@ -49,6 +51,8 @@ pub struct Settings {
     pub pools: Pools,
     /// What is too much.
     pub limits: Limits,
+    /// What is written down of outcomes.
+    pub audit: AuditSettings,
     /// How many interceptor events of one run are worked on at the same time.
     pub interceptor_concurrency: NonZeroUsize,
     /// After how long without events a run's actor stops; the run itself goes on.
@@ -90,6 +94,7 @@ impl Default for Settings {
             shutdown_deadline: Duration::from_secs(10),
             pools: Pools::default(),
             limits: Limits::default(),
+            audit: AuditSettings::default(),
             interceptor_concurrency: count(1),
             run_idle: Duration::from_secs(30),
             run_forget: Duration::from_hours(1),
@@ -140,6 +145,7 @@ impl Settings {
         root.duration("shutdown_deadline", &mut self.shutdown_deadline);
         root.section("pools", |pools| self.pools.take(pools));
         root.section("limits", |limits| self.limits.take(limits));
+        root.section("audit", |audit| self.audit.take(audit));
         root.count("interceptor_concurrency", &mut self.interceptor_concurrency);
         root.duration("run_idle", &mut self.run_idle);
         root.duration("run_forget", &mut self.run_forget);

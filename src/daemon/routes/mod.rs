@@ -23,7 +23,7 @@ use axum::{
 
 #[cfg(feature = "cli")]
 pub(crate) use events::ProcessAnswer;
-pub use status::{BrokenWorkspace, Status};
+pub use status::{AuditStatus, BrokenWorkspace, Status};
 
 use super::{admission, door::Openness, error::ApiError, shared::Shared};
 use crate::model::WorkspaceId;

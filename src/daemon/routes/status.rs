@@ -1,13 +1,16 @@
 //! How the daemon is: what it serves, what it does at the moment, and what is wrong with its files. Refuses to list
 //! every workspace, run or hook, which have routes of their own.
 
-use std::{sync::Arc, time::UNIX_EPOCH};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::UNIX_EPOCH,
+};
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::daemon::shared::Shared;
+use crate::daemon::{audit::Audit, shared::Shared};
 
 /// How many workspaces with mistakes are told.
 const MOST_BROKEN: usize = 100;
@@ -43,8 +46,23 @@ pub struct Status {
     pub streams: usize,
     /// Whether changed hook files are noticed: `on`, `off`, or `partly` with the reason in the log.
     pub watch: String,
+    /// What became of audit lines, if they are written.
+    pub audit: Option<AuditStatus>,
     /// The workspaces whose files have mistakes; the first hundred.
     pub broken: Vec<BrokenWorkspace>,
+}
+
+/// What became of audit lines since the daemon started.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AuditStatus {
+    /// Where they go: a file, or `stdout`.
+    pub to: String,
+    /// How many were written.
+    pub written: u64,
+    /// How many are lost because too many waited.
+    pub dropped_queue: u64,
+    /// How many are lost because they could not be written.
+    pub dropped_write: u64,
 }
 
 /// A workspace whose files have mistakes.
@@ -88,7 +106,20 @@ impl Status {
             events_in_flight: orchestrator.in_flight(),
             streams: settings.limits.streams.get().saturating_sub(shared.streams.available_permits()),
             watch: shared.watch.word().to_owned(),
+            audit: shared.audit.as_deref().map(AuditStatus::of),
             broken: broken.collect(),
+        }
+    }
+}
+
+impl AuditStatus {
+    fn of(audit: &Audit) -> Self {
+        let tally = audit.tally();
+        Self {
+            to: audit.to().to_owned(),
+            written: tally.written.load(Ordering::Relaxed),
+            dropped_queue: tally.dropped_queue.load(Ordering::Relaxed),
+            dropped_write: tally.dropped_write.load(Ordering::Relaxed),
         }
     }
 }

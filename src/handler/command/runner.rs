@@ -20,7 +20,7 @@ use super::{
     prespawn::Spares,
     process::Program,
     standing::Standing,
-    worker::{Fleet, FleetMeters, Served},
+    worker::{Errors, Fleet, FleetMeters, Served},
 };
 use crate::{
     handler::{Brought, Invocation, Runner},
@@ -128,11 +128,13 @@ impl CommandRunner {
     ) -> Fleet {
         let mut program = self.program(handler, root, lasting(environment));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
+        let has_secrets = handler.environment.iter().any(|(_, value)| !value.secrets().is_empty());
+        let errors = if has_secrets { Errors::Withheld } else { Errors::Shown };
         let meters = FleetMeters {
             workers: workers.map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone),
             processes: Arc::clone(&self.meters),
         };
-        Fleet::new(name.as_str(), program, bounds, self.limits, meters)
+        Fleet::new(name.as_str(), errors, program, bounds, self.limits, meters)
     }
 
     /// Starts a worker of a hook to hear its hello, and stops it. Does nothing for a hook that is none of

@@ -19,7 +19,7 @@ use super::{
     greeting, life,
     line::Question,
     link::{Link, Phase, Place},
-    terms::{Ending, FleetMeters, Patience, Terms},
+    terms::{Ending, Errors, FleetMeters, Patience, Terms},
 };
 use crate::{
     handler::{
@@ -74,13 +74,14 @@ struct Health {
 impl Fleet {
     pub(in crate::handler::command) fn new(
         hook: &str,
+        errors: Errors,
         program: Program,
         bounds: WorkerBounds,
         limits: CommandLimits,
         meters: FleetMeters,
     ) -> Self {
         let (program, patience) = (Arc::new(program), Patience::default());
-        Self::with(Terms { hook: hook.into(), program, bounds, limits, patience, meters })
+        Self::with(Terms { hook: hook.into(), errors, program, bounds, limits, patience, meters })
     }
 
     fn with(terms: Terms) -> Self {
@@ -278,6 +279,7 @@ mod tests {
         };
         Fleet::with(Terms {
             hook: "hook".into(),
+            errors: Errors::Shown,
             program: Arc::new(program),
             bounds: WorkerBounds::default(),
             limits: CommandLimits { stdout: 1 << 20, stderr: 1 << 10 },

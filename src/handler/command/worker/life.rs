@@ -137,7 +137,7 @@ impl Life {
                 () = at(clock) => Wake::Clock,
                 message = self.messages.recv() => Wake::Told(message),
                 never = self.requests.flush() => match never {},
-                never = self.log.pass_on(&self.terms.hook) => match never {},
+                never = self.log.pass_on(&self.terms) => match never {},
             };
             let flow = match wake {
                 Wake::Wrote(next) => self.wrote(next),
@@ -179,7 +179,7 @@ impl Life {
                 () = self.exit.exited() => Break(self.last_words().await),
                 () = at(clock) => self.look(Instant::now()),
                 never = self.requests.flush() => match never {},
-                never = self.log.pass_on(&self.terms.hook) => match never {},
+                never = self.log.pass_on(&self.terms) => match never {},
             };
             if let Break(ending) = flow {
                 return Break(ending);

@@ -10,4 +10,4 @@ mod pipes;
 mod terms;
 
 pub(super) use fleet::{Fleet, Served};
-pub(super) use terms::FleetMeters;
+pub(super) use terms::{Errors, FleetMeters};

@@ -12,6 +12,9 @@ use rustix::io::ioctl_fionbio;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+use super::terms::{Errors, Terms};
+use crate::telemetry::EVENTS;
+
 /// Room made before each read.
 const CHUNK: usize = 8 * 1024;
 
@@ -144,7 +147,7 @@ impl Log {
     }
 
     /// Passes the log on for as long as it is polled.
-    pub(super) async fn pass_on(&mut self, hook: &str) -> Infallible {
+    pub(super) async fn pass_on(&mut self, terms: &Terms) -> Infallible {
         while let Some(pipe) = &mut self.pipe {
             self.buffer.clear();
             self.buffer.reserve(LOGGED);
@@ -152,9 +155,13 @@ impl Log {
                 Ok(1..) => {
                     let shown = &self.buffer[..self.buffer.len().min(self.left)];
                     self.left -= shown.len();
-                    if !shown.is_empty() {
-                        let text = String::from_utf8_lossy(shown);
-                        tracing::debug!(hook, stderr = text.trim_end(), "worker");
+                    if !shown.is_empty() && tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
+                        let text = match terms.errors {
+                            Errors::Shown => String::from_utf8_lossy(shown),
+                            Errors::Withheld => "left out, because the hook has secrets".into(),
+                        };
+                        let hook = &*terms.hook;
+                        tracing::debug!(target: EVENTS, hook, stderr = text.trim_end(), "standard error of a worker");
                     }
                 }
                 Ok(0) | Err(_) => self.pipe = None,

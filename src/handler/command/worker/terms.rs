@@ -38,11 +38,21 @@ impl Default for Patience {
     }
 }
 
+/// Whether the log shows what a worker writes to its standard error, which comes in pieces: a secret that is in two of
+/// them is not recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::handler::command) enum Errors {
+    Shown,
+    /// Its hook has secrets.
+    Withheld,
+}
+
 /// What a worker is started with.
 #[derive(Debug, Clone)]
 pub(super) struct Terms {
     /// The hook's name, for logs.
     pub(super) hook: Arc<str>,
+    pub(super) errors: Errors,
     pub(super) program: Arc<Program>,
     pub(super) bounds: WorkerBounds,
     pub(super) limits: CommandLimits,

@@ -1,0 +1,237 @@
+//! The audit's file: opened so that no other user and no link decides where lines go, set aside when it is large, and
+//! opened again when somebody else set it aside. Refuses to know lines.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+};
+use tokio::time::Instant;
+
+use super::outlet::Outlet;
+
+/// How long a file that could not be set aside is added to before that is tried again.
+const NEXT_ROTATION: Duration = Duration::from_mins(1);
+
+/// The audit's file, open at its end.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    path: PathBuf,
+    file: File,
+    identity: (u64, u64),
+    size: u64,
+    max_size: u64,
+    keep: usize,
+    /// Until when the file is left as large as it is.
+    stays_until: Option<Instant>,
+}
+
+impl LogFile {
+    /// Opens a file at its end, or makes it, for this user only.
+    ///
+    /// Returns what is wrong with it if it is no regular file of this user, or cannot be opened.
+    pub(super) fn open(path: &Path, max_size: u64, keep: usize) -> Result<Self, String> {
+        let (file, identity, size) = open_at_end(path)?;
+        Ok(Self { path: path.to_owned(), file, identity, size, max_size, keep, stays_until: None })
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        // What is in the former one is out of reach of whoever syncs later.
+        drop(self.file.sync_data());
+        let (file, identity, size) = open_at_end(&self.path).map_err(io::Error::other)?;
+        (self.file, self.identity, self.size) = (file, identity, size);
+        Ok(())
+    }
+
+    /// The name of the file that was set aside so many files ago.
+    fn aside(&self, number: usize) -> PathBuf {
+        let mut name = OsString::from(&self.path);
+        name.push(format!(".{number}"));
+        name.into()
+    }
+
+    /// Sets the file aside: each one before it moves on by one, and the oldest is no more.
+    fn rotate(&mut self) -> io::Result<()> {
+        let there = |number: &usize| fs::symlink_metadata(self.aside(*number)).is_ok();
+        let known = (1..self.keep).take_while(there).count();
+        for number in (1..=known).rev() {
+            fs::rename(self.aside(number), self.aside(number + 1))?;
+        }
+        fs::rename(&self.path, self.aside(1))?;
+        self.reopen()
+    }
+}
+
+impl Outlet for LogFile {
+    fn room(&self) -> u64 {
+        let stays = self.stays_until.is_some_and(|until| Instant::now() < until);
+        if stays { u64::MAX } else { self.max_size.saturating_sub(self.size) }
+    }
+
+    fn make_room(&mut self, bytes: usize) -> io::Result<()> {
+        if self.size == 0 || bytes as u64 <= self.room() {
+            return Ok(());
+        }
+        // Somebody else may just have set it aside.
+        self.look()?;
+        if self.size == 0 {
+            return Ok(());
+        }
+        let rotated = self.rotate();
+        self.stays_until = rotated.is_err().then(|| Instant::now() + NEXT_ROTATION);
+        if let Err(error) = rotated {
+            // Too large a file is better than none.
+            tracing::error!(file = %self.path.display(), %error, "the audit file could not be set aside; it grows on");
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn take_back(&mut self, bytes: usize) -> bool {
+        let cut = || {
+            let size = self.file.metadata()?.len().saturating_sub(bytes as u64);
+            self.file.set_len(size).map(|()| size)
+        };
+        cut().inspect(|size| self.size = *size).is_ok()
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        let found = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));
+        match found {
+            Ok(identity) if identity == self.identity => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(_) | Err(_) => {
+                tracing::info!(file = %self.path.display(), "the audit file was moved away; a new one is begun");
+                self.reopen()
+            }
+        }
+    }
+}
+
+/// The file, which one it is, and how large it is.
+fn open_at_end(path: &Path) -> Result<(File, (u64, u64), u64), String> {
+    let usual = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
+    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = match open(path, usual | careful, Mode::RUSR | Mode::WUSR) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(Errno::LOOP) => return Err("is a symbolic link; name the file itself".to_owned()),
+        // A pipe that nobody reads, and a directory.
+        Err(Errno::NXIO | Errno::ISDIR) => return Err("is not a regular file".to_owned()),
+        Err(error) => return Err(format!("cannot be opened: {}", io::Error::from(error).kind())),
+    };
+    let metadata = file.metadata().map_err(|error| format!("cannot be opened: {}", error.kind()))?;
+    if !metadata.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("belongs to another user".to_owned());
+    }
+    Ok((file, (metadata.dev(), metadata.ino()), metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn put(file: &mut LogFile, line: &str) {
+        file.make_room(line.len()).unwrap();
+        assert_eq!(file.write(line.as_bytes()).unwrap(), line.len());
+    }
+
+    #[test]
+    fn only_a_regular_file_of_ones_own_is_taken() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        symlink("target", path("link")).unwrap();
+        let fifo = path("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        fs::write(path("foreign"), "").unwrap();
+        // Only a privileged user can give a file away.
+        let foreign = std::os::unix::fs::chown(path("foreign"), Some(12345), None).is_ok();
+        for (path, expected) in [
+            (path("link"), "is a symbolic link"),
+            (fifo, "is not a regular file"),
+            (place.path().to_owned(), "is not a regular file"),
+            ("/dev/full".into(), "is not a regular file"),
+            (path("no/where"), "cannot be opened"),
+            (path("foreign"), "belongs to another user"),
+        ] {
+            if path.ends_with("foreign") && !foreign {
+                continue;
+            }
+            let why = LogFile::open(&path, 100, 2).unwrap_err();
+            assert!(why.contains(expected), "{path:?}: {why}");
+        }
+        assert!(!path("target").exists());
+        LogFile::open(&path("new"), 100, 2).unwrap();
+        assert_eq!(fs::metadata(path("new")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_full_file_is_set_aside_and_so_many_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("audit.jsonl");
+        let mut file = LogFile::open(&path, 10, 2).unwrap();
+        for line in ["first\n", "2\n", "second\n", "third\n", "a fourth longer one\n", "fifth\n"] {
+            put(&mut file, line);
+        }
+        let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
+        assert_eq!(read("audit.jsonl"), "fifth\n");
+        assert_eq!(read("audit.jsonl.1"), "a fourth longer one\n");
+        assert_eq!(read("audit.jsonl.2"), "third\n");
+        assert!(!place.path().join("audit.jsonl.3").exists());
+        drop(file);
+        let mut file = LogFile::open(&path, 10, 2).unwrap();
+        put(&mut file, "sixth\n");
+        assert_eq!(
+            (read("audit.jsonl.1"), read("audit.jsonl.2")),
+            ("fifth\n".into(), "a fourth longer one\n".into())
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_set_aside_grows_on() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("audit.jsonl");
+        fs::create_dir_all(place.path().join("audit.jsonl.1/full")).unwrap();
+        let mut file = LogFile::open(&path, 5, 1).unwrap();
+        put(&mut file, "first\n");
+        put(&mut file, "second\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "first\nsecond\n");
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_begun_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let (path, moved) = (place.path().join("audit.jsonl"), place.path().join("moved"));
+        let mut file = LogFile::open(&path, 100, 2).unwrap();
+        put(&mut file, "first\n");
+        fs::rename(&path, &moved).unwrap();
+        file.look().unwrap();
+        put(&mut file, "second\n");
+        assert_eq!(fs::read_to_string(&moved).unwrap(), "first\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second\n");
+        fs::remove_file(&path).unwrap();
+        symlink(&moved, &path).unwrap();
+        assert!(file.look().unwrap_err().to_string().contains("symbolic link"));
+    }
+}

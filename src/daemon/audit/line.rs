@@ -1,0 +1,149 @@
+//! One line of the audit. Owns its keys and what is kept out of it; refuses to write it anywhere.
+
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+
+use super::changes;
+use crate::{
+    Finished, RunPlace,
+    config::AuditPatches,
+    model::{
+        DecisionId, Ended, EventKind, HandlerKind, HookReport, Json, Outcome, Redaction, Target, Targets,
+        Timestamp, Upheld, Verdict, milliseconds,
+    },
+};
+
+/// What a line is made of: an outcome, and no more of its event than is told.
+#[derive(Debug)]
+pub(super) struct Entry {
+    run: Arc<RunPlace>,
+    pub(super) outcome: Arc<Outcome>,
+    /// What hooks changed, as the host sent it.
+    pub(super) before: Targets,
+    at: SystemTime,
+    secrets: Option<Arc<Redaction>>,
+}
+
+impl Entry {
+    pub(super) fn of(finished: Finished, patches: AuditPatches) -> Self {
+        let Finished { run, event, outcome, at, secrets } = finished;
+        let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
+        let before = if compared { event.targets.clone() } else { Targets::default() };
+        Self { run, outcome, before, at, secrets }
+    }
+}
+
+/// What a line has, in this order. What comes from outside is free of secrets; the rest are hookyard's own words.
+#[derive(Serialize)]
+struct Line<'a> {
+    at: String,
+    workspace_id: Cow<'a, str>,
+    session_id: Cow<'a, str>,
+    run_id: Cow<'a, str>,
+    decision_id: &'a DecisionId,
+    event: EventKind,
+    verdict: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patched: Option<Patched>,
+    hooks: Vec<Told<'a>>,
+    snapshot_version: u64,
+}
+
+/// How one hook fared.
+#[derive(Serialize)]
+struct Told<'a> {
+    hook: Cow<'a, str>,
+    handler: HandlerKind,
+    ended: Ended,
+    verdict: Verdict,
+    #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+    duration: Duration,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<Upheld>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Patched {
+    Paths(Vec<String>),
+    Values(BTreeMap<&'static str, Json>),
+}
+
+/// Adds the line of an outcome, with its end.
+pub(super) fn write(entry: &Entry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
+    let Entry { run, outcome, at, secrets, .. } = entry;
+    let clean = Clean(secrets.as_deref());
+    let line = Line {
+        at: Timestamp::of(*at).to_string(),
+        workspace_id: clean.text(run.workspace_id.as_str()),
+        session_id: clean.text(run.session_id.as_str()),
+        run_id: clean.text(run.run_id.as_str()),
+        decision_id: &outcome.decision_id,
+        event: outcome.event,
+        verdict: outcome.verdict,
+        by: outcome.by.as_ref().map(|hook| clean.text(hook.as_str())),
+        reason: outcome.reason.as_deref().map(|reason| clean.text(reason)),
+        patched: patched(entry, patches, clean),
+        hooks: outcome.hooks.iter().map(|report| told(report, clean)).collect(),
+        snapshot_version: outcome.snapshot_version,
+    };
+    let start = into.len();
+    if let Err(error) = serde_json::to_writer(&mut *into, &line) {
+        into.truncate(start);
+        return Err(error);
+    }
+    // Parts that come from outside as they are may have line breaks between their values.
+    for byte in into[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    into.push(b'\n');
+    Ok(())
+}
+
+fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> Told<'a> {
+    let HookReport { hook, handler, ended, verdict, duration, policy, .. } = report;
+    let hook = clean.text(hook.as_str());
+    Told { hook, handler: *handler, ended: *ended, verdict: *verdict, duration: *duration, policy: *policy }
+}
+
+fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
+    let changed = &entry.outcome.patched;
+    if changed.is_empty() {
+        return None;
+    }
+    match patches {
+        AuditPatches::Nothing => None,
+        AuditPatches::Paths => {
+            let places = changes::places(&entry.before, changed).into_iter();
+            Some(Patched::Paths(places.map(|place| clean.text(&place).into_owned()).collect()))
+        }
+        AuditPatches::Values => {
+            let value = |(target, json): (Target, &Json)| Some((target.as_str(), clean.json(json)?));
+            Some(Patched::Values(changed.iter().filter_map(value).collect()))
+        }
+    }
+}
+
+/// Takes secrets out, if there are any.
+#[derive(Clone, Copy)]
+struct Clean<'s>(Option<&'s Redaction>);
+
+impl Clean<'_> {
+    fn text(self, text: &str) -> Cow<'_, str> {
+        self.0.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.text(text.to_owned())))
+    }
+
+    fn json(self, json: &Json) -> Option<Json> {
+        self.0.map_or_else(|| Some(json.clone()), |secrets| secrets.json(json).ok())
+    }
+}

@@ -1,0 +1,240 @@
+//! The audit on a disk that is full, slow, or taken for another.
+
+use std::{
+    sync::mpsc::Receiver,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::*;
+use crate::{
+    RunPlace,
+    config::AuditSync,
+    model::{Event, EventKind, Json, RunId, SessionId, Target, WorkspaceId},
+};
+
+/// A disk with so much room, and what it can do about a line that does not fit.
+#[derive(Debug, Clone, Default)]
+struct Disk(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    text: Vec<u8>,
+    most: Option<usize>,
+    takes_back: bool,
+    syncs: usize,
+    /// Each write waits for a word, while there may be one.
+    gate: Option<Receiver<()>>,
+}
+
+impl Disk {
+    fn with(state: State) -> Self {
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn set_most(&self, most: Option<usize>) {
+        self.0.lock().unwrap().most = most;
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8(self.0.lock().unwrap().text.clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+impl Outlet for Disk {
+    fn room(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn make_room(&mut self, _: usize) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut state = self.0.lock().unwrap();
+        let _ = state.gate.as_ref().map(Receiver::recv);
+        let room =
+            state.most.map_or(bytes.len(), |most| most.saturating_sub(state.text.len()).min(bytes.len()));
+        if room == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.text.extend_from_slice(&bytes[..room]);
+        Ok(room)
+    }
+
+    fn take_back(&mut self, bytes: usize) -> bool {
+        let mut state = self.0.lock().unwrap();
+        let left = state.text.len() - bytes;
+        if state.takes_back {
+            state.text.truncate(left);
+        }
+        state.takes_back
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.lock().unwrap().syncs += 1;
+        Ok(())
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn audit(disk: &Disk, change: impl FnOnce(&mut AuditSettings)) -> Audit {
+    let mut settings = AuditSettings::default();
+    change(&mut settings);
+    Audit::on(Box::new(disk.clone()), "disk".to_owned(), &settings).unwrap()
+}
+
+fn finished(run: &str, at: SystemTime) -> Finished {
+    let (session, run) = (SessionId::new("s").unwrap(), RunId::new(run).unwrap());
+    let event = Event::new(EventKind::BeforeToolDispatch, session.clone(), run.clone());
+    let workspace_id = WorkspaceId::new("shop").unwrap();
+    Finished {
+        run: Arc::new(RunPlace { workspace_id, session_id: session, run_id: run }),
+        outcome: Arc::new(Outcome::proceed(event.kind, 1)),
+        event: Arc::new(event),
+        at,
+        secrets: None,
+    }
+}
+
+fn put(audit: &Audit, run: &str) {
+    audit.finished(finished(run, UNIX_EPOCH));
+}
+
+fn runs(lines: &[String]) -> Vec<String> {
+    let run = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["run_id"].clone();
+    lines.iter().map(|line| run(line).as_str().unwrap().to_owned()).collect()
+}
+
+fn written(audit: &Audit) -> u64 {
+    audit.tally().written.load(Ordering::Relaxed)
+}
+
+/// Waits until so many lines are written or lost.
+fn until_done(audit: &Audit, lines: u64) {
+    while written(audit) + audit.tally().dropped_write.load(Ordering::Relaxed) < lines {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn what_waits_is_written_at_the_end() {
+    let disk = Disk::default();
+    let audit = audit(&disk, |_| {});
+    for number in 0..3000 {
+        put(&audit, &number.to_string());
+    }
+    audit.close();
+    let expected: Vec<String> = (0..3000).map(|number: u32| number.to_string()).collect();
+    assert_eq!(runs(&disk.lines()), expected);
+    assert_eq!(written(&audit), 3000);
+    put(&audit, "late");
+    assert_eq!(audit.tally().dropped_queue.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn what_has_no_place_is_dropped_and_counted() {
+    let (open, gate) = mpsc::channel();
+    let disk = Disk::with(State { gate: Some(gate), ..State::default() });
+    let audit = audit(&disk, |settings| settings.queue = 10.try_into().unwrap());
+    for number in 0..1000 {
+        put(&audit, &number.to_string());
+    }
+    drop(open);
+    audit.close();
+    let dropped = audit.tally().dropped_queue.load(Ordering::Relaxed);
+    assert_eq!(disk.lines().len() as u64 + dropped, 1000);
+    assert!((11..=990).contains(&dropped) || dropped == 990, "{dropped}");
+    assert_eq!(audit.tally().waiting.load(Ordering::Relaxed), 0);
+    assert_eq!(audit.tally().weight.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn large_lines_have_fewer_places() {
+    let (tally, bounds) = (Tally::default(), QueueBounds { lines: 10, bytes: 100 });
+    assert!(tally.enter(500, bounds), "the first has a place whatever it weighs");
+    assert!(!tally.enter(1, bounds));
+    tally.leave(500);
+    assert!(tally.enter(60, bounds) && tally.enter(40, bounds) && !tally.enter(1, bounds));
+    let mut large = finished("run", UNIX_EPOCH);
+    let mut event = Event::clone(&large.event);
+    event.targets.set(Target::ToolInput, Json::of(&"x".repeat(5000)).unwrap());
+    large.event = Arc::new(event);
+    assert!(weight(&Entry::of(large.clone(), AuditPatches::Paths)) < 5000, "nothing of it is told");
+    let mut outcome = Outcome::clone(&large.outcome);
+    outcome.patched.set(Target::ToolInput, Json::parse("1").unwrap());
+    large.outcome = Arc::new(outcome);
+    assert!(weight(&Entry::of(large, AuditPatches::Paths)) > 5500);
+}
+
+#[test]
+fn a_full_disk_costs_its_lines_and_no_others() {
+    for takes_back in [true, false] {
+        let disk = Disk::with(State { takes_back, ..State::default() });
+        let audit = audit(&disk, |_| {});
+        put(&audit, "first");
+        until_done(&audit, 1);
+        let size = disk.0.lock().unwrap().text.len();
+        disk.set_most(Some(size + 10));
+        put(&audit, "lost");
+        until_done(&audit, 2);
+        put(&audit, "lost too");
+        until_done(&audit, 3);
+        disk.set_most(None);
+        put(&audit, "after");
+        audit.close();
+        let lines = disk.lines();
+        let whole: Vec<String> =
+            lines.into_iter().filter(|line| line.ends_with('}') && line.starts_with('{')).collect();
+        assert_eq!(runs(&whole), ["first", "after"], "takes back: {takes_back}");
+        assert_eq!((written(&audit), audit.tally().dropped_write.load(Ordering::Relaxed)), (2, 2));
+    }
+}
+
+#[test]
+fn lines_are_synced_as_the_settings_say() {
+    let syncs = |sync| {
+        let disk = Disk::default();
+        let audit = audit(&disk, |settings| settings.sync = sync);
+        for number in 0..20 {
+            put(&audit, &number.to_string());
+        }
+        audit.close();
+        disk.0.lock().unwrap().syncs
+    };
+    assert_eq!(syncs(AuditSync::Never), 0);
+    assert_eq!(syncs(AuditSync::Always), 20);
+    assert_eq!(syncs(AuditSync::Every(Duration::from_hours(1))), 1, "at the end");
+}
+
+#[test]
+fn a_clock_that_jumps_changes_nothing_but_the_time() {
+    let disk = Disk::default();
+    let audit = audit(&disk, |settings| settings.sync = AuditSync::Every(Duration::from_hours(1)));
+    let day = Duration::from_hours(24);
+    for (run, at) in [("a", UNIX_EPOCH + 2 * day), ("b", UNIX_EPOCH - day), ("c", UNIX_EPOCH + day)] {
+        audit.finished(finished(run, at));
+    }
+    audit.close();
+    let lines = disk.lines();
+    assert_eq!(runs(&lines), ["a", "b", "c"]);
+    assert!(
+        lines[1].starts_with(r#"{"at":"1970-01-01T00:00:00.000Z","workspace_id":"shop","session_id":"s""#)
+    );
+}
+
+#[test]
+fn no_line_has_a_line_break_within() {
+    let mut changed = finished("run", UNIX_EPOCH);
+    let mut outcome = Outcome::clone(&changed.outcome);
+    outcome.patched.set(Target::ToolInput, Json::parse("{\"a\":\r\n1.50}").unwrap());
+    changed.outcome = Arc::new(outcome);
+    let mut text = Vec::new();
+    line::write(&Entry::of(changed, AuditPatches::Values), AuditPatches::Values, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(r#""patched":{"tool_input":{"a":  1.50}}"#), "{text}");
+    assert_eq!(text.matches('\n').count(), 1);
+}

@@ -1,0 +1,52 @@
+//! What the log says of events that have ended. Owns which words are in it: names, ids and ends; refuses reasons and
+//! errors above level debug, because they may quote what a host sent.
+
+use super::{directory::RunKey, news::Ended};
+use crate::{
+    model::{Ended as End, Verdict},
+    telemetry::EVENTS,
+};
+
+/// A verdict that is more than the host going on.
+pub(super) fn verdict(run: &RunKey, ended: Ended<'_>) {
+    let outcome = ended.outcome;
+    if outcome.verdict <= Verdict::Allow || !tracing::enabled!(target: EVENTS, tracing::Level::INFO) {
+        return;
+    }
+    let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
+    let hook = outcome.by.as_ref().map(tracing::field::display);
+    let duration_ms = ended.waited.as_secs_f64() * 1e3;
+    tracing::info!(
+        target: EVENTS, %decision_id, workspace = %run.workspace, run = %run.run, %event, %verdict, hook, duration_ms,
+        "verdict"
+    );
+    if let Some(reason) = &outcome.reason {
+        tracing::debug!(target: EVENTS, %decision_id, reason = shown(ended, reason), "reason");
+    }
+}
+
+/// The hooks that failed.
+pub(super) fn invocations(run: &RunKey, ended: Ended<'_>) {
+    let failed = |end: End| !matches!(end, End::Completed | End::Cancelled);
+    let outcome = ended.outcome;
+    if !tracing::enabled!(target: EVENTS, tracing::Level::WARN) {
+        return;
+    }
+    for report in outcome.hooks.iter().filter(|report| failed(report.ended)) {
+        let (decision_id, event, hook) = (&outcome.decision_id, outcome.event, &report.hook);
+        let duration_ms = report.duration.as_secs_f64() * 1e3;
+        tracing::warn!(
+            target: EVENTS, %decision_id, workspace = %run.workspace, run = %run.run, %event, %hook,
+            handler = %report.handler, ended = %report.ended, verdict = %report.verdict, duration_ms,
+            "a hook failed"
+        );
+        if let Some(error) = &report.error {
+            tracing::debug!(target: EVENTS, %decision_id, %hook, error = shown(ended, error), "error");
+        }
+    }
+}
+
+/// A text without secrets.
+fn shown(ended: Ended<'_>, text: &str) -> String {
+    ended.secrets.map_or_else(|| text.to_owned(), |secrets| secrets.text(text.to_owned()))
+}

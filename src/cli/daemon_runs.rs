@@ -1,7 +1,9 @@
 //! `runs`: the runs a daemon works on, and cancelling one. Refuses to decide which one that is.
 
+use std::time::Duration;
+
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
     arguments::JsonFlag,
@@ -55,22 +57,26 @@ struct List {
 }
 
 /// What is shown of a run.
-#[derive(Debug, Deserialize)]
-struct Row {
-    workspace_id: String,
-    run_id: String,
-    age_ms: u64,
-    idle_ms: u64,
-    events: u64,
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) workspace_id: String,
+    pub(super) run_id: String,
+    #[serde(deserialize_with = "whole")]
+    pub(super) age_ms: u64,
+    #[serde(deserialize_with = "whole")]
+    pub(super) idle_ms: u64,
+    pub(super) events: u64,
     #[serde(default)]
-    under_way: Vec<UnderWay>,
+    pub(super) under_way: Vec<UnderWay>,
     #[serde(default)]
-    pending: usize,
+    pub(super) pending: usize,
 }
 
-#[derive(Debug, Deserialize)]
-struct UnderWay {
+/// An event in a run's hands.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct UnderWay {
     event: String,
+    #[serde(deserialize_with = "whole")]
     since_ms: u64,
     hooks: Vec<String>,
 }
@@ -135,18 +141,47 @@ fn table(rows: &[Row], screen: &Screen) -> String {
             duration(row.age_ms),
             row.events.to_string(),
             pending,
-            now(row),
+            row.now(),
         ]);
     }
     grid.render("workspace", screen.table_width())
 }
 
-/// What a run does at the moment: the oldest of its events, and the hooks that work on it.
-fn now(row: &Row) -> String {
-    let Some(oldest) = row.under_way.first() else { return format!("idle {}", duration(row.idle_ms)) };
-    let hooks =
-        if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
-    let others = row.under_way.len() - 1;
-    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-    format!("{} {}{}{more}", oldest.event, duration(oldest.since_ms), escape::line(&hooks))
+impl Row {
+    /// What the run does at the moment: the oldest of its events, and the hooks that work on it.
+    pub(super) fn now(&self) -> String {
+        let Some(oldest) = self.under_way.first() else { return format!("idle {}", duration(self.idle_ms)) };
+        let hooks =
+            if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
+        let others = self.under_way.len() - 1;
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        escape::line(&format!("{} {}{hooks}{more}", oldest.event, duration(oldest.since_ms))).into_owned()
+    }
+
+    /// For how long its oldest event has been under way, in milliseconds.
+    pub(super) fn busy_ms(&self) -> u64 {
+        self.under_way.first().map_or(0, |oldest| oldest.since_ms)
+    }
+}
+
+/// Milliseconds, which are written with their fractions, without them.
+fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let milliseconds = f64::deserialize(deserializer)?;
+    let time = Duration::try_from_secs_f64(milliseconds / 1e3).map_err(serde::de::Error::custom)?;
+    Ok(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_read_as_they_are_written() {
+        let written = r#"{"workspace_id":"w","run_id":"r","phase":"active","age_ms":3000.5,"idle_ms":0.0,"events":2,
+            "under_way":[{"event":"run_failed","since_ms":2000.0,"hooks":["a\u001b","b"]}],"pending":0}"#;
+        let row: Row = serde_json::from_str(written).unwrap();
+        assert_eq!((row.age_ms, row.now().as_str()), (3000, "run_failed 2 s: a\\x1b, b"));
+        let written = r#"{"workspace_id":"w","run_id":"r","age_ms":1,"idle_ms":61000.25,"events":2}"#;
+        assert_eq!(serde_json::from_str::<Row>(written).unwrap().now(), "idle 1 min 1 s");
+    }
 }

@@ -83,7 +83,6 @@ fn follow(terminal: &mut DefaultTerminal, news: &Receiver<News>, mut ui: Ui) -> 
                 Ok(News::Told(told)) => watch.told(told, start.elapsed()),
                 Ok(News::Stream(state)) => watch.stream(state.err()),
                 Ok(News::Look(look)) => watch.look(*look),
-                Ok(News::Resized) => break,
                 Ok(News::Key(key)) => {
                     match ui.press(key) {
                         Step::Stay => {}
@@ -97,7 +96,7 @@ fn follow(terminal: &mut DefaultTerminal, news: &Receiver<News>, mut ui: Ui) -> 
                 Ok(News::Deaf(why)) => {
                     return Err(Trouble::with_help(format!("no key can be read: {why}"), ONCE));
                 }
-                Err(RecvTimeoutError::Timeout) => break,
+                Ok(News::Resized) | Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Done),
             }
         }

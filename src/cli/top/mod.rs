@@ -63,12 +63,8 @@ pub(super) struct Top {
 }
 
 impl Top {
-    pub(super) async fn run(self, screen: &Screen) -> Ending {
-        // Its threads wait by themselves; the runtime is there for the signals.
-        tokio::task::block_in_place(|| self.watch(screen))
-    }
-
-    fn watch(&self, screen: &Screen) -> Ending {
+    /// Watches. The threads that do so wait by themselves; the runtime is there for the signals.
+    pub(super) fn run(self, screen: &Screen) -> Ending {
         let source = Source::new(self.socket.asking(), self.id.as_deref());
         let lines = source.follow()?;
         if !(self.once || self.output.json) && screen.out.is_terminal {

@@ -80,5 +80,7 @@ fn add<R: Tabular>(page: &mut Page, ui: &Ui, rows: &[R], sorting: Sorting, room:
     };
     page.line("");
     page.line(&ui.paint.bold(&line(&header)));
-    rows.iter().for_each(|row| page.line(&line(row)));
+    for row in &rows {
+        page.line(&line(row));
+    }
 }

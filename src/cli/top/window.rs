@@ -15,7 +15,7 @@ const SLOTS: u64 = 12;
 const SHORTEST: Duration = Duration::from_secs(1);
 
 /// What takes longer counts as this.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const LONGEST: Duration = Duration::from_hours(24);
 
 /// What happened within the last minute.
 #[derive(Debug, Default)]

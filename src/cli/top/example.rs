@@ -53,7 +53,7 @@ pub(super) fn watch() -> Watch {
     tell("naming-police", "command", 40, Verdict::Ask, None);
     tell("naming-police", "command", 2, Verdict::Halt, None);
     tell("slow", "prompt", 3, Verdict::Proceed, Some("timed_out: no answer\x1b[2J\nwithin 5 s"));
-    watch.told(Told::Dropped(12), Duration::from_secs(60));
+    watch.told(Told::Dropped(12), Duration::from_mins(1));
     let row = |run: &str, text: &str| {
         let fixed = format!(r#""workspace_id":"shop","run_id":"{run}","idle_ms":1500.0"#);
         serde_json::from_str(&format!("{{{fixed},{text}}}")).unwrap()

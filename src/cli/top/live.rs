@@ -79,6 +79,10 @@ fn follow(terminal: &mut DefaultTerminal, news: &Receiver<News>, mut ui: Ui) -> 
         terminal.draw(|frame| draw::draw(frame, &picture, &mut ui))?;
         loop {
             let left = PERIOD.saturating_sub(drawn.elapsed());
+            if left.is_zero() {
+                // Also when news keeps coming.
+                break;
+            }
             match news.recv_timeout(left) {
                 Ok(News::Told(told)) => watch.told(told, start.elapsed()),
                 Ok(News::Stream(state)) => watch.stream(state.err()),

@@ -30,7 +30,7 @@ Examples:
   hookyard top
   hookyard top --id shop
   hookyard top --once --seconds 10
-  hookyard top --json | jq '.hooks[] | select(.failures > 0)'
+  hookyard top --json | jq '.hooks[].p99_ms'
 
 Keys: tab shows hooks or runs; s and the arrows choose what they are sorted by, r turns the order round; / keeps
 those with a name; p holds the picture; q ends it.

@@ -116,8 +116,8 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn rate(window: &Window, now: Duration) -> f64 {
-        (window.rate(now) * 100.0).round() / 100.0
+    fn rate(window: &Window, now: Duration) -> String {
+        format!("{:.2}", window.rate(now))
     }
 
     #[test]
@@ -126,13 +126,13 @@ mod tests {
         for second in 0..10 {
             window.count(seconds(second));
         }
-        assert_eq!(rate(&window, seconds(10)), 1.0);
-        assert_eq!(rate(&window, seconds(20)), 0.5);
-        assert_eq!(rate(&window, seconds(64)), 0.08);
-        assert_eq!(rate(&window, seconds(65)), 0.0);
+        assert_eq!(rate(&window, seconds(10)), "1.00");
+        assert_eq!(rate(&window, seconds(20)), "0.50");
+        assert_eq!(rate(&window, seconds(64)), "0.08");
+        assert_eq!(rate(&window, seconds(65)), "0.00");
         let mut window = Window::default();
         window.count(Duration::ZERO);
-        assert_eq!(rate(&window, Duration::from_millis(1)), 1.0);
+        assert_eq!(rate(&window, Duration::from_millis(1)), "1.00");
     }
 
     #[test]

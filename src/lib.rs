@@ -91,3 +91,8 @@ pub use run::{Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So is that of the page about hosts.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/hosts.md")]
+struct Hosts;

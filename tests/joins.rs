@@ -35,6 +35,10 @@ impl Dialect for Joining {
         Canonical.kind_of(bytes)
     }
 
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
+        Canonical.cwd_of(bytes)
+    }
+
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
         Canonical.write_answer(event, outcome)
     }

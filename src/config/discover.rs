@@ -107,7 +107,7 @@ fn names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), String> {
 }
 
 /// Hidden files are none: editors keep locks and copies under such names.
-fn is_hook_file(name: &OsStr) -> bool {
+pub(super) fn is_hook_file(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     !bytes.starts_with(b".") && (bytes.ends_with(b".yaml") || bytes.ends_with(b".yml"))
 }

@@ -34,7 +34,7 @@ pub(super) struct Disk<'a> {
     secrets: &'a Secrets<'a>,
     models: &'a Models<'a>,
     path: Vec<PathBuf>,
-    /// The files that were read on the way.
+    /// The files that were looked at on the way, also those that are not there.
     read: RefCell<BTreeSet<PathBuf>>,
 }
 
@@ -55,15 +55,14 @@ impl<'a> Disk<'a> {
         Self { root, environment, secrets, models, path, read: RefCell::default() }
     }
 
-    /// The files besides hook files that were read for their hooks.
+    /// The files besides hook files that were looked at for their hooks.
     pub(super) fn into_read(self) -> BTreeSet<PathBuf> {
         self.read.into_inner()
     }
 
     fn read(&self, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
-        let bytes = read_inside(self.root, path, shown)?;
         self.read.borrow_mut().insert(path.to_owned());
-        Ok(bytes)
+        read_inside(self.root, path, shown)
     }
 
     fn in_path(&self, name: &str) -> Located {
@@ -121,9 +120,8 @@ impl Surroundings for Disk<'_> {
     }
 
     fn text_file(&self, relative: &str) -> Result<String, String> {
-        let text = text_inside(self.root, relative)?;
-        self.read.borrow_mut().insert(self.root.join(relative));
-        Ok(text)
+        self.read.borrow_mut().extend(inside(self.root, self.root, relative));
+        text_inside(self.root, relative)
     }
 
     fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {

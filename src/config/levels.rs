@@ -24,6 +24,11 @@ pub fn home(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -
     settings.home.clone().or_else(|| variable("HOOKYARD_HOME")).or_else(|| variable("HOME"))
 }
 
+/// The directory of the machine's own configuration.
+pub(crate) fn system(settings: &Settings) -> PathBuf {
+    settings.system_directory.clone().unwrap_or_else(|| SYSTEM.into())
+}
+
 /// Whether a directory has hooks of some agent that are its own.
 pub(super) fn has_settings(directory: &Path) -> bool {
     let files = natives().flat_map(Native::files);
@@ -63,8 +68,7 @@ impl Places {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let home = home(settings, environment);
-        let system = settings.system_directory.clone().unwrap_or_else(|| SYSTEM.into());
-        Self { root: root.to_owned(), home, system }
+        Self { root: root.to_owned(), home, system: system(settings) }
     }
 
     /// The settings files of a dialect that are there.

@@ -115,7 +115,7 @@ impl Loaded {
         match discover::directory_inside(&root, &root.join(HOME)) {
             Ok(None) => (self.kind, self.dialects) = Default::default(),
             Ok(Some(_)) => {
-                self.read_own_settings(&root);
+                self.read_own_settings(&root, outside.former.as_ref());
                 let (found, diagnostics) = discover::hook_files(&root);
                 self.diagnostics.extend(diagnostics);
                 paths = found;
@@ -241,9 +241,9 @@ impl Loaded {
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
-    /// Reads the workspace's own settings. With a mistake in them it stays what it was, and before that its hooks
-    /// run: they may be guards.
-    fn read_own_settings(&mut self, root: &Path) {
+    /// Reads the workspace's own settings. With a mistake in them it stays what it was, and before that what can be
+    /// read counts: its hooks may be guards.
+    fn read_own_settings(&mut self, root: &Path, former: Option<&(WorkspaceKind, Dialects)>) {
         let path = root.join(HOME).join("settings.yaml");
         if path.symlink_metadata().is_err() {
             (self.kind, self.dialects) = Default::default();
@@ -253,11 +253,10 @@ impl Loaded {
         match discover::read(path) {
             Ok(file) => {
                 let (kind, dialects, diagnostics) = own_settings_in(&file);
-                if diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error) {
-                    (self.kind, self.dialects) = Default::default();
+                let is_sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
+                if is_sound || former.is_none() {
+                    (self.kind, self.dialects) = (kind.unwrap_or_default(), dialects.unwrap_or_default());
                 }
-                self.kind = kind.unwrap_or(self.kind);
-                self.dialects = dialects.unwrap_or_else(|| self.dialects.clone());
                 self.diagnostics.extend(diagnostics);
             }
             Err(diagnostic) => self.diagnostics.push(*diagnostic),

@@ -10,6 +10,8 @@ mod quantity;
 mod secrets;
 mod section;
 mod settings;
+#[cfg(feature = "daemon")]
+mod watch;
 #[cfg(feature = "cli")]
 mod written;
 
@@ -18,6 +20,8 @@ pub use dialects::{Dialects, WorkspaceKind};
 pub(crate) use discover::read_private;
 pub use discover::{HOOK_FILES, nearest_workspace};
 pub use levels::home;
+#[cfg(feature = "daemon")]
+pub(crate) use levels::system;
 #[cfg(feature = "cli")]
 pub(crate) use load::warn_of_mode;
 pub use load::{Loaded, load_workspace};
@@ -25,5 +29,7 @@ pub(crate) use load::{Outside, load_for_host};
 pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{Limits, Listen, NativePool, Pools, Settings, WorkerPool, WorkspaceSettings};
+#[cfg(feature = "daemon")]
+pub(crate) use watch::{Entry, Standing, Watchable, Watches};
 #[cfg(feature = "cli")]
 pub(crate) use written::{workspace_text, written_hooks};

@@ -43,10 +43,11 @@ pub(super) async fn admit(
     let route = routes::named(path.as_ref().map(MatchedPath::as_str));
     let mut response = match let_in(&shared, &door, route, &request) {
         Ok(place) => {
-            if place.is_some() {
-                shared.loaded().await;
+            let loaded = if place.is_some() { shared.loaded().await } else { Ok(()) };
+            match loaded {
+                Ok(()) => next.run(request).await,
+                Err(error) => error.into_response(),
             }
-            next.run(request).await
         }
         Err(error) => error.into_response(),
     };
@@ -62,7 +63,7 @@ fn let_in(
     route: Route,
     request: &Request,
 ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-    door.admit(request.headers(), route.openness)?;
+    door.admit(request.uri(), request.headers(), route.openness)?;
     match route.room {
         Room::Always => Ok(None),
         Room::Limited => match Arc::clone(&shared.requests).try_acquire_owned() {

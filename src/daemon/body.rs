@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     body::{Body, Bytes, to_bytes},
     http::{
-        HeaderMap, StatusCode,
+        HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
     },
 };
@@ -69,13 +69,15 @@ fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     let unsupported = |message: String, hint: &str| {
         Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint))
     };
-    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+    let is_encoded = |encoding: &&HeaderValue| !encoding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if let Some(encoding) = headers.get_all(CONTENT_ENCODING).iter().find(is_encoded) {
         return unsupported(format!("the body is encoded as {encoding:?}"), "send it as it is");
     }
     let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let is_json = essence.eq_ignore_ascii_case("application/json")
-        || (essence.to_ascii_lowercase().starts_with("application/") && essence.ends_with("+json"));
+    let essence = essence.to_ascii_lowercase();
+    let is_json =
+        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
     if is_json {
         return Ok(());
     }

@@ -136,8 +136,12 @@ impl Client {
             sent.and(read).map_err(broken)?;
             return Err(broken(io::ErrorKind::UnexpectedEof.into()));
         }
-        read.map_err(broken)?;
-        self.parse(&bytes)
+        match (read, self.parse(&bytes)) {
+            // So does one whose connection was reset behind it, since there was more of the request to come.
+            (Err(error), Ok(answer)) if error.kind() == io::ErrorKind::ConnectionReset => Ok(answer),
+            (Err(error), _) => Err(broken(error)),
+            (Ok(_), answer) => answer,
+        }
     }
 
     /// A connection whose silence is limited.

@@ -10,7 +10,7 @@ use hyper_util::{
     server::conn::auto::Builder,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, UnixListener},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
@@ -20,7 +20,7 @@ use tower_service::Service;
 
 use super::{
     door::Door,
-    patience::{Patience, Pulse, Watched},
+    patience::{LAST_WORDS, Offered, Patience, Pulse, Watched},
     socket,
 };
 
@@ -33,14 +33,16 @@ const STREAMS: u32 = 256;
 /// How long no connection is accepted after the system had no more descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the words for a connection too many may take.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How many connections too many are told so at the same time; more are closed without a word.
+pub(super) const TURNED_AWAY: usize = 64;
 
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pub(super) router: Router,
     pub(super) places: Arc<Semaphore>,
+    /// Places of connections too many, which are open as long as it takes to tell them.
+    pub(super) outside: Arc<Semaphore>,
     pub(super) patience: Patience,
     /// Cancelled when no request is taken any more.
     pub(super) closing: CancellationToken,
@@ -89,13 +91,15 @@ impl Connections {
         Ok(())
     }
 
-    fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, mut stream: S, door: Door) {
-        match Arc::clone(&self.places).try_acquire_owned() {
-            Ok(place) => drop(self.open.spawn(self.clone().serve(stream, door, place))),
-            Err(_) => drop(tokio::spawn(async move {
+    fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S, door: Door) {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            self.open.spawn(self.clone().serve(stream, door, place));
+        } else if let Ok(place) = Arc::clone(&self.outside).try_acquire_owned() {
+            tokio::spawn(async move {
                 // With nobody who reads it there is nobody to tell.
-                drop(timeout(LAST_WORDS, stream.write_all(too_many().as_bytes())).await);
-            })),
+                drop(timeout(LAST_WORDS, turn_away(stream)).await);
+                drop(place);
+            });
         }
     }
 
@@ -110,15 +114,15 @@ impl Connections {
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             let in_hand = noticed.request();
             request.extensions_mut().insert(door.clone());
-            let answer = router.clone().call(request.map(Body::new) as Request);
+            let request: Request = request.map(|body| Body::new(in_hand.hear(body)));
+            let answer = router.clone().call(request);
             async move {
                 let answer: Result<Response, Infallible> = answer.await;
-                drop(in_hand);
-                answer
+                answer.map(|answer| answer.map(|body| -> Offered { in_hand.answer(body) }))
             }
         });
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD).pipeline_flush(true);
+        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD);
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
         builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
@@ -134,6 +138,15 @@ impl Connections {
             () = pulse.run_out(self.patience) => {}
         }
     }
+}
+
+/// Tells a connection too many, and passes over what it asks: with unread bytes its end would overtake the words.
+async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+    stream.write_all(too_many().as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut space = [0; 1024];
+    while stream.read(&mut space).await? > 0 {}
+    Ok(())
 }
 
 /// What a connection too many is told, without a look at what it asks.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::http::{
-    HeaderMap, StatusCode,
+    HeaderMap, HeaderName, StatusCode, Uri,
     header::{AUTHORIZATION, HOST, ORIGIN},
 };
 
@@ -18,6 +18,9 @@ use crate::config;
 
 /// The shortest token, in bytes: shorter ones can be guessed.
 const SHORTEST_TOKEN: usize = 16;
+
+/// What browsers say of every request, also of one without an origin.
+const OF_A_BROWSER: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -84,7 +87,7 @@ impl Door {
     /// Lets a request in. `open` ones tell nobody anything, and need no token.
     ///
     /// Returns an error if it may not come in.
-    pub(super) fn admit(&self, headers: &HeaderMap, open: Openness) -> Result<(), ApiError> {
+    pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap, open: Openness) -> Result<(), ApiError> {
         match self {
             Self::Unix => Ok(()),
             Self::Guarded(_) if open == Openness::Open => Ok(()),
@@ -92,7 +95,7 @@ impl Door {
                 Some(sent) if token.is(sent) => Ok(()),
                 sent => Err(unauthorized(sent.is_some())),
             },
-            Self::Loopback => from_this_machine(headers),
+            Self::Loopback => from_this_machine(uri, headers),
         }
     }
 }
@@ -120,18 +123,20 @@ fn unauthorized(sent: bool) -> ApiError {
 
 /// Without a token, what a web page has its reader's browser send must not get in: such a request says where it
 /// comes from, or names a host of the page's own that leads here.
-fn from_this_machine(headers: &HeaderMap) -> Result<(), ApiError> {
+fn from_this_machine(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let forbidden = |message: &str| {
         let hint = "this address is for programs of this machine; set a `listen.token_file` for others";
         Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint))
     };
-    if headers.contains_key(ORIGIN) {
+    // What a user opens comes from nowhere, and no page reads it.
+    let by_a_page = headers.get(OF_A_BROWSER).is_some_and(|site| site != "none");
+    if by_a_page || headers.contains_key(ORIGIN) {
         return forbidden("the request comes from a web page");
     }
-    match headers.get(HOST).map(|host| host.to_str().unwrap_or_default()) {
-        Some(host) if !is_loopback(host) => forbidden("the `Host` of the request is not this machine"),
-        _ => Ok(()),
-    }
+    let mut hosts = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
+    // HTTP/2 has it in the address.
+    let is_here = uri.authority().is_none_or(|host| is_loopback(host.as_str())) && hosts.all(is_loopback);
+    if is_here { Ok(()) } else { forbidden("the `Host` of the request is not this machine") }
 }
 
 fn is_loopback(host: &str) -> bool {

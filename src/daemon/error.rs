@@ -3,7 +3,10 @@
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    http::{
+        HeaderValue, StatusCode,
+        header::{RETRY_AFTER, WWW_AUTHENTICATE},
+    },
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -16,6 +19,9 @@ use crate::{
 
 /// After how many seconds a client that was turned away may try again.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// How a client without a token is told to send one.
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
 /// Why a request was turned down.
 #[derive(Debug)]
@@ -69,6 +75,13 @@ impl ApiError {
     pub(super) fn overloaded(message: impl Into<String>) -> Self {
         let hint = "try again after the seconds in `Retry-After`, or raise the limit in the settings";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message, hint)
+    }
+
+    /// The workspaces are not loaded yet.
+    pub(super) fn starting() -> Self {
+        let hint = "try again after the seconds in `Retry-After`";
+        let message = "hookyard still loads its workspaces";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint)
     }
 
     /// The daemon is about to end.
@@ -158,9 +171,12 @@ impl IntoResponse for ApiError {
         let Self { status, code, message, hint } = self;
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
-        }
+        let more = match status {
+            StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, BEARER)),
+            _ => None,
+        };
+        response.headers_mut().extend(more);
         response
     }
 }

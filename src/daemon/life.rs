@@ -8,7 +8,7 @@ use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::{
-    connections::{Connections, Listener},
+    connections::{Connections, Listener, TURNED_AWAY},
     door::{self, Token, TokenError},
     patience::Patience,
     routes,
@@ -77,7 +77,8 @@ impl Daemon {
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
         Socket::prepare(&path)?;
-        let (ledger, reaped) = GroupLedger::open(&path.with_added_extension("groups"))?;
+        let opened = GroupLedger::open(&path.with_added_extension("groups"));
+        let (ledger, reaped) = opened.map_err(|error| not_opened(error, &path))?;
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
         }
@@ -126,7 +127,7 @@ impl Daemon {
     /// Returns an error if it is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
         let reports = self.shared.orchestrator.reload().await;
-        self.shared.watch.look_again();
+        self.shared.watch.look_at_all();
         reports
     }
 
@@ -144,11 +145,20 @@ impl Daemon {
     }
 }
 
+/// A record that another daemon has open tells that it listens there: who starts a second one knows of sockets only.
+fn not_opened(error: LedgerError, socket: &Path) -> StartError {
+    match error {
+        LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
+        other => other.into(),
+    }
+}
+
 fn connections(shared: &Arc<Shared>) -> Connections {
     let limits = &shared.settings.limits;
     Connections {
         router: routes::router(Arc::clone(shared)),
         places: Arc::new(Semaphore::new(limits.connections.get())),
+        outside: Arc::new(Semaphore::new(TURNED_AWAY)),
         patience: Patience {
             head: limits.header_timeout,
             reading: limits.body_timeout,
@@ -164,9 +174,6 @@ async fn register(shared: &Shared) {
     for (id, settings) in &shared.settings.workspaces {
         match shared.orchestrator.register(id, settings.clone()).await {
             Ok(report) => {
-                for error in report.errors() {
-                    tracing::error!(workspace = %id, "{error}");
-                }
                 tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
             }
             Err(error) => tracing::error!(workspace = %id, %error, "the workspace is left out"),

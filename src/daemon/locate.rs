@@ -10,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::error::ApiError;
+use super::{error::ApiError, watch::WatchState};
 use crate::{
     Orchestrator, WorkspaceError,
     config::{WorkspaceSettings, nearest_workspace},
@@ -29,6 +29,7 @@ pub(super) struct Locator {
     /// Without symbolic links.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
+    watch: Arc<WatchState>,
     known: Mutex<HashMap<Arc<str>, Remembered>>,
 }
 
@@ -51,9 +52,10 @@ enum Found {
 }
 
 impl Locator {
-    pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>) -> Self {
+    /// `watch` is told of the workspaces that are registered.
+    pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>, watch: Arc<WatchState>) -> Self {
         let real = |root: PathBuf| root.canonicalize().unwrap_or(root);
-        Self { roots: roots.into_iter().map(real).collect(), home, known: Mutex::default() }
+        Self { roots: roots.into_iter().map(real).collect(), home, watch, known: Mutex::default() }
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it
@@ -74,12 +76,51 @@ impl Locator {
         let found = self.find(orchestrator, cwd).await?;
         let id = match found {
             Found::Registered(id) => Some(id),
-            Found::Below(directory) => Some(register(orchestrator, directory).await?),
+            Found::Below(directory) => Some(self.register(orchestrator, directory).await?),
             Found::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
             Found::Outside => return Err(outside(cwd)),
         };
         self.remember(cwd, id.clone());
         Ok(id)
+    }
+
+    /// Registers the directory of an event that cannot be read, where an event that can be would have it
+    /// registered: its guards are to be asked as well.
+    pub(super) async fn introduce(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
+        if self.roots.is_empty() {
+            return;
+        }
+        if let Ok(Found::Below(directory)) = self.find(orchestrator, cwd).await {
+            // One that cannot be registered has no guards that could be asked.
+            drop(self.register(orchestrator, directory).await);
+        }
+    }
+
+    /// A task of its own: the client that sent the event may go while others wait for the workspace too.
+    async fn register(
+        &self,
+        orchestrator: &Orchestrator,
+        directory: PathBuf,
+    ) -> Result<WorkspaceId, ApiError> {
+        let (orchestrator, watch) = (orchestrator.clone(), Arc::clone(&self.watch));
+        let registered = tokio::spawn(async move {
+            let id = WorkspaceId::of_path(&directory);
+            match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
+                Ok(report) => {
+                    watch.look_at(&id);
+                    let root = directory.display();
+                    tracing::info!(workspace = %id, %root, hooks = report.hooks, "workspace registered");
+                    Ok(id)
+                }
+                // Another event of the directory came first, or somebody registered it under an id of their own.
+                Err(WorkspaceError::SameRoot { id, .. }) => {
+                    orchestrator.loaded(&id).await;
+                    Ok(id)
+                }
+                Err(error) => Err(error.into()),
+            }
+        });
+        registered.await.map_err(|_| ApiError::shutting_down())?
     }
 
     async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<Found, ApiError> {
@@ -124,28 +165,6 @@ fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<P
         roots.iter().filter(|root| cwd.starts_with(root)).max_by_key(|root| root.components().count())?;
     let nearest = nearest_workspace(cwd, home).filter(|nearest| nearest.starts_with(root));
     Some(nearest.unwrap_or_else(|| root.clone()))
-}
-
-/// A task of its own: the client that sent the event may go while others wait for the workspace too.
-async fn register(orchestrator: &Orchestrator, directory: PathBuf) -> Result<WorkspaceId, ApiError> {
-    let orchestrator = orchestrator.clone();
-    let registered = tokio::spawn(async move {
-        let id = WorkspaceId::of_path(&directory);
-        match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
-            Ok(report) => {
-                let root = directory.display();
-                tracing::info!(workspace = %id, %root, hooks = report.hooks, "workspace registered");
-                Ok(id)
-            }
-            // Another event of the directory came first, or somebody registered it under an id of their own.
-            Err(WorkspaceError::SameRoot { id, .. }) => {
-                orchestrator.loaded(&id).await;
-                Ok(id)
-            }
-            Err(error) => Err(error.into()),
-        }
-    });
-    registered.await.map_err(|_| ApiError::shutting_down())?
 }
 
 fn outside(cwd: &str) -> ApiError {

@@ -6,16 +6,25 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
 };
 
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, sleep},
+    time::{Instant, Sleep, sleep},
 };
+
+/// How long a peer that still sends is listened to after the last answer: a connection that is closed with unread bytes
+/// takes its answer away from a peer that has not read it.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What an HTTP/2 connection begins with, and no HTTP/1 one does.
+const HTTP2: &[u8] = b"PRI";
 
 /// What stands for "not at the moment" among the times.
 const NOT: u64 = u64::MAX;
@@ -39,10 +48,18 @@ pub(super) struct Pulse {
     head_since: AtomicU64,
     /// Since when the peer has taken nothing of what is written to it.
     stuck_since: AtomicU64,
-    /// When the last answer was ready.
+    /// When the last answer was given.
     last_answer: AtomicU64,
+    /// When the peer last took something of an answer.
+    last_taken: AtomicU64,
+    /// How many answers wait for the peer to take them.
+    offered: AtomicUsize,
     in_hand: AtomicUsize,
     answered: AtomicUsize,
+    /// Whether a request was answered before all of it was read, so that the peer may be sending still.
+    unheard: AtomicBool,
+    /// Whether it is HTTP/2, where bytes that come and go need not be those of a request or an answer.
+    is_http2: AtomicBool,
 }
 
 impl Pulse {
@@ -52,8 +69,12 @@ impl Pulse {
             head_since: AtomicU64::new(NOT),
             stuck_since: AtomicU64::new(NOT),
             last_answer: AtomicU64::new(0),
+            last_taken: AtomicU64::new(0),
+            offered: AtomicUsize::new(0),
             in_hand: AtomicUsize::new(0),
             answered: AtomicUsize::new(0),
+            unheard: AtomicBool::new(false),
+            is_http2: AtomicBool::new(false),
         })
     }
 
@@ -61,15 +82,22 @@ impl Pulse {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOT - 1)
     }
 
-    /// A request is in hand until the returned value is dropped.
+    /// A request is in hand until the returned value, or the answer it is put into, is dropped.
     pub(super) fn request(self: &Arc<Self>) -> InHand {
         self.in_hand.fetch_add(1, Ordering::AcqRel);
         self.head_since.store(NOT, Ordering::Release);
         InHand(Arc::clone(self))
     }
 
+    fn is_http2(&self) -> bool {
+        self.is_http2.load(Ordering::Acquire)
+    }
+
     fn came(&self) {
-        if self.in_hand.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Acquire) == NOT {
+        if !self.is_http2()
+            && self.in_hand.load(Ordering::Acquire) == 0
+            && self.head_since.load(Ordering::Acquire) == NOT
+        {
             self.head_since.store(self.now(), Ordering::Release);
         }
     }
@@ -77,6 +105,11 @@ impl Pulse {
     fn wrote(&self, progress: bool) {
         if progress {
             self.stuck_since.store(NOT, Ordering::Release);
+            if !self.is_http2() {
+                let now = self.now();
+                self.last_taken.store(now, Ordering::Release);
+                self.last_answer.store(now, Ordering::Release);
+            }
         } else if self.stuck_since.load(Ordering::Acquire) == NOT {
             self.stuck_since.store(self.now(), Ordering::Release);
         }
@@ -88,6 +121,10 @@ impl Pulse {
         let stuck = self.stuck_since.load(Ordering::Acquire);
         if stuck != NOT {
             return patience.reading.checked_sub(since(stuck)).filter(|left| !left.is_zero());
+        }
+        if self.offered.load(Ordering::Acquire) > 0 {
+            let taken = self.last_taken.load(Ordering::Acquire);
+            return patience.reading.checked_sub(since(taken)).filter(|left| !left.is_zero());
         }
         if self.in_hand.load(Ordering::Acquire) > 0 {
             return Some(patience.reading.min(patience.head));
@@ -113,9 +150,24 @@ impl Pulse {
     }
 }
 
-/// A request that is worked on.
+/// A request that is worked on, or whose answer is.
 #[derive(Debug)]
 pub(super) struct InHand(Arc<Pulse>);
+
+impl InHand {
+    /// The body of the request, of which it is noticed whether it was read to its end.
+    pub(super) fn hear(&self, body: Incoming) -> Heard {
+        let rest = (!body.is_end_stream()).then(|| Arc::clone(&self.0));
+        Heard { body, rest }
+    }
+
+    /// The answer, which keeps the request in hand until the peer has taken it.
+    pub(super) fn answer(self, body: Body) -> Offered {
+        self.0.offered.fetch_add(1, Ordering::AcqRel);
+        self.0.last_taken.store(self.0.now(), Ordering::Release);
+        Offered { body, is_waiting: true, in_hand: self }
+    }
+}
 
 impl Drop for InHand {
     fn drop(&mut self) {
@@ -125,16 +177,137 @@ impl Drop for InHand {
     }
 }
 
+/// The body of a request.
+#[derive(Debug)]
+pub(super) struct Heard {
+    body: Incoming,
+    /// Where it is told that there is a rest; none if there is none.
+    rest: Option<Arc<Pulse>>,
+}
+
+impl HttpBody for Heard {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.rest = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        if let Some(pulse) = self.rest.take() {
+            pulse.unheard.store(!pulse.is_http2(), Ordering::Release);
+        }
+    }
+}
+
+/// The body of an answer. It waits for its peer from the moment it has something to say until it is asked for more.
+#[derive(Debug)]
+pub(super) struct Offered {
+    body: Body,
+    is_waiting: bool,
+    in_hand: InHand,
+}
+
+impl Offered {
+    fn wait(&mut self) {
+        let pulse = &self.in_hand.0;
+        pulse.last_taken.store(pulse.now(), Ordering::Release);
+        if !std::mem::replace(&mut self.is_waiting, true) {
+            pulse.offered.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    fn wait_no_more(&mut self) {
+        if std::mem::take(&mut self.is_waiting) {
+            self.in_hand.0.offered.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl HttpBody for Offered {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match polled {
+            Poll::Ready(Some(_)) => self.wait(),
+            Poll::Ready(None) | Poll::Pending => self.wait_no_more(),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        self.wait_no_more();
+    }
+}
+
 /// A stream whose bytes are noticed.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     pulse: Arc<Pulse>,
+    /// Whether nothing has come yet.
+    is_new: bool,
+    /// Until when a peer that still sends is listened to.
+    leaving: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Watched<S> {
     pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse }
+        Self { stream, pulse, is_new: true, leaving: None }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Watched<S> {
+    /// Passes over what the peer still sends: until it closes, or it is too long. A peer that has sent all it
+    /// announced is not waited for.
+    fn poll_leave(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut space = [std::mem::MaybeUninit::uninit(); 4096];
+        let is_first = self.leaving.is_none();
+        let leaving = self.leaving.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
+        if leaving.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let mut sends = !is_first || self.pulse.unheard.load(Ordering::Acquire);
+        loop {
+            let mut passed = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut self.stream).poll_read(context, &mut passed) {
+                Poll::Ready(Ok(())) if !passed.filled().is_empty() => sends = true,
+                Poll::Pending if sends => return Poll::Pending,
+                _ => return Poll::Ready(()),
+            }
+        }
     }
 }
 
@@ -146,14 +319,18 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        if buffer.filled().len() > before {
+        let came = &buffer.filled()[before..];
+        if !came.is_empty() {
+            if std::mem::take(&mut self.is_new) {
+                self.pulse.is_http2.store(came.starts_with(HTTP2), Ordering::Release);
+            }
             self.pulse.came();
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -183,6 +360,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        if self.leaving.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+        }
+        self.poll_leave(context).map(Ok)
     }
 }

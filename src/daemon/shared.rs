@@ -4,11 +4,11 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
 
 use tokio::{
     sync::{Semaphore, watch},
-    time::Instant,
+    time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{locate::Locator, watch::WatchState};
+use super::{error::ApiError, locate::Locator, watch::WatchState};
 use crate::{Orchestrator, config::Settings, telemetry::Exporter};
 
 /// How far the daemon is.
@@ -73,9 +73,10 @@ impl Shared {
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let watch = Arc::new(WatchState::new(settings.watch));
         Self {
-            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone()),
-            watch: Arc::default(),
+            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone(), Arc::clone(&watch)),
+            watch,
             exporter,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
@@ -99,10 +100,16 @@ impl Shared {
     }
 
     /// Waits until the workspaces are loaded: an event that came before would find no hooks.
-    pub(super) async fn loaded(&self) {
-        if self.phase() == Phase::Starting {
-            // The sender is here, so it does not end before its value changes.
-            drop(self.phase.subscribe().wait_for(|phase| *phase != Phase::Starting).await);
+    ///
+    /// Returns an error if that takes longer than an event may wait.
+    pub(super) async fn loaded(&self) -> Result<(), ApiError> {
+        if self.phase() != Phase::Starting {
+            return Ok(());
         }
+        let mut phase = self.phase.subscribe();
+        let begun = phase.wait_for(|phase| *phase != Phase::Starting);
+        // The sender is here, so it does not end before its value changes.
+        let waited = timeout(self.settings.limits.pending_deadline, begun).await;
+        waited.map(drop).map_err(|_| ApiError::starting())
     }
 }

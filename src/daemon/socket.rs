@@ -16,6 +16,9 @@ use tokio::net::{UnixListener, unix::UCred};
 /// The name of the socket in a directory for such things.
 const NAME: &str = "hookyard.sock";
 
+/// The longest path, in bytes: the system has 108 with the byte that ends it. One more, and nobody could connect.
+const LONGEST: usize = 107;
+
 /// Why there is no socket to listen on.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
@@ -30,6 +33,9 @@ pub enum SocketError {
         /// What it is.
         what: &'static str,
     },
+    /// The system takes no path of this length.
+    #[error("the path {} is longer than the {LONGEST} bytes of a socket's; choose a shorter `listen.socket`", .0.display())]
+    TooLong(PathBuf),
     /// Others could put a socket of theirs in its place.
     #[error("the directory {} {why}; choose a `listen.socket` in a directory of your own", path.display())]
     Directory {
@@ -70,6 +76,9 @@ pub(super) struct Socket {
 impl Socket {
     /// Sees to it that there is a directory that nobody else writes to.
     pub(super) fn prepare(path: &Path) -> Result<(), SocketError> {
+        if path.as_os_str().len() > LONGEST {
+            return Err(SocketError::TooLong(path.to_owned()));
+        }
         let directory = directory(path);
         if directory == own_directory() {
             make_own(directory)?;

@@ -1,7 +1,7 @@
 //! hookyard's own words: canonical events in, canonical outcomes out, and the native hooks of an embedding
 //! host. Refuses answers of programs, servers and models: no such hook is written in these words.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -36,6 +36,10 @@ impl Dialect for Canonical {
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
         fields::kind_of_unread(bytes, &VOCABULARY)
+    }
+
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
+        fields::cwd_of_unread(bytes, &VOCABULARY)
     }
 
     fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {

@@ -64,6 +64,10 @@ impl Envelope<'_> {
                 Some(cwd) => map.serialize_entry(name, &**cwd),
                 None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
             },
+            // A host that says so itself has it read as where the event belongs.
+            Frame::Project if event.dialect == self.native.name && event.cwd.is_some() => {
+                map.serialize_entry(name, &event.cwd)
+            }
             Frame::Own(_) | Frame::Project | Frame::Timestamp | Frame::Uuid => match self.extra(name) {
                 Some(value) => map.serialize_entry(name, value),
                 None => match self.unsaid(frame) {

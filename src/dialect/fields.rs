@@ -197,6 +197,13 @@ pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Ev
     known_event(&serde_json::from_str(&text).ok()?, vocabulary).ok().map(Known::kind)
 }
 
+/// The working directory of an event whose other fields may be unreadable.
+pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Arc<str>> {
+    let text = String::from_utf8_lossy(bytes);
+    let fields: Fields<'_> = serde_json::from_str(&text).ok()?;
+    fields.get(vocabulary.names.native("cwd")).and_then(unquoted).map(Into::into)
+}
+
 fn known_event(fields: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Known, EventError> {
     let first = vocabulary.kind_fields[0];
     let mut found: Option<Known> = None;

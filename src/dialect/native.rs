@@ -1,7 +1,7 @@
 //! A dialect with native event names, as data: its table, its fields, and the few functions in which it differs
 //! from the others. Refuses to hold any dialect's facts.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -143,6 +143,10 @@ impl Dialect for Native {
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
         fields::kind_of_unread(bytes, &self.vocabulary())
+    }
+
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
+        fields::cwd_of_unread(bytes, &self.vocabulary())
     }
 
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {

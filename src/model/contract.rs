@@ -1,7 +1,7 @@
 //! What a dialect owes the core, as one trait. The core calls nothing else of a dialect; refuses defaults that
 //! would make a forgotten method compile.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -67,6 +67,9 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// The kind of an event, also where the rest of it cannot be read.
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind>;
+
+    /// The working directory that an event says, also where the rest of it cannot be read.
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>>;
 
     /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
     /// thing it can, never the milder one.

@@ -138,8 +138,11 @@ impl Orchestrator {
         }
         let plan = snapshot.plan(&event);
         if plan.is_empty() {
-            if event.ends_run() {
-                directory.end_quietly(&key);
+            if event.ends_run()
+                && let Some(heard) = directory.end_quietly(&key)
+            {
+                // It ends without a word only if the actor has died, and the run with it.
+                heard.await.ok();
             }
             return Ok(Outcome::proceed(event.kind, snapshot.version()));
         }

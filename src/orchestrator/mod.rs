@@ -9,6 +9,7 @@ mod run;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod told;
 mod workspaces;
 
 use std::{

@@ -11,7 +11,7 @@ use std::{
 use futures_util::{StreamExt, stream};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{DispatchError, Orchestrator};
+use super::{DispatchError, Orchestrator, told};
 use crate::{
     config::{self, Dialects, Loaded, WorkspaceKind, WorkspaceSettings},
     model::{Diagnostic, Hook, Severity, Source, WorkspaceId},
@@ -44,7 +44,7 @@ pub struct LoadReport {
     pub changes: Changes,
     /// The broken files whose former rules stay.
     pub kept: Vec<PathBuf>,
-    /// When it was loaded.
+    /// When its files were looked at: nothing that was there before was missed.
     pub at: SystemTime,
 }
 
@@ -134,7 +134,10 @@ impl Workspaces {
         let loading = Arc::new(tokio::sync::Mutex::new(()));
         // Nobody else has it yet, so it is free.
         let held = Arc::clone(&loading).try_lock_owned().map_err(|_| WorkspaceError::ShuttingDown)?;
-        let workspace = Arc::new(Workspace { settings, loading, report: Mutex::default() });
+        // A host may register what is there already whenever it starts: that is a reload.
+        let same = all.get(id).filter(|known| known.settings == settings);
+        let report = Mutex::new(same.and_then(|known| known.report().clone()));
+        let workspace = Arc::new(Workspace { settings, loading, report });
         all.insert(id.clone(), Arc::clone(&workspace));
         Ok(Entered { workspace, held, former })
     }
@@ -190,6 +193,7 @@ impl Orchestrator {
         let cancelled = self.cancel_runs_of(id).await;
         self.0.context.pools.reloaded(&workspace.settings.root, &[]);
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
+        ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.are_sound() }.emit();
         true
     }
 
@@ -222,6 +226,11 @@ impl Orchestrator {
     pub fn load_reports(&self) -> BTreeMap<WorkspaceId, LoadReport> {
         let all = self.0.workspaces.all();
         all.iter().filter_map(|(id, known)| Some((id.clone(), known.report().clone()?))).collect()
+    }
+
+    /// The ids of all workspaces, in order.
+    pub fn workspace_ids(&self) -> Vec<WorkspaceId> {
+        self.0.workspaces.all().keys().cloned().collect()
     }
 
     /// What was found when a workspace was loaded last.
@@ -265,9 +274,11 @@ impl Orchestrator {
         workspace: &Workspace,
         _held: OwnedMutexGuard<()>,
     ) -> Result<LoadReport, DispatchError> {
-        let (id, given) = (id.clone(), workspace.settings.clone());
+        let (told, id, given) = (id.clone(), id.clone(), workspace.settings.clone());
         let settings = self.0.settings.clone();
-        let former = workspace.report().as_ref().map(|report| (report.kind, report.dialects.clone()));
+        let before = workspace.report().clone();
+        let former = before.as_ref().map(|report| (report.kind, report.dialects.clone()));
+        let at = SystemTime::now();
         let client = self.0.models.clone();
         let load = move || {
             let outside = config::Outside {
@@ -278,8 +289,9 @@ impl Orchestrator {
             config::load_for_host(&given, Some(id), &settings, &outside)
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
-        let report = self.publish(loaded).await?;
+        let report = LoadReport { at, ..self.publish(loaded).await? };
         *workspace.report() = Some(report.clone());
+        told::tell(&told, before.as_ref(), &report);
         ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
         Ok(report)
     }
@@ -288,7 +300,7 @@ impl Orchestrator {
         let Loaded { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
         let before = self.snapshot(Some(&place.workspace_id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
-        let kept = keep_rules_of_broken_files(old, &mut hooks, &files, &diagnostics);
+        let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
@@ -309,22 +321,7 @@ impl Orchestrator {
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
         self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
-        if before.is_some() {
-            tell(&snapshot.place().workspace_id, &report);
-        }
         Ok(report)
-    }
-}
-
-/// Tells the log what a reload came to.
-fn tell(id: &WorkspaceId, report: &LoadReport) {
-    let LoadReport { version, changes, kept, .. } = report;
-    for file in kept {
-        tracing::error!(workspace = %id, file = %file.display(), "a hook file is broken; its former rules stay");
-    }
-    if !changes.is_empty() {
-        let Changes { added, removed, changed } = changes;
-        tracing::info!(workspace = %id, version, ?added, ?removed, ?changed, "hooks reloaded");
     }
 }
 

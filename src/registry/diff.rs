@@ -86,15 +86,15 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
 }
 
 /// Puts the old rules of broken files in the place of what could be read of them: a guard must not go because
-/// somebody is in the middle of changing it. `files` are those that were read. Returns the files whose old rules
+/// somebody is in the middle of changing it. Returns the files whose old rules
 /// stay, in order.
 ///
-/// A file that is no longer there is not broken; its rules go. What is wrong elsewhere, such as in an agent's file,
-/// keeps the old hooks that cannot be found any more.
+/// A file that is no longer there is not broken; its rules go. A directory that cannot be read keeps those of all
+/// files below it, and the workspace's own directory those of all its files, wherever they are.
 pub fn keep_rules_of_broken_files(
     old: &[Arc<Registered>],
     new: &mut Vec<Hook>,
-    files: &[PathBuf],
+    root: &Path,
     diagnostics: &[Diagnostic],
 ) -> Vec<PathBuf> {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
@@ -104,7 +104,6 @@ pub fn keep_rules_of_broken_files(
     }
     let of_hooks = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
     let of_hooks: BTreeSet<&Path> = of_hooks.collect();
-    let elsewhere = broken.iter().any(|path| !of_hooks.contains(path) && files.iter().any(|f| f == path));
     new.retain(|hook| {
         hook.source.file.as_deref().is_none_or(|file| !broken.contains(file) || !of_hooks.contains(file))
     });
@@ -113,9 +112,8 @@ pub fn keep_rules_of_broken_files(
     for registered in old {
         let hook = &registered.hook;
         let Some(file) = hook.source.file.as_deref() else { continue };
-        let read = files.iter().any(|known| known == file);
-        let unreachable = broken.iter().any(|path| *path != file && file.starts_with(path));
-        if (broken.contains(file) || unreachable || (read && elsewhere)) && !names.contains(&hook.name) {
+        let unreachable = file.ancestors().skip(1).any(|above| broken.contains(above));
+        if (broken.contains(file) || unreachable || broken.contains(root)) && !names.contains(&hook.name) {
             new.push(hook.clone());
             kept.insert(file.to_owned());
         }

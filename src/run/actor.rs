@@ -78,14 +78,16 @@ impl Actor for RunActor {
         message: RunMessage,
         state: &mut RunState,
     ) -> Result<(), ActorProcessingErr> {
+        let mut heard = None;
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
             RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, *conclusion),
             RunMessage::Abandoned => self.abandon(state),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
-            RunMessage::End(lease) => {
+            RunMessage::End(lease, reply) => {
                 state.ended = true;
                 drop(lease);
+                heard = Some(reply);
             }
             // A send fails only if whoever asked has stopped waiting.
             RunMessage::Describe(reply) => drop(reply.send(state.in_hand())),
@@ -107,6 +109,10 @@ impl Actor for RunActor {
         }
         self.start_pending(state);
         self.leave_if_over(state);
+        if let Some(reply) = heard {
+            // A send fails only if whoever told it has stopped waiting.
+            reply.send(()).ok();
+        }
         Ok(())
     }
 

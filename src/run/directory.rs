@@ -11,7 +11,7 @@ use std::{
 };
 
 use dashmap::{DashMap, mapref::one::RefMut};
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     message::RunMessage,
@@ -140,15 +140,21 @@ impl Directory {
     }
 
     /// Takes note that a run has ended without its actor being told: no hook wanted the event.
-    pub(crate) fn end_quietly(&self, key: &RunKey) {
-        let Some(record) = self.find(key) else { return };
+    /// Returns where its actor tells that it knows, if it has one: what the host sends next belongs to a new run.
+    pub(crate) fn end_quietly(&self, key: &RunKey) -> Option<oneshot::Receiver<()>> {
+        let record = self.find(key)?;
         match record.handle().map(|handle| handle.lease(u32::MAX)) {
             Some(Ok(lease)) => {
                 let actor = lease.actor().clone();
+                let (reply, heard) = oneshot::channel();
                 // A send fails only if the actor has just died, and then the supervisor clears its record.
-                drop(actor.cast(RunMessage::End(lease)));
+                drop(actor.cast(RunMessage::End(lease, reply)));
+                Some(heard)
             }
-            Some(Err(_)) | None => drop(self.end(key)),
+            Some(Err(_)) | None => {
+                self.end(key);
+                None
+            }
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) enum RunMessage {
     PendingDeadline,
     /// The run is over: go away once the work in hand is done. The lease keeps the actor from going away before
     /// it knows.
-    End(Lease),
+    End(Lease, oneshot::Sender<()>),
     /// Say what is in hand. Sent without a lease: looking at a run must not keep it from being idle.
     Describe(oneshot::Sender<InHand>),
     /// Cut short what is in hand, end the run, and say how many events that were. The lease keeps the actor from

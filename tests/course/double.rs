@@ -165,6 +165,10 @@ impl Dialect for Double {
         unreachable!("an event on its course has been read")
     }
 
+    fn cwd_of(&self, _: &[u8]) -> Option<std::sync::Arc<str>> {
+        None
+    }
+
     fn write_answer(&self, _: &Event, _: &Outcome) -> NativeAnswer {
         unreachable!("a course ends with the canonical outcome")
     }

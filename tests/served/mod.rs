@@ -24,6 +24,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Setting {
     directory: TempDir,
     settings: String,
+    socket: PathBuf,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -46,7 +47,8 @@ impl Setting {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("home")).expect("a home");
-        Self { directory, settings: String::new(), arguments: Vec::new(), variables: Vec::new() }
+        let socket = "hookyard.sock".into();
+        Self { directory, settings: String::new(), socket, arguments: Vec::new(), variables: Vec::new() }
     }
 
     /// The directory that everything is in, without symbolic links.
@@ -64,6 +66,12 @@ impl Setting {
     pub(crate) fn settings(mut self, text: &str) -> Self {
         self.settings.push_str(&text.replace("$DIR", self.path().to_str().expect("a plain path")));
         self.settings.push('\n');
+        self
+    }
+
+    /// The socket, by its path below the directory.
+    pub(crate) fn socket(mut self, path: &str) -> Self {
+        self.socket = path.into();
         self
     }
 
@@ -92,11 +100,11 @@ impl Setting {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Served {
-        let Self { directory, settings, arguments, variables } = self;
+        let Self { directory, settings, socket, arguments, variables } = self;
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
-        let socket = here.join("hookyard.sock");
+        let socket = here.join(socket);
         let child = Command::new(env!("CARGO_BIN_EXE_hookyard"))
             .arg("serve")
             .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
@@ -153,6 +161,30 @@ impl Served {
         read(&self.send("POST", path, Some(event)))
     }
 
+    /// The TCP address it listens on as well.
+    pub(crate) fn tcp(&self) -> String {
+        self.get("/v1/status")["tcp"].as_str().expect("an address").to_owned()
+    }
+
+    /// The processes in its directory, itself among them.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let here = self.path();
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_here = |pid: &u32| {
+            fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.starts_with(&here))
+        };
+        pids.filter(is_here).collect()
+    }
+
+    /// Ends it as its users do, and sees to it that nothing is left of it.
+    pub(crate) fn finish(mut self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.wait().code(), Some(0), "{}", self.log());
+        until("nothing is left", || self.processes().is_empty());
+        assert!(!self.socket.exists());
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(&self.child);
@@ -171,12 +203,18 @@ impl Served {
         }
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
     /// What it was started in, to start another daemon there. It must have ended.
     pub(crate) fn again(mut self) -> Setting {
         assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
         let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
-        Setting { directory, settings, arguments: Vec::new(), variables: Vec::new() }
+        let socket = self.socket.clone();
+        Setting { directory, settings, socket, arguments: Vec::new(), variables: Vec::new() }
     }
 }
 

@@ -170,7 +170,7 @@ fn hooks(report: &Report<'_>, screen: &Screen) -> String {
     header.push("runs");
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(["failed", "p50", "p99"]);
-    let mut grid = Grid::new(header, screen.out.paint).words("handler");
+    let mut grid = Grid::new(header, screen.out.paint).words(&["handler"]);
     for row in &report.by_hook {
         let mut cells = vec![row.hook.clone()];
         cells.extend((!alike).then(|| handler(row)));

@@ -135,10 +135,10 @@ impl Tabular for RunRow {
             |row: &Self| text(&row.workspace_id),
             |a, b| a.workspace_id.cmp(&b.workspace_id),
         ),
-        number("age", 0, |row: &Self| duration(row.age_ms), |a, b| a.age_ms.cmp(&b.age_ms)),
+        number("age", 0, |row: &Self| duration(row.age), |a, b| a.age.cmp(&b.age)),
         number("events", 2, |row: &Self| count(row.events), |a, b| a.events.cmp(&b.events)),
         number("pending", 1, |row: &Self| count(row.pending as u64), |a, b| a.pending.cmp(&b.pending)),
-        words("now", 12, 0, RunRow::now, |a, b| a.busy_ms().cmp(&b.busy_ms())),
+        words("now", 12, 0, RunRow::now, |a, b| a.busy().cmp(&b.busy())),
     ];
 
     fn name(&self) -> (&str, &str) {
@@ -312,8 +312,7 @@ fn p99(row: &HookRow) -> Option<Duration> {
 
 fn last_failure(row: &HookRow) -> String {
     let Some(last) = &row.last_failure else { return NOTHING.to_owned() };
-    let ago = last.ago.as_secs().saturating_mul(1000);
-    text(&format!("{} ago: {}", duration(ago.max(1000)), last.why))
+    text(&format!("{} ago: {}", duration(last.ago.max(Duration::from_secs(1))), last.why))
 }
 
 /// The latest first, and those that never failed last.

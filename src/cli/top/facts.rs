@@ -1,6 +1,8 @@
 //! What is said of a daemon above the tables, the most important first. Refuses to break a fact: what does not fit is left
 //! out.
 
+use std::time::Duration;
+
 use super::{
     columns::{count, rate, width},
     watch::Picture,
@@ -19,7 +21,7 @@ pub(super) fn daemon(picture: &Picture) -> Vec<String> {
     let broken = counted(status.broken.len(), "broken workspace");
     let mut facts = vec![
         format!("hookyard {} {}", escape::line(&status.version), escape::line(&status.phase)),
-        format!("up {}", duration(status.uptime_ms)),
+        format!("up {}", duration(Duration::from_millis(status.uptime_ms))),
         format!("{} in hand", counted(status.events_in_flight, "event")),
         format!("{} of {} active", status.active_runs, counted(status.runs, "run")),
         format!("{} in {}", counted(status.hooks, "hook"), counted(status.workspaces, "workspace")),

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::bad_query;
+use super::{Named, bad_query};
 use crate::{
     DispatchError,
     daemon::{
@@ -89,7 +89,7 @@ pub(in crate::daemon) async fn canonical(
     body: Body,
 ) -> Result<Response, ApiError> {
     let bytes = event_body(&shared, &headers, body).await?;
-    let outcome = match read(&shared, DialectName::Canonical, &headers, &bytes) {
+    let outcome = match read(&shared, DialectName::Canonical, &headers, &bytes).await {
         Ok(mut event) => {
             event.workspace_id = shared.locator.locate(&shared.orchestrator, &event).await?;
             shared.orchestrator.dispatch(event).await?
@@ -127,7 +127,7 @@ pub(in crate::daemon) async fn canonical(
 )]
 pub(in crate::daemon) async fn native(
     State(shared): State<Arc<Shared>>,
-    Path(name): Path<String>,
+    Named(name): Named,
     wanted: Result<Query<Wanted>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
@@ -135,7 +135,7 @@ pub(in crate::daemon) async fn native(
     let dialect = named(&name)?;
     let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
     let bytes = event_body(&shared, &headers, body).await?;
-    let answer = match read(&shared, dialect, &headers, &bytes) {
+    let answer = match read(&shared, dialect, &headers, &bytes).await {
         Ok(event) => answered(&shared, dialect, event).await?,
         Err(Unread::Blocked(outcome)) => {
             let unknown = || ApiError::bad_request("bad_event", "the event cannot be read", "send another");
@@ -171,19 +171,28 @@ async fn event_body(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<
     body::read(headers, body, BodyBounds { bytes: limits.payload, time: limits.body_timeout }).await
 }
 
-fn read(shared: &Shared, dialect: DialectName, headers: &HeaderMap, bytes: &[u8]) -> Result<Event, Unread> {
-    match shared.orchestrator.read(dialect, bytes) {
+async fn read(
+    shared: &Shared,
+    dialect: DialectName,
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Result<Event, Unread> {
+    let error = match shared.orchestrator.read(dialect, bytes) {
         Ok(mut event) => {
             let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
             // One that is none is ignored, as the standard has it.
             event.trace = trace.and_then(|text| text.parse().ok());
-            Ok(event)
+            return Ok(event);
         }
-        Err(error) => Err(match shared.orchestrator.refuse_unread(None, dialect, bytes, &error) {
-            Some(block) => Unread::Blocked(Box::new(block)),
-            None => Unread::Error(error.into()),
-        }),
+        Err(error) => error,
+    };
+    if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
+        shared.locator.introduce(&shared.orchestrator, &cwd).await;
     }
+    Err(match shared.orchestrator.refuse_unread(None, dialect, bytes, &error) {
+        Some(block) => Unread::Blocked(Box::new(block)),
+        None => Unread::Error(error.into()),
+    })
 }
 
 /// An agent takes an error for "no opinion", so where a hook with `on_error: deny` was to be asked it is told no.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::header::CONTENT_TYPE,
     response::{IntoResponse, Response},
 };
 
@@ -36,11 +36,7 @@ pub(in crate::daemon) async fn alive() -> &'static str {
 pub(in crate::daemon) async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, ApiError> {
     match shared.phase() {
         Phase::Ready => Ok("ready\n"),
-        Phase::Starting => {
-            let hint = "try again after the seconds in `Retry-After`";
-            let message = "hookyard still loads its workspaces";
-            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint))
-        }
+        Phase::Starting => Err(ApiError::starting()),
         Phase::Draining => Err(ApiError::shutting_down()),
     }
 }

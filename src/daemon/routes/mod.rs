@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::rejection::QueryRejection,
-    http::{Method, StatusCode, Uri},
+    extract::{FromRequestParts, Path, rejection::QueryRejection},
+    http::{Method, StatusCode, Uri, request::Parts},
     middleware,
     routing::{get, post, put},
 };
@@ -111,6 +111,21 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
     let message = format!("{:?} does not take {method}", uri.path());
     let hint = "the header `Allow` and /v1/openapi.json say which methods it takes";
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", message, hint)
+}
+
+/// The part of a path that is a name.
+pub(super) struct Named(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(name) = Path::from_request_parts(parts, state).await.map_err(|_| {
+            let hint = "send it as UTF-8, with `%XX` for what may not stand in a path";
+            ApiError::bad_request("bad_path", "the path cannot be read", hint)
+        })?;
+        Ok(Self(name))
+    }
 }
 
 /// A query that cannot be used.

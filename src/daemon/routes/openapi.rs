@@ -11,10 +11,13 @@ use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
 use super::{events, health, hooks, reload, runs, status, stream, workspaces};
-use crate::daemon::error::ErrorBody;
+use crate::{daemon::error::ErrorBody, model::DialectName};
 
 const EVENT: &str = include_str!("../../../config/schema/canonical-event.schema.json");
 const OUTCOME: &str = include_str!("../../../config/schema/canonical-outcome.schema.json");
+
+/// What can be an id, as the schema of events has it.
+const ID: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]{1,256}$";
 
 /// What every route may answer, whatever it is asked.
 const ANYWHERE: [(&str, &str); 3] = [
@@ -72,6 +75,10 @@ fn description() -> Value {
     }
     let operations = description["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
     for operation in operations.filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            say_what_fits(parameter);
+        }
         for (status, words) in ANYWHERE {
             operation["responses"][status] = json!({
                 "description": words,
@@ -79,12 +86,29 @@ fn description() -> Value {
             });
         }
     }
+    let dialects: Vec<_> = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical).collect();
+    description["components"]["schemas"]["Registration"]["properties"]["dialects"]["items"]["enum"] =
+        dialects.iter().map(|name| name.as_str()).collect();
     let of_events = &mut description["paths"]["/v1/events"]["post"];
     of_events["requestBody"]["content"]["application/json"]["schema"] =
         json!({ "$ref": "#/components/schemas/Event" });
     of_events["responses"]["200"]["content"]["application/json"]["schema"] =
         json!({ "$ref": "#/components/schemas/Outcome" });
     description
+}
+
+/// Narrows the schema of a parameter to what is taken, which its type alone does not say.
+fn say_what_fits(parameter: &mut Value) {
+    match parameter["name"].as_str() {
+        Some("id" | "workspace_id") => {
+            parameter["schema"] = json!({ "type": "string", "pattern": ID });
+        }
+        Some("dialect") => {
+            let names: Vec<_> = DialectName::ALL.iter().map(|name| name.as_str()).collect();
+            parameter["schema"] = json!({ "type": "string", "enum": names });
+        }
+        _ => {}
+    }
 }
 
 /// Adds a schema that stands alone, with what it defines beside it.

@@ -40,14 +40,15 @@ pub(in crate::daemon) async fn reload(
     wanted: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<Json<Vec<WorkspaceView>>, ApiError> {
     let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
-    let reports = match &wanted.workspace_id {
-        Some(text) => {
-            let id = workspace_id(text)?;
-            let report = shared.orchestrator.reload_workspace(&id).await?;
-            vec![(id.clone(), report.ok_or_else(|| unknown_workspace(&id))?)]
-        }
-        None => shared.orchestrator.reload().await?,
+    let reports = if let Some(text) = &wanted.workspace_id {
+        let id = workspace_id(text)?;
+        let report = shared.orchestrator.reload_workspace(&id).await?;
+        shared.watch.look_at(&id);
+        vec![(id.clone(), report.ok_or_else(|| unknown_workspace(&id))?)]
+    } else {
+        let reports = shared.orchestrator.reload().await?;
+        shared.watch.look_at_all();
+        reports
     };
-    shared.watch.look_again();
     Ok(Json(reports.iter().map(|(id, report)| WorkspaceView::of(id, report)).collect()))
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{bad_query, workspace_id};
+use super::{Named, bad_query, workspace_id};
 use crate::{
     RunFilter, RunStatus,
     daemon::{
@@ -100,7 +100,7 @@ pub(in crate::daemon) async fn list(
 )]
 pub(in crate::daemon) async fn show(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     place: Result<Query<Where>, QueryRejection>,
 ) -> Result<Json<RunStatus>, ApiError> {
     let (id, workspace) = named(&id, place)?;
@@ -120,7 +120,7 @@ pub(in crate::daemon) async fn show(
 )]
 pub(in crate::daemon) async fn cancel(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     place: Result<Query<Where>, QueryRejection>,
 ) -> Result<Json<CancelledView>, ApiError> {
     let (id, workspace) = named(&id, place)?;

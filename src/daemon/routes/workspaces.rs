@@ -5,13 +5,13 @@ use std::{path::PathBuf, sync::Arc};
 use axum::{
     Json,
     body::Body,
-    extract::{Path, State},
+    extract::State,
     http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{unknown_workspace, workspace_id};
+use super::{Named, unknown_workspace, workspace_id};
 use crate::{
     LoadReport,
     config::{Dialects, WorkspaceKind, WorkspaceSettings},
@@ -28,12 +28,11 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(in crate::daemon) struct Registration {
     /// Its directory, by an absolute path of the daemon's machine.
+    #[schema(pattern = "^/[^\\x00]*$")]
     root: String,
     /// What it is for; left out, its own file says so.
-    #[schema(nullable = false)]
     kind: Option<Kind>,
     /// Whose hooks it runs: a list of dialects; left out, its own file says so.
-    #[schema(nullable = false)]
     dialects: Option<Vec<String>>,
 }
 
@@ -153,7 +152,7 @@ pub(in crate::daemon) async fn list(State(shared): State<Arc<Shared>>) -> Json<V
 )]
 pub(in crate::daemon) async fn register(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
@@ -162,14 +161,13 @@ pub(in crate::daemon) async fn register(
     let registration: Registration = body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
     let known = shared.orchestrator.load_report(&id).is_some();
-    let orchestrator = shared.orchestrator.clone();
     // A task of its own, so that a client that goes does not leave half a workspace.
     let registered = tokio::spawn(async move {
-        let report = orchestrator.register(&id, settings).await?;
+        let report = shared.orchestrator.register(&id, settings).await?;
+        shared.watch.look_at(&id);
         Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
-    shared.watch.look_again();
     Ok((if known { StatusCode::OK } else { StatusCode::CREATED }, Json(details)))
 }
 
@@ -211,7 +209,7 @@ impl Registration {
 )]
 pub(in crate::daemon) async fn show(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
     let report = shared.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
@@ -230,14 +228,17 @@ pub(in crate::daemon) async fn show(
 )]
 pub(in crate::daemon) async fn remove(
     State(shared): State<Arc<Shared>>,
-    Path(id): Path<String>,
+    Named(id): Named,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
-    let (orchestrator, removed) = (shared.orchestrator.clone(), id.clone());
-    let gone = tokio::spawn(async move { orchestrator.unregister(&removed).await });
+    let removed = id.clone();
+    let gone = tokio::spawn(async move {
+        let was_there = shared.orchestrator.unregister(&removed).await;
+        shared.watch.look_at(&removed);
+        was_there
+    });
     if !gone.await.map_err(|_| ApiError::shutting_down())? {
         return Err(unknown_workspace(&id));
     }
-    shared.watch.look_again();
     Ok(StatusCode::NO_CONTENT)
 }

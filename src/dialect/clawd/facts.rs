@@ -39,6 +39,7 @@ const ROWS: &[Row] = rows! {
 /// Fields with a canonical name. A prompt and a result each have two names, since its own hooks know the second.
 const FIELDS: &[(&str, &str)] = &[
     ("session_id", "session_id"),
+    ("project_dir", "cwd"),
     ("tool_name", "tool_name"),
     ("tool_use_id", "tool_call_id"),
     ("tool_input", "tool_input"),

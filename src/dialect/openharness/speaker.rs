@@ -1,6 +1,6 @@
 //! The dialect as the core calls it. Refuses to do anything but hand over to the files beside it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -28,6 +28,10 @@ impl Dialect for OpenHarness {
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
         fields::kind_of_unread(bytes, &event::VOCABULARY)
+    }
+
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
+        fields::cwd_of_unread(bytes, &event::VOCABULARY)
     }
 
     fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {

@@ -1,0 +1,368 @@
+//! What to watch for a workspace: the directories in which something can change that its hooks come from, and which of
+//! their entries matter. Pure: it asks its caller what stands at a path; refuses to read a file and to watch one.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
+};
+
+use super::{
+    Dialects,
+    discover::{self, HOME},
+};
+use crate::{
+    dialect::{Native, SettingsPlace, natives},
+    model::Dialect,
+};
+
+/// How many symbolic links are followed for one path, as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
+/// What stands at a path, itself and not what it leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A directory.
+    Directory,
+    /// A symbolic link, and where it leads.
+    Link(PathBuf),
+    /// Anything else.
+    File,
+    /// Nothing that could be looked at.
+    Nothing,
+}
+
+/// Entries of a directory that matter.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Entry {
+    /// The one of this name.
+    Named(OsString),
+    /// Those that are hook files by their names.
+    HookFiles,
+    /// Those that are agents by their names.
+    Agents,
+}
+
+/// What the hooks of a workspace come from.
+#[derive(Debug)]
+pub(crate) struct Watchable<'a> {
+    /// Its directory.
+    pub(crate) root: &'a Path,
+    /// The home directory with the user's own hooks.
+    pub(crate) home: Option<&'a Path>,
+    /// The directory of the machine's own configuration.
+    pub(crate) system: &'a Path,
+    /// Whose hooks it runs.
+    pub(crate) dialects: &'a Dialects,
+    /// The files that were looked at when it was loaded.
+    pub(crate) files: &'a [PathBuf],
+}
+
+/// What to watch for a workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Watches {
+    /// Directories without symbolic links, each with the entries that matter. What is not there yet has its nearest
+    /// directory above here, but none above the workspace, the home or the system directory.
+    pub(crate) directories: BTreeMap<PathBuf, BTreeSet<Entry>>,
+    /// Which of these three are not there: nothing tells of them but looking for them.
+    pub(crate) absent: BTreeSet<PathBuf>,
+}
+
+/// Where something is looked for.
+struct Base<'a> {
+    given: &'a Path,
+    /// Without symbolic links.
+    real: PathBuf,
+    reach: Reach,
+}
+
+/// How far links lead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// What leads out of the directory is not read.
+    Inside,
+    /// Anywhere, as the dotfiles of a user do.
+    Anywhere,
+}
+
+/// Whether a walk goes on.
+#[derive(PartialEq, Eq)]
+enum Step {
+    On,
+    Stop,
+}
+
+impl Entry {
+    /// What an entry of this name may matter as.
+    pub(crate) fn of(name: &OsStr) -> impl Iterator<Item = Self> {
+        let as_hook = discover::is_hook_file(name).then_some(Self::HookFiles);
+        let as_agent = is_agent(name).then_some(Self::Agents);
+        std::iter::once(Self::Named(name.to_owned())).chain(as_hook).chain(as_agent)
+    }
+}
+
+fn is_agent(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    !bytes.starts_with(b".") && bytes.ends_with(b".md")
+}
+
+impl Watches {
+    /// What to watch for a workspace. `standing` tells what is on disk.
+    pub(crate) fn of<'a>(workspace: &Watchable<'a>, standing: &dyn Fn(&Path) -> Standing) -> Self {
+        let mut watches = Self::default();
+        let mut base = |given: &'a Path, reach| {
+            let real = walk(standing, Path::new("/"), given, |_, _, _| Step::On);
+            if real.is_none() {
+                watches.absent.insert(given.to_owned());
+            }
+            Some(Base { given, real: real?, reach })
+        };
+        let root = base(workspace.root, Reach::Inside);
+        let home = workspace.home.and_then(|home| base(home, Reach::Anywhere));
+        let system = base(workspace.system, Reach::Anywhere);
+        if let Some(root) = &root {
+            let own = Path::new(HOME);
+            watches.follow(standing, root, &own.join("settings.yaml"));
+            for (directory, entry) in [("hooks", Entry::HookFiles), ("agents", Entry::Agents)] {
+                if let Some(real) = watches.follow(standing, root, &own.join(directory)) {
+                    watches.add(&real, entry);
+                }
+            }
+        }
+        let wanted = natives().filter(|native| workspace.dialects.has(native.name()));
+        for file in wanted.flat_map(Native::files) {
+            let (base, path) = match file.place {
+                SettingsPlace::Workspace(path) => (&root, path),
+                SettingsPlace::Home(path) => (&home, path),
+                SettingsPlace::System(path) => (&system, path),
+            };
+            if let Some(base) = base {
+                watches.follow(standing, base, Path::new(path));
+            }
+        }
+        for file in workspace.files {
+            let bases = [&root, &home, &system].into_iter().flatten();
+            let inside = bases.filter_map(|base| Some((base, file.strip_prefix(base.given).ok()?)));
+            if let Some((base, path)) = inside.min_by_key(|(_, path)| path.components().count()) {
+                watches.follow(standing, base, path);
+            }
+        }
+        watches
+    }
+
+    fn add(&mut self, directory: &Path, entry: Entry) {
+        match self.directories.get_mut(directory) {
+            Some(entries) => drop(entries.insert(entry)),
+            None => drop(self.directories.insert(directory.to_owned(), BTreeSet::from([entry]))),
+        }
+    }
+
+    /// Adds whatever can change where a path leads. Returns the directory it leads to, if it may be watched.
+    fn follow(
+        &mut self,
+        standing: &dyn Fn(&Path) -> Standing,
+        base: &Base<'_>,
+        path: &Path,
+    ) -> Option<PathBuf> {
+        let is_out = |at: &Path| base.reach == Reach::Inside && !at.starts_with(&base.real);
+        let end = walk(standing, &base.real, path, |at, name, found| {
+            let within = at.starts_with(&base.real);
+            // Above the base, nothing is watched: a link that leads there may well lead back.
+            if !within && base.real.starts_with(at) {
+                return Step::On;
+            }
+            if is_out(at) {
+                return Step::Stop;
+            }
+            // Elsewhere, a directory itself tells when it goes.
+            if within || *found != Standing::Directory {
+                self.add(at, Entry::Named(name.to_owned()));
+            }
+            Step::On
+        });
+        end.filter(|end| !is_out(end) && (end == &base.real || !base.real.starts_with(end)))
+    }
+}
+
+/// Goes along a path from a directory, through symbolic links, telling of each entry. Returns the directory at its end
+/// without symbolic links, unless something else stands in the way.
+fn walk(
+    standing: &dyn Fn(&Path) -> Standing,
+    from: &Path,
+    path: &Path,
+    mut tell: impl FnMut(&Path, &OsStr, &Standing) -> Step,
+) -> Option<PathBuf> {
+    let mut at = from.to_owned();
+    let mut ahead = VecDeque::from(names(path));
+    let mut links = 0;
+    while let Some(name) = ahead.pop_front() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let found = standing(&at.join(&name));
+        if tell(&at, &name, &found) == Step::Stop {
+            return None;
+        }
+        match found {
+            Standing::Directory => at.push(name),
+            Standing::Link(target) if links < MOST_LINKS => {
+                links += 1;
+                if target.is_absolute() {
+                    at = PathBuf::from("/");
+                }
+                names(&target).into_iter().rev().for_each(|name| ahead.push_front(name));
+            }
+            Standing::Link(_) | Standing::File | Standing::Nothing => return None,
+        }
+    }
+    Some(at)
+}
+
+fn names(path: &Path) -> Vec<OsString> {
+    let wanted = path.components().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
+    wanted.map(|component| component.as_os_str().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DialectName;
+
+    /// A disk: directories end with `/`, links have ` -> `, the rest are files.
+    fn disk(lines: &[&str]) -> impl Fn(&Path) -> Standing {
+        let mut all = BTreeMap::new();
+        for line in lines {
+            let (path, standing) = match line.split_once(" -> ") {
+                Some((path, target)) => (path, Standing::Link(target.into())),
+                None if line.ends_with('/') => (line.trim_end_matches('/'), Standing::Directory),
+                None => (*line, Standing::File),
+            };
+            for above in Path::new(path).ancestors().skip(1) {
+                all.entry(above.to_owned()).or_insert(Standing::Directory);
+            }
+            all.insert(PathBuf::from(path), standing);
+        }
+        move |path| all.get(path).cloned().unwrap_or(Standing::Nothing)
+    }
+
+    fn watches(dialect: DialectName, files: &[&str], lines: &[&str]) -> Watches {
+        let files: Vec<_> = files.iter().map(PathBuf::from).collect();
+        let workspace = Watchable {
+            root: Path::new("/w/shop"),
+            home: Some(Path::new("/home/u")),
+            system: Path::new("/etc"),
+            dialects: &Dialects::Only(vec![dialect]),
+            files: &files,
+        };
+        Watches::of(&workspace, &disk(lines))
+    }
+
+    /// Whether a change of this path matters.
+    fn has(watches: &Watches, path: &str) -> bool {
+        let path = Path::new(path);
+        let (directory, name) = (path.parent().unwrap(), path.file_name().unwrap());
+        let entries = watches.directories.get(directory);
+        entries.is_some_and(|entries| Entry::of(name).any(|entry| entries.contains(&entry)))
+    }
+
+    fn directories(watches: &Watches) -> Vec<&str> {
+        watches.directories.keys().map(|path| path.to_str().unwrap()).collect()
+    }
+
+    const OWN: DialectName = DialectName::OpenHarness;
+    const CLAUDE: DialectName = DialectName::Claude;
+
+    #[test]
+    fn hook_files_settings_and_agents_matter_and_nothing_else() {
+        let lines = ["/w/shop/.openharness/hooks/", "/w/shop/.openharness/agents/", "/home/u/", "/etc/"];
+        let found = watches(OWN, &[], &lines);
+        for path in ["hooks/a.yaml", "hooks/b.yml", "agents/x.md", "settings.yaml", "hooks", "agents"] {
+            assert!(has(&found, &format!("/w/shop/.openharness/{path}")), "{path}");
+        }
+        assert!(has(&found, "/w/shop/.openharness"));
+        for path in ["src", ".openharness/log", ".openharness/hooks/.a.yaml.swp", ".openharness/hooks/a.sh"] {
+            assert!(!has(&found, &format!("/w/shop/{path}")), "{path}");
+        }
+        let all =
+            ["/w/shop", "/w/shop/.openharness", "/w/shop/.openharness/agents", "/w/shop/.openharness/hooks"];
+        assert_eq!(directories(&found), all);
+        assert!(found.absent.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_awaited_at_the_nearest_directory() {
+        let found = watches(CLAUDE, &[], &["/w/shop/", "/home/u/", "/etc/"]);
+        assert_eq!(directories(&found), ["/etc", "/home/u", "/w/shop"]);
+        assert!(has(&found, "/w/shop/.openharness") && has(&found, "/w/shop/.claude"));
+        assert!(has(&found, "/home/u/.claude") && has(&found, "/etc/claude-code"));
+        let found = watches(CLAUDE, &[], &["/w/shop/.claude/", "/home/u/", "/etc/"]);
+        assert!(has(&found, "/w/shop/.claude/settings.json"));
+        assert!(has(&found, "/w/shop/.claude/settings.local.json"));
+    }
+
+    #[test]
+    fn a_workspace_that_is_gone_is_looked_for() {
+        let found = watches(OWN, &["/w/shop/.openharness/hooks/a.yaml"], &["/w/other/", "/home/u/", "/etc/"]);
+        assert!(found.directories.is_empty());
+        assert_eq!(found.absent, BTreeSet::from([PathBuf::from("/w/shop")]));
+    }
+
+    #[test]
+    fn files_that_were_read_matter_wherever_they_are() {
+        let files = ["/w/shop/prompts/ask.md", "/w/shop/later/x.md", "/elsewhere/y"];
+        let lines = ["/w/shop/prompts/ask.md", "/home/u/", "/etc/", "/elsewhere/y"];
+        let found = watches(OWN, &files, &lines);
+        assert!(has(&found, "/w/shop/prompts/ask.md") && !has(&found, "/w/shop/prompts/b.md"));
+        assert!(has(&found, "/w/shop/later") && has(&found, "/w/shop/prompts"));
+        assert!(!has(&found, "/elsewhere/y"));
+    }
+
+    #[test]
+    fn a_link_in_the_workspace_is_followed_within_it_only() {
+        let lines = [
+            "/w/shop/.claude/settings.json -> ../config/claude.json",
+            "/w/shop/config/claude.json",
+            "/w/shop/.claude/settings.local.json -> /secret/claude.json",
+            "/secret/claude.json",
+            "/home/u/",
+            "/etc/",
+        ];
+        let found = watches(CLAUDE, &[], &lines);
+        assert!(has(&found, "/w/shop/.claude/settings.json") && has(&found, "/w/shop/config/claude.json"));
+        assert!(has(&found, "/w/shop/.claude/settings.local.json"));
+        assert!(found.directories.keys().all(|path| !path.starts_with("/secret") && path != Path::new("/w")));
+    }
+
+    #[test]
+    fn hooks_outside_the_workspace_are_not_watched() {
+        let lines = ["/w/shop/.openharness/hooks -> /w", "/w/a.yaml", "/home/u/", "/etc/"];
+        let found = watches(OWN, &[], &lines);
+        assert!(has(&found, "/w/shop/.openharness/hooks") && !has(&found, "/w/a.yaml"));
+    }
+
+    #[test]
+    fn a_users_file_is_watched_where_its_links_lead() {
+        let lines = [
+            "/w/shop/",
+            "/etc/",
+            "/home/u/.claude/settings.json -> ..data/settings.json",
+            "/home/u/.claude/..data -> ..2026_1",
+            "/home/u/.claude/..2026_1/settings.json -> /srv/dotfiles/claude.json",
+            "/srv/dotfiles/claude.json",
+        ];
+        let found = watches(CLAUDE, &[], &lines);
+        assert!(has(&found, "/home/u/.claude/settings.json") && has(&found, "/home/u/.claude/..data"));
+        assert!(
+            has(&found, "/home/u/.claude/..2026_1/settings.json") && has(&found, "/srv/dotfiles/claude.json")
+        );
+        assert!(!found.directories.contains_key(Path::new("/srv")));
+    }
+
+    #[test]
+    fn a_link_to_itself_ends() {
+        let lines = ["/w/shop/.openharness -> .openharness", "/home/u/", "/etc/"];
+        assert!(has(&watches(OWN, &[], &lines), "/w/shop/.openharness"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Whom a change concerns. Owns which workspaces wait for which entries of which directories, so that a change is
+//! looked up and not searched, and a workspace that comes or goes costs only what is its own. Pure.
+
+use std::{
+    borrow::Borrow,
+    collections::{BTreeSet, HashMap, HashSet},
+    ffi::OsStr,
+    hash::Hash,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    config::{Entry, Watches},
+    model::WorkspaceId,
+};
+
+/// Which workspaces wait for what.
+#[derive(Debug, Default)]
+pub(super) struct Concerns {
+    known: HashMap<WorkspaceId, Watches>,
+    directories: HashMap<PathBuf, HashMap<Entry, HashSet<WorkspaceId>>>,
+    /// Directories that are not there.
+    absent: HashMap<PathBuf, HashSet<WorkspaceId>>,
+}
+
+/// What became of a workspace's watches.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Shift {
+    /// Directories that nobody waits for any more.
+    pub(super) ended: Vec<PathBuf>,
+    /// Directories that are not there any more, or are there again.
+    pub(super) turned: Vec<PathBuf>,
+}
+
+impl Concerns {
+    /// Has a workspace wait for this, and no longer for what it waited for; nothing, once it is gone.
+    pub(super) fn set(&mut self, id: &WorkspaceId, watches: Watches) -> Shift {
+        let former = self.known.remove(id).unwrap_or_default();
+        for (directory, entries) in &watches.directories {
+            let old = former.directories.get(directory);
+            for entry in entries.iter().filter(|entry| !old.is_some_and(|old| old.contains(*entry))) {
+                let known = self.directories.entry(directory.clone()).or_default();
+                known.entry(entry.clone()).or_default().insert(id.clone());
+            }
+        }
+        let mut shift = Shift::default();
+        for (directory, entries) in &former.directories {
+            let new = watches.directories.get(directory);
+            let over = entries.iter().filter(|entry| !new.is_some_and(|new| new.contains(*entry)));
+            if self.leave(directory, over, id) {
+                shift.ended.push(directory.clone());
+            }
+        }
+        for base in watches.absent.difference(&former.absent) {
+            shift.turned.push(base.clone());
+            self.absent.entry(base.clone()).or_default().insert(id.clone());
+        }
+        for base in former.absent.difference(&watches.absent) {
+            remove_from(&mut self.absent, base, id);
+            shift.turned.push(base.clone());
+        }
+        if watches != Watches::default() {
+            self.known.insert(id.clone(), watches);
+        }
+        shift
+    }
+
+    /// Returns whether nobody waits for anything in the directory any more.
+    fn leave<'a>(
+        &mut self,
+        directory: &Path,
+        entries: impl Iterator<Item = &'a Entry>,
+        id: &WorkspaceId,
+    ) -> bool {
+        let Some(known) = self.directories.get_mut(directory) else { return false };
+        entries.for_each(|entry| remove_from(known, entry, id));
+        let is_over = known.is_empty();
+        if is_over {
+            self.directories.remove(directory);
+        }
+        is_over
+    }
+
+    /// The workspaces that a change of an entry concerns.
+    pub(super) fn of_entry(&self, directory: &Path, name: &OsStr) -> HashSet<&WorkspaceId> {
+        let Some(known) = self.directories.get(directory) else { return HashSet::new() };
+        Entry::of(name).filter_map(|entry| known.get(&entry)).flatten().collect()
+    }
+
+    /// The workspaces that a change of a directory itself concerns.
+    pub(super) fn of_directory(&self, directory: &Path) -> HashSet<&WorkspaceId> {
+        self.directories.get(directory).into_iter().flat_map(HashMap::values).flatten().collect()
+    }
+
+    /// All that wait for anything.
+    pub(super) fn all(&self) -> BTreeSet<WorkspaceId> {
+        self.known.keys().cloned().collect()
+    }
+
+    /// Whether a directory is not there.
+    pub(super) fn has_absent(&self) -> bool {
+        !self.absent.is_empty()
+    }
+
+    /// The directories that are not there.
+    pub(super) fn absent(&self) -> Vec<PathBuf> {
+        self.absent.keys().cloned().collect()
+    }
+
+    /// The workspaces that wait for a directory that is not there.
+    pub(super) fn of_absent(&self, base: &Path) -> Vec<WorkspaceId> {
+        self.absent.get(base).into_iter().flatten().cloned().collect()
+    }
+}
+
+fn remove_from<K, Q>(map: &mut HashMap<K, HashSet<WorkspaceId>>, key: &Q, id: &WorkspaceId)
+where
+    K: Borrow<Q> + Hash + Eq,
+    Q: Hash + Eq + ?Sized,
+{
+    if let Some(ids) = map.get_mut(key) {
+        ids.remove(id);
+        if ids.is_empty() {
+            map.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> WorkspaceId {
+        WorkspaceId::new(text).unwrap()
+    }
+
+    fn watches(directories: &[(&str, &[Entry])]) -> Watches {
+        let entry = |(path, entries): &(&str, &[Entry])| (path.into(), entries.iter().cloned().collect());
+        Watches { directories: directories.iter().map(entry).collect(), absent: BTreeSet::new() }
+    }
+
+    fn named(name: &str) -> Entry {
+        Entry::Named(name.into())
+    }
+
+    #[test]
+    fn a_change_concerns_those_that_wait_for_it() {
+        let mut concerns = Concerns::default();
+        concerns.set(&id("a"), watches(&[("/a/hooks", &[Entry::HookFiles]), ("/home", &[named(".claude")])]));
+        concerns.set(&id("b"), watches(&[("/home", &[named(".claude")])]));
+        let of = |directory: &str, name: &str| {
+            let mut ids: Vec<_> =
+                concerns.of_entry(Path::new(directory), OsStr::new(name)).into_iter().cloned().collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(of("/a/hooks", "x.yaml"), [id("a")]);
+        assert_eq!(of("/home", ".claude"), [id("a"), id("b")]);
+        assert!(of("/a/hooks", "x.sh").is_empty() && of("/home", ".bashrc").is_empty());
+        assert_eq!(concerns.of_directory(Path::new("/home")).len(), 2);
+    }
+
+    #[test]
+    fn a_directory_ends_with_its_last_workspace() {
+        let mut concerns = Concerns::default();
+        concerns.set(&id("a"), watches(&[("/a", &[named("x")]), ("/home", &[named("y")])]));
+        concerns.set(&id("b"), watches(&[("/home", &[named("y"), named("z")])]));
+        assert_eq!(concerns.set(&id("a"), Watches::default()).ended, [PathBuf::from("/a")]);
+        assert_eq!(concerns.set(&id("b"), watches(&[("/home", &[named("z")])])), Shift::default());
+        assert!(concerns.of_entry(Path::new("/home"), OsStr::new("y")).is_empty());
+        assert_eq!(concerns.set(&id("b"), Watches::default()).ended, [PathBuf::from("/home")]);
+        assert!(concerns.all().is_empty() && concerns.directories.is_empty());
+    }
+
+    #[test]
+    fn a_directory_returns() {
+        let mut concerns = Concerns::default();
+        let gone = Watches { absent: BTreeSet::from(["/a".into()]), ..Watches::default() };
+        assert_eq!(concerns.set(&id("a"), gone.clone()).turned, [PathBuf::from("/a")]);
+        assert_eq!(
+            (concerns.absent(), concerns.of_absent(Path::new("/a"))),
+            (vec!["/a".into()], vec![id("a")])
+        );
+        assert_eq!(concerns.set(&id("a"), gone), Shift::default());
+        let shift = concerns.set(&id("a"), watches(&[("/a", &[named("x")])]));
+        assert_eq!(shift.turned, [PathBuf::from("/a")]);
+        assert!(concerns.absent().is_empty());
+    }
+}

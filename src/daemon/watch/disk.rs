@@ -1,0 +1,90 @@
+//! What the watching asks of the disk: what stands at a path, and how lately something changed. Refuses to read a file.
+
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use crate::config::{Entry, Standing, Watches};
+
+/// How much earlier than the clock a file system may say that something changed: it looks at its clock only a few
+/// hundred times a second.
+const COARSENESS: Duration = Duration::from_millis(50);
+
+/// What stands at a path.
+pub(super) fn standing(path: &Path) -> Standing {
+    let Ok(metadata) = path.symlink_metadata() else { return Standing::Nothing };
+    if metadata.is_symlink() {
+        return path.read_link().map_or(Standing::Nothing, Standing::Link);
+    }
+    if metadata.is_dir() { Standing::Directory } else { Standing::File }
+}
+
+/// Whether something that is watched may have changed since: an entry, or which entries there are.
+pub(super) fn has_changed_since(watches: &Watches, since: SystemTime) -> bool {
+    let since = since.checked_sub(COARSENESS).unwrap_or(SystemTime::UNIX_EPOCH);
+    let is_late = |path: &Path| path.symlink_metadata().is_ok_and(|found| changed_at(&found) >= since);
+    watches.directories.iter().any(|(directory, entries)| {
+        is_late(directory)
+            || entries.iter().any(|entry| match entry {
+                Entry::Named(name) => is_late(&directory.join(name)),
+                Entry::HookFiles | Entry::Agents => {
+                    let all = directory.read_dir().into_iter().flatten().flatten();
+                    all.filter(|found| Entry::of(&found.file_name()).any(|kind| kind == *entry))
+                        .any(|found| is_late(&found.path()))
+                }
+            })
+    })
+}
+
+/// When an entry was changed, moved or given other rights.
+fn changed_at(found: &Metadata) -> SystemTime {
+    let seconds = Duration::from_secs(u64::try_from(found.ctime()).unwrap_or(0));
+    let rest = Duration::from_nanos(u64::try_from(found.ctime_nsec()).unwrap_or(0));
+    SystemTime::UNIX_EPOCH + seconds + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+        os::unix::fs::symlink,
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_stands_somewhere_is_told_without_following_it() {
+        let here = tempfile::tempdir().unwrap();
+        fs::write(here.path().join("file"), "").unwrap();
+        symlink("file", here.path().join("link")).unwrap();
+        assert_eq!(standing(here.path()), Standing::Directory);
+        assert_eq!(standing(&here.path().join("file")), Standing::File);
+        assert_eq!(standing(&here.path().join("link")), Standing::Link("file".into()));
+        assert_eq!(standing(&here.path().join("nothing")), Standing::Nothing);
+    }
+
+    #[test]
+    fn only_what_is_watched_makes_a_workspace_stale() {
+        let here = tempfile::tempdir().unwrap();
+        fs::write(here.path().join("a.yaml"), "").unwrap();
+        fs::write(here.path().join("notes"), "").unwrap();
+        let at = |path: &str| changed_at(&here.path().join(path).symlink_metadata().unwrap());
+        let between = |entry: Entry| {
+            let entries = BTreeSet::from([entry]);
+            let directories = BTreeMap::from([(here.path().to_owned(), entries)]);
+            let watches = Watches { directories, absent: BTreeSet::new() };
+            has_changed_since(&watches, at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1))
+        };
+        assert!(!between(Entry::HookFiles));
+        // Written in place, later than the directory by more than the clock is coarse.
+        while at("notes") <= at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1) {
+            fs::write(here.path().join("notes"), "x").unwrap();
+        }
+        assert!(!between(Entry::HookFiles) && !between(Entry::Named("a.yaml".into())));
+        assert!(between(Entry::Named("notes".into())));
+    }
+}

@@ -1,0 +1,145 @@
+//! Where events belong, and workspaces that come and go.
+
+use std::thread;
+
+use super::*;
+
+fn error(answer: &hookyard::daemon::Answer) -> (u16, String) {
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    let error = &body["error"];
+    assert!(error["message"].is_string() && error["hint"].is_string(), "{body}");
+    (answer.status, error["code"].as_str().unwrap().to_owned())
+}
+
+fn in_directory(directory: &Path) -> Value {
+    json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "cwd": directory,
+            "tool_name": "Bash", "tool_input": {} })
+}
+
+fn blocks(words: &str) -> String {
+    hook("guard", "before_tool_dispatch", &format!("echo {words} >&2; exit 2"))
+}
+
+#[test]
+fn an_event_belongs_to_the_workspace_its_cwd_is_in() {
+    let served = Setting::new()
+        .settings("workspaces: { shop: { root: $DIR/shop }, inner: { root: $DIR/shop/inner } }")
+        .file("shop/.openharness/hooks/guard.yaml", &blocks("outer"))
+        .file("shop/deep/deeper/file", "")
+        .file("shop/inner/.openharness/hooks/guard.yaml", &blocks("inner"))
+        .file("elsewhere/file", "")
+        .serve();
+    for (directory, reason) in [("shop", "outer"), ("shop/deep/deeper", "outer"), ("shop/inner", "inner")] {
+        let outcome = served.post("/v1/events", &in_directory(&served.path().join(directory)));
+        assert_eq!(outcome["reason"], reason, "{directory}");
+    }
+    for directory in ["elsewhere", "not/there", "shop-of-another"] {
+        let event = in_directory(&served.path().join(directory));
+        assert_eq!(error(&served.send("POST", "/v1/events", Some(&event))), (404, "no_workspace".into()));
+    }
+    std::os::unix::fs::symlink(served.path().join("shop/deep"), served.path().join("link")).unwrap();
+    let outcome = served.post("/v1/events", &in_directory(&served.path().join("link")));
+    assert_eq!(outcome["reason"], "outer", "a link leads where it leads");
+}
+
+#[test]
+fn below_the_roots_the_nearest_directory_with_hooks_is_registered() {
+    let served = Setting::new()
+        .settings("workspace_roots: [$DIR/srv]")
+        .file("srv/shop/.openharness/hooks/guard.yaml", &blocks("shop"))
+        .file("srv/shop/src/main.rs", "")
+        .file("srv/bare/src/main.rs", "")
+        .file("out/file", "")
+        .serve();
+    let send = |directory: &str| {
+        served.send("POST", "/v1/events", Some(&in_directory(&served.path().join(directory))))
+    };
+    assert_eq!(served::read(&send("srv/shop/src"))["reason"], "shop");
+    assert_eq!(served::read(&send("srv/bare/src"))["verdict"], "proceed");
+    assert_eq!(error(&send("out")), (404, "no_workspace".into()));
+    assert_eq!(error(&send("srv/shop/../../out")), (404, "no_workspace".into()));
+    let roots: Vec<_> =
+        served.get("/v1/workspaces").as_array().unwrap().iter().map(|row| row["root"].clone()).collect();
+    let path = |name: &str| json!(served.path().join(name));
+    assert!(
+        roots.len() == 2 && roots.contains(&path("srv")) && roots.contains(&path("srv/shop")),
+        "{roots:?}"
+    );
+}
+
+#[test]
+fn a_workspace_is_registered_replaced_and_removed() {
+    let served = Setting::new()
+        .file("a/.openharness/hooks/guard.yaml", &blocks("a"))
+        .file("a/.claude/settings.json", &hooks("PreToolUse", "echo claude >&2; exit 2"))
+        .file("b/.openharness/hooks/guard.yaml", &blocks("b"))
+        .serve();
+    let put = |id: &str, body: Value| served.send("PUT", &format!("/v1/workspaces/{id}"), Some(&body));
+    let root = |name: &str| served.path().join(name).display().to_string();
+    let reason = |id: &str, run: &str| served.post("/v1/events", &call(id, run))["reason"].clone();
+
+    let unknown = (404, "unknown_workspace".to_owned());
+    assert_eq!(error(&served.send("POST", "/v1/events", Some(&call("shop", "r")))), unknown);
+    assert_eq!(error(&served.send("GET", "/v1/workspaces/shop", None)), unknown);
+    assert_eq!(error(&served.send("DELETE", "/v1/workspaces/shop", None)), unknown);
+
+    let added = put("shop", json!({ "root": root("a") }));
+    assert_eq!(added.status, 201);
+    let shown = served::read(&added);
+    assert_eq!(
+        (&shown["id"], &shown["hooks"], &shown["kind"]),
+        (&json!("shop"), &json!(2), &json!("project"))
+    );
+    assert_eq!(reason("shop", "1"), "a");
+    assert_eq!(error(&put("other", json!({ "root": root("a") }))), (409, "same_root".into()));
+
+    let only = put("shop", json!({ "root": root("a"), "dialects": ["claude"] }));
+    assert_eq!((only.status, &served::read(&only)["hooks"]), (200, &json!(1)));
+    assert_eq!(reason("shop", "2"), "claude");
+
+    let chat = put("shop", json!({ "root": root("a"), "kind": "chat" }));
+    let shown = served::read(&chat);
+    assert_eq!((&shown["hooks"], &shown["kind"]), (&json!(0), &json!("chat")));
+    assert_eq!(served.post("/v1/events", &call("shop", "3"))["verdict"], "proceed");
+
+    assert_eq!(served::read(&put("shop", json!({ "root": root("b") })))["root"], root("b"));
+    assert_eq!(reason("shop", "4"), "b");
+    assert_eq!(put("other", json!({ "root": root("a") })).status, 201, "the directory is free again");
+
+    assert_eq!(served.send("DELETE", "/v1/workspaces/shop", None).status, 204);
+    assert_eq!(error(&served.send("POST", "/v1/events", Some(&call("shop", "5")))), unknown);
+    assert_eq!(served.get("/v1/workspaces").as_array().unwrap().len(), 1);
+
+    for (body, code) in [
+        (json!({ "root": "relative" }), "bad_root"),
+        (json!({ "root": root("nowhere") }), "bad_root"),
+        (json!({ "root": root("b"), "dialects": ["emacs"] }), "unknown_dialect"),
+        (json!({ "root": root("b"), "colour": "red" }), "bad_body"),
+    ] {
+        assert_eq!(error(&put("shop", body)), (400, code.into()));
+    }
+}
+
+#[test]
+fn a_workspace_that_is_removed_takes_its_hooks_and_workers_with_it() {
+    let setting = Setting::new();
+    let directory = setting.path();
+    let served = setting
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
+        .file("shop/.openharness/hooks/worker.yaml", &worker("after_tool_dispatch"))
+        .serve();
+    let mut after = call("shop", "w");
+    after["event"] = json!("after_tool_dispatch");
+    after["tool_output"] = json!("a");
+    let worker = served.post("/v1/events", &after)["reason"].as_str().unwrap().to_owned();
+    let slow = thread::scope(|scope| {
+        let event = scope.spawn(|| served.post("/v1/events", &call("shop", "r")));
+        let slow = hanging(&directory);
+        assert_eq!(served.send("DELETE", "/v1/workspaces/shop", None).status, 204);
+        assert_eq!(event.join().unwrap()["verdict"], "halt");
+        slow
+    });
+    gone(&slow);
+    gone(&worker);
+}

@@ -14,6 +14,7 @@ use super::{
     daemon_status::{Reload, Status},
     relay::Relay,
     serve::Serve,
+    top::Top,
 };
 use crate::model::DialectName;
 
@@ -27,6 +28,7 @@ Examples:
   hookyard replay session.jsonl          Do so for a whole recorded session
   hookyard serve --workspace .           Run them for hosts in any language, over a socket
   hookyard status                        How is that daemon?
+  hookyard top                           What do hooks and runs do there at the moment?
 
 Exit codes: 0 done, 1 the work failed or found errors, 2 the arguments make no sense.
 Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
@@ -64,6 +66,8 @@ pub(super) enum Command {
     Status(Status),
     #[cfg(feature = "daemon")]
     Runs(Runs),
+    #[cfg(feature = "daemon")]
+    Top(Top),
     #[cfg(feature = "daemon")]
     Reload(Reload),
     Completions(Completions),

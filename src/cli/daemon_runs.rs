@@ -57,31 +57,44 @@ struct List {
 }
 
 /// What is shown of a run.
-#[derive(Debug, Deserialize)]
-struct Row {
-    workspace_id: String,
-    run_id: String,
-    #[serde(rename = "age_ms", deserialize_with = "milliseconds")]
-    age: Duration,
-    #[serde(rename = "idle_ms", deserialize_with = "milliseconds")]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub(super) workspace_id: String,
+    pub(super) run_id: String,
+    #[serde(
+        rename = "age_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
+    pub(super) age: Duration,
+    #[serde(
+        rename = "idle_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
     idle: Duration,
-    events: u64,
+    pub(super) events: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     halted: Option<Halted>,
     #[serde(default)]
     under_way: Vec<UnderWay>,
     #[serde(default)]
-    pending: usize,
+    pub(super) pending: usize,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Halted {
     by: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct UnderWay {
     event: String,
-    #[serde(rename = "since_ms", deserialize_with = "milliseconds")]
+    #[serde(
+        rename = "since_ms",
+        deserialize_with = "milliseconds",
+        serialize_with = "crate::model::milliseconds"
+    )]
     since: Duration,
     hooks: Vec<String>,
 }
@@ -155,20 +168,27 @@ fn table(rows: &[Row], screen: &Screen) -> String {
             duration(row.age),
             row.events.to_string(),
             pending,
-            now(row),
+            row.now(),
         ]);
     }
     grid.render("workspace", screen.table_width())
 }
 
-/// What a run does at the moment: the oldest of its events, and the hooks that work on it.
-fn now(row: &Row) -> String {
-    let Some(oldest) = row.under_way.first() else { return at_rest(row) };
-    let hooks =
-        if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
-    let others = row.under_way.len() - 1;
-    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-    format!("{} {}{}{more}", oldest.event, duration(oldest.since), escape::line(&hooks))
+impl Row {
+    /// What the run does at the moment: the oldest of its events, and the hooks that work on it.
+    pub(super) fn now(&self) -> String {
+        let Some(oldest) = self.under_way.first() else { return at_rest(self) };
+        let hooks =
+            if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
+        let others = self.under_way.len() - 1;
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        escape::line(&format!("{} {}{hooks}{more}", oldest.event, duration(oldest.since))).into_owned()
+    }
+
+    /// For how long its oldest event has been under way.
+    pub(super) fn busy(&self) -> Duration {
+        self.under_way.first().map_or(Duration::ZERO, |oldest| oldest.since)
+    }
 }
 
 fn at_rest(row: &Row) -> String {

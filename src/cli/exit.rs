@@ -18,6 +18,10 @@ pub(super) enum Exit {
 }
 
 impl Exit {
+    /// Ended by a person, with the keys for it.
+    #[cfg(feature = "daemon")]
+    pub(super) const INTERRUPTED: Self = Self::Signal(2);
+
     pub(super) fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Done => 0,

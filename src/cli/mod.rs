@@ -41,6 +41,8 @@ mod supervision;
 mod table;
 #[cfg(feature = "daemon")]
 mod talk;
+#[cfg(feature = "daemon")]
+mod top;
 mod workspace;
 mod wrap;
 
@@ -87,6 +89,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "daemon")]
         Command::Runs(runs) => runs.run(&screen),
         #[cfg(feature = "daemon")]
+        Command::Top(top) => on_runtime(async { top.run(&screen) }),
+        #[cfg(feature = "daemon")]
         Command::Reload(reload) => reload.run(&screen),
         Command::Completions(completions) => completions.run(&screen),
     };
@@ -98,7 +102,7 @@ fn usual_logs(command: &Command) -> Usual {
     match command {
         Command::Fire(fire) if fire.is_native() => Usual::Nothing,
         #[cfg(feature = "daemon")]
-        Command::Relay(_) => Usual::Nothing,
+        Command::Relay(_) | Command::Top(_) => Usual::Nothing,
         #[cfg(feature = "daemon")]
         Command::Serve(_) => Usual::Events,
         _ => Usual::Warnings,

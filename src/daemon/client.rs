@@ -14,7 +14,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 const LONGEST_ANSWER: u64 = 64 << 20;
 
 /// How many headers an answer may have.
-const MOST_HEADERS: usize = 32;
+pub(super) const MOST_HEADERS: usize = 32;
 
 /// Asks a daemon.
 #[derive(Debug, Clone)]
@@ -120,11 +120,8 @@ impl Client {
     ///
     /// Returns an error if there is none.
     pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<Answer, ClientError> {
-        let broken = |source| ClientError::Broken { socket: self.socket.clone(), source };
-        let mut stream = UnixStream::connect(&self.socket)
-            .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
-        stream.set_read_timeout(self.patience).map_err(broken)?;
-        stream.set_write_timeout(self.patience).map_err(broken)?;
+        let broken = |source| self.broken(source);
+        let mut stream = self.connect()?;
         let body = body.unwrap_or_default();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n\
@@ -147,6 +144,16 @@ impl Client {
         }
     }
 
+    /// A connection whose silence is limited.
+    pub(super) fn connect(&self) -> Result<UnixStream, ClientError> {
+        let stream = UnixStream::connect(&self.socket)
+            .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
+        let limited =
+            stream.set_read_timeout(self.patience).and_then(|()| stream.set_write_timeout(self.patience));
+        limited.map_err(|source| self.broken(source))?;
+        Ok(stream)
+    }
+
     fn parse(&self, bytes: &[u8]) -> Result<Answer, ClientError> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
@@ -165,7 +172,11 @@ impl Client {
         }
     }
 
-    fn unreadable(&self, why: &dyn std::fmt::Display) -> ClientError {
+    pub(super) fn broken(&self, source: io::Error) -> ClientError {
+        ClientError::Broken { socket: self.socket.clone(), source }
+    }
+
+    pub(super) fn unreadable(&self, why: &dyn std::fmt::Display) -> ClientError {
         ClientError::Unreadable { socket: self.socket.clone(), why: why.to_string() }
     }
 }

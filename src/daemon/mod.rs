@@ -12,6 +12,8 @@ mod client;
 mod connections;
 mod door;
 mod error;
+#[cfg(feature = "cli")]
+mod follow;
 mod life;
 mod locate;
 mod patience;
@@ -23,6 +25,8 @@ mod watch;
 pub use audit::AuditError;
 pub use client::{Answer, Client, ClientError};
 pub use door::TokenError;
+#[cfg(feature = "cli")]
+pub(crate) use follow::Lines;
 pub use life::{Daemon, StartError};
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;

@@ -28,7 +28,7 @@ impl Verdict {
     pub const ALL: [Self; 5] = [Self::Proceed, Self::Allow, Self::Ask, Self::Block, Self::Halt];
 
     /// The name, as in canonical outcomes.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Proceed => "proceed",
             Self::Allow => "allow",

@@ -1,0 +1,76 @@
+//! A picture for tests, with words that must not reach a terminal as they are.
+
+use std::time::Duration;
+
+use super::{
+    pools,
+    told::{Invocation, Told},
+    watch::{Look, Picture, Runs, Watch},
+};
+use crate::{daemon::Status, model::Verdict};
+
+/// How a daemon might be.
+pub(super) fn status() -> Status {
+    Status {
+        version: "0.1.0".into(),
+        pid: 4242,
+        phase: "ready".into(),
+        started_at: 0,
+        uptime_ms: 3_723_000,
+        socket: "/run/hookyard.sock".into(),
+        tcp: None,
+        workspaces: 2,
+        hooks: 4,
+        runs: 7,
+        active_runs: 2,
+        events_in_flight: 3,
+        streams: 1,
+        watch: "on".into(),
+        broken: Vec::new(),
+    }
+}
+
+/// What a watch of a minute might show.
+pub(super) fn watch() -> Watch {
+    let mut watch = Watch::default();
+    let mut tell = |hook: &str, handler: &str, times: u64, verdict, failure: Option<&str>| {
+        for number in 0..times {
+            let now = Duration::from_secs(20 + number * 40 / times);
+            let invocation = Invocation {
+                hook: hook.into(),
+                handler: handler.into(),
+                verdict,
+                took: Duration::from_micros(1000 + number * 10),
+                failure: failure.map(Into::into),
+            };
+            watch.told(Told::Invocation(invocation), now);
+            watch.told(Told::Outcome(verdict), now);
+        }
+    };
+    tell("guard", "command", 1200, Verdict::Proceed, None);
+    tell("guard", "command", 31, Verdict::Block, None);
+    tell("audit", "http", 600, Verdict::Proceed, None);
+    tell("naming-police", "command", 40, Verdict::Ask, None);
+    tell("naming-police", "command", 2, Verdict::Halt, None);
+    tell("slow", "prompt", 3, Verdict::Proceed, Some("timed_out: no answer\x1b[2J\nwithin 5 s"));
+    watch.told(Told::Dropped(12), Duration::from_mins(1));
+    let row = |run: &str, text: &str| {
+        let fixed = format!(r#""workspace_id":"shop","run_id":"{run}","idle_ms":1500.0"#);
+        serde_json::from_str(&format!("{{{fixed},{text}}}")).unwrap()
+    };
+    let under_way = r#"[{"event":"before_tool_dispatch","since_ms":120.5,"hooks":["guard","audit"]}]"#;
+    let shown = vec![
+        row("7f3a", &format!(r#""age_ms":65000.0,"events":12,"pending":2,"under_way":{under_way}"#)),
+        row("b\\u001b1", r#""age_ms":4000.0,"events":1,"pending":0"#),
+    ];
+    let metrics =
+        "hookyard_queue_depth{pool=\"command\"} 2\nhookyard_pool_slots{pool=\"command\",state=\"busy\"} 3\n";
+    let runs = Some(Runs { shown, left_out: 5 });
+    watch.look(Ok(Look { status: status(), runs, pools: pools::read(metrics) }));
+    watch
+}
+
+/// The picture of that.
+pub(super) fn picture() -> Picture {
+    watch().picture(Duration::from_secs(64))
+}

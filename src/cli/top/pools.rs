@@ -1,0 +1,89 @@
+//! How full the pools of a daemon are, out of its metrics. Refuses to insist: a daemon without these metrics has pools of
+//! which nothing is known.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+const QUEUE: &str = "hookyard_queue_depth";
+const SLOTS: &str = "hookyard_pool_slots";
+
+/// How full a pool is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(super) struct PoolUse {
+    pub(super) pool: String,
+    /// How many invocations wait for a place.
+    pub(super) queued: Option<f64>,
+    /// How many places are in which state.
+    pub(super) slots: BTreeMap<String, f64>,
+}
+
+/// The pools in a text of metrics, by name.
+pub(super) fn read(metrics: &str) -> Vec<PoolUse> {
+    let mut pools: BTreeMap<String, PoolUse> = BTreeMap::new();
+    for line in metrics.lines().filter(|line| line.starts_with(QUEUE) || line.starts_with(SLOTS)) {
+        let Some((name, labels, value)) = sample(line) else { continue };
+        let Some(pool) = labels.get("pool") else { continue };
+        let known =
+            pools.entry(pool.clone()).or_insert_with(|| PoolUse { pool: pool.clone(), ..PoolUse::default() });
+        if name == QUEUE {
+            *known.queued.get_or_insert(0.0) += value;
+        } else if let (SLOTS, Some(state)) = (name, labels.get("state")) {
+            *known.slots.entry(state.clone()).or_default() += value;
+        }
+    }
+    pools.into_values().collect()
+}
+
+/// The name, the labels and the value of a line.
+fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
+    let (name, rest) = line.split_once('{')?;
+    let (labels, value) = rest.rsplit_once('}')?;
+    let value: f64 = value.split_whitespace().next()?.parse().ok()?;
+    let mut found = BTreeMap::new();
+    let mut rest = labels;
+    while let Some((label, after)) = rest.split_once("=\"") {
+        let (value, after) = after.split_once('"')?;
+        found.insert(label.trim_start_matches(',').trim().to_owned(), value.to_owned());
+        rest = after;
+    }
+    value.is_finite().then_some((name, found, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_are_found_among_other_metrics() {
+        let text = "# TYPE hookyard_queue_depth gauge\n\
+            hookyard_queue_depth{pool=\"http\"} 2\n\
+            hookyard_pool_slots{pool=\"http\",state=\"busy\"} 3 1700000000\n\
+            hookyard_pool_slots{state=\"free\", pool=\"http\"} 13\n\
+            hookyard_pool_slots{pool=\"command\",state=\"free\"} 1\n\
+            hookyard_events_total{pool=\"no\"} 1\n";
+        let slots = |states: &[(&str, f64)]| {
+            states.iter().map(|(state, number)| ((*state).to_owned(), *number)).collect()
+        };
+        let expected = [
+            PoolUse { pool: "command".into(), queued: None, slots: slots(&[("free", 1.0)]) },
+            PoolUse {
+                pool: "http".into(),
+                queued: Some(2.0),
+                slots: slots(&[("busy", 3.0), ("free", 13.0)]),
+            },
+        ];
+        assert_eq!(read(text), expected);
+    }
+
+    #[test]
+    fn what_is_not_there_or_makes_no_sense_is_no_trouble() {
+        assert_eq!(read(""), []);
+        assert_eq!(
+            read(
+                "hookyard_queue_depth 3\nhookyard_queue_depth{pool=\"x\nhookyard_pool_slots{pool=\"a\"} NaN"
+            ),
+            []
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! What the stream of a daemon tells, out of its lines. Refuses to keep what the table does not show, and to stumble
+//! over events of a newer daemon.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::model::Verdict;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Told {
+    /// A hook was run.
+    Invocation(Invocation),
+    /// An event was answered.
+    Outcome(Verdict),
+    /// So much was lost, because it was not read in time.
+    Dropped(u64),
+}
+
+/// How one run of a hook went.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Invocation {
+    pub(super) hook: String,
+    pub(super) handler: String,
+    pub(super) verdict: Verdict,
+    pub(super) took: Duration,
+    /// Why it brought no reply, if it did not.
+    pub(super) failure: Option<String>,
+}
+
+/// The lines of an event until it is whole.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    event: String,
+    data: String,
+}
+
+#[derive(Deserialize)]
+struct WrittenInvocation {
+    hook: WrittenReport,
+}
+
+#[derive(Deserialize)]
+struct WrittenReport {
+    hook: String,
+    handler: String,
+    ended: String,
+    verdict: Option<String>,
+    duration_ms: f64,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct WrittenOutcome {
+    outcome: WrittenVerdict,
+}
+
+#[derive(Deserialize)]
+struct WrittenVerdict {
+    verdict: String,
+}
+
+#[derive(Deserialize)]
+struct WrittenDropped {
+    dropped: u64,
+}
+
+impl Gathered {
+    /// Takes a line, and tells what happened if it ends an event.
+    pub(super) fn take(&mut self, line: &str) -> Option<Told> {
+        if line.is_empty() {
+            let Self { event, data } = std::mem::take(self);
+            return told(&event, &data);
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.event),
+            "data" => self.data.push_str(value),
+            // A comment, or a field that this stream does not have.
+            _ => {}
+        }
+        None
+    }
+}
+
+fn told(event: &str, data: &str) -> Option<Told> {
+    match event {
+        "invocation" => {
+            let WrittenInvocation { hook } = serde_json::from_str(data).ok()?;
+            Some(Told::Invocation(hook.read()?))
+        }
+        "outcome" => {
+            let WrittenOutcome { outcome } = serde_json::from_str(data).ok()?;
+            verdict(&outcome.verdict).map(Told::Outcome)
+        }
+        "dropped" => {
+            let WrittenDropped { dropped } = serde_json::from_str(data).ok()?;
+            Some(Told::Dropped(dropped))
+        }
+        _ => None,
+    }
+}
+
+impl WrittenReport {
+    fn read(self) -> Option<Invocation> {
+        let failed = !["completed", "cancelled"].contains(&self.ended.as_str());
+        let failure = failed.then(|| match &self.error {
+            Some(error) => format!("{}: {error}", self.ended),
+            None => self.ended.clone(),
+        });
+        Some(Invocation {
+            verdict: verdict(self.verdict.as_deref().unwrap_or(Verdict::Proceed.as_str()))?,
+            took: Duration::try_from_secs_f64(self.duration_ms / 1e3).ok()?,
+            hook: self.hook,
+            handler: self.handler,
+            failure,
+        })
+    }
+}
+
+fn verdict(name: &str) -> Option<Verdict> {
+    Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<Told> {
+        let mut gathered = Gathered::default();
+        text.lines().filter_map(|line| gathered.take(line)).collect()
+    }
+
+    #[test]
+    fn events_come_out_of_lines() {
+        let text = concat!(
+            ": hookyard\n\n",
+            "event: invocation\ndata: {\"run_id\":\"r\",\"event\":\"x\",\"hook\":{\"hook\":\"guard\",\"handler\":\"command\",",
+            "\"ended\":\"timed_out\",\"verdict\":\"block\",\"duration_ms\":1.5,\"error\":\"after 1 ms\"}}\n\n",
+            "event: outcome\ndata: {\"outcome\":{\"verdict\":\"halt\",\"hooks\":[]}}\n\n",
+            "event: dropped\ndata: {\"dropped\":7}\n\n",
+        );
+        let invocation = Invocation {
+            hook: "guard".into(),
+            handler: "command".into(),
+            verdict: Verdict::Block,
+            took: Duration::from_micros(1500),
+            failure: Some("timed_out: after 1 ms".into()),
+        };
+        let expected = [Told::Invocation(invocation), Told::Outcome(Verdict::Halt), Told::Dropped(7)];
+        assert_eq!(all(text), expected);
+    }
+
+    #[test]
+    fn a_hook_that_nobody_waited_for_has_not_failed() {
+        let ended = |word: &str| {
+            let report =
+                format!(r#"{{"hook":{{"hook":"h","handler":"http","ended":"{word}","duration_ms":1}}}}"#);
+            match all(&format!("event: invocation\ndata: {report}\n\n")).pop() {
+                Some(Told::Invocation(invocation)) => invocation.failure,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(ended("completed"), None);
+        assert_eq!(ended("cancelled"), None);
+        assert_eq!(ended("shed").as_deref(), Some("shed"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_passed_over() {
+        for text in [
+            "event: invocation\ndata: {\n\n",
+            "event: invocation\ndata: {\"hook\":{\"hook\":\"h\",\"handler\":\"x\",\"ended\":\"completed\",\"duration_ms\":-1}}\n\n",
+            "event: outcome\ndata: {\"outcome\":{\"verdict\":\"maybe\"}}\n\n",
+            "event: tomorrow\ndata: {}\n\n",
+            "data: {\"dropped\":7}\n\n",
+            "event\n\n",
+        ] {
+            assert_eq!(all(text), [], "{text}");
+        }
+        assert_eq!(all("event: dropped\ndata:{\"dropped\":\ndata: 1}\n\n"), [Told::Dropped(1)]);
+    }
+}

@@ -1,0 +1,157 @@
+//! How often, and how long, within the last minute. Owns the slots that make a minute slide; refuses to look at a clock:
+//! times are counted from the start of watching.
+
+use std::{collections::VecDeque, time::Duration};
+
+use hdrhistogram::Histogram;
+
+/// How long a slot is. A minute slides in steps of this.
+const SLOT: Duration = Duration::from_secs(5);
+
+/// How many slots make the window.
+const SLOTS: u64 = 12;
+
+/// A rate over less than this would jump.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// What takes longer counts as this.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// What happened within the last minute.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    slots: VecDeque<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    number: u64,
+    count: u64,
+    /// In microseconds; none where nothing was measured.
+    times: Option<Histogram<u32>>,
+}
+
+/// Half were no longer than the first, 99 % no longer than the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quantiles {
+    pub(super) p50: Duration,
+    pub(super) p99: Duration,
+}
+
+impl Window {
+    /// Something happened.
+    pub(super) fn count(&mut self, now: Duration) {
+        self.slot(now).count += 1;
+    }
+
+    /// Something happened, and took so long.
+    pub(super) fn measure(&mut self, now: Duration, took: Duration) {
+        let slot = self.slot(now);
+        slot.count += 1;
+        let times = slot.times.take().or_else(empty);
+        slot.times = times.map(|mut times| {
+            let micros = took.min(LONGEST).max(Duration::from_micros(1)).as_micros();
+            // It grows as far as the longest time.
+            let _ = times.record(u64::try_from(micros).unwrap_or(u64::MAX));
+            times
+        });
+    }
+
+    /// How often a second.
+    pub(super) fn rate(&self, now: Duration) -> f64 {
+        let first = first(now);
+        let covered = now.saturating_sub(SLOT * u32::try_from(first).unwrap_or(u32::MAX)).max(SHORTEST);
+        let count: u64 = self.since(first).map(|slot| slot.count).sum();
+        #[expect(clippy::cast_precision_loss, reason = "a rate is shown with three digits")]
+        let count = count as f64;
+        count / covered.as_secs_f64()
+    }
+
+    /// How long it took; none if nothing was measured.
+    pub(super) fn quantiles(&self, now: Duration) -> Option<Quantiles> {
+        let mut all = empty()?;
+        for times in self.since(first(now)).filter_map(|slot| slot.times.as_ref()) {
+            // Histograms that grow take any other.
+            let _ = all.add(times);
+        }
+        let at = |quantile| Duration::from_micros(all.value_at_quantile(quantile));
+        (!all.is_empty()).then(|| Quantiles { p50: at(0.5), p99: at(0.99) })
+    }
+
+    fn since(&self, first: u64) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(move |slot| slot.number >= first)
+    }
+
+    fn slot(&mut self, now: Duration) -> &mut Slot {
+        let number = number(now);
+        let oldest = first(now);
+        self.slots.retain(|slot| slot.number >= oldest);
+        if self.slots.back().is_none_or(|slot| slot.number < number) {
+            self.slots.push_back(Slot { number, count: 0, times: None });
+        }
+        let last = self.slots.len() - 1;
+        &mut self.slots[last]
+    }
+}
+
+fn empty() -> Option<Histogram<u32>> {
+    // Two digits that matter: it is looked at, not calculated with.
+    Histogram::new(2).ok()
+}
+
+fn number(now: Duration) -> u64 {
+    now.as_secs() / SLOT.as_secs()
+}
+
+/// The first slot of the window.
+fn first(now: Duration) -> u64 {
+    (number(now) + 1).saturating_sub(SLOTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn rate(window: &Window, now: Duration) -> String {
+        format!("{:.2}", window.rate(now))
+    }
+
+    #[test]
+    fn a_rate_is_that_of_the_time_since_the_start_and_then_of_a_minute() {
+        let mut window = Window::default();
+        for second in 0..10 {
+            window.count(seconds(second));
+        }
+        assert_eq!(rate(&window, seconds(10)), "1.00");
+        assert_eq!(rate(&window, seconds(20)), "0.50");
+        assert_eq!(rate(&window, seconds(64)), "0.08");
+        assert_eq!(rate(&window, seconds(65)), "0.00");
+        let mut window = Window::default();
+        window.count(Duration::ZERO);
+        assert_eq!(rate(&window, Duration::from_millis(1)), "1.00");
+    }
+
+    #[test]
+    fn what_took_long_is_forgotten_after_a_minute() {
+        let mut window = Window::default();
+        assert_eq!(window.quantiles(Duration::ZERO), None);
+        window.measure(seconds(1), seconds(2));
+        for _ in 0..99 {
+            window.measure(seconds(30), Duration::from_millis(2));
+        }
+        let near =
+            |now: Duration| window.quantiles(now).map(|q| (q.p50.as_millis(), q.p99.as_millis().clamp(1, 3)));
+        assert_eq!(near(seconds(30)), Some((2, 2)));
+        window.measure(seconds(31), seconds(3));
+        let p99 = |window: &Window, now| window.quantiles(now).map(|q| q.p99 > seconds(1));
+        assert_eq!(p99(&window, seconds(31)), Some(true));
+        assert_eq!(p99(&window, seconds(89)), Some(false));
+        assert_eq!(window.quantiles(seconds(90)), None);
+        window.measure(seconds(1000), Duration::MAX);
+        assert_eq!(window.slots.len(), 1);
+    }
+}

@@ -26,6 +26,7 @@ pub(super) fn status() -> Status {
         events_in_flight: 3,
         streams: 1,
         watch: "on".into(),
+        audit: None,
         broken: Vec::new(),
     }
 }

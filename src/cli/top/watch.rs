@@ -310,6 +310,7 @@ mod tests {
             events_in_flight: 0,
             streams: 0,
             watch: "on".into(),
+            audit: None,
             broken: Vec::new(),
         };
         let look = |runs| Look { status: status.clone(), runs, pools: Vec::new() };

@@ -100,7 +100,7 @@ fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
     let mut command = shell_of(&format!("{variable}exec {serve}"), directory);
     let mut daemon = Daemon(command.stderr(Stdio::piped()).spawn().unwrap());
     let log = BufReader::new(daemon.0.stderr.take().unwrap());
-    let listens = log.lines().map_while(Result::ok).any(|line| line.starts_with("listening on "));
+    let listens = log.lines().map_while(Result::ok).any(|line| line.contains("listening on "));
     assert!(listens, "the daemon ended");
     let said = String::from_utf8(shell(&format!("{variable}{send}"), directory).stdout).unwrap();
     for shown in

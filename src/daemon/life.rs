@@ -26,7 +26,7 @@ use crate::{
     config::{self, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
-    telemetry::Exporter,
+    telemetry::{AuditDropped, Exporter},
 };
 
 /// How long connections may take to end when everything is answered.
@@ -100,6 +100,7 @@ impl Daemon {
             listeners.push(Listener::Tcp(listener, door));
         }
         let exporter = Exporter::install();
+        AuditDropped::expect();
         let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
         if let Some(audit) = &audit {
             builder = builder.witness(audit.clone());

@@ -3,6 +3,7 @@
 
 mod gate;
 mod job;
+mod log;
 mod native;
 mod workers;
 

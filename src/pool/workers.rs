@@ -24,16 +24,16 @@ use ractor::{
 use tokio::{sync::RwLock, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::job::{Class, Job};
+use super::{
+    job::{Class, Job},
+    log::log_errors,
+};
 use crate::{
     handler::{Brought, Invocation, Runner},
-    model::{Conclusion, Ended, Failure, HandlerKind, RawReply},
+    model::{Conclusion, Ended, Failure, HandlerKind},
     registry::Registered,
-    telemetry::{EVENTS, Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
+    telemetry::{Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
 };
-
-/// How much of a program's standard error is logged, in bytes.
-const MOST_LOGGED: usize = 4096;
 
 /// What the factory tells jobs apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -247,20 +247,6 @@ impl HookWorker {
             Conclusion::ran(Err(failure), started.elapsed())
         })
     }
-}
-
-/// Has the log show what a program said on its standard error, at level debug.
-fn log_errors(registered: &Registered, raw: &Result<RawReply, Failure>) {
-    let Ok(RawReply::Command { stderr, .. }) = raw else { return };
-    if stderr.is_empty() || !tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
-        return;
-    }
-    let text = String::from_utf8_lossy(stderr).into_owned();
-    // Taken out before it is cut: a part of a secret is not recognised any more.
-    let text =
-        registered.redaction.as_ref().map_or_else(|| text.clone(), |secrets| secrets.text(text.clone()));
-    let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
-    tracing::debug!(target: EVENTS, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
 }
 
 impl Worker for HookWorker {

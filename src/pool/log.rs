@@ -1,0 +1,25 @@
+//! What the log shows of a program's standard error. Refuses to show a secret, and to format what nobody asked for.
+
+use crate::{
+    model::{Failure, RawReply},
+    registry::Registered,
+    telemetry::EVENTS,
+};
+
+/// How much of a program's standard error is logged, in bytes.
+const MOST_LOGGED: usize = 4096;
+
+/// Has the log show what a program said on its standard error, at level debug.
+pub(super) fn log_errors(registered: &Registered, raw: &Result<RawReply, Failure>) {
+    let Ok(RawReply::Command { stderr, .. }) = raw else { return };
+    if stderr.is_empty() || !tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
+        return;
+    }
+    let mut text = String::from_utf8_lossy(stderr).into_owned();
+    // Taken out before it is cut: a part of a secret is not recognised any more.
+    if let Some(secrets) = &registered.redaction {
+        text = secrets.text(text);
+    }
+    let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
+    tracing::debug!(target: EVENTS, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
+}

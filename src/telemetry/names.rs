@@ -161,9 +161,9 @@ table! {
         "When this process was started.";
     PROCESS_THREADS "process_threads" Gauge Count []
         "Threads of this process.";
-    TOKIO_WORKERS "tokio_workers_count" Gauge Count []
+    TOKIO_WORKERS "tokio_workers" Gauge Count []
         "Threads that run tasks.";
-    TOKIO_TASKS "tokio_live_tasks_count" Gauge Count []
+    TOKIO_TASKS "tokio_live_tasks" Gauge Count []
         "Tasks that have not ended.";
     TOKIO_QUEUE "tokio_global_queue_depth" Gauge Count []
         "Tasks that wait for any thread.";

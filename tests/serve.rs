@@ -4,6 +4,8 @@
 
 mod served;
 
+use std::process::{Command, Stdio};
+
 use rustix::process::Signal;
 use serde_json::json;
 use served::Setting;
@@ -14,6 +16,30 @@ const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\
 fn event(workspace: &str, tool: &str) -> serde_json::Value {
     json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": workspace,
             "tool_name": tool, "tool_input": { "command": "ls" } })
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+fn a_daemon_outlives_whoever_reads_its_log() {
+    let setting = Setting::new().file("shop/.openharness/hooks/guard.yaml", GUARD);
+    let (here, socket) = (setting.path(), setting.path().join("socket"));
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+        .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
+        .args(["--socket".as_ref(), socket.as_os_str()])
+        .env("HOOKYARD_HOME", here.join("home"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(daemon.stderr.take());
+    let client = hookyard::daemon::Client::new(&socket).patience(served::PATIENCE);
+    let body = event("shop", "Bash").to_string();
+    let answers = || client.send("POST", "/v1/events", Some(body.as_bytes()));
+    served::until("it takes events", || answers().is_ok());
+    for _ in 0..3 {
+        assert_eq!(served::read(&answers().unwrap())["verdict"], "block");
+    }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
 }
 
 #[test]

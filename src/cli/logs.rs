@@ -69,6 +69,8 @@ pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // They are told on standard error, and where that is gone the telling panics.
+        .log_internal_errors(false)
         .with_ansi(screen.err.paint == super::paint::Paint::Colored)
         .with_span_events(FmtSpan::NONE)
         .with_target(true);

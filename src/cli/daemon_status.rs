@@ -63,7 +63,9 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
     let up = duration(Duration::from_millis(status.uptime_ms));
     fact("hookyard", &format!("{} {}, pid {}, up {up}", status.version, status.phase, status.pid));
     let tcp = status.tcp.as_ref().map(|address| format!(" and http://{address}")).unwrap_or_default();
-    fact("listens", &format!("{}{tcp}", status.socket));
+    let metrics = status.metrics.as_ref();
+    let metrics = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
+    fact("listens", &format!("{}{tcp}{metrics}", status.socket));
     let (workspaces, hooks) = (counted(status.workspaces, "workspace"), counted(status.hooks, "hook"));
     fact("serves", &format!("{workspaces} with {hooks}; watching their files: {}", status.watch));
     let (runs, events) = (counted(status.runs, "run"), counted(status.events_in_flight, "event"));

@@ -81,6 +81,8 @@ pub(super) enum Door {
     Loopback,
     /// A TCP address where a token is asked for.
     Guarded(Token),
+    /// A TCP address where only metrics are.
+    Metrics,
 }
 
 impl Door {
@@ -90,6 +92,11 @@ impl Door {
     pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap, open: Openness) -> Result<(), ApiError> {
         match self {
             Self::Unix => Ok(()),
+            Self::Metrics if open == Openness::Closed => {
+                let hint = "ask at the socket, or at the address of `listen.tcp`";
+                Err(ApiError::not_found("no_route", "only metrics and health are at this address", hint))
+            }
+            Self::Metrics => Ok(()),
             Self::Guarded(_) if open == Openness::Open => Ok(()),
             Self::Guarded(token) => match bearer(headers) {
                 Some(sent) if token.is(sent) => Ok(()),
@@ -103,6 +110,8 @@ impl Door {
 /// Whether a route is for everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Openness {
+    /// It is for those who watch, too: it tells the names of hooks and how they fare.
+    Metrics,
     /// It is.
     Open,
     /// It is for those who may send events.
@@ -162,9 +171,19 @@ pub(super) async fn listen(
         None if address.ip().to_canonical().is_loopback() => Door::Loopback,
         None => return Err(TokenError::Needed(address).into()),
     };
+    Ok((door, bind(address).await?))
+}
+
+/// The same for an address where only metrics are.
+pub(super) async fn listen_for_scrapes(
+    address: SocketAddr,
+) -> Result<(Door, tokio::net::TcpListener), super::StartError> {
+    Ok((Door::Metrics, bind(address).await?))
+}
+
+async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, super::StartError> {
     let refused = |source: io::Error| super::StartError::Tcp { address, source };
-    let listener = tokio::net::TcpListener::bind(address).await.map_err(refused)?;
-    Ok((door, listener))
+    tokio::net::TcpListener::bind(address).await.map_err(refused)
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ impl Daemon {
             tcp = listener.local_addr().ok();
             listeners.push(Listener::Tcp(listener, door));
         }
+        let mut metrics = None;
+        if let Some(address) = settings.listen.metrics {
+            let (door, listener) = door::listen_for_scrapes(address).await?;
+            metrics = listener.local_addr().ok();
+            listeners.push(Listener::Tcp(listener, door));
+        }
         let exporter = Exporter::install();
         AuditDropped::expect();
         let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
@@ -106,7 +112,7 @@ impl Daemon {
             builder = builder.witness(audit.clone());
         }
         let orchestrator = builder.start().await?;
-        let places = Places { socket: path, tcp, home: config::home(&settings, environment) };
+        let places = Places { socket: path, tcp, metrics, home: config::home(&settings, environment) };
         let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), audit));
         let connections = connections(&shared);
         let mut tasks = JoinSet::new();

@@ -42,6 +42,8 @@ pub(super) struct Places {
     /// The Unix socket.
     pub(super) socket: PathBuf,
     pub(super) tcp: Option<SocketAddr>,
+    /// Where only metrics are.
+    pub(super) metrics: Option<SocketAddr>,
     /// The home directory with the user's own hooks.
     pub(super) home: Option<PathBuf>,
 }

@@ -72,6 +72,22 @@ fn web_pages_are_kept_out() {
 }
 
 #[test]
+fn an_address_may_have_the_metrics_and_nothing_else() {
+    let served = with_token(TOKEN, 0o600).argument("--set").argument("listen.metrics=0.0.0.0:0").serve();
+    let status = served.get("/v1/status");
+    let port = status["metrics"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
+    let address = format!("127.0.0.1:{port}");
+    for path in ["/metrics", "/healthz", "/readyz"] {
+        assert_eq!(ask(&address, path, "host: anywhere\r\n").status, 200, "{path}");
+    }
+    for path in ["/v1/status", "/v1/hooks", "/v1/stream", "/v1/openapi.json", "/nowhere"] {
+        let reply = ask(&address, path, "host: anywhere\r\n");
+        assert_eq!((reply.status, reply.code().as_str()), (404, "no_route"), "{path}");
+    }
+    served.finish();
+}
+
+#[test]
 fn other_machines_need_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let said = refused(Setting::new().argument("--tcp").argument(address));

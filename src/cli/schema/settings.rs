@@ -250,6 +250,8 @@ struct Listen {
     tcp: TcpAddress,
     /// A file with the bearer token that TCP clients must send, with mode 0600, by an absolute path.
     token_file: AbsolutePath,
+    /// An address where only `/metrics`, `/healthz` and `/readyz` are, without a token.
+    metrics: TcpAddress,
 }
 
 /// A workspace of a daemon.

@@ -19,6 +19,7 @@ pub(super) fn status() -> Status {
         uptime_ms: 3_723_000,
         socket: "/run/hookyard.sock".into(),
         tcp: None,
+        metrics: None,
         workspaces: 2,
         hooks: 4,
         runs: 7,

@@ -303,6 +303,7 @@ mod tests {
             uptime_ms: 0,
             socket: "s".into(),
             tcp: None,
+            metrics: None,
             workspaces: 0,
             hooks: 0,
             runs: 0,

@@ -17,6 +17,8 @@ pub struct Listen {
     pub tcp: Option<SocketAddr>,
     /// A file with the bearer token that TCP clients must send.
     pub token_file: Option<PathBuf>,
+    /// A TCP address where only the metrics are, and the daemon's health, for everybody who reaches it.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Listen {
@@ -24,6 +26,7 @@ impl Listen {
         listen.optional("socket", &mut self.socket, socket);
         listen.optional("tcp", &mut self.tcp, address);
         listen.path("token_file", &mut self.token_file);
+        listen.optional("metrics", &mut self.metrics, address);
     }
 
     /// Whether `tcp` is open to other machines, and no token is asked for.

@@ -57,7 +57,7 @@ const ROUTES: &[Route] = &[
     always("/v1/status"),
     always("/v1/stream"),
     always("/v1/openapi.json"),
-    always("/metrics"),
+    Route { openness: Openness::Metrics, ..always("/metrics") },
     Route { openness: Openness::Open, ..always("/healthz") },
     Route { openness: Openness::Open, ..always("/readyz") },
 ];

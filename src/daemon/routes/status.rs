@@ -32,6 +32,8 @@ pub struct Status {
     pub socket: String,
     /// The TCP address it listens on as well.
     pub tcp: Option<String>,
+    /// The TCP address where only metrics are.
+    pub metrics: Option<String>,
     /// How many workspaces are registered.
     pub workspaces: usize,
     /// How many hooks they have together.
@@ -99,6 +101,7 @@ impl Status {
             uptime_ms: u64::try_from(shared.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             socket: shared.places.socket.display().to_string(),
             tcp: shared.places.tcp.map(|address| address.to_string()),
+            metrics: shared.places.metrics.map(|address| address.to_string()),
             workspaces: reports.len(),
             hooks: reports.values().map(|report| report.hooks).sum(),
             runs: runs.known,

@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{audit::Audit, error::ApiError, locate::Locator, routes, watch::WatchState};
+use super::{audit::Audit, error::ApiError, locate::Locator, routes, traces::Tracer, watch::WatchState};
 use crate::{
     Orchestrator,
     config::Settings,
@@ -46,6 +46,13 @@ pub(super) struct Places {
     pub(super) home: Option<PathBuf>,
 }
 
+/// Who takes note of outcomes.
+#[derive(Debug, Clone)]
+pub(super) struct Witnesses {
+    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) tracer: Option<Arc<Tracer>>,
+}
+
 /// What all requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -56,7 +63,7 @@ pub(super) struct Shared {
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
-    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) witnesses: Witnesses,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -76,7 +83,7 @@ impl Shared {
         settings: Settings,
         places: Places,
         exporter: Exporter,
-        audit: Option<Arc<Audit>>,
+        witnesses: Witnesses,
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -86,7 +93,7 @@ impl Shared {
             watch,
             exporter,
             meters: Arc::new(ApiMeters::resolve(routes::paths())),
-            audit,
+            witnesses,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),

@@ -1,0 +1,2 @@
+//! Traces.
+fn main() {}

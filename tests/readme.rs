@@ -21,7 +21,7 @@ fn repository() -> PathBuf {
 }
 
 /// The pages a user reads.
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "docs/hosts.md",
     "docs/openharness.md",
@@ -30,6 +30,7 @@ const PAGES: [&str; 8] = [
     "docs/gemini.md",
     "docs/clawd.md",
     "docs/audit.md",
+    "docs/traces.md",
 ];
 
 /// The fenced blocks of one language, in order.
@@ -144,6 +145,9 @@ fn the_yaml_of_the_docs_loads() {
     let [audit] = blocks("docs/audit.md", "yaml").try_into().unwrap();
     let (audit, diagnostics) = config::Settings::from_yaml(&audit, Path::new("hookyard.yaml"));
     assert!(diagnostics.is_empty() && audit.is_some_and(|settings| settings.audit.to.is_some()));
+    let [traces] = blocks("docs/traces.md", "yaml").try_into().unwrap();
+    let (traces, diagnostics) = config::Settings::from_yaml(&traces, Path::new("hookyard.yaml"));
+    assert!(diagnostics.is_empty() && traces.is_some_and(|settings| settings.traces.endpoint.is_some()));
     let secrets = ["SHOP_KEY", "GUARD_TOKEN", "SMALL_KEY"].map(|name| format!("HOOKYARD_SECRET_{name}"));
     let environment = |name: &str| {
         (name == "HOME" || secrets.iter().any(|secret| secret == name)).then(|| "/home/me".to_owned())

@@ -180,6 +180,13 @@ def internals():
             [by("hookyard_audit_dropped_total", HERE, "reason")],
             stacked=True,
         ),
+        lines(
+            "Spans lost",
+            "Spans of traces that were lost: too many waited, or they could not be exported.",
+            "ops",
+            [by("hookyard_trace_spans_dropped_total", HERE, "reason")],
+            stacked=True,
+        ),
     ]
     process = [
         lines(

@@ -148,6 +148,7 @@ mod tests {
             tokens: None,
             error: error.map(Into::into),
             policy: None,
+            began: None,
             warnings: Vec::new(),
         };
         let mut outcome = Outcome::proceed(EventKind::BeforeToolDispatch, 1);

@@ -31,7 +31,7 @@ pub use models::ModelSettings;
 pub use secrets::SecretSources;
 pub use settings::{
     AuditPatches, AuditPlace, AuditSettings, AuditSync, Limits, Listen, NativePool, Pools, Settings,
-    WorkerPool, WorkspaceSettings,
+    TraceSettings, WorkerPool, WorkspaceSettings,
 };
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{Entry, Standing, Watchable, Watches};

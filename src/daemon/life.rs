@@ -17,8 +17,9 @@ use super::{
     door::{self, Token, TokenError},
     patience::Patience,
     routes,
-    shared::{Phase, Places, Shared},
+    shared::{Phase, Places, Shared, Witnesses},
     socket::{Socket, SocketError, default_socket},
+    traces::{Tracer, TracesError},
     watch,
 };
 use crate::{
@@ -47,6 +48,9 @@ pub enum StartError {
     /// The audit cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// Traces cannot be sent anywhere.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// The TCP address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Tcp {
@@ -107,13 +111,11 @@ impl Daemon {
         }
         let exporter = Exporter::install();
         AuditDropped::expect();
-        let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
-        if let Some(audit) = &audit {
-            builder = builder.witness(audit.clone());
-        }
-        let orchestrator = builder.start().await?;
+        let tracer = Tracer::start(&settings.traces, environment)?;
+        let witnesses = Witnesses { audit, tracer };
+        let orchestrator = orchestrator(&settings, &witnesses).await?;
         let places = Places { socket: path, tcp, metrics, home: config::home(&settings, environment) };
-        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), audit));
+        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), witnesses));
         let connections = connections(&shared);
         let mut tasks = JoinSet::new();
         for listener in listeners {
@@ -145,7 +147,7 @@ impl Daemon {
     ///
     /// Returns an error if it is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
-        if let Some(audit) = &self.shared.audit {
+        if let Some(audit) = &self.shared.witnesses.audit {
             audit.look();
         }
         let reports = self.shared.orchestrator.reload().await;
@@ -154,7 +156,7 @@ impl Daemon {
     }
 
     /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes,
-    /// closes every connection and ends the audit. Returns whether everything finished in time.
+    /// closes every connection and ends the audit and the traces. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
         self.shared.enter(Phase::Draining);
         let finished = self.shared.orchestrator.shutdown(deadline).await;
@@ -163,7 +165,11 @@ impl Daemon {
         // A client that does not read its answer does not keep the daemon.
         drop(timeout(LAST_WORDS, self.connections.open.wait()).await);
         self.tasks.shutdown().await;
-        if let Some(audit) = self.shared.audit.clone() {
+        let Witnesses { audit, tracer } = self.shared.witnesses.clone();
+        if let Some(tracer) = tracer {
+            tracer.close().await;
+        }
+        if let Some(audit) = audit {
             // Fails only if the runtime goes down, and then nobody waits.
             drop(spawn_blocking(move || audit.close()).await);
         }
@@ -177,6 +183,17 @@ fn not_opened(error: LedgerError, socket: &Path) -> StartError {
         LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
         other => other.into(),
     }
+}
+
+async fn orchestrator(settings: &Settings, witnesses: &Witnesses) -> Result<Orchestrator, crate::StartError> {
+    let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
+    if let Some(audit) = &witnesses.audit {
+        builder = builder.witness(audit.clone());
+    }
+    if let Some(tracer) = &witnesses.tracer {
+        builder = builder.witness(tracer.clone());
+    }
+    builder.start().await
 }
 
 fn connections(shared: &Arc<Shared>) -> Connections {

@@ -3,7 +3,7 @@
 //!
 //! `connections` takes a connection, `admission` a request, `routes` answer it: `routes/events.rs` is the way of an
 //! event. `socket` and `door` say who may come in, `locate` where an event belongs, `watch` when files are read again.
-//! `audit` writes down what came of it.
+//! `audit` writes down what came of it, `traces` how long what took.
 
 mod admission;
 mod audit;
@@ -20,6 +20,7 @@ mod patience;
 mod routes;
 mod shared;
 mod socket;
+mod traces;
 mod watch;
 
 pub use audit::AuditError;
@@ -32,3 +33,4 @@ pub use life::{Daemon, StartError};
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{AuditStatus, BrokenWorkspace, Status};
 pub use socket::{SocketError, default_socket};
+pub use traces::TracesError;

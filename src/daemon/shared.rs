@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{audit::Audit, error::ApiError, locate::Locator, routes, watch::WatchState};
+use super::{audit::Audit, error::ApiError, locate::Locator, routes, traces::Tracer, watch::WatchState};
 use crate::{
     Orchestrator,
     config::Settings,
@@ -48,6 +48,13 @@ pub(super) struct Places {
     pub(super) home: Option<PathBuf>,
 }
 
+/// Who takes note of outcomes.
+#[derive(Debug, Clone)]
+pub(super) struct Witnesses {
+    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) tracer: Option<Arc<Tracer>>,
+}
+
 /// What all requests share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -58,7 +65,7 @@ pub(super) struct Shared {
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
-    pub(super) audit: Option<Arc<Audit>>,
+    pub(super) witnesses: Witnesses,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -78,7 +85,7 @@ impl Shared {
         settings: Settings,
         places: Places,
         exporter: Exporter,
-        audit: Option<Arc<Audit>>,
+        witnesses: Witnesses,
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -88,7 +95,7 @@ impl Shared {
             watch,
             exporter,
             meters: Arc::new(ApiMeters::resolve(routes::paths())),
-            audit,
+            witnesses,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),

@@ -6,8 +6,8 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    Arrival, DialectName, EventId, Json, RunId, SessionId, Target, Targets, ToolCallId, TraceParent,
-    WorkspaceId,
+    Arrival, DialectName, EventId, EventSpan, Json, RunId, SessionId, Target, Targets, ToolCallId,
+    TraceParent, WorkspaceId,
 };
 
 /// Whether the hooks of a kind run one after the other or at the same time.
@@ -315,8 +315,10 @@ pub struct Event {
     pub extra: Vec<(Box<str>, Json)>,
     /// When hookyard took it in; none before that.
     pub arrival: Option<Arrival>,
-    /// The trace that its host's request belongs to; no payload says it.
+    /// The trace that its host's request belongs to, as hooks are told of it; no payload says it.
     pub trace: Option<TraceParent>,
+    /// What more is known of the span that `trace` names, if that is the event's own.
+    pub span: Option<EventSpan>,
 }
 
 impl Event {
@@ -339,6 +341,7 @@ impl Event {
             extra: Vec::new(),
             arrival: None,
             trace: None,
+            span: None,
         }
     }
 

@@ -48,4 +48,4 @@ pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, mer
 pub(crate) use redaction::Redaction;
 pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply, Weight};
 pub use secret::{Guarded, Secret};
-pub use trace::{TraceParent, TraceParentError};
+pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};

@@ -1,6 +1,10 @@
 //! Outcomes: the answer to the host, and its canonical JSON. Refuses to decide anything.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde::{Serialize, Serializer};
 
@@ -181,6 +185,9 @@ pub struct HookReport {
     /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
     #[serde(skip)]
     pub policy: Option<Upheld>,
+    /// When it began, if it did and that is known. Not in the JSON: it means nothing to another process.
+    #[serde(skip)]
+    pub began: Option<Instant>,
     /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -199,6 +206,7 @@ impl HookReport {
             tokens: None,
             error: None,
             policy: None,
+            began: None,
             warnings: Vec::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! What handlers bring back, raw and as read by a dialect. Refuses to interpret: that is the dialects' part.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -201,6 +201,8 @@ pub struct Conclusion {
     pub warnings: Vec<String>,
     /// What it cost, if a model was asked and said so.
     pub tokens: Option<Tokens>,
+    /// When the hook began; none if it did not.
+    pub began: Option<Instant>,
     /// How long the hook ran.
     pub duration: Duration,
 }
@@ -213,6 +215,12 @@ impl Conclusion {
 
     /// An invocation that ran so long, without anything odd about that.
     pub fn ran(result: Result<Reply, Failure>, duration: Duration) -> Self {
-        Self { result, warnings: Vec::new(), tokens: None, duration }
+        Self { result, warnings: Vec::new(), tokens: None, began: None, duration }
+    }
+
+    /// The same of one that is known to have begun at this moment.
+    #[must_use]
+    pub fn since(self, began: Instant) -> Self {
+        Self { began: Some(began), ..self }
     }
 }

@@ -1,17 +1,21 @@
-//! The trace that an event belongs to, as W3C Trace Context writes it. Owns what is a valid one; refuses to begin a
-//! trace or a span: it is passed on as it came.
+//! The trace that an event belongs to, as W3C Trace Context writes it. Owns what is a valid one; refuses to make up
+//! ids: who begins a trace or a span brings them.
 
 use std::{
     fmt,
     num::{NonZeroU64, NonZeroU128},
     str::FromStr,
+    time::Instant,
 };
 
 /// The length of what this version of the standard defines.
 const LENGTH: usize = 55;
 
-/// The flags of a later version that are known to mean the same.
+/// The flag that has spans of the trace kept. It means the same in later versions.
 const SAMPLED: u8 = 1;
+
+/// The flag that says that the id of the trace is a random one.
+const RANDOM: u8 = 2;
 
 /// The header `traceparent` of a host's request: a trace, and in it the span that asks.
 ///
@@ -36,6 +40,56 @@ pub struct TraceParent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no trace parent; it is written 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, in lower case")]
 pub struct TraceParentError;
+
+/// The span that an event is, where hookyard keeps spans. [`Event::trace`](super::Event::trace) names it to hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventSpan {
+    /// The span of the host that asked; none if the trace begins here.
+    pub parent: Option<NonZeroU64>,
+    /// When the event was taken in.
+    pub began: Instant,
+}
+
+impl TraceParent {
+    /// The first span of a trace with these ids.
+    pub fn new(trace: NonZeroU128, span: NonZeroU64, sampling: Sampling) -> Self {
+        let flags = match sampling {
+            Sampling::Kept => SAMPLED,
+            Sampling::Dropped => 0,
+        };
+        Self { trace, span, flags }
+    }
+
+    /// Another span of the same trace.
+    #[must_use]
+    pub fn with_span(self, span: NonZeroU64) -> Self {
+        Self { span, flags: self.flags & (SAMPLED | RANDOM), ..self }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> NonZeroU128 {
+        self.trace
+    }
+
+    /// The span that asks.
+    pub fn span(&self) -> NonZeroU64 {
+        self.span
+    }
+
+    /// Whether the spans of the trace are kept.
+    pub fn sampling(&self) -> Sampling {
+        if self.flags & SAMPLED == 0 { Sampling::Dropped } else { Sampling::Kept }
+    }
+}
+
+/// What becomes of the spans of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    /// They are kept.
+    Kept,
+    /// Nobody keeps them.
+    Dropped,
+}
 
 impl FromStr for TraceParent {
     type Err = TraceParentError;
@@ -93,6 +147,24 @@ mod tests {
         }
         let small = "00-00000000000000000000000000000001-0000000000000001-00";
         assert_eq!(read(small).as_deref(), Some(small));
+    }
+
+    #[test]
+    fn another_span_of_a_trace_has_the_flags_that_are_known() {
+        let span = NonZeroU64::new(7).unwrap();
+        let of = |flags: &str| format!("00-{IDS}-{flags}").parse::<TraceParent>().unwrap();
+        for (flags, known, sampling) in
+            [("00", "00", Sampling::Dropped), ("01", "01", Sampling::Kept), ("ff", "03", Sampling::Kept)]
+        {
+            let (trace, _) = IDS.split_once('-').unwrap();
+            let other = of(flags).with_span(span);
+            assert_eq!(other.to_string(), format!("00-{trace}-0000000000000007-{known}"));
+            assert_eq!((other.sampling(), other.trace()), (sampling, of(flags).trace()));
+            assert_eq!(of(flags).sampling(), sampling);
+        }
+        let first = TraceParent::new(NonZeroU128::MIN, span, Sampling::Kept);
+        assert_eq!((first.span(), first.sampling()), (span, Sampling::Kept));
+        assert_eq!(TraceParent::new(NonZeroU128::MIN, span, Sampling::Dropped).sampling(), Sampling::Dropped);
     }
 
     #[test]

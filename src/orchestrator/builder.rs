@@ -73,7 +73,7 @@ pub struct Builder {
     settings: Settings,
     native: Vec<NativeHook>,
     models: Option<Arc<dyn ModelClient>>,
-    witness: Option<Arc<dyn Witness>>,
+    witnesses: Vec<Arc<dyn Witness>>,
     beginning: Beginning,
 }
 
@@ -132,10 +132,11 @@ impl Builder {
         self
     }
 
-    /// Has this witness told of every outcome, in the moment it is there. Events that no hook wanted are not told.
+    /// Has this witness told of every outcome, in the moment it is there, after those named before it. Events that no
+    /// hook wanted are not told.
     #[must_use]
     pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
-        self.witness = Some(witness);
+        self.witnesses.push(witness);
         self
     }
 
@@ -147,7 +148,7 @@ impl Builder {
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = named(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(Registry::default()));
-        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.witness));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.witnesses));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
@@ -186,7 +187,7 @@ impl Builder {
 fn run_context(
     settings: &Settings,
     models: Option<&Arc<dyn ModelClient>>,
-    witness: Option<Arc<dyn Witness>>,
+    witnesses: Vec<Arc<dyn Witness>>,
 ) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
@@ -212,7 +213,7 @@ fn run_context(
             gates: Arc::new(Gates::new(&meters)),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
-        witness,
+        witnesses,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),

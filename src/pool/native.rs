@@ -137,5 +137,5 @@ async fn run(make: &Make, draft: Draft, timeout: Duration) -> Conclusion {
         Ok(Err(panic)) => Err(native::panicked(&*panic)),
         Err(_) => Err(Failure::new(Ended::TimedOut, format!("no reply within {timeout:?}"))),
     };
-    Conclusion::ran(result, started.elapsed())
+    Conclusion::ran(result, started.elapsed()).since(started.into_std())
 }

@@ -239,12 +239,13 @@ impl HookWorker {
                     warnings.into_iter().map(|text| redaction.text(text)).collect(),
                 ),
             };
-            Conclusion { result, warnings, tokens, duration: started.elapsed() }
+            let began = Some(started.into_std());
+            Conclusion { result, warnings, tokens, began, duration: started.elapsed() }
         };
         AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             Panicked(self.kind.as_str()).emit();
             let failure = Failure::new(Ended::Failed, "hookyard panicked while it ran the hook");
-            Conclusion::ran(Err(failure), started.elapsed())
+            Conclusion::ran(Err(failure), started.elapsed()).since(started.into_std())
         })
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct RunContext {
     pub(crate) pools: Pools,
     pub(crate) notices: broadcast::Sender<Notice>,
     /// Who is told of every outcome.
-    pub(crate) witness: Option<Arc<dyn Witness>>,
+    pub(crate) witnesses: Vec<Arc<dyn Witness>>,
     /// How many interceptor events of one run are under way at once.
     pub(crate) interceptor_concurrency: usize,
     /// How long an interceptor event may wait for its turn.

@@ -223,6 +223,7 @@ impl Course {
         let hook = &registered.hook;
         let mut report = HookReport {
             tokens: conclusion.tokens,
+            began: conclusion.began,
             warnings: conclusion.warnings,
             ..HookReport::completed(hook, conclusion.duration)
         };

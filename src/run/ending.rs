@@ -27,7 +27,7 @@ impl RunActor {
         let ended =
             |outcome| Ended { event: &event, outcome, waited: accepted.elapsed(), secrets: secrets.as_ref() };
         if part == Part::Beside {
-            return self.announce(ended(&outcome), News::Hooks);
+            return self.announce(ended(&outcome), News::Beside);
         }
         state.memory.break_loop(&mut outcome);
         if outcome.verdict == Verdict::Halt && event.is_interceptor() {
@@ -123,9 +123,10 @@ impl RunActor {
     /// Cuts an event short that gets no outcome.
     fn cut_short_unanswered(&self, running: Running, why: &str) {
         let (waited, secrets) = (running.accepted.elapsed(), running.course.secrets().cloned());
+        let news = if running.part == Part::Beside { News::Beside } else { News::Unanswered };
         let (event, _, outcome) = cut_short(running, why);
         let ended = Ended { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
-        self.announce(ended, News::Hooks);
+        self.announce(ended, news);
     }
 
     /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.

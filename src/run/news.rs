@@ -21,9 +21,11 @@ use crate::{
 /// What there is to tell of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum News {
-    /// How its hooks fared.
-    Hooks,
-    /// And then what it got.
+    /// How hooks fared that its outcome did not wait for.
+    Beside,
+    /// How its hooks fared; it gets no outcome.
+    Unanswered,
+    /// How its hooks fared, and what it got.
     Outcome,
 }
 
@@ -43,6 +45,14 @@ pub(super) struct Ended<'a> {
 pub trait Witness: fmt::Debug + Send + Sync {
     /// Takes note of an outcome.
     fn finished(&self, finished: Finished);
+
+    /// Takes note of hooks that ran beside an event, whose outcome did not wait for them: theirs says only how they
+    /// fared. Does nothing of itself.
+    fn finished_beside(&self, _finished: Finished) {}
+
+    /// Takes note of an event that was given up before it had an outcome: this one says only how its hooks fared. Does
+    /// nothing of itself.
+    fn given_up(&self, _finished: Finished) {}
 }
 
 /// An event with its outcome.
@@ -83,8 +93,7 @@ impl RunContext {
         }
         let notices = &self.notices;
         let is_watched = notices.receiver_count() > 0;
-        let witness = self.witness.as_ref().filter(|_| news == News::Outcome);
-        if !is_watched && witness.is_none() {
+        if !is_watched && self.witnesses.is_empty() {
             return;
         }
         let run = Arc::new(RunPlace {
@@ -97,19 +106,27 @@ impl RunContext {
             let report = report.clone();
             drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
         }
-        if news == News::Hooks {
+        if news != News::Outcome && self.witnesses.is_empty() {
             return;
         }
         let outcome = Arc::new(outcome.clone());
-        if let Some(witness) = witness {
-            witness.finished(Finished {
+        let at = SystemTime::now();
+        for witness in &self.witnesses {
+            let finished = Finished {
                 run: Arc::clone(&run),
                 event: Arc::clone(event),
                 outcome: Arc::clone(&outcome),
-                at: SystemTime::now(),
+                at,
                 secrets: ended.secrets.cloned(),
-            });
+            };
+            match news {
+                News::Beside => witness.finished_beside(finished),
+                News::Unanswered => witness.given_up(finished),
+                News::Outcome => witness.finished(finished),
+            }
         }
-        drop(notices.send(Notice::Outcome { run, outcome }));
+        if news == News::Outcome {
+            drop(notices.send(Notice::Outcome { run, outcome }));
+        }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
 pub(crate) use meters::{Fullness, Meters, PoolMeters, ProcessMeters};
 #[cfg(feature = "daemon")]
 pub(crate) use occurrence::AuditDropped;
+#[cfg(feature = "otel")]
+pub(crate) use occurrence::SpansDropped;
 pub(crate) use occurrence::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
 pub(crate) use terms::{
     HookState, HttpClass, PatchResult, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere,

@@ -136,6 +136,8 @@ table! { ALL:
         "Notices that readers of the stream were too slow for.";
     AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]
         "Lines of the audit that were lost: too many waited, or they could not be written.";
+    TRACE_SPANS_DROPPED "hookyard_trace_spans_dropped_total" Counter Count ["reason"]
+        "Spans of traces that were lost: too many waited, or they could not be exported.";
     API_REQUESTS "hookyard_api_requests_total" Counter Count ["route" "status_class"]
         "Requests to the daemon.";
     LABEL_OVERFLOW "hookyard_label_overflow_total" Counter Count []

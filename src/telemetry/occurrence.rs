@@ -80,3 +80,30 @@ impl AuditDropped {
         names::AUDIT_DROPPED.counter([reason]).increment(lines);
     }
 }
+
+/// Spans of traces are lost.
+#[cfg(feature = "otel")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpansDropped {
+    /// Too many waited already.
+    Queue,
+    /// They could not be exported.
+    Export,
+}
+
+#[cfg(feature = "otel")]
+impl SpansDropped {
+    /// Has both be there before the first loss, so that its rate is seen.
+    pub(crate) fn expect() {
+        Self::Queue.emit(0);
+        Self::Export.emit(0);
+    }
+
+    pub(crate) fn emit(self, spans: usize) {
+        let reason = match self {
+            Self::Queue => "queue",
+            Self::Export => "export",
+        };
+        names::TRACE_SPANS_DROPPED.counter([reason]).increment(spans as u64);
+    }
+}

@@ -365,6 +365,7 @@ fn full_outcome(kind: NoteKind) -> Outcome {
             tokens: Some(Tokens { input: 1, output: 2 }),
             error: Some("x".into()),
             policy: None,
+            began: None,
             warnings: vec!["x".to_owned()],
         }],
         snapshot_version: 1,

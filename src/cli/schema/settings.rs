@@ -78,6 +78,10 @@ shape::texts! {
     });
     /// What audit lines tell of changes.
     AuditPatches = json_schema!({ "enum": ["paths", "values", "none"] });
+    /// Where traces go.
+    TracePlace = json_schema!({
+        "type": ["string", "null"], "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$",
+    });
     /// What a workspace is for.
     Kind = json_schema!({ "enum": ["project", "chat", null] });
     /// Whose hooks a workspace runs.
@@ -123,6 +127,8 @@ struct Settings {
     limits: Limits,
     /// What is written down of outcomes: a line of JSON for each.
     audit: Audit,
+    /// Where traces of events go, as OTLP, and of how many; for programs that are built with the feature `otel`.
+    traces: Traces,
     /// How many interceptor events of one run are worked on at the same time.
     interceptor_concurrency: Count,
     /// After how long without events a run's actor stops; the run itself goes on. With a unit (`s`, `m`, `h`).
@@ -238,6 +244,18 @@ struct Audit {
     sync: AuditSync,
     /// What is told of what hooks changed: the `paths` of changed values, the `values` themselves, or `none`.
     patches: AuditPatches,
+}
+
+/// Where traces of events go, and of how many.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Traces {
+    /// An address such as `http://127.0.0.1:4318/v1/traces`. `null`: what `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, and without them nowhere.
+    endpoint: TracePlace,
+    /// The share of events that are traced, 0 to 1. Where an event belongs to a trace of its host's, that one decides.
+    #[schemars(range(min = 0, max = 1))]
+    sample: f64,
 }
 
 /// Where a daemon listens.

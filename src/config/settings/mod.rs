@@ -5,12 +5,14 @@ mod layers;
 mod limits;
 mod listen;
 mod pools;
+mod traces;
 mod workspaces;
 
 pub use audit::{AuditPatches, AuditPlace, AuditSettings, AuditSync};
 pub use limits::Limits;
 pub use listen::Listen;
 pub use pools::{NativePool, Pools, WorkerPool};
+pub use traces::TraceSettings;
 pub use workspaces::WorkspaceSettings;
 
 use std::{
@@ -53,6 +55,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What is written down of outcomes.
     pub audit: AuditSettings,
+    /// Where traces of events go, and of how many.
+    pub traces: TraceSettings,
     /// How many interceptor events of one run are worked on at the same time.
     pub interceptor_concurrency: NonZeroUsize,
     /// After how long without events a run's actor stops; the run itself goes on.
@@ -95,6 +99,7 @@ impl Default for Settings {
             pools: Pools::default(),
             limits: Limits::default(),
             audit: AuditSettings::default(),
+            traces: TraceSettings::default(),
             interceptor_concurrency: count(1),
             run_idle: Duration::from_secs(30),
             run_forget: Duration::from_hours(1),
@@ -146,6 +151,7 @@ impl Settings {
         root.section("pools", |pools| self.pools.take(pools));
         root.section("limits", |limits| self.limits.take(limits));
         root.section("audit", |audit| self.audit.take(audit));
+        root.section("traces", |traces| self.traces.take(traces));
         root.count("interceptor_concurrency", &mut self.interceptor_concurrency);
         root.duration("run_idle", &mut self.run_idle);
         root.duration("run_forget", &mut self.run_forget);

@@ -182,6 +182,9 @@ async fn read(
             let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
             // One that is none is ignored, as the standard has it.
             event.trace = trace.and_then(|text| text.parse().ok());
+            if let Some(tracer) = &shared.witnesses.tracer {
+                tracer.begin(&mut event);
+            }
             return Ok(event);
         }
         Err(error) => error,

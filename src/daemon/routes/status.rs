@@ -109,7 +109,7 @@ impl Status {
             events_in_flight: orchestrator.in_flight(),
             streams: settings.limits.streams.get().saturating_sub(shared.streams.available_permits()),
             watch: shared.watch.word().to_owned(),
-            audit: shared.audit.as_deref().map(AuditStatus::of),
+            audit: shared.witnesses.audit.as_deref().map(AuditStatus::of),
             broken: broken.collect(),
         }
     }

@@ -29,7 +29,7 @@ const IDLE: Duration = Duration::from_secs(4);
 /// The clients of one orchestrator, made when they are first needed: reading the system's certificates takes
 /// longer than many a command line lives.
 #[derive(Debug)]
-pub(in crate::handler) struct Clients {
+pub(crate) struct Clients {
     /// How many connections to one server are kept.
     kept: usize,
     plain: OnceCell<Client>,
@@ -45,7 +45,7 @@ type Socket = PathBuf;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::handler) enum ClientError {
+pub(crate) enum ClientError {
     #[error("{0}")]
     Tls(#[from] rustls::Error),
     #[error("{0}")]
@@ -55,7 +55,7 @@ pub(in crate::handler) enum ClientError {
 }
 
 impl Clients {
-    pub(in crate::handler) fn new(kept: usize) -> Self {
+    pub(crate) fn new(kept: usize) -> Self {
         Self { kept, plain: OnceCell::new(), encrypted: OnceCell::new(), sockets: Mutex::default() }
     }
 
@@ -72,7 +72,7 @@ impl Clients {
     /// The client for a server in a network.
     ///
     /// Returns an error if the system's certificates cannot be used.
-    pub(in crate::handler) async fn of_url(&self, url: &Url) -> Result<Client, ClientError> {
+    pub(crate) async fn of_url(&self, url: &Url) -> Result<Client, ClientError> {
         if url.scheme() != "https" {
             let make = async || Ok(self.builder(trusts_nobody()?).build()?);
             return self.plain.get_or_try_init(make).await.cloned();

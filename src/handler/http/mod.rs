@@ -8,6 +8,6 @@ mod failure;
 mod runner;
 
 pub(super) use body::{ReadError, beginning, whole};
-pub(super) use client::Clients;
+pub(crate) use client::Clients;
 pub(super) use failure::Setback;
 pub(crate) use runner::{HttpLimits, HttpRunner};

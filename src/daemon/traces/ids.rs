@@ -1,0 +1,65 @@
+//! Random ids of traces and spans. Owns their source, and the share of traces that is kept; refuses zero, which is no id.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    num::{NonZeroU64, NonZeroU128},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::model::Sampling;
+
+/// A source of ids. It hashes a counter with a key that the system made up at random, which nobody can tell from chance.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    key: RandomState,
+    next: AtomicU64,
+}
+
+impl Ids {
+    pub(super) fn span(&self) -> NonZeroU64 {
+        NonZeroU64::new(self.draw()).unwrap_or(NonZeroU64::MIN)
+    }
+
+    pub(super) fn trace(&self) -> NonZeroU128 {
+        let id = u128::from(self.draw()) << 64 | u128::from(self.draw());
+        NonZeroU128::new(id).unwrap_or(NonZeroU128::MIN)
+    }
+
+    fn draw(&self) -> u64 {
+        self.key.hash_one(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Whether a trace is among the share that is kept: whoever asks the same of it gets the same answer.
+#[expect(clippy::cast_precision_loss, reason = "53 bits are as many as the number has")]
+pub(super) fn sampling(trace: NonZeroU128, share: f64) -> Sampling {
+    let chance = ((trace.get() >> 11) as u64 & ((1 << 53) - 1)) as f64 / (1_u64 << 53) as f64;
+    if chance < share { Sampling::Kept } else { Sampling::Dropped }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_differ_also_between_sources() {
+        let sources = [Ids::default(), Ids::default()];
+        let spans: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(Ids::span)).collect();
+        let traces: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(Ids::trace)).collect();
+        assert_eq!((spans.len(), traces.len()), (2000, 2000));
+    }
+
+    #[test]
+    fn a_share_of_traces_is_kept_and_always_the_same() {
+        let ids = Ids::default();
+        let traces: Vec<_> = (0..4000).map(|_| ids.trace()).collect();
+        let kept = |share| traces.iter().filter(|trace| sampling(**trace, share) == Sampling::Kept).count();
+        assert_eq!((kept(0.0), kept(1.0)), (0, 4000));
+        assert!((700..1300).contains(&kept(0.25)), "{}", kept(0.25));
+        let of_more = traces.iter().filter(|trace| sampling(**trace, 0.1) == Sampling::Kept);
+        assert!(of_more.into_iter().all(|trace| sampling(*trace, 0.2) == Sampling::Kept));
+        assert_eq!(sampling(NonZeroU128::MAX, 1.0), Sampling::Kept);
+    }
+}

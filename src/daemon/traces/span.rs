@@ -1,0 +1,138 @@
+//! The spans that an event and its invocations are. Owns their times and what they keep of an event: names, ids and
+//! ends; refuses payloads, reasons and errors.
+
+use std::{
+    num::{NonZeroU64, NonZeroU128},
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use super::ids::Ids;
+use crate::{
+    Finished, RunPlace,
+    model::{
+        DecisionId, Ended, EventKind, EventSpan, HandlerKind, HookName, HookReport, Redaction, TraceParent,
+        Verdict,
+    },
+};
+
+/// One span, as it waits to be exported.
+#[derive(Debug)]
+pub(super) struct Span {
+    pub(super) trace: NonZeroU128,
+    pub(super) id: NonZeroU64,
+    pub(super) parent: Option<NonZeroU64>,
+    /// In nanoseconds since 1970.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) of: Subject,
+    /// What must not be told.
+    pub(super) secrets: Option<Arc<Redaction>>,
+}
+
+/// What a span is of.
+#[derive(Debug)]
+pub(super) enum Subject {
+    Event { run: Arc<RunPlace>, kind: EventKind, answer: Option<Answer> },
+    Hook { hook: HookName, handler: HandlerKind, ended: Ended, verdict: Verdict },
+}
+
+/// What an event got.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) decision_id: DecisionId,
+    pub(super) verdict: Verdict,
+    pub(super) by: Option<HookName>,
+}
+
+/// Which spans there are to make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The event, which has an outcome, and its hooks.
+    Answered,
+    /// The event, which has none, and its hooks.
+    GivenUp,
+    /// Hooks that ran beside it.
+    Beside,
+}
+
+/// The spans of an event; none if it has no span of its own.
+pub(super) fn of(finished: Finished, scope: Scope, ids: &Ids, now: Instant) -> Vec<Span> {
+    let Finished { run, event, outcome, at, secrets } = finished;
+    let (Some(trace), Some(own)) = (event.trace, event.span) else { return Vec::new() };
+    let clock = Clock { now, at: since_epoch(at) };
+    let mut spans = Vec::with_capacity(1 + outcome.hooks.len());
+    if scope != Scope::Beside {
+        let answer = (scope == Scope::Answered).then(|| Answer {
+            decision_id: outcome.decision_id,
+            verdict: outcome.verdict,
+            by: outcome.by.clone(),
+        });
+        let of = Subject::Event { run, kind: event.kind, answer };
+        spans.push(event_span(trace, own, of, clock, secrets.clone()));
+    }
+    let hook = |report| hook_span(trace, report, ids.span(), clock, secrets.clone());
+    spans.extend(outcome.hooks.iter().map(hook));
+    spans
+}
+
+fn event_span(
+    trace: TraceParent,
+    own: EventSpan,
+    of: Subject,
+    clock: Clock,
+    secrets: Option<Arc<Redaction>>,
+) -> Span {
+    Span {
+        trace: trace.trace(),
+        id: trace.span(),
+        parent: own.parent,
+        start: clock.read(own.began),
+        end: clock.at,
+        of,
+        secrets,
+    }
+}
+
+fn hook_span(
+    trace: TraceParent,
+    report: &HookReport,
+    id: NonZeroU64,
+    clock: Clock,
+    secrets: Option<Arc<Redaction>>,
+) -> Span {
+    // One that did not run is where the event ends.
+    let start = report.began.map_or(clock.at, |began| clock.read(began));
+    let HookReport { hook, handler, ended, verdict, duration, .. } = report;
+    Span {
+        trace: trace.trace(),
+        id,
+        parent: Some(trace.span()),
+        start,
+        end: start.saturating_add(nanoseconds(*duration)),
+        of: Subject::Hook { hook: hook.clone(), handler: *handler, ended: *ended, verdict: *verdict },
+        secrets,
+    }
+}
+
+/// The machine's clock by one that nobody sets: lengths and order stay right when it is set in between.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    now: Instant,
+    /// What the machine's says now.
+    at: u64,
+}
+
+impl Clock {
+    fn read(self, moment: Instant) -> u64 {
+        self.at.saturating_sub(nanoseconds(self.now.saturating_duration_since(moment)))
+    }
+}
+
+fn since_epoch(time: SystemTime) -> u64 {
+    nanoseconds(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,270 @@
+//! Which events are traced, and what becomes of their spans. Owns the queue and its bound; refuses to send anything
+//! itself.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::mpsc::{self, Sender},
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    TracesError,
+    export::Export,
+    ids::{self, Ids},
+    span::{self, Scope, Span},
+};
+use crate::{
+    Finished, Witness,
+    config::TraceSettings,
+    model::{Address, Event, EventSpan, Sampling, TraceParent},
+    telemetry::SpansDropped,
+};
+
+/// How many spans may wait: a few MiB, and a minute of a collector's restart at a hundred spans a second.
+const QUEUE: usize = 8192;
+
+/// How long a shutdown waits for a collector.
+const LAST_SPANS: Duration = Duration::from_secs(2);
+
+/// The standard variable that names the place for traces.
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+
+/// The standard variable that names the server for traces and whatever else programs have to tell.
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// Gives events their spans, and takes them when they have ended.
+#[derive(Debug)]
+pub(in crate::daemon) struct Tracer {
+    ids: Ids,
+    /// The share of events without a trace of their host's that get one.
+    share: f64,
+    queue: Sender<Span>,
+    /// How many spans are neither exported nor lost.
+    waiting: Arc<AtomicUsize>,
+    closing: CancellationToken,
+    export: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Tracer {
+    /// Begins to take spans if there is a place for them: that of the settings, or else of the standard variables, which
+    /// `environment` looks up. Whether anyone is there shows when the first are sent.
+    ///
+    /// Returns an error if a variable names no address.
+    pub(in crate::daemon) fn start(
+        settings: &TraceSettings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Arc<Self>>, TracesError> {
+        let Some(endpoint) =
+            settings.endpoint.clone().map_or_else(|| named(environment), |it| Ok(Some(it)))?
+        else {
+            return Ok(None);
+        };
+        SpansDropped::expect();
+        let (queue, spans) = mpsc::channel(QUEUE);
+        let (waiting, closing) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
+        let export = Export::new(endpoint, spans, Arc::clone(&waiting), closing.clone());
+        Ok(Some(Arc::new(Self {
+            ids: Ids::default(),
+            share: settings.sample,
+            queue,
+            waiting,
+            closing,
+            export: Mutex::new(Some(tokio::spawn(export.run()))),
+        })))
+    }
+
+    /// Gives an event that has just come its span, which hooks are told of from here on. Where its host has a trace that
+    /// nobody keeps, hooks are told of that one.
+    pub(in crate::daemon) fn begin(&self, event: &mut Event) {
+        let began = Instant::now().into_std();
+        let (trace, parent) = match event.trace {
+            Some(host) if host.sampling() == Sampling::Dropped => return,
+            Some(host) => (host.with_span(self.ids.span()), Some(host.span())),
+            None => {
+                let trace = self.ids.trace();
+                (TraceParent::new(trace, self.ids.span(), ids::sampling(trace, self.share)), None)
+            }
+        };
+        event.trace = Some(trace);
+        event.span = (trace.sampling() == Sampling::Kept).then_some(EventSpan { parent, began });
+    }
+
+    /// Takes no more spans, and has those that wait exported, as far as that is quickly done.
+    pub(in crate::daemon) async fn close(&self) {
+        self.closing.cancel();
+        let Some(mut export) = self.export.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
+        if timeout(LAST_SPANS, &mut export).await.is_err() {
+            export.abort();
+            let spans = self.waiting.load(Ordering::Relaxed);
+            SpansDropped::Export.emit(spans);
+            tracing::warn!(spans, "spans are lost: they could not be exported before the end");
+        }
+    }
+
+    /// Takes the spans of an event, all or none: a trace with holes misleads.
+    fn keep(&self, finished: Finished, scope: Scope) {
+        if finished.event.span.is_none() {
+            return;
+        }
+        let spans = span::of(finished, scope, &self.ids, Instant::now().into_std());
+        let count = spans.len();
+        // Before they are in the queue: their exporter counts them out again.
+        self.waiting.fetch_add(count, Ordering::Relaxed);
+        match self.queue.try_reserve_many(count) {
+            Ok(places) => places.zip(spans).for_each(|(place, span)| place.send(span)),
+            Err(_) => {
+                self.waiting.fetch_sub(count, Ordering::Relaxed);
+                SpansDropped::Queue.emit(count);
+            }
+        }
+    }
+}
+
+impl Witness for Tracer {
+    fn finished(&self, finished: Finished) {
+        self.keep(finished, Scope::Answered);
+    }
+
+    fn finished_beside(&self, finished: Finished) {
+        self.keep(finished, Scope::Beside);
+    }
+
+    fn given_up(&self, finished: Finished) {
+        self.keep(finished, Scope::GivenUp);
+    }
+}
+
+/// The place that the standard variables name. An empty one says nothing, as the standard has it.
+fn named(environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Address>, TracesError> {
+    let said = |name| environment(name).filter(|value| !value.is_empty());
+    let (name, address) = match (said(TRACES_ENDPOINT), said(ENDPOINT)) {
+        (Some(whole), _) => (TRACES_ENDPOINT, whole),
+        (None, Some(base)) => (ENDPOINT, format!("{}/v1/traces", base.trim_end_matches('/'))),
+        (None, None) => return Ok(None),
+    };
+    let address = Address::parse(&address).map_err(|why| TracesError::Variable { name, why })?;
+    Ok(Some(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, time::SystemTime};
+
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+
+    use super::*;
+    use crate::{
+        RunPlace,
+        model::{EventKind, Outcome, RunId, SessionId, WorkspaceId},
+    };
+
+    fn place(variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let environment = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let named = named(&environment).map_err(|error| error.to_string())?;
+        Ok(named.map(|address| address.to_string()))
+    }
+
+    fn finished(tracer: &Tracer) -> Finished {
+        let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+        let mut event = Event::new(EventKind::BeforeToolDispatch, session.clone(), run.clone());
+        tracer.begin(&mut event);
+        let workspace_id = WorkspaceId::new("shop").unwrap();
+        Finished {
+            run: Arc::new(RunPlace { workspace_id, session_id: session, run_id: run }),
+            outcome: Arc::new(Outcome::proceed(event.kind, 1)),
+            event: Arc::new(event),
+            at: SystemTime::now(),
+            secrets: None,
+        }
+    }
+
+    fn settings(endpoint: &str, sample: f64) -> TraceSettings {
+        TraceSettings { endpoint: Some(Address::parse(endpoint).unwrap()), sample }
+    }
+
+    fn dropped(reasons: &DebuggingRecorder) -> BTreeMap<String, u64> {
+        let snapshot = reasons.snapshotter().snapshot().into_vec();
+        let counted = snapshot.into_iter().map(|(key, _, _, value)| {
+            let reason = key.key().labels().next().unwrap().value().to_owned();
+            (reason, if let DebugValue::Counter(count) = value { count } else { 0 })
+        });
+        counted.collect()
+    }
+
+    #[tokio::test]
+    async fn what_finds_no_place_is_dropped_and_counted_at_once() {
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || {
+            // The export is a task of this thread, so it takes nothing while this goes on.
+            let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap().unwrap();
+            for _ in 0..QUEUE + 100 {
+                tracer.finished(finished(&tracer));
+            }
+            assert_eq!(tracer.waiting.load(Ordering::Relaxed), QUEUE);
+        });
+        assert_eq!(dropped(&recorder), [("export".to_owned(), 0), ("queue".to_owned(), 100)].into());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_collector_that_takes_nothing_does_not_keep_the_end() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", silent.local_addr().unwrap());
+        let tracer = Tracer::start(&settings(&endpoint, 1.0), &|_| None).unwrap().unwrap();
+        tracer.finished(finished(&tracer));
+        let begun = Instant::now();
+        tracer.close().await;
+        assert!(begun.elapsed() <= LAST_SPANS + Duration::from_millis(10), "{:?}", begun.elapsed());
+        tracer.finished(finished(&tracer));
+        tracer.close().await;
+    }
+
+    #[tokio::test]
+    async fn hosts_decide_for_their_traces_and_the_share_for_the_rest() {
+        let tracer =
+            |share| Tracer::start(&settings("http://127.0.0.1:9", share), &|_| None).unwrap().unwrap();
+        let begin = |share, trace: Option<&str>| {
+            let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+            let mut event = Event::new(EventKind::Notification, session, run);
+            event.trace = trace.map(|trace| trace.parse().unwrap());
+            tracer(share).begin(&mut event);
+            (event.trace.unwrap(), event.span)
+        };
+        let host = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+        let (trace, span) = begin(0.0, Some(&format!("{host}-01")));
+        assert_eq!(span.unwrap().parent.unwrap().get(), 0x00f0_67aa_0ba9_02b7);
+        assert!(trace.to_string().starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-"));
+        assert!(trace.to_string() != format!("{host}-01") && trace.sampling() == Sampling::Kept);
+        let (trace, span) = begin(1.0, Some(&format!("{host}-00")));
+        assert_eq!((trace.to_string(), span), (format!("{host}-00"), None));
+        let (trace, span) = begin(0.0, None);
+        assert_eq!((trace.sampling(), span), (Sampling::Dropped, None));
+        let (trace, span) = begin(1.0, None);
+        assert_eq!((trace.sampling(), span.unwrap().parent), (Sampling::Kept, None));
+    }
+
+    #[test]
+    fn the_standard_variables_name_the_place() {
+        let traces = (TRACES_ENDPOINT, "http://a:4318/here");
+        assert_eq!(place(&[]), Ok(None));
+        assert_eq!(place(&[(ENDPOINT, ""), (TRACES_ENDPOINT, "")]), Ok(None));
+        assert_eq!(place(&[traces, (ENDPOINT, "http://b")]), Ok(Some("http://a:4318/here".to_owned())));
+        for base in ["http://b:4318", "http://b:4318/"] {
+            assert_eq!(place(&[(ENDPOINT, base)]), Ok(Some("http://b:4318/v1/traces".to_owned())));
+        }
+        let told = place(&[(ENDPOINT, "b:4318")]).unwrap_err();
+        assert!(told.contains(ENDPOINT) && told.contains("http://"), "{told}");
+    }
+}

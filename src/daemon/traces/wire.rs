@@ -1,0 +1,126 @@
+//! Spans as OTLP has them in JSON: the body of an `ExportTraceServiceRequest`, and what its answer says. Owns names and
+//! attributes; refuses to send them.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use super::span::{Answer, Span, Subject};
+use crate::model::{Ended, Redaction};
+
+/// The kinds of span, by their numbers.
+const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
+
+/// The status of what failed.
+const ERROR: u8 = 2;
+
+/// The body of a request with these spans.
+pub(super) fn request(spans: &[Span]) -> Vec<u8> {
+    let service =
+        [attribute("service.name", "hookyard"), attribute("service.version", env!("CARGO_PKG_VERSION"))];
+    let spans: Vec<Value> = spans.iter().map(span).collect();
+    let body = json!({ "resourceSpans": [{
+        "resource": { "attributes": service },
+        "scopeSpans": [{
+            "scope": { "name": "hookyard", "version": env!("CARGO_PKG_VERSION") },
+            "spans": spans,
+        }],
+    }] });
+    body.to_string().into_bytes()
+}
+
+/// How many spans a collector has refused of a request that it took.
+pub(super) fn rejected(answer: &[u8]) -> usize {
+    let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
+    // A number of 64 bits is a string in this JSON; not every collector minds that.
+    let rejected = &answer["partialSuccess"]["rejectedSpans"];
+    let number = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok());
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
+}
+
+fn span(span: &Span) -> Value {
+    let clean = Clean(span.secrets.as_deref());
+    let (name, kind, attributes) = match &span.of {
+        Subject::Event { run, kind, answer } => {
+            let mut attributes = vec![
+                attribute("hookyard.workspace", &clean.text(run.workspace_id.as_str())),
+                attribute("hookyard.session", &clean.text(run.session_id.as_str())),
+                attribute("hookyard.run", &clean.text(run.run_id.as_str())),
+                attribute("hookyard.event", kind.as_str()),
+            ];
+            if let Some(Answer { decision_id, verdict, by }) = answer {
+                attributes.push(attribute("hookyard.decision_id", &decision_id.to_string()));
+                attributes.push(attribute("hookyard.verdict", verdict.as_str()));
+                attributes.extend(by.iter().map(|by| attribute("hookyard.by", &clean.text(by.as_str()))));
+            }
+            (format!("event {kind}"), SERVER, attributes)
+        }
+        Subject::Hook { hook, handler, ended, verdict } => {
+            let hook = clean.text(hook.as_str());
+            let attributes = vec![
+                attribute("hookyard.hook", &hook),
+                attribute("hookyard.handler", &handler.to_string()),
+                attribute("hookyard.ended", ended.as_str()),
+                attribute("hookyard.verdict", verdict.as_str()),
+            ];
+            (format!("hook {hook}"), INTERNAL, attributes)
+        }
+    };
+    let mut written = json!({
+        "traceId": format!("{:032x}", span.trace),
+        "spanId": format!("{:016x}", span.id),
+        "name": name,
+        "kind": kind,
+        "startTimeUnixNano": span.start.to_string(),
+        "endTimeUnixNano": span.end.to_string(),
+        "attributes": attributes,
+    });
+    if let Some(parent) = span.parent {
+        written["parentSpanId"] = format!("{parent:016x}").into();
+    }
+    if has_failed(&span.of) {
+        written["status"] = json!({ "code": ERROR });
+    }
+    written
+}
+
+fn has_failed(of: &Subject) -> bool {
+    match of {
+        Subject::Event { .. } => false,
+        Subject::Hook { ended, .. } => !matches!(ended, Ended::Completed | Ended::Cancelled),
+    }
+}
+
+fn attribute(key: &str, value: &str) -> Value {
+    json!({ "key": key, "value": { "stringValue": value } })
+}
+
+/// Takes secrets out of what comes from outside.
+struct Clean<'a>(Option<&'a Redaction>);
+
+impl Clean<'_> {
+    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.0.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.text(text.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_collector_refuses_is_read() {
+        for (answer, expected) in [
+            ("{}", 0),
+            ("", 0),
+            ("no JSON", 0),
+            (r#"{"partialSuccess":{}}"#, 0),
+            (r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"x"}}"#, 3),
+            (r#"{"partialSuccess":{"rejectedSpans":4}}"#, 4),
+            (r#"{"partialSuccess":{"rejectedSpans":-4}}"#, 0),
+        ] {
+            assert_eq!(rejected(answer.as_bytes()), expected, "{answer}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicU16, AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::{Router, extract::State, http::HeaderMap, http::StatusCode, routing::post};
@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use served::{Served, Setting, until};
 use server::{Server, Then, rude};
-use tokio::runtime::Runtime;
+use tokio::{runtime::Runtime, time::Instant};
 
 /// Stands in every payload, and must not stand in a span.
 const PAYLOAD: &str = "p4yl0ad-of-the-host";

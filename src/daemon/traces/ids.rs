@@ -33,7 +33,8 @@ impl Ids {
 /// Whether a trace is among the share that is kept: whoever asks the same of it gets the same answer.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are as many as the number has")]
 pub(super) fn sampling(trace: NonZeroU128, share: f64) -> Sampling {
-    let chance = ((trace.get() >> 11) as u64 & ((1 << 53) - 1)) as f64 / (1_u64 << 53) as f64;
+    const ALL: u128 = 1 << 53;
+    let chance = (trace.get() % ALL) as f64 / ALL as f64;
     if chance < share { Sampling::Kept } else { Sampling::Dropped }
 }
 

@@ -121,12 +121,11 @@ impl Tracer {
         let count = spans.len();
         // Before they are in the queue: their exporter counts them out again.
         self.waiting.fetch_add(count, Ordering::Relaxed);
-        match self.queue.try_reserve_many(count) {
-            Ok(places) => places.zip(spans).for_each(|(place, span)| place.send(span)),
-            Err(_) => {
-                self.waiting.fetch_sub(count, Ordering::Relaxed);
-                SpansDropped::Queue.emit(count);
-            }
+        if let Ok(places) = self.queue.try_reserve_many(count) {
+            places.zip(spans).for_each(|(place, span)| place.send(span));
+        } else {
+            self.waiting.fetch_sub(count, Ordering::Relaxed);
+            SpansDropped::Queue.emit(count);
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::{
     config::{self, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
-    telemetry::{AuditDropped, Exporter},
+    telemetry::{AuditDropped, Exporter, SpansDropped},
 };
 
 /// How long connections may take to end when everything is answered.
@@ -111,6 +111,7 @@ impl Daemon {
         }
         let exporter = Exporter::install();
         AuditDropped::expect();
+        SpansDropped::expect();
         let tracer = Tracer::start(&settings.traces, environment)?;
         let witnesses = Witnesses { audit, tracer };
         let orchestrator = orchestrator(&settings, &witnesses).await?;

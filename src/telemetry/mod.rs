@@ -23,11 +23,9 @@ pub(crate) use api_meters::ApiMeters;
 pub(crate) use exporter::Exporter;
 pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
 pub(crate) use meters::{Fullness, Meters, PoolMeters, ProcessMeters};
-#[cfg(feature = "daemon")]
-pub(crate) use occurrence::AuditDropped;
-#[cfg(feature = "otel")]
-pub(crate) use occurrence::SpansDropped;
 pub(crate) use occurrence::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
+#[cfg(feature = "daemon")]
+pub(crate) use occurrence::{AuditDropped, SpansDropped};
 pub(crate) use terms::{
     HookState, HttpClass, PatchResult, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere,
     SpareResult, Stream, WorkerState,

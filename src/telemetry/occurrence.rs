@@ -82,7 +82,7 @@ impl AuditDropped {
 }
 
 /// Spans of traces are lost.
-#[cfg(feature = "otel")]
+#[cfg(feature = "daemon")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SpansDropped {
     /// Too many waited already.
@@ -91,9 +91,9 @@ pub(crate) enum SpansDropped {
     Export,
 }
 
-#[cfg(feature = "otel")]
+#[cfg(feature = "daemon")]
 impl SpansDropped {
-    /// Has both be there before the first loss, so that its rate is seen.
+    /// Has both be there before the first loss, also where nothing is traced, so that its rate is seen.
     pub(crate) fn expect() {
         Self::Queue.emit(0);
         Self::Export.emit(0);

@@ -57,3 +57,17 @@ fn an_event_comes_in_and_its_outcome_goes_out() {
     assert_eq!(served.wait().code(), Some(0), "{}", served.log());
     assert!(!served.socket().exists());
 }
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn traces_that_this_build_cannot_send_are_refused() {
+    let setting = Setting::new().settings("traces: { endpoint: 'http://127.0.0.1:4318/v1/traces' }");
+    let mut served = setting.spawn();
+    assert_eq!(served.wait().code(), Some(1));
+    assert!(served.log().contains("built without the feature `otel`"), "{}", served.log());
+    assert!(!served.socket().exists());
+
+    // The standard variables are there for other programs too.
+    let setting = Setting::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    setting.serve().finish();
+}

@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -56,6 +56,11 @@ fn main() {
     if wanted("relay") {
         relay();
     }
+    if wanted("watched") {
+        runtime.block_on(watched("no hook wants it", OTHER));
+        runtime.block_on(watched("one worker hook", &worker()));
+        runtime.block_on(scrape());
+    }
     if wanted("sessions") {
         runtime.block_on(many_sessions());
     }
@@ -70,18 +75,39 @@ struct Server {
     directory: TempDir,
 }
 
+/// What a daemon tells of its work beside its metrics.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Telling {
+    /// Nothing but mistakes.
+    Mistakes,
+    /// The log of a service, and an audit.
+    Everything,
+}
+
 impl Server {
     /// The daemon with one workspace, which has one hook.
     async fn hookyard(hook: &str) -> Self {
+        Self::telling(Telling::Mistakes, &[hook.to_owned()]).await
+    }
+
+    async fn telling(telling: Telling, files: &[String]) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let hooks = directory.path().join("shop/.openharness/hooks");
         fs::create_dir_all(&hooks).expect("a directory");
         fs::create_dir(directory.path().join("home")).expect("a directory");
-        fs::write(hooks.join("hook.yaml"), hook).expect("a file");
+        for (number, hook) in files.iter().enumerate() {
+            fs::write(hooks.join(format!("hook-{number}.yaml")), hook).expect("a file");
+        }
         let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
         command.arg("serve").arg("--workspace").arg(directory.path().join("shop"));
         command.arg("--socket").arg(directory.path().join("socket"));
-        command.env("HOOKYARD_HOME", directory.path().join("home")).env("HOOKYARD_LOG", "error");
+        command.env("HOOKYARD_HOME", directory.path().join("home"));
+        if telling == Telling::Mistakes {
+            command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
+        } else {
+            command.arg("--set").arg(format!("audit.to={}", directory.path().join("audit").display()));
+            command.stderr(fs::File::create(directory.path().join("log")).expect("a log"));
+        }
         Self::start(directory, command).await
     }
 
@@ -89,12 +115,12 @@ impl Server {
     async fn echo() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.arg("echo").arg(directory.path().join("socket"));
+        command.arg("echo").arg(directory.path().join("socket")).stderr(Stdio::null());
         Self::start(directory, command).await
     }
 
     async fn start(directory: TempDir, mut command: Command) -> Self {
-        let child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("a process");
+        let child = command.stdin(Stdio::null()).spawn().expect("a process");
         let server = Self { child, directory };
         while tokio::net::UnixStream::connect(server.socket()).await.is_err() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -144,9 +170,9 @@ const OTHER: &str = "name: other\nevents: [before_tool_dispatch]\nmatcher: ^Writ
 /// A round trip with no hook to run.
 async fn socket() {
     let (hookyard, echo) = (Server::hookyard(OTHER).await, Server::echo().await);
-    let request = request("/v1/events", &event(1, 1));
+    let request = |_| request("/v1/events", &event(1, 1));
     let round = async |server: &Server| -> Times {
-        load::one_after_the_other(&server.socket(), AT_ONCE, EACH, &request).await
+        load::one_after_the_other(&server.socket(), AT_ONCE, EACH, request).await
     };
     round(&hookyard).await;
     round(&echo).await;
@@ -196,6 +222,54 @@ fn relay() {
         "| `relay`, the whole process | p50 {p50:.2} ms, p95 {p95:.2} ms | /bin/true: {floor:.2} ms | +{:.2} ms | < 3 ms |",
         p50 - floor
     );
+}
+
+/// What it costs to be watched: the log of a service and an audit, beside neither.
+async fn watched(what: &str, hook: &str) {
+    let hooks = [hook.to_owned()];
+    let quiet = Server::telling(Telling::Mistakes, &hooks).await;
+    let watched = Server::telling(Telling::Everything, &hooks).await;
+    let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    // A call that is repeated would run no hook, so these have no id.
+    let request = |run| request("/v1/events", &event(run, 1).replace(r#""tool_call_id":"#, r#""call":"#));
+    let round = async |server: &Server| -> f64 {
+        load::one_after_the_other(&server.socket(), AT_ONCE, EACH, request).await.rate
+    };
+    for pair in 0..=PAIRS {
+        let (a, b) = if pair % 2 == 0 {
+            let a = round(&watched).await;
+            (a, round(&quiet).await)
+        } else {
+            let b = round(&quiet).await;
+            (round(&watched).await, b)
+        };
+        // The first pair warms them up.
+        if pair > 0 {
+            ratios.push(a / b);
+            ours.push(a);
+            floors.push(b);
+        }
+    }
+    let (ours, floor, ratio) = (median(ours), median(floors), median(ratios));
+    println!("| log and audit on, {what} | {ours:.0}/s | both off: {floor:.0}/s | {ratio:.2} | ≥ 0.90 |");
+}
+
+/// How long a scrape of two hundred hooks takes.
+async fn scrape() {
+    let hook = |number: usize| OTHER.replace("name: other", &format!("name: other-{number}"));
+    let server = Server::telling(Telling::Mistakes, &(0..200).map(hook).collect::<Vec<_>>()).await;
+    let mut connection = Connection::open(&server.socket()).await;
+    connection.call(&request("/v1/events", &event(0, 0))).await;
+    let (mut times, mut series) = (Vec::new(), 0);
+    for _ in 0..20 {
+        // A rendering is good for a moment, and one that is not new would cost nothing.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begun = Instant::now();
+        let text = connection.call(b"GET /metrics HTTP/1.1\r\nhost: hookyard\r\n\r\n").await;
+        times.push(begun.elapsed().as_secs_f64() * 1e3);
+        series = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#').count();
+    }
+    println!("| scrape of 200 hooks, {series} series | p50 {:.1} ms | – | – | ≤ 20 ms |", median(times));
 }
 
 fn worker() -> String {

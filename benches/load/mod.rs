@@ -81,17 +81,16 @@ pub(crate) async fn one_after_the_other(
     socket: &Path,
     connections: usize,
     each: usize,
-    request: &[u8],
+    request: impl Fn(usize) -> Vec<u8>,
 ) -> Times {
-    let request: Arc<[u8]> = request.into();
     let mut open = Vec::new();
     for _ in 0..connections {
         open.push(Connection::open(socket).await);
     }
     let mut tasks = JoinSet::new();
     let begun = Instant::now();
-    for mut connection in open {
-        let request = Arc::clone(&request);
+    for (number, mut connection) in open.into_iter().enumerate() {
+        let request = request(number);
         tasks.spawn(async move {
             let mut times = histogram();
             for _ in 0..each {

@@ -38,6 +38,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// A worker that lived so long ended by itself, not because it cannot work.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 
+/// How many workers an event is brought to that end before they see it.
+const MOST_TRIES: usize = 3;
+
 /// What stands for a deadline beyond what the clock can count.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
@@ -127,33 +130,37 @@ impl Fleet {
     ) -> Served {
         let now = Instant::now();
         let deadline = now.checked_add(invocation.timeout).unwrap_or(now + FAR);
-        let seated = tokio::select! {
-            biased;
-            () = cancel.cancelled() => {
-                let failure = Failure::new(Ended::Cancelled, "nobody waits for the outcome any more");
-                return Served::Concluded(Err(failure));
+        for _ in 0..MOST_TRIES {
+            let seated = tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    let failure = Failure::new(Ended::Cancelled, "nobody waits for the outcome any more");
+                    return Served::Concluded(Err(failure));
+                }
+                seated = self.seat(invocation.timeout, deadline) => seated,
+            };
+            let (link, place) = match seated {
+                Ok(Some(seated)) => seated,
+                Ok(None) => break,
+                Err(failure) => return Served::Concluded(Err(failure)),
+            };
+            let question = Question {
+                id: self.next_id.fetch_add(1, Ordering::Relaxed),
+                envelope: invocation.envelope.clone(),
+                trace: invocation.event.trace,
+            };
+            if let Some(answer) = link.ask(question, deadline, place, cancel).await {
+                return Served::Concluded(answer.map(|output| RawReply::Command {
+                    exit_code: 0,
+                    stdout: output,
+                    stderr: bytes::Bytes::new(),
+                    truncated: false,
+                }));
             }
-            seated = self.seat(invocation.timeout, deadline) => seated,
-        };
-        let (link, place) = match seated {
-            Ok(Some(seated)) => seated,
-            Ok(None) => return Served::NoWorker(self.trouble()),
-            Err(failure) => return Served::Concluded(Err(failure)),
-        };
-        let question = Question {
-            id: self.next_id.fetch_add(1, Ordering::Relaxed),
-            envelope: invocation.envelope.clone(),
-            trace: invocation.event.trace,
-        };
-        match link.ask(question, deadline, place, cancel).await {
-            Some(answer) => Served::Concluded(answer.map(|output| RawReply::Command {
-                exit_code: 0,
-                stdout: output,
-                stderr: bytes::Bytes::new(),
-                truncated: false,
-            })),
-            None => Served::NoWorker(self.trouble()),
+            // It had done its share before it saw the event; a process for each that comes at that moment would
+            // keep the machine from starting the next worker.
         }
+        Served::NoWorker(self.trouble())
     }
 
     /// A worker that can be asked now, if one is to be had.

@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use hookyard::{
     Orchestrator,
     model::{Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
@@ -202,7 +203,7 @@ async fn what_breaks_the_protocol_costs_its_event_and_the_worker() {
         assert!(next != pid && served == 1, "{command}");
         assert_gone(pid).await;
     });
-    futures_util::future::join_all(all).await;
+    join_all(all).await;
 }
 
 #[tokio::test]
@@ -230,7 +231,7 @@ async fn a_worker_gets_one_event_at_a_time() {
     let (pid, _) = worker_of(&yard.ask("fine").await);
     let runs: Vec<_> = (0..8).map(|run| format!("run-{run}")).collect();
     let input = || json!({ "command": "fine" }).to_string();
-    let outcomes = futures_util::future::join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
+    let outcomes = join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
     let mut served: Vec<_> = outcomes.iter().map(worker_of).collect();
     served.sort_unstable();
     assert_eq!(served, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
@@ -293,6 +294,54 @@ async fn workers_are_replaced_after_their_share() {
     assert!(seen.iter().all(|(_, number)| *number <= 2), "{seen:?}");
     assert!(seen.iter().map(|(pid, _)| pid).collect::<std::collections::HashSet<_>>().len() >= 3);
     assert_gone(seen[0].0).await;
+}
+
+#[tokio::test]
+async fn no_event_gets_a_process_while_the_next_worker_starts() {
+    let yard = Yard::worker("multiplex", "max_requests: 5").await;
+    worker_of(&yard.ask("fine").await);
+    for round in 0..4 {
+        let runs: Vec<_> = (0..40).map(|run| format!("run-{round}-{run}")).collect();
+        let input = || json!({ "command": "fine" }).to_string();
+        let outcomes = join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
+        assert!(outcomes.iter().all(|outcome| worker_of(outcome).1 > 0));
+    }
+}
+
+#[tokio::test]
+async fn the_next_worker_starts_before_a_share_is_done() {
+    let yard = Yard::worker("good", "max_requests: 20").await;
+    let directory = yard.workspace.path();
+    let workers = || watch::processes(|process| runs_in(process, directory)).len();
+    let mut seen = Vec::new();
+    for _ in 0..19 {
+        seen.push(worker_of(&yard.ask("fine").await));
+    }
+    let both = async {
+        while workers() < 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, both).await.unwrap();
+    seen.push(worker_of(&yard.ask("fine").await));
+    let first = seen[0].0;
+    assert_eq!(seen, (1..=20).map(|number| (first, number)).collect::<Vec<_>>());
+    let (second, number) = worker_of(&yard.ask("fine").await);
+    assert!(second != first && number == 1);
+}
+
+#[tokio::test]
+async fn an_old_worker_ends_although_it_always_has_an_event() {
+    let yard = Yard::worker("multiplex", "max_age_seconds: 1\nmax_requests: 10000000").await;
+    let (first, _) = worker_of(&yard.ask("fine").await);
+    let replaced = async {
+        yard.lines("held.txt", 1).await;
+        while worker_of(&yard.ask_as("other", json!({ "command": "fine" }).to_string()).await).0 == first {}
+    };
+    tokio::select! {
+        outcome = yard.ask("hold") => panic!("{outcome:?}"),
+        replaced = timeout(LONG, replaced) => replaced.unwrap(),
+    }
 }
 
 /// A worker that is given up soon after its first event.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use tokio::{
-    sync::Semaphore,
+    sync::OwnedSemaphorePermit,
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     greeting, life,
     line::Question,
-    link::{Link, Phase, Place},
+    link::{Link, Phase, Place, Places},
     terms::{Ending, Errors, FleetMeters, Patience, Terms},
 };
 use crate::{
@@ -57,10 +57,18 @@ pub(in crate::handler::command) enum Served {
 #[derive(Debug)]
 pub(in crate::handler::command) struct Fleet {
     terms: Terms,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     links: Mutex<Vec<Arc<Link>>>,
     health: Arc<Mutex<Health>>,
     next_id: AtomicU64,
+}
+
+/// Who can take an event.
+enum Found {
+    Seat(Arc<Link>, OwnedSemaphorePermit),
+    /// Nobody yet.
+    Starting(Arc<Link>),
+    Nothing,
 }
 
 /// How a fleet's workers have fared.
@@ -89,7 +97,7 @@ impl Fleet {
 
     fn with(terms: Terms) -> Self {
         Self {
-            places: Arc::new(Semaphore::new(terms.bounds.workers.get())),
+            places: Arc::new(Places::of(terms.bounds.workers.get())),
             links: Mutex::default(),
             health: Arc::default(),
             next_id: AtomicU64::new(0),
@@ -117,7 +125,7 @@ impl Fleet {
             return Some("no worker: one has failed, and there is a pause before the next".to_owned());
         }
         drop(health);
-        let starting = |link: &Arc<Link>| !link.is_closed() && *link.phase.borrow() == Phase::Starting;
+        let starting = |link: &Arc<Link>| !link.is_closed() && link.is_in(Phase::Starting);
         let starts = self.links().iter().any(starting);
         starts.then(|| "no worker: it has not said hello yet".to_owned())
     }
@@ -174,32 +182,47 @@ impl Fleet {
         if self.has_given_up() {
             return Ok(None);
         }
-        let Ok(permit) = timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await else {
+        let Ok(place) = timeout_at(deadline, self.places.take()).await else {
             return Err(Failure::new(Ended::TimedOut, "the hook's workers were busy with other events"));
         };
-        let (Ok(permit), Some((link, seat))) = (permit, self.link()) else { return Ok(None) };
+        let Some(place) = place else { return Ok(None) };
         // A hook that is no worker still has to run in what is left of its time.
         let patience = self.terms.patience.hello.min(timeout / 2);
-        let ready = tokio::time::timeout(patience, link.is_ready()).await;
-        Ok(matches!(ready, Ok(true)).then_some((link, (permit, seat))))
+        let seated = tokio::time::timeout(patience, self.ready_seat()).await;
+        Ok(seated.ok().flatten().map(|(link, seat)| (link, (place, seat))))
     }
 
-    /// A worker with a free seat; started, if there may be one more.
-    fn link(&self) -> Option<(Arc<Link>, tokio::sync::OwnedSemaphorePermit)> {
+    /// A free seat of a worker that has said hello, which is waited for.
+    async fn ready_seat(&self) -> Option<(Arc<Link>, OwnedSemaphorePermit)> {
+        loop {
+            match self.find() {
+                Found::Seat(link, seat) => return link.is_ready().await.then_some((link, seat)),
+                // Until its hello nobody knows how many events it takes.
+                Found::Starting(link) => link.is_ready().await.then_some(())?,
+                Found::Nothing => return None,
+            }
+        }
+    }
+
+    /// Who can take an event now. Starts a worker if there may be one more, or if one has nearly done its share.
+    fn find(&self) -> Found {
         let mut links = self.links();
         links.retain(|link| !link.is_closed());
-        let free =
-            |link: &Arc<Link>| Some((Arc::clone(link), Arc::clone(&link.seats).try_acquire_owned().ok()?));
-        if let Some(found) = links.iter().find_map(free) {
-            return Some(found);
+        let staying = links.iter().filter(|link| !link.is_in(Phase::Waning)).count();
+        let free = links.iter().find_map(|link| Some((Arc::clone(link), link.take_seat()?)));
+        let is_wanted = free.is_none() || staying < links.len();
+        if is_wanted && staying < self.terms.bounds.workers.get() && self.may_start() {
+            links.extend(self.start().map(Arc::new));
         }
-        if links.len() >= self.terms.bounds.workers.get() || !self.may_start() {
-            return None;
+        if let Some((link, seat)) = free {
+            return Found::Seat(link, seat);
         }
-        let link = Arc::new(self.start()?);
-        let seat = Arc::clone(&link.seats).try_acquire_owned().ok()?;
-        links.push(Arc::clone(&link));
-        Some((link, seat))
+        let Some(newest) = links.last() else { return Found::Nothing };
+        match newest.take_seat() {
+            Some(seat) => Found::Seat(Arc::clone(newest), seat),
+            None if newest.is_in(Phase::Starting) => Found::Starting(Arc::clone(newest)),
+            None => Found::Nothing,
+        }
     }
 
     fn may_start(&self) -> bool {

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     line::{self, Said},
-    link::{Answer, Link, Message, Phase, Place, Request},
+    link::{Answer, Link, Message, Phase, Place, Places, Request},
     pipes::{Lines, Log, Next, Requests, Rest},
     terms::{Ending, MOST_OPEN, Terms},
 };
@@ -36,6 +36,9 @@ const LONGEST_ERROR: usize = 512;
 
 /// How often a worker's memory is looked at.
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
+
+/// The part of its share at whose beginning a worker's successor is started, so that nobody waits for it: a tenth.
+const LAST_PART: usize = 10;
 
 /// An event that the worker has been asked about.
 #[derive(Debug)]
@@ -58,7 +61,7 @@ struct Life {
     phase: watch::Sender<Phase>,
     seats: Arc<Semaphore>,
     /// Those of the whole fleet.
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     open: HashMap<u64, Open>,
     served: usize,
     born: Instant,
@@ -82,7 +85,7 @@ enum Wake {
 /// Starts a worker of a fleet. When it ends, `note` is told why and how old it got, before anybody else is.
 pub(super) fn start(
     terms: Terms,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
     note: impl FnOnce(&Ending, Duration) + Send + 'static,
 ) -> Result<Link, SpawnError> {
     let begun = Instant::now();
@@ -165,7 +168,7 @@ impl Life {
     }
 
     fn is_ready(&self) -> bool {
-        *self.phase.borrow() == Phase::Ready
+        *self.phase.borrow() != Phase::Starting
     }
 
     /// Takes no more events and serves those that are open. Callers whose events have not been read yet are told
@@ -255,7 +258,11 @@ impl Life {
         self.log.renew();
         (self.heard, self.used) = (now, now);
         self.served += 1;
-        if self.served >= self.terms.bounds.max_requests.get() {
+        let share = self.terms.bounds.max_requests.get();
+        if self.served == share - share / LAST_PART {
+            self.phase.send_replace(Phase::Waning);
+        }
+        if self.served >= share {
             self.messages.close();
         }
         self.there.enter(WorkerState::Busy);
@@ -301,8 +308,7 @@ impl Life {
     fn greeted(&mut self, multiplex: bool) {
         if multiplex {
             self.seats.add_permits(MOST_OPEN - 1);
-            let missing = MOST_OPEN.saturating_sub(self.places.available_permits());
-            self.places.add_permits(missing);
+            self.places.widen();
         }
         self.heard = Instant::now();
         self.there.enter(WorkerState::Idle);
@@ -319,7 +325,11 @@ impl Life {
             // A send fails only if nobody waits any more.
             drop(reply.send(answer));
         }
-        if let Some(most) = self.terms.bounds.max_rss_mib
+        let bounds = &self.terms.bounds;
+        if bounds.max_age.is_some_and(|age| now.saturating_duration_since(self.born) >= age) {
+            self.messages.close();
+        }
+        if let Some(most) = bounds.max_rss_mib
             && self.memory_seen.is_none_or(|seen| seen.elapsed() >= MEMORY_LOOK)
         {
             self.memory_seen = Some(now);

@@ -1,7 +1,7 @@
 //! The caller's end of one worker. Owns what is sent to the worker's life and how its beginning is waited for;
 //! refuses to touch the process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use tokio::{
@@ -11,11 +11,35 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::line::Question;
+use super::{line::Question, terms::MOST_OPEN};
 use crate::model::{Ended, Failure};
 
 /// What a worker said about an event: the output, as JSON.
 pub(super) type Answer = Result<Bytes, Failure>;
+
+/// How many events a fleet takes at once: one for each worker, or many once a worker said that it can.
+#[derive(Debug)]
+pub(super) struct Places {
+    workers: usize,
+    free: Arc<Semaphore>,
+    widened: Once,
+}
+
+impl Places {
+    pub(super) fn of(workers: usize) -> Self {
+        Self { workers, free: Arc::new(Semaphore::new(workers)), widened: Once::new() }
+    }
+
+    /// Waits for a free place.
+    pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).acquire_owned().await.ok()
+    }
+
+    /// Its workers take many events at once.
+    pub(super) fn widen(&self) {
+        self.widened.call_once(|| self.free.add_permits(self.workers.saturating_mul(MOST_OPEN - 1)));
+    }
+}
 
 /// The right to ask a worker about one event: one place of the fleet's and one of the worker's. It is held until
 /// the worker has answered, also when nobody waits for the answer any more.
@@ -44,6 +68,8 @@ pub(super) enum Phase {
     Starting,
     /// It said hello.
     Ready,
+    /// It serves, and has done nearly all of its share.
+    Waning,
 }
 
 /// One worker, as its fleet sees it. Dropping it ends the worker.
@@ -63,9 +89,18 @@ impl Link {
         self.messages.is_closed()
     }
 
+    pub(super) fn is_in(&self, phase: Phase) -> bool {
+        *self.phase.borrow() == phase
+    }
+
+    pub(super) fn take_seat(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.seats).try_acquire_owned().ok()
+    }
+
     /// Waits until the worker said hello; returns whether it did.
     pub(super) async fn is_ready(&self) -> bool {
-        self.phase.clone().wait_for(|phase| *phase == Phase::Ready).await.is_ok()
+        !self.is_in(Phase::Starting)
+            || self.phase.clone().wait_for(|phase| *phase != Phase::Starting).await.is_ok()
     }
 
     /// Asks the worker about an event. Dropping the future tells the worker that nobody waits.

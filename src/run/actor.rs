@@ -221,14 +221,14 @@ impl RunActor {
     fn drive(&self, state: &mut RunState, running: Running, progress: Progress) {
         let number = state.next_number;
         state.next_number += 1;
-        self.resume(state, number, running, progress);
+        self.resume(state, number, Box::new(running), progress);
     }
 
     /// Launches what a course wants, until it has to wait for replies or is done.
-    fn resume(&self, state: &mut RunState, number: u64, mut running: Running, mut progress: Progress) {
+    fn resume(&self, state: &mut RunState, number: u64, mut running: Box<Running>, mut progress: Progress) {
         loop {
             match progress {
-                Progress::Done => return self.finish(state, running),
+                Progress::Done => return self.finish(state, *running),
                 Progress::Wait => {
                     state.running.insert(number, running);
                     return;

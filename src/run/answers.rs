@@ -57,6 +57,10 @@ impl Answers {
 
     /// Remembers an answer and forgets the oldest beyond `most`.
     pub(super) fn remember(&mut self, key: EventKey, outcome: Outcome, most: usize) {
+        if self.0.is_empty() {
+            // Many runs give one answer and no more.
+            self.0.reserve_exact(1);
+        }
         self.0.push_back((key, outcome));
         self.keep(most);
     }

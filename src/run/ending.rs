@@ -59,7 +59,7 @@ impl RunActor {
     /// hookyard shuts down: nobody is answered, which those who wait take for what it is.
     pub(super) fn stop_short(&self, state: &mut RunState) {
         for running in std::mem::take(&mut state.running).into_values() {
-            self.cut_short_unanswered(running, "hookyard is shutting down");
+            self.cut_short_unanswered(*running, "hookyard is shutting down");
         }
     }
 
@@ -70,11 +70,11 @@ impl RunActor {
         for running in std::mem::take(&mut state.running).into_values() {
             let (part, accepted, is_detached) = (running.part, running.accepted, running.detached.is_some());
             if part == Part::Beside {
-                self.cut_short_unanswered(running, CANCELLED);
+                self.cut_short_unanswered(*running, CANCELLED);
                 continue;
             }
             let secrets = running.course.secrets().cloned();
-            let (event, waiters, mut outcome) = cut_short(running, CANCELLED);
+            let (event, waiters, mut outcome) = cut_short(*running, CANCELLED);
             if event.is_interceptor() {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
             }

@@ -25,8 +25,8 @@ use crate::model::{Delivery, Event, Outcome};
 #[derive(Debug)]
 pub(crate) struct RunState {
     pub(super) myself: ActorRef<RunMessage>,
-    /// Events under way, by number.
-    pub(super) running: BTreeMap<u64, Running>,
+    /// Events under way, by number. Boxed: the map keeps room for several also when it is empty, as it mostly is.
+    pub(super) running: BTreeMap<u64, Box<Running>>,
     /// Interceptor events that wait for their turn.
     pub(super) pending: VecDeque<Request>,
     pub(super) record: Arc<RunRecord>,
@@ -86,7 +86,8 @@ impl RunState {
             request.caller.answer(Ok(outcome.clone()));
             return None;
         }
-        let twin = |running: &&mut Running| running.key.as_ref().is_some_and(|known| known.is_same(&key));
+        let twin =
+            |running: &&mut Box<Running>| running.key.as_ref().is_some_and(|known| known.is_same(&key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
         running.take_in(&request.event, request.snapshot_version, request.caller);
         None
@@ -101,9 +102,8 @@ impl RunState {
     }
 
     pub(super) fn interceptors_running(&self) -> usize {
-        let counts =
-            |running: &&Running| running.part == Part::Answers && running.course.event().is_interceptor();
-        self.running.values().filter(counts).count()
+        let running = self.running.values().filter(|running| running.part == Part::Answers);
+        running.filter(|running| running.course.event().is_interceptor()).count()
     }
 
     /// Some caller is gone: takes out the events that nobody waits for any more.
@@ -113,7 +113,7 @@ impl RunState {
             running.callers.retain(|caller| !caller.is_gone());
         }
         let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
-        self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| running).collect()
+        self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| *running).collect()
     }
 
     /// Closes the run's handle if nothing is in hand.
@@ -132,7 +132,7 @@ impl RunState {
         };
         InHand {
             session_id: self.session.as_ref().map(|seat| seat.session.clone()),
-            under_way: self.running.values().map(under_way).collect(),
+            under_way: self.running.values().map(|running| under_way(running)).collect(),
             pending: self.pending.len(),
         }
     }

@@ -6,14 +6,13 @@ use std::sync::{
 };
 
 use axum::{
-    Extension,
-    extract::{MatchedPath, Request, State},
+    Router,
+    extract::Request,
     http::{HeaderName, HeaderValue},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
-
 use tokio::sync::OwnedSemaphorePermit;
+use tower_service::Service;
 
 use super::{
     door::Door,
@@ -33,45 +32,63 @@ const LONGEST_ID: usize = 128;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Lets a request through to its route, and counts it.
-pub(super) async fn admit(
-    State(shared): State<Arc<Shared>>,
-    Extension(door): Extension<Door>,
-    path: Option<MatchedPath>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let id = request_id(&shared, &request);
-    let route = routes::named(path.as_ref().map(MatchedPath::as_str));
-    let mut response = match let_in(&shared, &door, route, &request) {
-        Ok(place) => {
-            let loaded = if place.is_some() { shared.loaded().await } else { Ok(()) };
-            match loaded {
-                Ok(()) => next.run(request).await,
-                Err(error) => error.into_response(),
-            }
-        }
-        Err(error) => error.into_response(),
-    };
-    response.headers_mut().insert(REQUEST_ID, id);
-    shared.meters.answered(route.path, response.status().as_u16() / 100);
-    response
+/// The routes, behind their doors. It stands before the router and not in it: there every request would have it
+/// boxed anew for its route.
+#[derive(Debug, Clone)]
+pub(super) struct Admission {
+    shared: Arc<Shared>,
+    router: Router,
 }
 
-/// A place among the requests that are worked on, if the request may come in.
-fn let_in(
-    shared: &Shared,
-    door: &Door,
-    route: Route,
-    request: &Request,
-) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-    door.admit(request.uri(), request.headers(), route.openness)?;
-    match route.room {
-        Room::Always => Ok(None),
-        Room::Limited => {
-            let place = Arc::clone(&shared.requests).try_acquire_owned();
-            place.map(Some).map_err(|_| too_many(shared, route))
+impl Admission {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), router: routes::router(Arc::clone(shared)) }
+    }
+
+    /// Lets a request through to its route, and counts it.
+    pub(super) async fn answer(mut self, door: &Door, request: Request) -> Response {
+        let id = request_id(&self.shared, &request);
+        let route = routes::of(request.uri().path());
+        let answered = match self.let_in(door, route, &request) {
+            Ok(place) => self.pass_on(request, place).await,
+            Err(error) => Err(error),
+        };
+        let mut response = answered.unwrap_or_else(ApiError::into_response);
+        response.headers_mut().insert(REQUEST_ID, id);
+        self.shared.meters.answered(route.path, response.status().as_u16() / 100);
+        response
+    }
+
+    /// A place among the requests that are worked on, where one is needed.
+    ///
+    /// Returns an error if the request may not come in.
+    fn let_in(
+        &self,
+        door: &Door,
+        route: Route,
+        request: &Request,
+    ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+        door.admit(request.uri(), request.headers(), route.openness)?;
+        if route.room == Room::Always {
+            return Ok(None);
         }
+        let place = Arc::clone(&self.shared.requests).try_acquire_owned();
+        place.map(Some).map_err(|_| too_many(&self.shared, route))
+    }
+
+    /// Brings a request to its route, where it keeps its place until it is answered.
+    ///
+    /// Returns an error if the daemon has been starting for too long.
+    async fn pass_on(
+        &mut self,
+        request: Request,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Result<Response, ApiError> {
+        if place.is_some() {
+            self.shared.loaded().await?;
+        }
+        let Ok(response) = self.router.call(request).await;
+        Ok(response)
     }
 }
 
@@ -89,6 +106,6 @@ fn request_id(shared: &Shared, request: &Request) -> HeaderValue {
     let given = request.headers().get(&REQUEST_ID).filter(|id| !id.is_empty()).filter(is_plain);
     given.cloned().unwrap_or_else(|| {
         let id = format!("{:08x}-{}", shared.life, NEXT.fetch_add(1, Ordering::Relaxed));
-        HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("unknown"))
+        HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
     })
 }

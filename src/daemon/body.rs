@@ -1,6 +1,6 @@
 //! The body of a request: bounded in size and time, and JSON. Refuses everything else before it is read.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
     body::{Body, Bytes, to_bytes},
@@ -9,6 +9,7 @@ use axum::{
         header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
     },
 };
+use futures_util::FutureExt;
 use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -38,7 +39,13 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) ->
     if let Some(size) = announced.filter(|size| *size > limit) {
         return Err(too_large(size));
     }
-    match timeout(bounds.time, to_bytes(body, limit)).await {
+    let mut reading = pin!(to_bytes(body, limit));
+    // Mostly all of it came with the head.
+    let read = match reading.as_mut().now_or_never() {
+        Some(read) => Ok(read),
+        None => timeout(bounds.time, reading).await,
+    };
+    match read {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_too_long(&error) => Err(too_large(limit + 1)),
         Ok(Err(_)) => {
@@ -75,10 +82,11 @@ fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
     }
     let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let essence = essence.to_ascii_lowercase();
-    let is_json =
-        essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if is_json {
+    let is_kind_of_json = |essence: &str| {
+        let essence = essence.to_ascii_lowercase();
+        essence.starts_with("application/") && essence.ends_with("+json")
+    };
+    if essence.eq_ignore_ascii_case("application/json") || is_kind_of_json(essence) {
         return Ok(());
     }
     unsupported(

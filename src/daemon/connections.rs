@@ -3,7 +3,8 @@
 
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body, extract::Request, response::Response};
+use axum::body::Body;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -16,11 +17,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower_service::Service;
 
 use super::{
+    admission::Admission,
     door::Door,
-    patience::{LAST_WORDS, Offered, Patience, Pulse, Watched},
+    patience::{LAST_WORDS, Patience, Pulse, Watched},
     socket,
 };
 
@@ -39,7 +40,7 @@ pub(super) const TURNED_AWAY: usize = 64;
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
-    pub(super) router: Router,
+    pub(super) admission: Admission,
     pub(super) places: Arc<Semaphore>,
     /// Places of connections too many, which are open as long as it takes to tell them.
     pub(super) outside: Arc<Semaphore>,
@@ -109,16 +110,15 @@ impl Connections {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let pulse = Pulse::new();
-        let router = self.router;
+        let admission = self.admission;
         let noticed = Arc::clone(&pulse);
-        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
             let in_hand = noticed.request();
-            request.extensions_mut().insert(door.clone());
-            let request: Request = request.map(|body| Body::new(in_hand.hear(body)));
-            let answer = router.clone().call(request);
+            let request = request.map(|body| Body::new(in_hand.hear(body)));
+            let (admission, door) = (admission.clone(), door.clone());
             async move {
-                let answer: Result<Response, Infallible> = answer.await;
-                answer.map(|answer| answer.map(|body| -> Offered { in_hand.answer(body) }))
+                let answer = admission.answer(&door, request).await;
+                Ok::<_, Infallible>(answer.map(|body| in_hand.answer(body)))
             }
         });
         let mut builder = Builder::new(TokioExecutor::new());
@@ -127,17 +127,26 @@ impl Connections {
         builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
         let mut connection = pin!(builder.serve_connection(io, service));
+        let mut run_out = aside(pulse.run_out(self.patience));
+        let mut closing = aside(self.closing.cancelled());
         // An error of a connection is its peer's affair: it has gone, or speaks no HTTP.
         tokio::select! {
+            biased;
             ended = connection.as_mut() => return drop(ended),
-            () = pulse.run_out(self.patience) => return,
-            () = self.closing.cancelled() => connection.as_mut().graceful_shutdown(),
+            _ = run_out.next() => return,
+            _ = closing.next() => connection.as_mut().graceful_shutdown(),
         }
         tokio::select! {
+            biased;
             ended = connection => drop(ended),
-            () = pulse.run_out(self.patience) => {}
+            _ = run_out.next() => {}
         }
     }
+}
+
+/// A future that is polled only when it is woken itself, and not with whatever else its task waits for.
+fn aside<F: Future>(future: F) -> FuturesUnordered<F> {
+    [future].into_iter().collect()
 }
 
 /// Tells a connection too many, and passes over what it asks: with unread bytes its end would overtake the words.

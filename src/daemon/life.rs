@@ -12,11 +12,11 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use super::{
+    admission::Admission,
     audit::{Audit, AuditError},
     connections::{Connections, Listener, TURNED_AWAY},
     door::{self, Token, TokenError},
     patience::Patience,
-    routes,
     shared::{Phase, Places, Shared, Witnesses},
     socket::{Socket, SocketError, default_socket},
     traces::{Tracer, TracesError},
@@ -200,7 +200,7 @@ async fn orchestrator(settings: &Settings, witnesses: &Witnesses) -> Result<Orch
 fn connections(shared: &Arc<Shared>) -> Connections {
     let limits = &shared.settings.limits;
     Connections {
-        router: routes::router(Arc::clone(shared)),
+        admission: Admission::new(shared),
         places: Arc::new(Semaphore::new(limits.connections.get())),
         outside: Arc::new(Semaphore::new(TURNED_AWAY)),
         patience: Patience {

@@ -73,10 +73,10 @@ impl Locator {
         if let Some(known) = self.remembered(orchestrator, cwd) {
             return Ok(known.workspace);
         }
-        let found = self.find(orchestrator, cwd).await?;
+        let found = Box::pin(self.find(orchestrator, cwd)).await?;
         let id = match found {
             Found::Registered(id) => Some(id),
-            Found::Below(directory) => Some(self.register(orchestrator, directory).await?),
+            Found::Below(directory) => Some(Box::pin(self.register(orchestrator, directory)).await?),
             Found::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
             Found::Outside => return Err(outside(cwd)),
         };

@@ -14,9 +14,10 @@ use std::{
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep, sleep},
+    time::{Sleep, sleep},
 };
 
 /// How long a peer that still sends is listened to after the last answer: a connection that is closed with unread bytes
@@ -43,7 +44,7 @@ pub(super) struct Patience {
 /// What happens on one connection, in milliseconds since it began.
 #[derive(Debug)]
 pub(super) struct Pulse {
-    began: Instant,
+    began: u64,
     /// Since when a head has been coming in.
     head_since: AtomicU64,
     /// Since when the peer has taken nothing of what is written to it.
@@ -62,10 +63,18 @@ pub(super) struct Pulse {
     is_http2: AtomicBool,
 }
 
+/// A clock that is good to a few milliseconds and costs a fraction of a fine one: it is looked at several times for each
+/// request.
+fn milliseconds() -> u64 {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or_default() * 1_000 + nanoseconds.unwrap_or_default() / 1_000_000
+}
+
 impl Pulse {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self {
-            began: Instant::now(),
+            began: milliseconds(),
             head_since: AtomicU64::new(NOT),
             stuck_since: AtomicU64::new(NOT),
             last_answer: AtomicU64::new(0),
@@ -79,7 +88,7 @@ impl Pulse {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(NOT - 1)
+        milliseconds().saturating_sub(self.began)
     }
 
     /// A request is in hand until the returned value, or the answer it is put into, is dropped.

@@ -2,17 +2,19 @@
 //! event gets no outcome; refuses to queue without bound.
 
 use std::{
+    future::{Ready, ready},
     sync::{Arc, atomic::Ordering},
     time::SystemTime,
 };
 
+use futures_util::future::{BoxFuture, Either};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{Inner, Orchestrator};
 use crate::{
     dialect,
     model::{Arrival, DialectName, Event, EventError, JsonError, Outcome, WorkspaceId},
-    registry::Snapshot,
+    registry::{Plan, Snapshot},
     run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
     supervisor::{NoRun, SupervisorMessage},
     telemetry::{ShedReason, ShedWhere},
@@ -80,22 +82,27 @@ impl Orchestrator {
     ///
     /// Returns an error if the event has no workspace, a limit is reached, hookyard is shutting down, or the
     /// run's actor dies.
-    pub async fn dispatch(&self, event: Event) -> Result<Outcome, DispatchError> {
+    pub fn dispatch(&self, event: Event) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
         let id = event.workspace_id.as_ref();
-        let snapshot = self.snapshot(id).ok_or_else(|| match id {
-            Some(id) => DispatchError::UnknownWorkspace(id.clone()),
-            None => DispatchError::NoWorkspace,
-        })?;
-        self.dispatch_to(&snapshot, event).await
+        match (self.snapshot(id), id) {
+            (Some(snapshot), _) => self.begin(snapshot, event),
+            (None, Some(id)) => now(Err(DispatchError::UnknownWorkspace(id.clone()))),
+            (None, None) => now(Err(DispatchError::NoWorkspace)),
+        }
     }
 
     /// The same for a workspace that the caller chooses, whatever workspace the event names.
     ///
     /// Returns an error as [`Orchestrator::dispatch`] does.
-    pub async fn dispatch_in(&self, workspace: &WorkspaceId, event: Event) -> Result<Outcome, DispatchError> {
-        let unknown = || DispatchError::UnknownWorkspace(workspace.clone());
-        let snapshot = self.snapshot(Some(workspace)).ok_or_else(unknown)?;
-        self.dispatch_to(&snapshot, event).await
+    pub fn dispatch_in(
+        &self,
+        workspace: &WorkspaceId,
+        event: Event,
+    ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
+        match self.snapshot(Some(workspace)) {
+            Some(snapshot) => self.begin(snapshot, event),
+            None => now(Err(DispatchError::UnknownWorkspace(workspace.clone()))),
+        }
     }
 
     /// The same for an event as a host of a dialect sends it. One that cannot be read is blocked where a hook
@@ -126,14 +133,11 @@ impl Orchestrator {
         self.0.context.meters.shed(ShedWhere::Admission, ShedReason::Full);
     }
 
-    async fn dispatch_to(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        mut event: Event,
-    ) -> Result<Outcome, DispatchError> {
+    /// Does for an event what needs no waiting: all there is to do for one that no hook wants.
+    fn begin(&self, snapshot: Arc<Snapshot>, event: Event) -> Dispatch<'_> {
         let inner = &*self.0;
         if inner.closed.load(Ordering::Acquire) {
-            return Err(inner.shutting_down());
+            return now(Err(inner.shutting_down()));
         }
         let directory = &inner.context.directory;
         let key = RunKey { workspace: snapshot.place().workspace_id.clone(), run: event.run_id.clone() };
@@ -141,22 +145,44 @@ impl Orchestrator {
             && let Some(halt) = directory.halted(&key)
         {
             let outcome = halt.outcome(event.kind, snapshot.version());
-            inner.context.tell_halted(&key, event, &outcome, snapshot);
-            return Ok(outcome);
+            inner.context.tell_halted(&key, event, &outcome, &snapshot);
+            return now(Ok(outcome));
         }
         let plan = snapshot.plan(&event);
-        if plan.is_empty() {
-            if event.ends_run()
-                && let Some(heard) = directory.end_quietly(&key)
-            {
+        if !plan.is_empty() {
+            return Either::Right(Box::pin(inner.run(snapshot, key, event, plan)));
+        }
+        let outcome = Outcome::proceed(event.kind, snapshot.version());
+        if event.ends_run()
+            && let Some(heard) = directory.end_quietly(&key)
+        {
+            return Either::Right(Box::pin(async move {
                 // It ends without a word only if the actor has died, and the run with it.
                 heard.await.ok();
-            }
-            return Ok(Outcome::proceed(event.kind, snapshot.version()));
+                Ok(outcome)
+            }));
         }
+        now(Ok(outcome))
+    }
+}
+
+/// What becomes of an event.
+type Answer = Result<Outcome, DispatchError>;
+
+/// An event under way. What has to be waited for has a place of its own: most events are wanted by no hook, and whoever
+/// sends them carries no room for more.
+type Dispatch<'a> = Either<Ready<Answer>, BoxFuture<'a, Answer>>;
+
+fn now<'a>(answer: Answer) -> Dispatch<'a> {
+    Either::Left(ready(answer))
+}
+
+impl Inner {
+    /// Brings an event to its run's actor, and waits for the outcome.
+    async fn run(&self, snapshot: Arc<Snapshot>, key: RunKey, mut event: Event, plan: Plan) -> Answer {
         let accepted = Instant::now();
         event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
-        let permit = Arc::clone(&inner.admission).try_acquire_owned().map_err(|_| inner.no_place())?;
+        let permit = Arc::clone(&self.admission).try_acquire_owned().map_err(|_| self.no_place())?;
         let (waiter, answer) = oneshot::channel();
         let request = |lease| Request {
             event: Arc::new(event),
@@ -166,7 +192,7 @@ impl Orchestrator {
             accepted,
             caller: Caller { waiter, held: Arc::new(Held { _lease: lease, _permit: permit }) },
         };
-        let lease = inner.lease(&key).await?;
+        let lease = self.lease(&key).await?;
         let actor = lease.actor().clone();
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
         actor.cast(RunMessage::Dispatch(Box::new(request(lease)))).map_err(|_| DispatchError::RunLost)?;
@@ -176,13 +202,11 @@ impl Orchestrator {
         match answer {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(Refusal::PendingDeadline)) => Err(DispatchError::Overloaded(Overload::PendingDeadline)),
-            Err(_) if inner.closed.load(Ordering::Acquire) => Err(DispatchError::ShuttingDown),
+            Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::ShuttingDown),
             Err(_) => Err(DispatchError::RunLost),
         }
     }
-}
 
-impl Inner {
     /// Why there is no place for an event. A shutdown takes them all.
     fn no_place(&self) -> DispatchError {
         if self.closed.load(Ordering::Acquire) { self.shutting_down() } else { self.shed(Overload::InFlight) }

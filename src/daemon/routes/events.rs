@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Query, State, rejection::QueryRejection},
-    http::{HeaderMap, HeaderName, StatusCode, header::CONTENT_TYPE},
+    extract::{Query, Request, State, rejection::QueryRejection},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
@@ -85,9 +85,9 @@ pub(crate) struct ProcessAnswer {
 )]
 pub(in crate::daemon) async fn canonical(
     State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, ApiError> {
+    let (Parts { headers, .. }, body) = request.into_parts();
     let bytes = event_body(&shared, &headers, body).await?;
     let outcome = match read(&shared, DialectName::Canonical, &headers, &bytes).await {
         Ok(mut event) => {
@@ -129,9 +129,9 @@ pub(in crate::daemon) async fn native(
     State(shared): State<Arc<Shared>>,
     Named(name): Named,
     wanted: Result<Query<Wanted>, QueryRejection>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, ApiError> {
+    let (Parts { headers, .. }, body) = request.into_parts();
     let dialect = named(&name)?;
     let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
     let bytes = event_body(&shared, &headers, body).await?;
@@ -227,5 +227,7 @@ fn write(answer: NativeAnswer, form: Form) -> Response {
 }
 
 fn json(bytes: impl Into<Bytes>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], bytes.into()).into_response()
+    let mut response = Response::new(Body::from(bytes.into()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }

@@ -17,7 +17,6 @@ use axum::{
     Router,
     extract::{FromRequestParts, Path, rejection::QueryRejection},
     http::{Method, StatusCode, Uri, request::Parts},
-    middleware,
     routing::{get, post, put},
 };
 
@@ -25,7 +24,7 @@ use axum::{
 pub(crate) use events::ProcessAnswer;
 pub use status::{AuditStatus, BrokenWorkspace, Status};
 
-use super::{admission, door::Openness, error::ApiError, shared::Shared};
+use super::{door::Openness, error::ApiError, shared::Shared};
 use crate::model::WorkspaceId;
 
 /// Whether a request needs a place among those that are worked on.
@@ -73,10 +72,16 @@ const fn always(path: &'static str) -> Route {
     Route { path, openness: Openness::Closed, room: Room::Always }
 }
 
-/// The route of a path as it is declared; what is none is closed and needs no room.
-pub(super) fn named(path: Option<&str>) -> Route {
-    let found = ROUTES.iter().find(|route| Some(route.path) == path);
+/// The route that a path is of; what is none is closed and needs no room.
+pub(super) fn of(path: &str) -> Route {
+    let found = ROUTES.iter().find(|route| is_of(path, route.path));
     found.copied().unwrap_or(always(NO_ROUTE))
+}
+
+/// Whether the router takes a path for one that is declared so. A name stands at the end of a path only.
+fn is_of(path: &str, declared: &str) -> bool {
+    let Some((before, _)) = declared.split_once('{') else { return path == declared };
+    path.strip_prefix(before).is_some_and(|name| !name.is_empty() && !name.contains('/'))
 }
 
 /// The paths of all routes as they are declared, and of what is none.
@@ -106,7 +111,6 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/readyz", get(health::ready))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), admission::admit))
         .with_state(shared)
 }
 
@@ -148,4 +152,28 @@ fn workspace_id(text: &str) -> Result<WorkspaceId, ApiError> {
 
 fn unknown_workspace(id: &WorkspaceId) -> ApiError {
     crate::DispatchError::UnknownWorkspace(id.clone()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_of_the_route_that_the_router_takes_it_to() {
+        let cases = [
+            ("/v1/events", "/v1/events"),
+            ("/v1/events/claude", "/v1/events/{dialect}"),
+            ("/v1/runs/a%2Fb", "/v1/runs/{id}"),
+            ("/healthz", "/healthz"),
+            ("/v1/runs/", NO_ROUTE),
+            ("/v1/runs/a/b", NO_ROUTE),
+            ("/v1/events/", NO_ROUTE),
+            ("/healthz/", NO_ROUTE),
+            ("//healthz", NO_ROUTE),
+            ("", NO_ROUTE),
+        ];
+        for (path, route) in cases {
+            assert_eq!(of(path).path, route, "{path}");
+        }
+    }
 }

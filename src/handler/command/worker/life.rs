@@ -368,21 +368,8 @@ impl Life {
     fn conclude(&mut self, ending: &Ending) {
         let now = Instant::now();
         for open in std::mem::take(&mut self.open).into_values() {
-            let failure = match ending {
-                Ending::Late if open.deadline <= now => {
-                    Failure::new(Ended::TimedOut, "no answer in time; the worker was killed")
-                }
-                Ending::Late => Failure::new(Ended::Failed, "the worker was killed, late with another event"),
-                Ending::Protocol(why) => {
-                    Failure::new(Ended::InvalidOutput, format!("the worker broke the protocol: {why}"))
-                }
-                Ending::Died(why) | Ending::NoHello(why) => {
-                    Failure::new(Ended::Failed, format!("the worker ended: {why}"))
-                }
-                Ending::Retired => Failure::new(Ended::Failed, "the worker was stopped"),
-            };
             if let Some(reply) = open.reply {
-                drop(reply.send(Err(failure)));
+                drop(reply.send(Err(ending.failure(open.deadline <= now))));
             }
         }
     }

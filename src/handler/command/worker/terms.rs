@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     handler::command::{CommandLimits, spawn::Program},
-    model::WorkerBounds,
+    model::{Ended, Failure, WorkerBounds},
     telemetry::{ProcessMeters, WorkerMeters},
 };
 
@@ -86,5 +86,22 @@ impl Ending {
     /// Whether it worked once and failed, so that another is started after a pause.
     pub(super) fn is_failure(&self) -> bool {
         matches!(self, Self::Protocol(_) | Self::Died(_) | Self::Late)
+    }
+
+    /// What it means for an event that was open, and itself overdue or not.
+    pub(super) fn failure(&self, overdue: bool) -> Failure {
+        match self {
+            Self::Late if overdue => {
+                Failure::new(Ended::TimedOut, "no answer in time; the worker was killed")
+            }
+            Self::Late => Failure::new(Ended::Failed, "the worker was killed, late with another event"),
+            Self::Protocol(why) => {
+                Failure::new(Ended::InvalidOutput, format!("the worker broke the protocol: {why}"))
+            }
+            Self::Died(why) | Self::NoHello(why) => {
+                Failure::new(Ended::Failed, format!("the worker ended: {why}"))
+            }
+            Self::Retired => Failure::new(Ended::Failed, "the worker was stopped"),
+        }
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{
 
 use axum::{
     Router,
-    extract::Request,
-    http::{HeaderName, HeaderValue},
+    extract::{Request, State},
+    http::{HeaderName, HeaderValue, Method},
     response::{IntoResponse, Response},
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,7 +24,7 @@ use super::{
 /// The header with the id of a request, which is the client's own if it sends one.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What the routes that take events begin with.
+/// Where events come in; what the routes of native ones begin with.
 const EVENTS: &str = "/v1/events";
 
 /// The longest id of a request that is taken over, in bytes.
@@ -86,6 +86,10 @@ impl Admission {
     ) -> Result<Response, ApiError> {
         if place.is_some() {
             self.shared.loaded().await?;
+        }
+        // Nearly every request is one of these, and the router would only find out what is known here.
+        if request.uri().path() == EVENTS && request.method() == Method::POST {
+            return Box::pin(routes::answer_event(State(Arc::clone(&self.shared)), request)).await;
         }
         let Ok(response) = self.router.call(request).await;
         Ok(response)

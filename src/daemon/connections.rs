@@ -4,7 +4,7 @@
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, future::Either, stream::FuturesUnordered};
 use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -127,26 +127,33 @@ impl Connections {
         builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
         let mut connection = pin!(builder.serve_connection(io, service));
-        let mut run_out = aside(pulse.run_out(self.patience));
-        let mut closing = aside(self.closing.cancelled());
+        // Polled when they are woken themselves, and not with every byte of the connection.
+        let mut bells: FuturesUnordered<_> = [
+            Either::Left(pulse.run_out(self.patience).map(|()| Bell::RunOut)),
+            Either::Right(self.closing.cancelled().map(|()| Bell::Closing)),
+        ]
+        .into_iter()
+        .collect();
         // An error of a connection is its peer's affair: it has gone, or speaks no HTTP.
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => return drop(ended),
-            _ = run_out.next() => return,
-            _ = closing.next() => connection.as_mut().graceful_shutdown(),
-        }
-        tokio::select! {
-            biased;
-            ended = connection => drop(ended),
-            _ = run_out.next() => {}
+        loop {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => return drop(ended),
+                Some(bell) = bells.next() => match bell {
+                    Bell::RunOut => return,
+                    Bell::Closing => connection.as_mut().graceful_shutdown(),
+                },
+            }
         }
     }
 }
 
-/// A future that is polled only when it is woken itself, and not with whatever else its task waits for.
-fn aside<F: Future>(future: F) -> FuturesUnordered<F> {
-    [future].into_iter().collect()
+/// What a connection is called to.
+enum Bell {
+    /// Its peer has kept the daemon waiting for too long.
+    RunOut,
+    /// No request is taken any more.
+    Closing,
 }
 
 /// Tells a connection too many, and passes over what it asks: with unread bytes its end would overtake the words.

@@ -22,6 +22,7 @@ use axum::{
 
 #[cfg(feature = "cli")]
 pub(crate) use events::ProcessAnswer;
+pub(super) use events::canonical as answer_event;
 pub use status::{AuditStatus, BrokenWorkspace, Status};
 
 use super::{door::Openness, error::ApiError, shared::Shared};

@@ -49,6 +49,9 @@ fn main() {
     if wanted("native") {
         runtime.block_on(five_native_hooks());
     }
+    if wanted("recorded") {
+        runtime.block_on(recorded());
+    }
     if wanted("oneshot") {
         runtime.block_on(oneshot());
     }
@@ -167,6 +170,45 @@ async fn five_native_hooks() {
     println!(
         "| 5 serial native hooks, 64 runs at once | {hookyard:.0} events/s | one ractor call: {floor:.0}/s | {ratio:.2} | ≥ 100,000/s |"
     );
+}
+
+/// What it costs that somebody records the metrics. Handles are resolved when hooks are loaded, so an orchestrator from
+/// before there is a recorder goes without one.
+async fn recorded() {
+    const EACH: usize = 5_000;
+    let rows =
+        [("event with nothing to run", 10, "^tool_#$", "≥ 0.90"), ("5 serial native hooks", 5, "Bash", "–")];
+    let mut without = Vec::new();
+    for (_, hooks, pattern, _) in rows {
+        without.push(orchestrator(hooks, pattern).await);
+    }
+    metrics_exporter_prometheus::PrometheusBuilder::new().install_recorder().expect("the only recorder");
+    for ((what, hooks, pattern, goal), without) in rows.into_iter().zip(&without) {
+        let with = orchestrator(hooks, pattern).await;
+        let speed = async |orchestrator: &Orchestrator| {
+            let one = |run: usize| {
+                let orchestrator = orchestrator.clone();
+                async move {
+                    let event = tool_event(run);
+                    for _ in 0..EACH {
+                        orchestrator.dispatch(event.clone()).await.expect("an outcome");
+                    }
+                }
+            };
+            rate(EACH, one).await
+        };
+        let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..PAIRS {
+            let (recorded, plain) = (speed(&with).await, speed(without).await);
+            ours.push(recorded);
+            floors.push(plain);
+            ratios.push(recorded / plain);
+        }
+        let (ours, floor, ratio) = (median(ours), median(floors), median(ratios));
+        println!(
+            "| {what}, metrics recorded | {ours:.0} events/s | no recorder: {floor:.0}/s | {ratio:.2} | {goal} |"
+        );
+    }
 }
 
 /// So many calls in all, so many of them at once; returns how many were made in a second.

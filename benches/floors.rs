@@ -49,9 +49,6 @@ fn main() {
     if wanted("native") {
         runtime.block_on(five_native_hooks());
     }
-    if wanted("recorded") {
-        runtime.block_on(recorded());
-    }
     if wanted("oneshot") {
         runtime.block_on(oneshot());
     }
@@ -66,6 +63,10 @@ fn main() {
     }
     if wanted("runs") {
         runtime.block_on(open_runs());
+    }
+    // Last: from here on the metrics are recorded.
+    if wanted("recorded") {
+        runtime.block_on(recorded());
     }
 }
 

@@ -273,6 +273,25 @@ async fn a_multiplexing_worker_gets_many_events_at_once() {
 }
 
 #[tokio::test]
+async fn multiplexing_workers_share_the_events() {
+    let yard = Yard::worker("multiplex", "workers: 2").await;
+    let (first, _) = worker_of(&yard.ask("fine").await);
+    let other = async {
+        yard.lines("held.txt", 1).await;
+        loop {
+            let (pid, _) = worker_of(&yard.ask_as("other", json!({ "command": "fine" }).to_string()).await);
+            if pid != first {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        outcome = yard.ask("hold") => panic!("{outcome:?}"),
+        shared = timeout(LONG, other) => shared.unwrap(),
+    }
+}
+
+#[tokio::test]
 async fn a_worker_is_told_that_nobody_waits() {
     let yard = Yard::worker("multiplex", "").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     greeting, life,
     line::Question,
-    link::{Link, Phase, Place, Places},
+    link::{Link, Phase, Place, Seats},
     terms::{Ending, Errors, FleetMeters, Patience, Terms},
 };
 use crate::{
@@ -57,7 +57,7 @@ pub(in crate::handler::command) enum Served {
 #[derive(Debug)]
 pub(in crate::handler::command) struct Fleet {
     terms: Terms,
-    places: Arc<Places>,
+    places: Arc<Seats>,
     links: Mutex<Vec<Arc<Link>>>,
     health: Arc<Mutex<Health>>,
     next_id: AtomicU64,
@@ -97,7 +97,7 @@ impl Fleet {
 
     fn with(terms: Terms) -> Self {
         Self {
-            places: Arc::new(Places::of(terms.bounds.workers.get())),
+            places: Arc::new(Seats::of(terms.bounds.workers.get())),
             links: Mutex::default(),
             health: Arc::default(),
             next_id: AtomicU64::new(0),
@@ -204,13 +204,15 @@ impl Fleet {
         }
     }
 
-    /// Who can take an event now. Starts a worker if there may be one more, or if one has nearly done its share.
+    /// Who can take an event now: the worker with the fewest. Starts another while there may be one more and all have
+    /// something to do, or if one has nearly done its share.
     fn find(&self) -> Found {
         let mut links = self.links();
         links.retain(|link| !link.is_closed());
         let staying = links.iter().filter(|link| !link.is_in(Phase::Waning)).count();
+        links.sort_by_key(|link| (link.is_in(Phase::Starting), link.load()));
+        let is_wanted = staying < links.len() || links.first().is_none_or(|link| link.load() > 0);
         let free = links.iter().find_map(|link| Some((Arc::clone(link), link.take_seat()?)));
-        let is_wanted = free.is_none() || staying < links.len();
         if is_wanted && staying < self.terms.bounds.workers.get() && self.may_start() {
             links.extend(self.start().map(Arc::new));
         }

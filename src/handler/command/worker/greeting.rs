@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::{
     life,
-    link::{Link, Places},
+    link::{Link, Seats},
     terms::{Ending, Terms},
 };
 
@@ -17,7 +17,7 @@ use super::{
 pub(super) async fn hear(terms: Terms) -> Result<(), String> {
     let (tell, ending) = oneshot::channel();
     let note = move |ending: &Ending, _| drop(tell.send(ending.clone()));
-    let link = life::start(terms, Arc::new(Places::of(1)), note).map_err(|error| error.to_string())?;
+    let link = life::start(terms, Arc::new(Seats::of(1)), note).map_err(|error| error.to_string())?;
     let greeted = link.is_ready().await;
     let Link { messages, mut phase, .. } = link;
     // Nobody can tell it anything any more, so it retires.

@@ -12,15 +12,15 @@ use std::{
 };
 
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until, timeout},
 };
 
 use super::{
     line::{self, Said},
-    link::{Answer, Link, Message, Phase, Place, Places, Request},
+    link::{Answer, Link, Message, Phase, Place, Request, Seats},
     pipes::{Lines, Log, Next, Requests, Rest},
-    terms::{Ending, MOST_OPEN, Terms},
+    terms::{Ending, Terms},
 };
 use crate::{
     handler::command::{
@@ -59,9 +59,9 @@ struct Life {
     log: Log,
     messages: mpsc::UnboundedReceiver<Message>,
     phase: watch::Sender<Phase>,
-    seats: Arc<Semaphore>,
+    seats: Arc<Seats>,
     /// Those of the whole fleet.
-    places: Arc<Places>,
+    places: Arc<Seats>,
     open: HashMap<u64, Open>,
     served: usize,
     born: Instant,
@@ -85,7 +85,7 @@ enum Wake {
 /// Starts a worker of a fleet. When it ends, `note` is told why and how old it got, before anybody else is.
 pub(super) fn start(
     terms: Terms,
-    places: Arc<Places>,
+    places: Arc<Seats>,
     note: impl FnOnce(&Ending, Duration) + Send + 'static,
 ) -> Result<Link, SpawnError> {
     let begun = Instant::now();
@@ -102,7 +102,7 @@ pub(super) fn start(
     let (requests, lines, log, exit) = opened().map_err(|error| SpawnError::of(&terms.program, error))?;
     let (sender, messages) = mpsc::unbounded_channel();
     let (phase, seen) = watch::channel(Phase::Starting);
-    let seats = Arc::new(Semaphore::new(1));
+    let seats = Arc::new(Seats::of(1));
     let life = Life {
         group,
         requests,
@@ -307,7 +307,7 @@ impl Life {
 
     fn greeted(&mut self, multiplex: bool) {
         if multiplex {
-            self.seats.add_permits(MOST_OPEN - 1);
+            self.seats.widen();
             self.places.widen();
         }
         self.heard = Instant::now();

@@ -17,27 +17,37 @@ use crate::model::{Ended, Failure};
 /// What a worker said about an event: the output, as JSON.
 pub(super) type Answer = Result<Bytes, Failure>;
 
-/// How many events a fleet takes at once: one for each worker, or many once a worker said that it can.
+/// How many events a worker, or all of a fleet, take at once: one each, or many once a worker said that it can.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Seats {
     workers: usize,
     free: Arc<Semaphore>,
     widened: Once,
 }
 
-impl Places {
+impl Seats {
     pub(super) fn of(workers: usize) -> Self {
         Self { workers, free: Arc::new(Semaphore::new(workers)), widened: Once::new() }
     }
 
-    /// Waits for a free place.
+    /// Waits for a free seat.
     pub(super) async fn take(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.free).acquire_owned().await.ok()
     }
 
-    /// Its workers take many events at once.
+    fn try_take(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.free).try_acquire_owned().ok()
+    }
+
+    /// Each worker takes many events.
     pub(super) fn widen(&self) {
         self.widened.call_once(|| self.free.add_permits(self.workers.saturating_mul(MOST_OPEN - 1)));
+    }
+
+    /// How many are taken.
+    fn taken(&self) -> usize {
+        let each = if self.widened.is_completed() { MOST_OPEN } else { 1 };
+        self.workers.saturating_mul(each).saturating_sub(self.free.available_permits())
     }
 }
 
@@ -77,8 +87,7 @@ pub(super) enum Phase {
 pub(super) struct Link {
     pub(super) messages: mpsc::UnboundedSender<Message>,
     pub(super) phase: watch::Receiver<Phase>,
-    /// How many more events it takes: one, or many once it said that it can.
-    pub(super) seats: Arc<Semaphore>,
+    pub(super) seats: Arc<Seats>,
     /// Kills the worker at once.
     pub(super) life: AbortHandle,
 }
@@ -94,7 +103,12 @@ impl Link {
     }
 
     pub(super) fn take_seat(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.seats).try_acquire_owned().ok()
+        self.seats.try_take()
+    }
+
+    /// How many events it has.
+    pub(super) fn load(&self) -> usize {
+        self.seats.taken()
     }
 
     /// Waits until the worker said hello; returns whether it did.

@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -54,7 +54,12 @@ enum Found {
 impl Locator {
     /// `watch` is told of the workspaces that are registered.
     pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>, watch: Arc<WatchState>) -> Self {
-        let real = |root: PathBuf| root.canonicalize().unwrap_or(root);
+        let real = |root: PathBuf| {
+            root.canonicalize().unwrap_or_else(|error| {
+                tracing::warn!(root = %root.display(), %error, "one of the `workspace_roots` cannot be used now");
+                root
+            })
+        };
         Self { roots: roots.into_iter().map(real).collect(), home, watch, known: Mutex::default() }
     }
 
@@ -130,7 +135,7 @@ impl Locator {
         }
         let orchestrator = orchestrator.clone();
         let look = move || {
-            let Ok(real) = cwd.canonicalize() else { return Found::Outside };
+            let Some(real) = real(&cwd) else { return Found::Outside };
             let above = orchestrator.workspace_above(&real);
             let below = nearest_below(&real, &roots, home.as_deref());
             match (above, below) {
@@ -167,8 +172,19 @@ fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<P
     Some(nearest.unwrap_or_else(|| root.clone()))
 }
 
+/// A directory without symbolic links. One that is gone is where it was, or its hooks would be gone with it.
+fn real(cwd: &Path) -> Option<PathBuf> {
+    let (there, real) = cwd.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
+    let gone = cwd.strip_prefix(there).ok()?;
+    gone.components().all(|part| matches!(part, Component::Normal(_))).then(|| real.join(gone))
+}
+
 fn outside(cwd: &str) -> ApiError {
     let message = format!("the event's cwd {cwd:?} is in no workspace");
-    let hint = "register a workspace that holds it, or add a directory above it to `workspace_roots`";
+    let hint = if Path::new(cwd).is_absolute() {
+        "register a workspace that holds it, or have a directory above it in `workspace_roots`"
+    } else {
+        "send it as an absolute path"
+    };
     ApiError::not_found("no_workspace", message, hint)
 }

@@ -33,7 +33,12 @@ fn an_event_belongs_to_the_workspace_its_cwd_is_in() {
         let outcome = served.post("/v1/events", &in_directory(&served.path().join(directory)));
         assert_eq!(outcome["reason"], reason, "{directory}");
     }
-    for directory in ["elsewhere", "not/there", "shop-of-another"] {
+    fs::remove_dir_all(served.path().join("shop/deep/deeper")).unwrap();
+    for directory in ["shop/deep/deeper", "shop/deep/deeper/and/more", "shop/never"] {
+        let outcome = served.post("/v1/events", &in_directory(&served.path().join(directory)));
+        assert_eq!(outcome["reason"], "outer", "{directory} is gone and its guards are not");
+    }
+    for directory in ["elsewhere", "not/there", "shop-of-another", "shop/never/../../elsewhere"] {
         let event = in_directory(&served.path().join(directory));
         assert_eq!(error(&served.send("POST", "/v1/events", Some(&event))), (404, "no_workspace".into()));
     }

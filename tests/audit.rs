@@ -293,6 +293,8 @@ fn a_queue_that_is_full_costs_lines_and_no_events() {
     let written = status(&served)["written"].as_u64().unwrap();
     // Some are in the writer's hands.
     assert!((written + dropped()..=written + dropped() + 8).contains(&sent), "{written} {sent}");
+    // The log is told although the writer hangs.
+    assert_eq!(served.log().matches("audit lines are lost").count(), 1, "{}", served.log());
     let mut first = String::new();
     BufReader::new(reader).read_line(&mut first).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&first).unwrap()["verdict"], "block");

@@ -147,10 +147,31 @@ fn what_keeps_the_daemon_from_its_start_is_logged_in_the_same_form() {
     assert_ne!(served.wait().code(), Some(0));
     let lines = objects(&served.log());
     assert!(lines.iter().any(|line| line["level"] == "ERROR"), "{lines:?}");
-    let mut served = setting().argument("--log=json").argument("--set=audit.to=/dev/full").spawn();
+    // No filter silences it.
+    let mut served = setting()
+        .argument("--log=json")
+        .variable("HOOKYARD_LOG", "off")
+        .argument("--set=audit.to=/dev/full")
+        .spawn();
     assert_eq!(served.wait().code(), Some(1));
     let [line] = &objects(&served.log())[..] else { panic!("{}", served.log()) };
     assert!(line["message"].as_str().unwrap().contains("is not a regular file"), "{line}");
+}
+
+#[test]
+fn a_filter_that_lets_nothing_through_is_told() {
+    let served = setting().argument("--log=human").variable("HOOKYARD_LOG", "debgu").serve();
+    assert!(served.log().contains("HOOKYARD_LOG=debgu lets hookyard say nothing"), "{}", served.log());
+}
+
+#[test]
+fn the_id_of_a_run_tells_no_secret() {
+    let served = setting().argument("--log=json").serve();
+    let mut event = event("Bash");
+    event["run_id"] = format!("run-{SECRET}").into();
+    served.post("/v1/events", &event);
+    until("it is logged", || served.log().contains("run-***"));
+    assert!(!served.log().contains(SECRET), "{}", served.log());
 }
 
 #[test]

@@ -9,6 +9,9 @@ use super::screen::Screen;
 /// The variable with the filter, in the syntax of `tracing-subscriber`.
 const VARIABLE: &str = "HOOKYARD_LOG";
 
+/// What a service says when it cannot go on. No filter silences it.
+pub(super) const FATAL: &str = "hookyard::fatal";
+
 /// How much is logged where nobody asks for anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usual {
@@ -66,6 +69,10 @@ pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new(usual), Some(error)),
     };
+    let filter = match format!("{FATAL}=error").parse() {
+        Ok(fatal) => filter.add_directive(fatal),
+        Err(_) => filter,
+    };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -82,6 +89,11 @@ pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
         }
         LogForm::Human | LogForm::Auto => subscriber.try_init(),
     });
+    let is_silent = !tracing::enabled!(target: "hookyard", tracing::Level::ERROR);
+    if let Some(wanted) = wanted.filter(|wanted| is_silent && mistake.is_none() && !wanted.contains("off")) {
+        let hint = format!("a level alone, such as `{VARIABLE}=debug`, or one for it, `hookyard=debug`");
+        screen.note(&format!("note: {VARIABLE}={wanted} lets hookyard say nothing; try {hint}"));
+    }
     if let Some(error) = mistake {
         screen.note(&format!("note: {VARIABLE} is not a filter: {error}; try `{VARIABLE}=hookyard=debug`"));
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{
     escape,
     exit::{Ending, Exit, Trouble},
-    logs::LogForm,
+    logs::{FATAL, LogForm},
     paint::Paint,
 };
 
@@ -126,7 +126,7 @@ impl Screen {
     /// Says that something is wrong.
     pub(super) fn error(&self, what: &str, help: Option<&str>) {
         if self.voice == Voice::Log {
-            return tracing::error!(help, "{what}");
+            return tracing::error!(target: FATAL, help, "{what}");
         }
         let paint = self.err.paint;
         self.note(&format!("{} {}", paint.red("error:"), escape::block(what, 7)));

@@ -11,6 +11,7 @@ use super::{
     arguments::SettingsFlags,
     diagnostics, escape,
     exit::Trouble,
+    logs::FATAL,
     screen::{Screen, Voice},
     workspace::reason,
 };
@@ -45,7 +46,7 @@ pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Tr
             (Voice::Text, _) => {
                 screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
             }
-            (Voice::Log, Severity::Error) => tracing::error!("{diagnostic}"),
+            (Voice::Log, Severity::Error) => tracing::error!(target: FATAL, "{diagnostic}"),
             (Voice::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),
             (Voice::Log, Severity::Info) => tracing::info!("{diagnostic}"),
         }

@@ -1,6 +1,8 @@
 //! What the log says of events that have ended. Owns which words are in it: names, ids and ends; refuses reasons and
 //! errors above level debug, because they may quote what a host sent.
 
+use std::time::Duration;
+
 use super::{directory::RunKey, news::Ended};
 use crate::{
     model::{Ended as End, Verdict},
@@ -15,9 +17,9 @@ pub(super) fn verdict(run: &RunKey, ended: Ended<'_>) {
     }
     let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
     let hook = outcome.by.as_ref().map(tracing::field::display);
-    let duration_ms = ended.waited.as_secs_f64() * 1e3;
+    let (duration_ms, id) = (milliseconds(ended.waited), shown(ended, run.run.as_str()));
     tracing::info!(
-        target: EVENTS, %decision_id, workspace = %run.workspace, run = %run.run, %event, %verdict, hook, duration_ms,
+        target: EVENTS, %decision_id, workspace = %run.workspace, run = %id, %event, %verdict, hook, duration_ms,
         "verdict"
     );
     if let Some(reason) = &outcome.reason {
@@ -34,9 +36,9 @@ pub(super) fn invocations(run: &RunKey, ended: Ended<'_>) {
     }
     for report in outcome.hooks.iter().filter(|report| failed(report.ended)) {
         let (decision_id, event, hook) = (&outcome.decision_id, outcome.event, &report.hook);
-        let duration_ms = report.duration.as_secs_f64() * 1e3;
+        let (duration_ms, id) = (milliseconds(report.duration), shown(ended, run.run.as_str()));
         tracing::warn!(
-            target: EVENTS, %decision_id, workspace = %run.workspace, run = %run.run, %event, %hook,
+            target: EVENTS, %decision_id, workspace = %run.workspace, run = %id, %event, %hook,
             handler = %report.handler, ended = %report.ended, verdict = %report.verdict, duration_ms,
             "a hook failed"
         );
@@ -44,6 +46,11 @@ pub(super) fn invocations(run: &RunKey, ended: Ended<'_>) {
             tracing::debug!(target: EVENTS, %decision_id, %hook, error = shown(ended, error), "error");
         }
     }
+}
+
+/// Exact to a microsecond.
+fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// A text without secrets.

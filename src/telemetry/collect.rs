@@ -4,6 +4,7 @@
 use std::{
     fmt::Write,
     fs,
+    sync::OnceLock,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -76,8 +77,13 @@ impl Stat {
     }
 }
 
-/// When the machine was started, since 1970.
+/// When the machine was started, since 1970. Looked at once: clocks are set, and what changes would look like a start.
 fn booted() -> Duration {
+    static BOOTED: OnceLock<Duration> = OnceLock::new();
+    *BOOTED.get_or_init(since_1970)
+}
+
+fn since_1970() -> Duration {
     let up = clock_gettime(ClockId::Boottime);
     let up = Duration::new(up.tv_sec.try_into().unwrap_or(0), up.tv_nsec.try_into().unwrap_or(0));
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(up)
@@ -102,6 +108,11 @@ mod tests {
         let ticks = clock_ticks_per_second();
         assert_eq!(stat.cpu, Duration::from_secs_f64(150.0 / float(ticks)));
         assert_eq!((stat.threads, stat.virtual_bytes, stat.resident_pages), (9, 4096, 2));
+    }
+
+    #[test]
+    fn the_start_of_the_machine_does_not_move() {
+        assert_eq!(booted(), booted());
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use super::{
     terms::{HttpClass, PatchResult, SpareResult, Stream, WorkerState},
 };
 use crate::model::{
-    Ended, EventKind, FailurePolicy, Handler, Hook, HookReport, Mode, NativeHandler, Target, Tokens, Verdict,
+    Ended, EventKind, Handler, Hook, HookReport, Mode, NativeHandler, Target, Tokens, Verdict,
 };
 
 /// The metric handles of one hook.
@@ -220,11 +220,10 @@ impl KindMeters {
             if !intercepts || matches!(ended, Ended::Completed | Ended::Cancelled) {
                 continue;
             }
-            let policy = if ended == Ended::TimedOut { hook.on_timeout } else { hook.on_error };
-            match policy {
-                FailurePolicy::Ignore => self.fail_open(ended),
-                FailurePolicy::Deny | FailurePolicy::Ask => self.fail_closed(ended),
-            };
+            // Both, whatever its policy is: the first failure after it was changed would else be that of a new series,
+            // which no rate sees.
+            self.fail_open(ended);
+            self.fail_closed(ended);
         }
         for verdict in Verdict::ALL {
             if intercepts || verdict == Verdict::Proceed {

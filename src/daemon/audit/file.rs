@@ -134,6 +134,7 @@ fn open_at_end(path: &Path) -> Result<(File, (u64, u64), u64), String> {
         Err(Errno::LOOP) => return Err("is a symbolic link; name the file itself".to_owned()),
         // A pipe that nobody reads, and a directory.
         Err(Errno::NXIO | Errno::ISDIR) => return Err("is not a regular file".to_owned()),
+        Err(Errno::NOENT) => return Err("cannot be opened: its directory is not there".to_owned()),
         Err(error) => return Err(format!("cannot be opened: {}", io::Error::from(error).kind())),
     };
     let metadata = file.metadata().map_err(|error| format!("cannot be opened: {}", error.kind()))?;

@@ -24,6 +24,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use tokio::time::Instant;
 
 use file::LogFile;
 use line::Entry;
@@ -45,6 +46,9 @@ const PLAIN_LINE: usize = 512;
 
 /// How long a shutdown waits for an outlet that takes nothing.
 const LAST_LINES: Duration = Duration::from_secs(5);
+
+/// How often the log hears of lines that are lost.
+const COMPLAINT: Duration = Duration::from_mins(1);
 
 /// Why no audit can be written.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +100,15 @@ pub(super) struct Tally {
     pub(super) written: AtomicU64,
     pub(super) dropped_queue: AtomicU64,
     pub(super) dropped_write: AtomicU64,
+    complaint: Mutex<Complaint>,
+}
+
+/// What the log was told of losses.
+#[derive(Debug, Default)]
+struct Complaint {
+    last: Option<Instant>,
+    /// How many it was told of.
+    told: u64,
 }
 
 impl Audit {
@@ -185,6 +198,8 @@ impl Witness for Audit {
         if !sent {
             self.tally.dropped_queue.fetch_add(1, Ordering::Relaxed);
             AuditDropped::Queue.emit(1);
+            // The writer may hang for as long as it likes.
+            self.tally.complain(&mut None);
         }
     }
 }
@@ -205,6 +220,34 @@ impl Tally {
     fn leave(&self, weight: usize) {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.weight.fetch_sub(weight, Ordering::AcqRel);
+    }
+
+    /// Tells the log what was lost since it was told last, if that is long enough ago.
+    fn complain(&self, error: &mut Option<io::Error>) {
+        // Whoever has it is telling.
+        let Ok(mut complaint) = self.complaint.try_lock() else { return };
+        if complaint.last.is_none_or(|last| last.elapsed() >= COMPLAINT) {
+            self.tell(&mut complaint, error.take_if(|_| self.losses() > 0));
+        }
+    }
+
+    /// The same, at the end.
+    fn complain_at_last(&self, error: Option<io::Error>) {
+        self.tell(&mut self.complaint.lock().unwrap_or_else(PoisonError::into_inner), error);
+    }
+
+    fn losses(&self) -> u64 {
+        self.dropped_queue.load(Ordering::Relaxed) + self.dropped_write.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, complaint: &mut Complaint, error: Option<io::Error>) {
+        if self.losses() > complaint.told {
+            *complaint = Complaint { last: Some(Instant::now()), told: self.losses() };
+            let [full, failed] =
+                [&self.dropped_queue, &self.dropped_write].map(|lost| lost.load(Ordering::Relaxed));
+            let error = error.map(|error| error.to_string());
+            tracing::error!(full, failed, error, "audit lines are lost, so many until now");
+        }
     }
 
     /// Lines that could not be written.

@@ -26,9 +26,6 @@ const BATCH: usize = 64 << 10;
 /// How often the writer looks around when there is nothing to do, and whether its file is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How often the log hears of lines that are lost.
-const COMPLAINT: Duration = Duration::from_mins(1);
-
 /// How lines are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WriterBounds {
@@ -51,9 +48,6 @@ pub(super) struct Writer {
     /// When lines that may not be on the disk were written first.
     unsynced: Option<Instant>,
     looked: Instant,
-    complained: Option<Instant>,
-    /// The losses that the log was told of.
-    told: u64,
     /// What went wrong last.
     error: Option<io::Error>,
 }
@@ -69,8 +63,6 @@ impl Writer {
             torn: false,
             unsynced: None,
             looked: Instant::now(),
-            complained: None,
-            told: 0,
             error: None,
         }
     }
@@ -96,7 +88,7 @@ impl Writer {
         if self.unsynced.is_some() {
             self.sync();
         }
-        self.complain();
+        self.tally.complain_at_last(self.error.take());
     }
 
     fn pause(&self) -> Duration {
@@ -202,9 +194,7 @@ impl Writer {
         {
             self.sync();
         }
-        if self.complained.is_none_or(|last| last.elapsed() >= COMPLAINT) {
-            self.complain();
-        }
+        self.tally.complain(&mut self.error);
     }
 
     fn look(&mut self) {
@@ -224,17 +214,5 @@ impl Writer {
     fn lose(&mut self, lines: u64, error: io::Error) {
         self.tally.lost(lines);
         self.error = Some(error);
-    }
-
-    /// Tells the log what was lost since it was told last.
-    fn complain(&mut self) {
-        let Tally { dropped_queue, dropped_write, .. } = &*self.tally;
-        let (full, failed) = (dropped_queue.load(Ordering::Relaxed), dropped_write.load(Ordering::Relaxed));
-        if full + failed > self.told {
-            self.told = full + failed;
-            self.complained = Some(Instant::now());
-            let error = self.error.take().map(|error| error.to_string());
-            tracing::error!(full, failed, error, "audit lines are lost, so many until now");
-        }
     }
 }

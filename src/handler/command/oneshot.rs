@@ -96,7 +96,8 @@ fn count(finished: &Finished, meters: &ProcessMeters) {
     if finished.leak.pipe_held {
         meters.leaked(ProcessLeak::PipeHeld);
     }
-    if finished.leak.survivor_killed {
+    // One that was stopped had no time to end what it had started.
+    if finished.leak.survivor_killed && !matches!(finished.end, End::TimedOut(_) | End::Cancelled) {
         meters.leaked(ProcessLeak::SurvivorKilled);
     }
 }
@@ -132,6 +133,22 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
+
+    #[tokio::test]
+    async fn what_a_process_had_started_is_no_leak_when_it_is_stopped() {
+        let args = vec!["-c".into(), "sleep 600; true".into()];
+        let program = Program { path: "/bin/sh".into(), args, cwd: "/".into(), environment: vec![] };
+        let bounds = Bounds::within(Duration::from_millis(100));
+        let never = CancellationToken::new();
+        let mut finished = process::run(&program, bytes::Bytes::new(), bounds, &never).await.unwrap();
+        // Whether it had gone already is a race.
+        finished.leak.survivor_killed = true;
+        let recorder = DebuggingRecorder::new();
+        metrics::with_local_recorder(&recorder, || count(&finished, &ProcessMeters::resolve()));
+        let leaks = recorder.snapshotter().snapshot().into_vec().into_iter();
+        let leaks: Vec<_> = leaks.filter(|(key, ..)| key.key().name().ends_with("leaks_total")).collect();
+        assert!(leaks.iter().all(|(.., value)| *value == DebugValue::Counter(0)), "{leaks:?}");
+    }
 
     #[tokio::test]
     async fn a_process_that_was_not_started_is_not_counted() {

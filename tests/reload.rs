@@ -243,6 +243,26 @@ fn other_files_do_not_count() {
 }
 
 #[test]
+fn however_many_ask_for_a_reload_at_once_it_is_a_few() {
+    let served = shop(&[("shop/.openharness/hooks/guard.yaml", &guard("guard", "old"))]);
+    write(&served.path().join("shop/.openharness/hooks/guard.yaml"), &guard("guard", "new"));
+    let begin = std::sync::Barrier::new(50);
+    let version = || served.post("/v1/events", &event("shop"))["snapshot_version"].as_u64().unwrap();
+    let before = version();
+    thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| {
+                begin.wait();
+                assert_eq!(served.send("POST", "/v1/reload", None).status, 200);
+                assert_eq!(word_of(&served, "shop"), "new", "whoever asked has what there was then");
+            });
+        }
+    });
+    let reloads = version() - before;
+    assert!((1..25).contains(&reloads), "{reloads}");
+}
+
+#[test]
 fn many_changes_at_once_are_one_reload() {
     let served = shop(&[(GUARD, &guard("guard", "one"))]);
     settles(&served);

@@ -173,7 +173,7 @@ async fn serve(daemon: &Daemon, interrupt: &mut Interrupt, hangup: &mut Signal) 
 async fn stop(daemon: Daemon, deadline: Duration, interrupt: &mut Interrupt, screen: &Screen) -> Exit {
     let underway = daemon.orchestrator().in_flight();
     if underway > 0 {
-        screen.note(&format!("stopping when {} under way are done", counted(underway, "event")));
+        screen.note(&format!("stopping; waiting for {} under way", counted(underway, "event")));
     }
     tokio::select! {
         finished = daemon.stop(deadline) => {

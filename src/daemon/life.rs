@@ -89,13 +89,15 @@ impl Daemon {
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
         Socket::prepare(&path)?;
-        let opened = GroupLedger::open(&path.with_added_extension("groups"));
-        let (ledger, reaped) = opened.map_err(|error| not_opened(error, &path))?;
+        let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
+        let claimed = claimed.map_err(|error| not_opened(error, &path))?;
+        // Hosts wait from here on, and take no closed door for consent while what was left is ended.
+        let (socket, listener) = Socket::listen(&path)?;
+        let (ledger, reaped) = claimed.open()?;
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
         }
         let audit = Audit::start(&settings.audit)?;
-        let (socket, listener) = Socket::listen(&path)?;
         let mut listeners = vec![Listener::Unix(listener)];
         let mut tcp = None;
         if let Some(address) = settings.listen.tcp {
@@ -151,9 +153,7 @@ impl Daemon {
         if let Some(audit) = &self.shared.witnesses.audit {
             audit.look();
         }
-        let reports = self.shared.orchestrator.reload().await;
-        self.shared.watch.look_at_all();
-        reports
+        self.shared.reload().await
     }
 
     /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes,

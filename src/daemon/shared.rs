@@ -3,15 +3,16 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
 
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{Mutex, Semaphore, watch},
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{audit::Audit, error::ApiError, locate::Locator, routes, traces::Tracer, watch::WatchState};
 use crate::{
-    Orchestrator,
+    DispatchError, LoadReport, Orchestrator,
     config::Settings,
+    model::WorkspaceId,
     telemetry::{ApiMeters, Exporter},
 };
 
@@ -77,7 +78,12 @@ pub(super) struct Shared {
     /// The beginning of the ids of requests, different in each life of a daemon.
     pub(super) life: u32,
     phase: watch::Sender<Phase>,
+    /// When the files of all workspaces began to be read last, and what was found.
+    reloaded: Mutex<Option<(Instant, Reports)>>,
 }
+
+/// What was found in the files of each workspace.
+type Reports = Vec<(WorkspaceId, LoadReport)>;
 
 impl Shared {
     pub(super) fn new(
@@ -103,6 +109,7 @@ impl Shared {
             started_at: now,
             life: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
             phase: watch::channel(Phase::Starting).0,
+            reloaded: Mutex::default(),
             orchestrator,
             settings,
             places,
@@ -115,6 +122,23 @@ impl Shared {
 
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.send_replace(phase);
+    }
+
+    /// Reads the hook files of every workspace again. However many ask for it at once, files are read one time after
+    /// the other, and whoever waits is content with what began after they asked.
+    ///
+    /// Returns an error if the daemon is shutting down.
+    pub(super) async fn reload(&self) -> Result<Reports, DispatchError> {
+        let asked = Instant::now();
+        let mut reloaded = self.reloaded.lock().await;
+        if let Some((_, reports)) = reloaded.as_ref().filter(|(begun, _)| *begun > asked) {
+            return Ok(reports.clone());
+        }
+        let begun = Instant::now();
+        let reports = self.orchestrator.reload().await?;
+        self.watch.look_at_all();
+        *reloaded = Some((begun, reports.clone()));
+        Ok(reports)
     }
 
     /// Waits until the workspaces are loaded: an event that came before would find no hooks.

@@ -52,13 +52,17 @@ fn a_request_too_many_is_told_at_once() {
     assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
     assert_eq!(reply.header("retry-after"), Some("1"));
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // The connection stays, and those who ask how it is are told.
-    for path in ["/healthz", "/readyz", "/v1/status", "/metrics", "/v1/openapi.json"] {
+    // The connection stays, and those who ask how it is, and what fills it, are told.
+    for path in
+        ["/healthz", "/readyz", "/v1/status", "/metrics", "/v1/openapi.json", "/v1/runs", "/v1/runs/r0"]
+    {
         assert_eq!(wire.send(get(path)).reply().status, 200, "{path}");
     }
-    assert_eq!(wire.send(get("/v1/runs")).reply().status, 503);
+    assert_eq!(wire.send(get("/v1/hooks")).reply().status, 503);
+    assert_eq!(served.send("DELETE", "/v1/runs/r0", None).status, 200, "a way out");
+    assert_eq!(served.send("POST", "/v1/reload", None).status, 200);
     drop(busy);
-    until("there is room again", || served.send("GET", "/v1/runs", None).status == 200);
+    until("there is room again", || served.send("GET", "/v1/hooks", None).status == 200);
     served.finish();
 }
 

@@ -46,9 +46,7 @@ pub(in crate::daemon) async fn reload(
         shared.watch.look_at(&id);
         vec![(id.clone(), report.ok_or_else(|| unknown_workspace(&id))?)]
     } else {
-        let reports = shared.orchestrator.reload().await?;
-        shared.watch.look_at_all();
-        reports
+        shared.reload().await?
     };
     Ok(Json(reports.iter().map(|(id, report)| WorkspaceView::of(id, report)).collect()))
 }

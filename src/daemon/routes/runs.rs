@@ -149,7 +149,7 @@ async fn the_only(
         (Some(run), 0) => Ok(run),
         (Some(_), others) => {
             let message = format!("{} workspaces have a run {id}", others + 1);
-            let hint = "say which with `?workspace_id=`";
+            let hint = "say which: with `?workspace_id=`, or `--id` on the command line";
             Err(ApiError::new(StatusCode::CONFLICT, "several_runs", message, hint))
         }
         (None, _) => Err(ApiError::not_found(

@@ -108,9 +108,33 @@ impl GroupLedger {
     /// Returns an error if the file is in use, if it is no regular file of this user's alone, if this process has
     /// a ledger already, or if the system refuses it.
     pub fn open(path: &Path) -> Result<(Self, Reaped), LedgerError> {
-        let refused = |source| LedgerError::Io { path: path.to_owned(), source };
+        Self::claim(path)?.open()
+    }
+
+    /// Locks the file, or makes it, and touches nothing in it, for those who have more to do before what was left is
+    /// ended.
+    ///
+    /// # Errors
+    /// Returns an error if the file is in use, or if it is no regular file of this user's alone.
+    pub(crate) fn claim(path: &Path) -> Result<Claim, LedgerError> {
         let file = trusted(path)?;
         lock(&file, path)?;
+        Ok(Claim { file, path: path.to_owned() })
+    }
+}
+
+/// A ledger that nobody else can open.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    file: File,
+    path: PathBuf,
+}
+
+impl Claim {
+    /// Opens it, as [`GroupLedger::open`] does.
+    pub(crate) fn open(self) -> Result<(GroupLedger, Reaped), LedgerError> {
+        let Self { file, path } = self;
+        let refused = |source| LedgerError::Io { path: path.clone(), source };
         let head = Head { realm: realm()?, pid: getpid().as_raw_nonzero().get(), since: now() };
         let left = left(&file, &head).map_err(refused)?;
         let groups = survivors::end(&left.records, left.mark.as_deref());
@@ -120,8 +144,8 @@ impl GroupLedger {
         let book = Arc::new(book);
         let former = INSTALLED.compare_and_swap(&None::<Arc<Book>>, Some(Arc::clone(&book)));
         match *former {
-            None => Ok((Self { _book: book }, Reaped { groups })),
-            Some(_) => Err(LedgerError::Second { path: path.to_owned() }),
+            None => Ok((GroupLedger { _book: book }, Reaped { groups })),
+            Some(_) => Err(LedgerError::Second { path }),
         }
     }
 }

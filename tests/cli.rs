@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// What one run of the program did.
+#[derive(Debug)]
 struct Done {
     code: i32,
     out: String,
@@ -242,6 +243,18 @@ fn settings_with_mistakes_are_shown_and_refused() {
     assert_eq!((done.code, done.out.as_str()), (1, ""));
     assert!(done.err.contains("bad.yaml:1:14"), "{}", done.err);
     assert_eq!(run(shop.path(), &["list", "--config", "good.yaml"]).code, 0);
+    // Where there is no workspace, the settings are checked all the same.
+    let elsewhere = tempfile::tempdir().unwrap();
+    for (name, code, mistakes, said) in
+        [("bad", 1, 1, "settings: 1 error, 0 warnings"), ("good", 0, 0, "settings: 0 errors")]
+    {
+        let file = shop.path().join(format!("{name}.yaml"));
+        let done = run(elsewhere.path(), &["check", "--config", file.to_str().unwrap()]);
+        assert_eq!(done.code, code);
+        assert!(done.out.contains(said) && done.err.contains("only the settings were checked"), "{done:?}");
+        let done = run(elsewhere.path(), &["check", "--json", "--config", file.to_str().unwrap()]);
+        assert_eq!((done.code, done.json()["diagnostics"].as_array().unwrap().len()), (code, mistakes));
+    }
     let done = run(shop.path(), &["list", "--config", "none.yaml"]);
     let expected = "error: the settings file `none.yaml` cannot be read: no such file or directory\n";
     assert_eq!((done.code, done.err.as_str()), (1, expected));

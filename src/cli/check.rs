@@ -25,6 +25,7 @@ Examples:
   hookyard check
   hookyard check --workspace ~/projects/shop --verbose
   hookyard check --no-start
+  hookyard check --config /etc/hookyard/hookyard.yaml
   hookyard check --json | jq '.diagnostics[].message'
 
 Exit code 1 means that there are errors; warnings alone are no failure.";
@@ -61,7 +62,10 @@ struct Report<'a> {
 
 impl Check {
     pub(super) async fn run(self, screen: &Screen) -> Ending {
-        let found = Found::find(&self.workspace)?;
+        let found = match Found::find_or_settings(&self.workspace)? {
+            Ok(found) => found,
+            Err(diagnostics) => return self.settings_alone(&diagnostics, screen),
+        };
         let mut loaded = found.load();
         if !self.no_start {
             match greetings::missing(&loaded, &found.settings).await? {
@@ -70,7 +74,7 @@ impl Check {
             }
         }
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
-        let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        let verdict = verdict(&diagnostics);
         if self.output.json {
             let hooks = loaded.hooks.len();
             screen.print_json(&Report { hooks, files: &loaded.files, diagnostics })?;
@@ -80,7 +84,24 @@ impl Check {
                 screen.note(&found.no_files());
             }
         }
-        Ok(if has_errors { Exit::Failed } else { Exit::Done })
+        Ok(verdict)
+    }
+
+    /// Says what is wrong with a settings file, where there is no workspace.
+    fn settings_alone(&self, diagnostics: &[Diagnostic], screen: &Screen) -> Ending {
+        let diagnostics: Vec<_> = diagnostics.iter().collect();
+        if self.output.json {
+            screen.print_json(&Report { hooks: 0, files: &[], diagnostics: diagnostics.clone() })?;
+        } else {
+            let mut page = Page::default();
+            for diagnostic in &diagnostics {
+                page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
+            }
+            page.line(&format!("settings: {}", mistakes(&diagnostics, screen)));
+            screen.print(&page.into_text())?;
+        }
+        screen.note("note: there is no workspace here, so only the settings were checked");
+        Ok(verdict(&diagnostics))
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
@@ -98,7 +119,17 @@ impl Check {
     }
 }
 
+fn verdict(diagnostics: &[&Diagnostic]) -> Exit {
+    let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    if has_errors { Exit::Failed } else { Exit::Done }
+}
+
 fn summary(diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
+    let (hooks, files) = (counted(loaded.hooks.len(), "hook"), counted(loaded.files.len(), "file"));
+    format!("{hooks} loaded, {files} read, {}", mistakes(diagnostics, screen))
+}
+
+fn mistakes(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
     let paint = screen.out.paint;
     let number = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
@@ -107,9 +138,7 @@ fn summary(diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> Str
         _ => paint.severity(severity, &text),
     };
     format!(
-        "{} loaded, {} read, {}, {}",
-        counted(loaded.hooks.len(), "hook"),
-        counted(loaded.files.len(), "file"),
+        "{}, {}",
         colored(errors, Severity::Error, counted(errors, "error")),
         colored(warnings, Severity::Warning, counted(warnings, "warning")),
     )

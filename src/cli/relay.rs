@@ -21,6 +21,9 @@ use crate::{
 /// The largest event that is read, in bytes; the daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
 
+/// The variable with the W3C trace context of the agent.
+const TRACEPARENT: &str = "TRACEPARENT";
+
 /// The exit code of a block, in every dialect.
 const BLOCK: u8 = 2;
 
@@ -69,7 +72,9 @@ impl Relay {
         let mut event = Vec::new();
         std::io::stdin().lock().take(LARGEST).read_to_end(&mut event)?;
         let path = format!("/v1/events/{}?as=process", self.dialect);
-        let answer: Result<ProcessAnswer, _> = self.socket.client().ask("POST", &path, Some(&event));
+        let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
+        let client = self.socket.client().trace(trace);
+        let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
         match answer {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
                 tell(&NativeAnswer { stdout, stderr, exit_code }, screen)

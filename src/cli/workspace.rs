@@ -50,6 +50,18 @@ impl Found {
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
 
+    /// The same for a command that can do with a settings file alone: where one is named, and no workspace is named or
+    /// near, what is wrong with the settings.
+    pub(super) fn find_or_settings(flags: &WorkspaceFlags) -> Result<Result<Self, Vec<Diagnostic>>, Trouble> {
+        let alone = flags.settings.config.is_some() && flags.workspace.is_none();
+        let (settings, diagnostics) = settings_of(&flags.settings)?;
+        match root(flags.workspace.as_deref(), &settings) {
+            Ok(root) => Ok(Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })),
+            Err(_) if alone => Ok(Err(diagnostics)),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
     /// The same for a command that may make a workspace: where there is none, it is the current directory. The
     /// settings must be sound.
     pub(super) fn find_or_here(flags: &WorkspaceFlags, screen: &Screen) -> Result<(Self, Chosen), Trouble> {

@@ -10,6 +10,8 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
+use crate::model::TraceParent;
+
 /// The longest answer that is read, in bytes.
 const LONGEST_ANSWER: u64 = 64 << 20;
 
@@ -22,6 +24,7 @@ pub struct Client {
     socket: PathBuf,
     /// How long the daemon may say nothing; none for as long as it likes.
     patience: Option<Duration>,
+    trace: Option<TraceParent>,
 }
 
 /// What a daemon answered.
@@ -86,7 +89,13 @@ struct RefusalText {
 impl Client {
     /// A client of the daemon at a socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), patience: None }
+        Self { socket: socket.into(), patience: None, trace: None }
+    }
+
+    /// Sends its requests within a trace.
+    #[must_use]
+    pub fn trace(self, trace: Option<TraceParent>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Gives up when the daemon says nothing for so long.
@@ -123,8 +132,9 @@ impl Client {
         let broken = |source| self.broken(source);
         let mut stream = self.connect()?;
         let body = body.unwrap_or_default();
+        let trace = self.trace.map(|trace| format!("traceparent: {trace}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );

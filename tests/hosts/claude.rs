@@ -230,5 +230,10 @@ fn the_trace_of_the_host_reaches_its_hooks() {
         let answer = ask(connection, "POST /v1/events/claude", &headers, &body);
         let answer: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(answer["hookSpecificOutput"]["permissionDecisionReason"], told);
+        // An agent that only runs commands has it in a variable.
+        let mut relay = hookyard(&served, &["relay", "--dialect", "claude"]);
+        relay.env("TRACEPARENT", sent);
+        let said = said(relay, &body.replace(&format!("{session:?}"), &format!("\"{session}-relayed\"")));
+        assert!(said.out.contains(told), "{}", said.out);
     }
 }

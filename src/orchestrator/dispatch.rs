@@ -77,8 +77,8 @@ impl From<JsonError> for DispatchError {
 }
 
 impl Orchestrator {
-    /// Takes an event through its hooks and answers with one outcome. Dropping the future cancels the event
-    /// and kills its processes.
+    /// Takes an event through its hooks and answers with one outcome. What needs no waiting is done at the call;
+    /// dropping the future cancels the event and kills its processes.
     ///
     /// Returns an error if the event has no workspace, a limit is reached, hookyard is shutting down, or the
     /// run's actor dies.

@@ -1,7 +1,7 @@
 //! Connections: accepted up to a limit, served in HTTP/1.1 or HTTP/2, ended when their peer keeps them waiting. Refuses
 //! to know any route.
 
-use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use futures_util::{FutureExt, StreamExt, future::Either, stream::FuturesUnordered};
@@ -92,7 +92,7 @@ impl Connections {
         Ok(())
     }
 
-    fn take<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(&self, stream: S, door: Door) {
+    fn take<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(&self, stream: S, door: Door) {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             self.open.spawn(self.clone().serve(stream, door, place));
         } else if let Ok(place) = Arc::clone(&self.outside).try_acquire_owned() {
@@ -107,7 +107,7 @@ impl Connections {
     /// Serves one connection to its end.
     async fn serve<S>(self, stream: S, door: Door, _place: OwnedSemaphorePermit)
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
         let pulse = Pulse::new();
         let admission = self.admission;

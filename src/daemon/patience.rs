@@ -3,6 +3,7 @@
 
 use std::{
     io,
+    os::fd::AsFd,
     pin::Pin,
     sync::{
         Arc,
@@ -14,7 +15,10 @@ use std::{
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    time::{ClockId, clock_gettime},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -23,6 +27,10 @@ use tokio::{
 /// How long a peer that still sends is listened to after the last answer: a connection that is closed with unread bytes
 /// takes its answer away from a peer that has not read it.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether the peer of a request that takes its time is still there. A peer that sent more than
+/// its request is not read from meanwhile, so its end would go unnoticed.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What an HTTP/2 connection begins with, and no HTTP/1 one does.
 const HTTP2: &[u8] = b"PRI";
@@ -56,6 +64,8 @@ pub(super) struct Pulse {
     /// How many answers wait for the peer to take them.
     offered: AtomicUsize,
     in_hand: AtomicUsize,
+    /// When the last request came.
+    asked: AtomicU64,
     answered: AtomicUsize,
     /// Whether a request was answered before all of it was read, so that the peer may be sending still.
     unheard: AtomicBool,
@@ -81,6 +91,7 @@ impl Pulse {
             last_taken: AtomicU64::new(0),
             offered: AtomicUsize::new(0),
             in_hand: AtomicUsize::new(0),
+            asked: AtomicU64::new(0),
             answered: AtomicUsize::new(0),
             unheard: AtomicBool::new(false),
             is_http2: AtomicBool::new(false),
@@ -94,6 +105,7 @@ impl Pulse {
     /// A request is in hand until the returned value, or the answer it is put into, is dropped.
     pub(super) fn request(self: &Arc<Self>) -> InHand {
         self.in_hand.fetch_add(1, Ordering::AcqRel);
+        self.asked.store(self.now(), Ordering::Release);
         self.head_since.store(NOT, Ordering::Release);
         InHand(Arc::clone(self))
     }
@@ -124,6 +136,13 @@ impl Pulse {
         }
     }
 
+    /// Whether a request takes its time.
+    fn is_long(&self) -> bool {
+        let since =
+            self.asked.load(Ordering::Acquire).saturating_add(u64::try_from(LOOK.as_millis()).unwrap_or(NOT));
+        self.in_hand.load(Ordering::Acquire) > 0 && self.now() >= since
+    }
+
     /// How much longer the peer may keep as it is; none if it has been too long.
     fn left(&self, patience: &Patience) -> Option<Duration> {
         let since = |at: u64| Duration::from_millis(self.now().saturating_sub(at));
@@ -136,7 +155,7 @@ impl Pulse {
             return patience.reading.checked_sub(since(taken)).filter(|left| !left.is_zero());
         }
         if self.in_hand.load(Ordering::Acquire) > 0 {
-            return Some(patience.reading.min(patience.head));
+            return Some(patience.reading.min(patience.head).min(LOOK));
         }
         let head = self.head_since.load(Ordering::Acquire);
         let (limit, at) = if head != NOT {
@@ -339,7 +358,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+/// Whether the peer sends nothing more, whatever it sent that was not read.
+fn has_hung_up(stream: &impl AsFd) -> bool {
+    let mut look = [PollFd::new(stream, PollFlags::RDHUP)];
+    poll(&mut look, Some(&Timespec::default())) == Ok(1)
+}
+
+impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -364,7 +389,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.stream.is_write_vectored()
     }
 
+    /// Called whenever the connection is looked at, which it is at every [`LOOK`].
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.pulse.is_long() && !self.pulse.is_http2() && has_hung_up(&self.stream) {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -54,6 +54,19 @@ fn a_client_that_goes_takes_its_hooks_along() {
 }
 
 #[test]
+fn a_client_that_sent_more_and_goes_takes_its_hooks_along() {
+    let served = slow("");
+    for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n"] {
+        let mut wire = Wire::unix(&served);
+        wire.send([post("/v1/events", event("r").as_bytes()), more.as_bytes().to_vec()].concat());
+        until("the hook runs", || under_way(&served) == 1);
+        drop(wire);
+        until("nothing is in hand", || under_way(&served) == 0);
+    }
+    served.finish();
+}
+
+#[test]
 fn a_client_that_sends_half_an_event_and_goes_leaves_nothing() {
     let served = slow("limits: { requests: 4 }");
     for _ in 0..50 {

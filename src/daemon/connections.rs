@@ -21,8 +21,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     admission::Admission,
     door::Door,
-    patience::{LAST_WORDS, Patience, Pulse, Watched},
+    patience::{LAST_WORDS, Patience, Pulse},
     socket,
+    watched::Watched,
 };
 
 /// The longest head of a request, in bytes.

@@ -22,6 +22,7 @@ mod shared;
 mod socket;
 mod traces;
 mod watch;
+mod watched;
 
 pub use audit::AuditError;
 pub use client::{Answer, Client, ClientError};

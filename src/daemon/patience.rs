@@ -2,8 +2,6 @@
 //! Owns the clock of one connection; refuses to know what is said on it.
 
 use std::{
-    io,
-    os::fd::AsFd,
     pin::Pin,
     sync::{
         Arc,
@@ -15,14 +13,8 @@ use std::{
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, Incoming, SizeHint};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    time::{ClockId, clock_gettime},
-};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
-};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::sleep;
 
 /// How long a peer that still sends is listened to after the last answer: a connection that is closed with unread bytes
 /// takes its answer away from a peer that has not read it.
@@ -110,11 +102,22 @@ impl Pulse {
         InHand(Arc::clone(self))
     }
 
-    fn is_http2(&self) -> bool {
+    /// The first bytes have come.
+    pub(super) fn begins(&self, bytes: &[u8]) {
+        self.is_http2.store(bytes.starts_with(HTTP2), Ordering::Release);
+    }
+
+    /// Whether a request was answered before all of it was read.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.unheard.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
         self.is_http2.load(Ordering::Acquire)
     }
 
-    fn came(&self) {
+    /// Bytes have come.
+    pub(super) fn came(&self) {
         if !self.is_http2()
             && self.in_hand.load(Ordering::Acquire) == 0
             && self.head_since.load(Ordering::Acquire) == NOT
@@ -123,7 +126,8 @@ impl Pulse {
         }
     }
 
-    fn wrote(&self, progress: bool) {
+    /// Bytes were to be written, and some were or none.
+    pub(super) fn wrote(&self, progress: bool) {
         if progress {
             self.stuck_since.store(NOT, Ordering::Release);
             if !self.is_http2() {
@@ -137,7 +141,7 @@ impl Pulse {
     }
 
     /// Whether a request takes its time.
-    fn is_long(&self) -> bool {
+    pub(super) fn is_long(&self) -> bool {
         let since =
             self.asked.load(Ordering::Acquire).saturating_add(u64::try_from(LOOK.as_millis()).unwrap_or(NOT));
         self.in_hand.load(Ordering::Acquire) > 0 && self.now() >= since
@@ -297,110 +301,5 @@ impl HttpBody for Offered {
 impl Drop for Offered {
     fn drop(&mut self) {
         self.wait_no_more();
-    }
-}
-
-/// A stream whose bytes are noticed.
-#[derive(Debug)]
-pub(super) struct Watched<S> {
-    stream: S,
-    pulse: Arc<Pulse>,
-    /// Whether nothing has come yet.
-    is_new: bool,
-    /// Until when a peer that still sends is listened to.
-    leaving: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse, is_new: true, leaving: None }
-    }
-}
-
-impl<S: AsyncRead + Unpin> Watched<S> {
-    /// Passes over what the peer still sends: until it closes, or it is too long. A peer that has sent all it
-    /// announced is not waited for.
-    fn poll_leave(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut space = [std::mem::MaybeUninit::uninit(); 4096];
-        let is_first = self.leaving.is_none();
-        let leaving = self.leaving.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
-        if leaving.as_mut().poll(context).is_ready() {
-            return Poll::Ready(());
-        }
-        let mut sends = !is_first || self.pulse.unheard.load(Ordering::Acquire);
-        loop {
-            let mut passed = ReadBuf::uninit(&mut space);
-            match Pin::new(&mut self.stream).poll_read(context, &mut passed) {
-                Poll::Ready(Ok(())) if !passed.filled().is_empty() => sends = true,
-                Poll::Pending if sends => return Poll::Pending,
-                _ => return Poll::Ready(()),
-            }
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let came = &buffer.filled()[before..];
-        if !came.is_empty() {
-            if std::mem::take(&mut self.is_new) {
-                self.pulse.is_http2.store(came.starts_with(HTTP2), Ordering::Release);
-            }
-            self.pulse.came();
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// Whether the peer sends nothing more, whatever it sent that was not read.
-fn has_hung_up(stream: &impl AsFd) -> bool {
-    let mut look = [PollFd::new(stream, PollFlags::RDHUP)];
-    poll(&mut look, Some(&Timespec::default())) == Ok(1)
-}
-
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.pulse.wrote(polled.is_ready());
-        polled
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.pulse.wrote(polled.is_ready());
-        polled
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    /// Called whenever the connection is looked at, which it is at every [`LOOK`].
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.pulse.is_long() && !self.pulse.is_http2() && has_hung_up(&self.stream) {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.leaving.is_none() {
-            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-        }
-        self.poll_leave(context).map(Ok)
     }
 }

@@ -133,18 +133,20 @@ async fn a_cancelled_run_halts_the_event_under_way_and_those_that_wait() {
     let waiting = [send(&orchestrator, tool("run")).await, send(&orchestrator, tool("run")).await];
     let other = send(&orchestrator, tool("other")).await;
     let mut notices = orchestrator.subscribe();
+    tokio::time::advance(SECOND).await;
     let cancelled = orchestrator.cancel_run(None, &run("run")).await;
     assert_eq!(cancelled, Cancelled { runs: 1, events: 3 });
     let first = answered(first).await;
     assert_halted(&first);
     let report = &first.hooks[0];
     assert_eq!((report.ended, report.error.as_deref()), (Ended::Cancelled, REASON));
+    assert_eq!(report.duration, SECOND);
     for outcome in waiting {
         let outcome = answered(outcome).await;
         assert_halted(&outcome);
         assert!(outcome.hooks.is_empty());
     }
-    assert_eq!((orchestrator.run_count().known, begun.elapsed()), (1, Duration::ZERO), "the other stays");
+    assert_eq!((orchestrator.run_count().known, begun.elapsed()), (1, SECOND), "the other stays");
     let mut told = Vec::new();
     while let Ok(notice) = notices.try_recv() {
         told.push(match notice {

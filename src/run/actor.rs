@@ -266,12 +266,12 @@ impl RunActor {
             drop(actor.cast(RunMessage::Concluded { ticket, conclusion }));
         });
         let cancel = running.cancel.clone();
-        let course = &mut running.course;
+        let (course, submitted) = (&mut running.course, Instant::now());
+        course.submitted(ticket.step, submitted);
         let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
-            let task =
-                Task { submitted: Instant::now(), hook: Arc::clone(&registered), make, draft, cancel, reply };
+            let task = Task { submitted, hook: Arc::clone(&registered), make, draft, cancel, reply };
             self.context.pools.submit_task(&course.place().root, class, task);
             return None;
         }
@@ -286,7 +286,6 @@ impl RunActor {
             timeout: hook.timeout,
             hook: Arc::clone(&registered),
         };
-        let submitted = Instant::now();
         self.context.pools.submit(Job { class, submitted, invocation, cancel, reply });
         None
     }

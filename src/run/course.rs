@@ -8,6 +8,7 @@
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::{
     slot::Slot,
@@ -132,7 +133,7 @@ impl Course {
         }
         self.slots[step] = Slot::Concluded(conclusion);
         let Some(stage) = self.plan.stage(self.stage) else { return Progress::Done };
-        if self.slots[stage.clone()].iter().any(|slot| matches!(slot, Slot::Running)) {
+        if self.slots[stage.clone()].iter().any(Slot::is_running) {
             return Progress::Wait;
         }
         self.in_hooks += self.slots[stage.clone()].iter().map(Slot::duration).max().unwrap_or_default();
@@ -148,14 +149,19 @@ impl Course {
         self.in_hooks
     }
 
+    /// The invocation of a step has gone to its pool. One that is cancelled counts from here.
+    pub fn submitted(&mut self, step: usize, at: Instant) {
+        self.slots[step].submitted(at);
+    }
+
     /// Whether the invocation of a step is under way.
     pub fn is_running(&self, step: usize) -> bool {
-        matches!(self.slots.get(step), Some(Slot::Running))
+        self.slots.get(step).is_some_and(Slot::is_running)
     }
 
     /// The hooks whose invocations are under way, in plan order.
     pub fn under_way(&self) -> impl Iterator<Item = &Arc<Registered>> {
-        let running = self.slots.iter().map(|slot| matches!(slot, Slot::Running));
+        let running = self.slots.iter().map(Slot::is_running);
         self.plan.steps().iter().zip(running).filter_map(|(step, running)| running.then_some(step))
     }
 
@@ -164,9 +170,7 @@ impl Course {
     pub fn cancel(&mut self, why: &str) {
         let told = self.draft.clone();
         for step in 0..self.slots.len() {
-            if self.is_running(step) {
-                self.slots[step] = Slot::Concluded(Conclusion::not_run(Ended::Cancelled, why));
-            }
+            self.slots[step].cancel(why);
             if matches!(self.slots[step], Slot::Concluded(_)) {
                 self.settle(step, &told);
             }
@@ -183,7 +187,7 @@ impl Course {
         }
         let report = |slot| match slot {
             Slot::Reported(report) => Some(report),
-            Slot::NotRun | Slot::Running | Slot::Concluded(_) => None,
+            Slot::NotRun | Slot::Running(_) | Slot::Concluded(_) => None,
         };
         let Upshot { decision, notes, native } = self.voices.into_upshot();
         Outcome {
@@ -205,7 +209,7 @@ impl Course {
         while let Some(steps) = self.plan.stage(self.stage) {
             let stage = &self.plan.steps()[steps.clone()];
             if !stage.iter().all(|step| self.closed.contains(&step.hook.dialect.name())) {
-                self.slots[steps.clone()].fill_with(|| Slot::Running);
+                self.slots[steps.clone()].fill_with(|| Slot::Running(None));
                 return Progress::Run(steps);
             }
             self.stage += 1;

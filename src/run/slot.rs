@@ -2,22 +2,44 @@
 
 use std::time::Duration;
 
-use crate::model::{Conclusion, HookReport};
+use tokio::time::Instant;
+
+use crate::model::{Conclusion, Ended, HookReport};
 
 /// Where one step of the plan stands.
 #[derive(Debug)]
 pub(super) enum Slot {
     NotRun,
-    Running,
+    /// Its hook is under way, in a pool since then unless it runs here and now.
+    Running(Option<Instant>),
     Concluded(Conclusion),
     Reported(HookReport),
 }
 
 impl Slot {
+    pub(super) fn is_running(&self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
+    /// Its hook has gone to a pool.
+    pub(super) fn submitted(&mut self, at: Instant) {
+        if let Self::Running(since) = self {
+            *since = Some(at);
+        }
+    }
+
+    /// Ends it as cancelled, if it is under way.
+    pub(super) fn cancel(&mut self, why: &str) {
+        if let Self::Running(since) = self {
+            let duration = since.map(|since| since.elapsed()).unwrap_or_default();
+            *self = Self::Concluded(Conclusion { duration, ..Conclusion::not_run(Ended::Cancelled, why) });
+        }
+    }
+
     /// How long its hook ran; nothing while that is not known.
     pub(super) fn duration(&self) -> Duration {
         match self {
-            Self::NotRun | Self::Running => Duration::ZERO,
+            Self::NotRun | Self::Running(_) => Duration::ZERO,
             Self::Concluded(conclusion) => conclusion.duration,
             Self::Reported(report) => report.duration,
         }

@@ -24,8 +24,8 @@ use std::{
 
 use grafana::{DASHBOARDS, asked, dashboard, expressions, folder, panels, rules};
 use load::{Load, Plan};
-use serde_json::Value;
-use served::{PATIENCE, write};
+use serde_json::{Value, json};
+use served::{PATIENCE, Served, Setting, write};
 
 /// How long hookyard is kept busy before it is asked about.
 const BUSY: Duration = Duration::from_secs(24);
@@ -271,6 +271,56 @@ async fn every_panel_and_every_rule_finds_what_it_looks_for() {
     wrong.extend(wrong_panels(&prometheus, between).await);
     wrong.extend(wrong_rules(&prometheus, between).await);
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A guard that counts, and the expression with its count.
+const COUNTED: &str =
+    "name: counted\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'exit 2' }\n";
+const COUNT: &str = r#"sum(hookyard_hook_runs_total{hook="counted",ended="completed"})"#;
+
+fn blocked(served: &Served, times: u32) {
+    for _ in 0..times {
+        let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                            "tool_input": {} });
+        assert_eq!(served.post("/v1/events", &event)["verdict"], "block");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_while_prometheus_is_gone_is_in_its_next_scrape() {
+    if !has("prometheus") {
+        return;
+    }
+    let setting = Setting::new()
+        .settings(
+            "listen: { metrics: '127.0.0.1:0' }\nworkspaces: { shop: { root: $DIR/shop } }\nwatch: false",
+        )
+        .file("shop/.openharness/hooks/counted.yaml", COUNTED);
+    let served = tokio::task::spawn_blocking(|| setting.serve()).await.unwrap();
+    let address = served.get("/v1/status")["metrics"].as_str().unwrap().to_owned();
+    let directory = served.path().join("prometheus");
+    fs::create_dir(&directory).unwrap();
+    let start = now();
+    let mut sent = 0;
+    for times in [3, 4] {
+        let prometheus = Prometheus::start(&directory, &address).await;
+        blocked(&served, times);
+        sent += times;
+        let deadline = Instant::now() + PATIENCE;
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|last| *last < f64::from(sent)) {
+            assert!(Instant::now() < deadline, "{seen:?}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            seen = prometheus.values(COUNT, (start, now())).await.unwrap();
+        }
+        assert!(seen.is_sorted() && seen.last() == Some(&f64::from(sent)), "{seen:?}");
+        let started =
+            prometheus.values("changes(process_start_time_seconds[1m])", (start, now())).await.unwrap();
+        assert!(started.iter().all(|changes| *changes == 0.0), "{started:?}");
+        drop(prometheus);
+        blocked(&served, 2);
+        sent += 2;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

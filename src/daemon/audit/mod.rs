@@ -227,25 +227,21 @@ impl Tally {
         // Whoever has it is telling.
         let Ok(mut complaint) = self.complaint.try_lock() else { return };
         if complaint.last.is_none_or(|last| last.elapsed() >= COMPLAINT) {
-            self.tell(&mut complaint, error.take_if(|_| self.losses() > 0));
+            self.tell(&mut complaint, error);
         }
     }
 
     /// The same, at the end.
-    fn complain_at_last(&self, error: Option<io::Error>) {
+    fn complain_at_last(&self, error: &mut Option<io::Error>) {
         self.tell(&mut self.complaint.lock().unwrap_or_else(PoisonError::into_inner), error);
     }
 
-    fn losses(&self) -> u64 {
-        self.dropped_queue.load(Ordering::Relaxed) + self.dropped_write.load(Ordering::Relaxed)
-    }
-
-    fn tell(&self, complaint: &mut Complaint, error: Option<io::Error>) {
-        if self.losses() > complaint.told {
-            *complaint = Complaint { last: Some(Instant::now()), told: self.losses() };
-            let [full, failed] =
-                [&self.dropped_queue, &self.dropped_write].map(|lost| lost.load(Ordering::Relaxed));
-            let error = error.map(|error| error.to_string());
+    fn tell(&self, complaint: &mut Complaint, error: &mut Option<io::Error>) {
+        let (full, failed) =
+            (self.dropped_queue.load(Ordering::Relaxed), self.dropped_write.load(Ordering::Relaxed));
+        if full + failed > complaint.told {
+            *complaint = Complaint { last: Some(Instant::now()), told: full + failed };
+            let error = error.take().map(|error| error.to_string());
             tracing::error!(full, failed, error, "audit lines are lost, so many until now");
         }
     }

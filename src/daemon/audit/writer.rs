@@ -88,7 +88,7 @@ impl Writer {
         if self.unsynced.is_some() {
             self.sync();
         }
-        self.tally.complain_at_last(self.error.take());
+        self.tally.complain_at_last(&mut self.error);
     }
 
     fn pause(&self) -> Duration {

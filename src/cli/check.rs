@@ -93,10 +93,7 @@ impl Check {
         if self.output.json {
             screen.print_json(&Report { hooks: 0, files: &[], diagnostics: diagnostics.clone() })?;
         } else {
-            let mut page = Page::default();
-            for diagnostic in &diagnostics {
-                page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
-            }
+            let mut page = told(&diagnostics, screen);
             page.line(&format!("settings: {}", mistakes(&diagnostics, screen)));
             screen.print(&page.into_text())?;
         }
@@ -105,10 +102,7 @@ impl Check {
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
-        let mut page = Page::default();
-        for diagnostic in diagnostics {
-            page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
-        }
+        let mut page = told(diagnostics, screen);
         if self.verbose || loaded.files.len() <= FEW_FILES {
             for file in &loaded.files {
                 page.line(&format!("{} {}", screen.out.paint.dim("read"), shown(file)));
@@ -117,6 +111,15 @@ impl Check {
         page.line(&summary(diagnostics, loaded, screen));
         page.into_text()
     }
+}
+
+/// A page that begins with what is wrong.
+fn told(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
+    let mut page = Page::default();
+    for diagnostic in diagnostics {
+        page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
+    }
+    page
 }
 
 fn verdict(diagnostics: &[&Diagnostic]) -> Exit {

@@ -14,15 +14,12 @@ use super::{
 use crate::{
     daemon::{ClientError, ProcessAnswer},
     dialect,
-    handler::command::OF_A_HOOK,
+    handler::command::{OF_A_HOOK, TRACEPARENT},
     model::{DialectName, EventKind, NativeAnswer, Outcome, Verdict},
 };
 
 /// The largest event that is read, in bytes; the daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
-
-/// The variable with the W3C trace context of the agent.
-const TRACEPARENT: &str = "TRACEPARENT";
 
 /// The exit code of a block, in every dialect.
 const BLOCK: u8 = 2;

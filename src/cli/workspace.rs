@@ -54,11 +54,9 @@ impl Found {
     /// near, what is wrong with the settings.
     pub(super) fn find_or_settings(flags: &WorkspaceFlags) -> Result<Result<Self, Vec<Diagnostic>>, Trouble> {
         let alone = flags.settings.config.is_some() && flags.workspace.is_none();
-        let (settings, diagnostics) = settings_of(&flags.settings)?;
-        match root(flags.workspace.as_deref(), &settings) {
-            Ok(root) => Ok(Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })),
-            Err(_) if alone => Ok(Err(diagnostics)),
-            Err(trouble) => Err(trouble),
+        match Self::find(flags) {
+            Err(_) if alone => settings_of(&flags.settings).map(|(_, diagnostics)| Err(diagnostics)),
+            found => found.map(Ok),
         }
     }
 

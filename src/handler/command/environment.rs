@@ -15,6 +15,9 @@ const ALLOWED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHE
 /// it run itself for ever.
 pub(crate) const OF_A_HOOK: &str = "HOOKYARD_HOOK";
 
+/// Tells a program in which trace its event is, as OpenTelemetry's tools read it.
+pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
+
 /// Variables with their values.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 

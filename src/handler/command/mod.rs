@@ -18,7 +18,7 @@ mod worker;
 
 pub(crate) use environment::BaseEnvironment;
 #[cfg(feature = "cli")]
-pub(crate) use environment::OF_A_HOOK;
+pub(crate) use environment::{OF_A_HOOK, TRACEPARENT};
 pub use ledger::{GroupLedger, LedgerError, Reaped};
 pub use reap::dying;
 pub(crate) use runner::{CommandLimits, CommandRunner};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    environment::{BaseEnvironment, Variables},
+    environment::{BaseEnvironment, TRACEPARENT, Variables},
     ledger,
     oneshot::Once,
     prespawn::Spares,
@@ -34,9 +34,6 @@ use crate::{
 
 /// Variables that say something about one event. A process that is started before its event has none of them.
 const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
-
-/// Tells a program in which trace its event is, as OpenTelemetry's tools read it.
-const TRACE: &str = "TRACEPARENT";
 
 /// Tells a program that it is a worker.
 const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
@@ -104,7 +101,7 @@ impl CommandRunner {
             }
         }
         // What was started before this event cannot have it, so it makes no two of those different either.
-        let trace = invocation.event.trace.map(|trace| (TRACE, trace.to_string()));
+        let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
         let program = self.program(handler, &invocation.root, variables);
         let result = once.run(&program, left, cancel).await;

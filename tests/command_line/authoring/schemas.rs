@@ -1,0 +1,307 @@
+//! The schemas as they are printed and shipped, and what they say of the files and messages there are.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::authoring::{files, repository, run};
+
+/// The schemas, each with the file it is shipped in.
+pub(crate) const NAMES: [(&str, &str); 5] = [
+    ("hook-file", "openharness-hook.schema.json"),
+    ("settings", "hookyard-settings.schema.json"),
+    ("event", "canonical-event.schema.json"),
+    ("outcome", "canonical-outcome.schema.json"),
+    ("agent", "openharness-agent.schema.json"),
+];
+
+/// A schema as it is printed.
+pub(crate) fn printed(name: &str) -> &'static Value {
+    static PRINTED: OnceLock<Value> = OnceLock::new();
+    let all = PRINTED.get_or_init(|| run(&repository(), &["schema", "--json"], "").json());
+    &all[name]
+}
+
+/// The validator of a schema.
+fn validator(name: &str) -> &'static Validator {
+    static VALIDATORS: OnceLock<BTreeMap<&str, Validator>> = OnceLock::new();
+    let made = |(name, _)| (name, jsonschema::validator_for(printed(name)).unwrap());
+    &VALIDATORS.get_or_init(|| NAMES.into_iter().map(made).collect())[name]
+}
+
+/// What a schema has against a value.
+pub(crate) fn objections(name: &str, value: &Value) -> Vec<String> {
+    let told = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path());
+    validator(name).iter_errors(value).map(told).collect()
+}
+
+/// A YAML file as an editor's validator sees it, or `None` if it is none, or has what JSON has not.
+fn yaml(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).ok()?;
+    if text.contains(".inf") || text.contains(".nan") {
+        return None;
+    }
+    serde_yaml::from_str(&text).ok()
+}
+
+#[test]
+fn each_schema_is_sound_and_of_the_draft() {
+    for (name, _) in NAMES {
+        let schema = printed(name);
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
+        jsonschema::meta::validate(schema).unwrap();
+    }
+}
+
+#[test]
+fn what_is_shipped_is_what_is_printed() {
+    for (name, file) in NAMES {
+        let shown = run(&repository(), &["schema", name], "");
+        assert_eq!((shown.code, shown.err.as_str()), (0, ""), "{name}");
+        let path = repository().join("config/schema").join(file);
+        if std::env::var_os("UPDATE_CASES").is_some() {
+            fs::write(&path, &shown.out).unwrap();
+        }
+        let shipped = fs::read_to_string(&path).unwrap_or_default();
+        assert!(shipped == shown.out, "{file} is not what is printed; UPDATE_CASES=1 writes it");
+        assert_eq!(serde_json::from_str::<Value>(&shipped).unwrap(), *printed(name));
+    }
+}
+
+#[test]
+fn several_are_an_object_and_none_is_a_list() {
+    let several = run(&repository(), &["schema", "agent", "event"], "").json();
+    let names: Vec<&String> = several.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["agent", "event"]);
+    let list = run(&repository(), &["schema"], "");
+    assert_eq!(list.code, 0);
+    assert!(NAMES.iter().all(|(name, _)| list.out.contains(name)), "{}", list.out);
+    let unknown = run(&repository(), &["schema", "hok-file"], "");
+    assert_eq!((unknown.code, unknown.out.as_str()), (2, ""));
+    assert!(unknown.err.contains("hook-file"), "{}", unknown.err);
+}
+
+/// The properties without a description, by their paths.
+fn silent(schema: &Value, path: &str, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(keys) => {
+            for (key, inner) in keys {
+                let path = format!("{path}/{key}");
+                if key == "properties"
+                    && !path.contains("/if/")
+                    && !path.contains("/then/")
+                    && !path.contains("/dependentSchemas/")
+                {
+                    for (name, property) in inner.as_object().unwrap() {
+                        if property["description"].as_str().is_none_or(str::is_empty) {
+                            found.push(format!("{path}/{name}"));
+                        }
+                    }
+                }
+                silent(inner, &path, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| silent(item, path, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_property_is_described() {
+    for (name, _) in NAMES {
+        let mut found = Vec::new();
+        silent(printed(name), name, &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_example_hooks_and_agents_validate() {
+    let hooks: Vec<PathBuf> = files(&repository().join("config/workspaces"), &[".yaml", ".yml"])
+        .into_iter()
+        .filter(|path| path.parent().unwrap().ends_with(".openharness/hooks"))
+        .collect();
+    assert!(hooks.len() >= 17, "{hooks:?}");
+    for path in hooks {
+        assert_eq!(
+            objections("hook-file", &yaml(&path).unwrap()),
+            Vec::<String>::new(),
+            "{}",
+            path.display()
+        );
+    }
+    for path in files(&repository().join("config/workspaces"), &["agents/reviewer.md"]) {
+        assert_eq!(objections("agent", &keys_of(&path).unwrap()), Vec::<String>::new(), "{}", path.display());
+    }
+}
+
+/// The keys of an agent's file.
+fn keys_of(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
+    let keys = text.strip_prefix("---\n")?.split("\n---").next()?.to_owned();
+    serde_yaml::from_str(&keys).ok()
+}
+
+/// Bad cases whose hook files validate all the same, and why no schema can help it.
+const UNSEEN: [(&str, &[&str]); 9] = [
+    (
+        "it is about another file, or one that is not there",
+        &[
+            "agent-missing",
+            "agent-mistakes",
+            "agent-unclosed",
+            "agent-without-keys",
+            "agent-without-role",
+            "duplicate-names",
+            "prompt-file-empty",
+            "prompt-file-is-directory",
+            "prompt-file-missing",
+            "prompt-file-not-utf8",
+        ],
+    ),
+    (
+        "it is about the settings, the environment or the secrets of a machine",
+        &[
+            "environment-references",
+            "environment-refused",
+            "five-mistakes/hooks/e-slow.yaml",
+            "http",
+            "http-unix",
+            "prompt-model-forbidden",
+            "prompt-model-unknown",
+            "prompt-model-without-key",
+            "timeout-beyond-the-limit",
+            "timeout-huge",
+        ],
+    ),
+    ("where a program is depends on the directory it is run in", &["args-outside"]),
+    (
+        "whether text is a regular expression, only one who compiles it knows",
+        &[
+            "five-mistakes/hooks/c-audit.yaml",
+            "matcher-backreference",
+            "matcher-deep",
+            "matcher-error-in-the-middle",
+            "matcher-look-around",
+            "matcher-many-groups",
+            "matcher-open-bracket",
+            "matcher-too-large",
+        ],
+    ),
+    ("a pattern does not count as high as a port", &["http-port"]),
+    ("which address is this machine's own, a pattern cannot say in full", &["http-loop"]),
+    ("a pattern does not count bytes of a part", &["http-unix-long"]),
+    ("YAML readers of editors tell of it themselves", &["key-twice", "key-twice-inside"]),
+    (
+        "tags are gone once YAML is read",
+        &["python-tag", "python-tag-on-mapping", "tag-directive", "verbatim-tag"],
+    ),
+];
+
+fn is_unseen(name: &str) -> bool {
+    let mut known = UNSEEN.iter().flat_map(|(_, names)| names.iter());
+    known.any(|known| *known == name || name.split('/').next() == Some(known))
+}
+
+/// Words of `expected.txt` by the file they are about.
+fn told(case: &Path) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let text = fs::read_to_string(case.join("expected.txt")).unwrap();
+    for line in text.lines().filter(|line| line.starts_with("error ")) {
+        let mut words = line.split(' ').skip(1);
+        let (code, place) = (words.next().unwrap(), words.next().unwrap());
+        let file = place.split(':').next().unwrap().rsplit('/').next().unwrap();
+        found.entry(file.to_owned()).or_default().push(code.to_owned());
+    }
+    found
+}
+
+#[test]
+fn what_the_reader_says_of_bad_files_the_schema_says_too() {
+    let mut wrong = Vec::new();
+    let mut refused = 0;
+    let cases = repository().join("tests/cases/bad");
+    for path in files(&cases, &[".yaml", ".yml"]) {
+        let name = path.strip_prefix(&cases).unwrap().display().to_string();
+        if name.ends_with("settings.yaml") {
+            continue;
+        }
+        let case = cases.join(name.split('/').next().unwrap());
+        let errors = told(&case);
+        let codes = errors.get(path.file_name().unwrap().to_str().unwrap());
+        let Some(value) = yaml(&path) else {
+            assert!(codes.is_some() || name.starts_with("chat/"), "{name} is no YAML");
+            continue;
+        };
+        let objections = objections("hook-file", &value);
+        match codes {
+            None if !objections.is_empty() => wrong.push(format!("{name} loads, but: {objections:?}")),
+            Some(codes) if objections.is_empty() != is_unseen(&name) => {
+                wrong.push(format!("{name} {codes:?}: {objections:?}"));
+            }
+            Some(_) => refused += 1,
+            None => {}
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(refused > 60, "{refused}");
+}
+
+#[test]
+fn bad_agents_are_refused() {
+    let cases = repository().join("tests/cases/bad");
+    let good = keys_of(&cases.join("agent-good/agents/reviewer.md")).unwrap();
+    assert_eq!(objections("agent", &good), Vec::<String>::new());
+    let bad = keys_of(&cases.join("agent-mistakes/agents/wrong.md")).unwrap();
+    let found = objections("agent", &bad).join("\n");
+    for expected in ["/tools/1", "/tools/2", "/max_turns", "descripton"] {
+        assert!(found.contains(expected), "{expected} in {found}");
+    }
+    assert!(!objections("agent", &json!({ "tools": [] })).is_empty());
+}
+
+#[test]
+fn recorded_events_validate() {
+    // Claude's session is told in Claude's words, which are not canonical.
+    for file in ["openharness", "handlers"] {
+        let recording = repository().join(format!("config/recordings/{file}-session.jsonl"));
+        let lines = fs::read_to_string(recording).unwrap();
+        let mut events = 0;
+        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+            let event: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(objections("event", &event), Vec::<String>::new(), "{line}");
+            events += 1;
+        }
+        assert!(events >= 3, "{file}");
+    }
+}
+
+#[test]
+fn outcomes_validate() {
+    let workspace = repository().join("config/workspaces/openharness");
+    let event =
+        json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash" });
+    for command in ["rm -rf /", "npm install left-pad", "ls"] {
+        let mut event = event.clone();
+        event["tool_input"] = json!({ "command": command });
+        let fired = run(&workspace, &["fire", "--event", "-", "--json"], &event.to_string());
+        assert_eq!(objections("outcome", &fired.json()), Vec::<String>::new(), "{}", fired.out);
+    }
+    assert!(!objections("outcome", &json!({ "verdict": "maybe" })).is_empty());
+}
+
+#[test]
+fn the_shipped_settings_validate() {
+    for file in
+        ["config/hookyard.yaml", "config/container/hookyard.yaml", "config/workspaces/handlers/hookyard.yaml"]
+    {
+        let settings = yaml(&repository().join(file)).unwrap();
+        assert_eq!(objections("settings", &settings), Vec::<String>::new(), "{file}");
+    }
+}

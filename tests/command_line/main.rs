@@ -1,0 +1,6 @@
+//! The command line: output, exit codes, schemas and skeletons.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+mod authoring;
+mod cli;
+mod example_workspace;

@@ -1,0 +1,223 @@
+//! How much of everything there may be, and who gives way.
+
+use std::{
+    fs,
+    net::TcpStream,
+    os::unix::net::UnixStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::{
+    http_server::events::{event, slow},
+    http_server::wire::{Wire, get, post},
+    support::served::{Served, Setting, until},
+};
+
+/// How many descriptors the daemon has open.
+fn descriptors(served: &Served) -> usize {
+    fs::read_dir(format!("/proc/{}/fd", served.pid())).expect("a process").count()
+}
+
+/// How much memory it has, in mebibytes.
+fn memory(served: &Served) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", served.pid())).expect("a process");
+    let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
+    line.split_whitespace().nth(1).expect("a number").parse::<usize>().expect("a number") >> 10
+}
+
+/// How many descriptors this process may have.
+fn raise_own_limit() -> usize {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // It fails only where it is as high as it gets.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
+#[test]
+fn a_request_too_many_is_told_at_once() {
+    let served = slow("limits: { requests: 2 }");
+    let mut busy = [Wire::unix(&served), Wire::unix(&served)];
+    for (n, wire) in busy.iter_mut().enumerate() {
+        wire.send(post("/v1/events", event(&format!("r{n}")).as_bytes()));
+    }
+    until("both hooks run", || served.get("/v1/status")["events_in_flight"] == 2);
+    let begun = Instant::now();
+    let mut wire = Wire::unix(&served);
+    let reply = wire.send(post("/v1/events", event("r3").as_bytes())).reply();
+    assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    // The connection stays, and those who ask how it is, and what fills it, are told.
+    for path in
+        ["/healthz", "/readyz", "/v1/status", "/metrics", "/v1/openapi.json", "/v1/runs", "/v1/runs/r0"]
+    {
+        assert_eq!(wire.send(get(path)).reply().status, 200, "{path}");
+    }
+    assert_eq!(wire.send(get("/v1/hooks")).reply().status, 503);
+    assert_eq!(served.send("DELETE", "/v1/runs/r0", None).status, 200, "a way out");
+    assert_eq!(served.send("POST", "/v1/reload", None).status, 200);
+    drop(busy);
+    until("there is room again", || served.send("GET", "/v1/hooks", None).status == 200);
+    served.finish();
+}
+
+#[test]
+fn a_connection_too_many_is_told_and_closed() {
+    let served = Setting::new()
+        .settings("limits: { connections: 3 }")
+        .argument("--tcp")
+        .argument("127.0.0.1:0")
+        .serve();
+    let address = served.tcp();
+    until("the places are free", || {
+        let mut open: Vec<_> = (0..3).map(|_| Wire::unix(&served)).collect();
+        open.iter_mut().all(|wire| wire.send(get("/healthz")).reply().status == 200)
+    });
+    let mut open: Vec<Wire> = Vec::new();
+    until("all places are taken", || {
+        let mut wire = Wire::unix(&served);
+        if wire.send(get("/healthz")).reply().status == 200 {
+            open.push(wire);
+        }
+        open.len() == 3
+    });
+    for mut wire in [Wire::unix(&served), Wire::tcp(&address)] {
+        wire.try_send(get("/healthz").as_bytes());
+        let reply = wire.reply();
+        assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
+        assert_eq!((reply.header("retry-after"), reply.header("connection")), (Some("1"), Some("close")));
+        assert!(wire.ends());
+    }
+    // Those inside are served on, and whoever goes makes room.
+    assert_eq!(open[0].send(get("/healthz")).reply().status, 200);
+    open.pop();
+    until("there is room", || Wire::unix(&served).send(get("/healthz")).reply().status == 200);
+    drop(open);
+    served.finish();
+}
+
+#[test]
+fn ten_thousand_idle_connections_are_in_nobodys_way() {
+    let allowed = raise_own_limit();
+    let number = 10_000.min(allowed.saturating_sub(500));
+    if number < 10_000 {
+        eprintln!(
+            "NOT RUN in full: this process may have {allowed} descriptors only, so {number} connections"
+        );
+    }
+    let served = Setting::new()
+        .settings("limits: { connections: 12000, header_timeout: 3s, idle_timeout: 3s }")
+        .serve();
+    let before = memory(&served);
+    let descriptors_before = descriptors(&served);
+    let mut peaks = Vec::new();
+    for _ in 0..2 {
+        // A third of them have sent nothing, a third half a request, a third a whole one.
+        let open: Vec<UnixStream> = (0..number)
+            .map(|n| {
+                let mut stream = UnixStream::connect(served.socket()).expect("room");
+                let text = get("/healthz");
+                let part = [0, 20, text.len()][n % 3];
+                std::io::Write::write_all(&mut stream, &text.as_bytes()[..part]).expect("a listener");
+                stream
+            })
+            .collect();
+        let begun = Instant::now();
+        assert_eq!(served.send("GET", "/readyz", None).status, 200);
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        peaks.push(memory(&served));
+        until("they are gone", || descriptors(&served) <= descriptors_before + 8);
+        drop(open);
+    }
+    let after = memory(&served);
+    assert!(peaks[0] < before + 400, "{before} {peaks:?}");
+    assert!(peaks[1] < peaks[0] + 60 && after < peaks[0] + 60, "{before} {peaks:?} {after}");
+    served.finish();
+}
+
+#[test]
+fn those_who_come_and_go_leave_nothing() {
+    let served = Setting::new().argument("--tcp").argument("127.0.0.1:0").serve();
+    let address = served.tcp();
+    let before = descriptors(&served);
+    for n in 0..3000 {
+        let stream = UnixStream::connect(served.socket()).expect("a connection");
+        if n % 10 == 0 {
+            drop(TcpStream::connect(&address).expect("a connection"));
+        }
+        drop(stream);
+    }
+    assert_eq!(served.send("GET", "/healthz", None).status, 200);
+    until("they are gone", || descriptors(&served) <= before);
+    served.finish();
+}
+
+#[test]
+fn who_does_not_read_is_cut() {
+    let served = Setting::new().settings("limits: { body_timeout: 1s }").serve();
+    let before = descriptors(&served);
+    let mut wires: Vec<_> = (0..20).map(|_| Wire::unix(&served)).collect();
+    let many = get("/v1/openapi.json").repeat(200);
+    for wire in &mut wires {
+        wire.send(&many);
+    }
+    until("they are let in", || descriptors(&served) > before);
+    until("they are cut", || descriptors(&served) <= before);
+    assert!(memory(&served) < 300, "{}", memory(&served));
+    drop(wires);
+    served.finish();
+}
+
+#[test]
+fn who_reads_slowly_is_waited_for() {
+    let served =
+        Setting::new().settings("limits: { body_timeout: 1s, idle_timeout: 1s, header_timeout: 1s }").serve();
+    let mut wire = Wire::unix(&served);
+    let begun = Instant::now();
+    wire.send(get("/v1/openapi.json").repeat(60));
+    for _ in 0..60 {
+        assert_eq!(wire.reply().status, 200);
+        thread::sleep(Duration::from_millis(40));
+    }
+    assert!(begun.elapsed() > Duration::from_secs(2));
+    served.finish();
+}
+
+/// A hook whose answer is long.
+const LOUD: &str = "name: loud\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: \
+                    'head -c 8000 /dev/zero | tr \"\\0\" x >&2; exit 2'\n";
+
+#[test]
+fn a_quiet_stream_is_not_idle_and_a_full_one_is_cut() {
+    let served = Setting::new()
+        .file("shop/.openharness/hooks/loud.yaml", LOUD)
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .settings("limits: { body_timeout: 1s, idle_timeout: 1s, header_timeout: 1s, streams: 2 }")
+        .serve();
+    let mut reader = Wire::unix(&served);
+    reader.send(get("/v1/stream"));
+    let mut idler = Wire::unix(&served);
+    idler.send(get("/v1/stream"));
+    until("both are heard", || served.get("/v1/status")["streams"] == 2);
+    assert_eq!(Wire::unix(&served).send(get("/v1/stream")).reply().status, 503);
+    thread::sleep(Duration::from_millis(2500));
+    assert_eq!(served.get("/v1/status")["streams"], 2, "a stream is quiet as long as nothing happens");
+    let reading = thread::spawn(move || {
+        while reader.more().is_ok_and(|more| more > 0) {}
+        reader.text()
+    });
+    until("who does not read is cut", || {
+        for n in 0..20 {
+            served.post("/v1/events", &serde_json::from_str(&event(&format!("r{n}"))).unwrap());
+        }
+        served.get("/v1/status")["streams"] == 1
+    });
+    served.finish();
+    let told = reading.join().unwrap();
+    assert!(told.contains("event: outcome"), "{told}");
+}

@@ -1,0 +1,207 @@
+//! Who may be at the socket's path, and who may connect.
+
+use std::{
+    fs,
+    io::Read,
+    os::unix::{
+        fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, symlink},
+        net::UnixListener,
+    },
+    path::Path,
+    process::Command,
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    http_server::is_root,
+    support::served::{Served, Setting, read, until},
+};
+
+/// What a daemon says that does not start.
+fn refused(setting: Setting) -> (String, Served) {
+    let mut served = setting.spawn();
+    assert_eq!(served.wait().code(), Some(1), "{}", served.log());
+    (served.log(), served)
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("a file").mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("own files");
+}
+
+#[test]
+fn the_socket_is_its_users_alone() {
+    let served = Setting::new().serve();
+    assert_eq!(mode(served.socket()), 0o600);
+    let names: Vec<_> =
+        fs::read_dir(served.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(".hookyard-")), "{names:?}");
+    served.finish();
+}
+
+#[test]
+fn what_a_dead_daemon_left_is_replaced() {
+    let mut served = Setting::new().serve();
+    served.signal(Signal::KILL);
+    served.wait();
+    assert!(served.socket().exists());
+    served.again().serve().finish();
+}
+
+#[test]
+fn a_running_daemon_is_not_replaced() {
+    let served = Setting::new().serve();
+    let inode = fs::metadata(served.socket()).unwrap().ino();
+    // Also where the record of its process groups, which tells of it first, is gone.
+    for _ in 0..2 {
+        let second = Setting::new().socket(served.socket().to_str().unwrap());
+        let (said, _) = refused(second);
+        assert!(said.contains("another hookyard"), "{said}");
+        fs::remove_file(served.path().join("hookyard.sock.groups")).unwrap_or_default();
+    }
+    assert_eq!(fs::metadata(served.socket()).unwrap().ino(), inode);
+    read(&served.send("GET", "/v1/status", None));
+    served.finish();
+}
+
+#[test]
+fn of_two_that_start_together_one_wins() {
+    for _ in 0..5 {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap().join("s");
+        let start = || Setting::new().socket(path.to_str().unwrap()).spawn();
+        let mut daemons = [start(), start()];
+        let mut lost = None;
+        until("one of them gives up", || {
+            lost = daemons.iter_mut().position(Served::has_ended);
+            lost.is_some()
+        });
+        let [first, second] = daemons;
+        let (mut loser, winner) = if lost == Some(0) { (first, second) } else { (second, first) };
+        assert_eq!(loser.wait().code(), Some(1));
+        assert!(loser.log().contains("another hookyard"), "{}", loser.log());
+        until("the other takes events", || {
+            winner.client().send("GET", "/readyz", None).is_ok_and(|answer| answer.status == 200)
+        });
+        winner.finish();
+    }
+}
+
+#[test]
+fn what_is_no_socket_of_its_own_stays_as_it_is() {
+    let said = |make: &dyn Fn(&Path)| {
+        let setting = Setting::new();
+        let path = setting.path().join("hookyard.sock");
+        make(&path);
+        let before = fs::symlink_metadata(&path).unwrap();
+        let (said, served) = refused(setting);
+        let after = fs::symlink_metadata(served.socket()).unwrap();
+        assert_eq!((before.ino(), before.mode()), (after.ino(), after.mode()));
+        said
+    };
+    assert!(said(&|path| fs::write(path, "mine").unwrap()).contains("is not a socket"));
+    assert!(said(&|path| fs::create_dir(path).unwrap()).contains("is not a socket"));
+    assert!(said(&|path| symlink("/nowhere", path).unwrap()).contains("is a symbolic link"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let real = elsewhere.path().join("s");
+    drop(UnixListener::bind(&real).unwrap());
+    assert!(said(&|path| symlink(&real, path).unwrap()).contains("is a symbolic link"));
+    assert!(fs::symlink_metadata(&real).unwrap().file_type().is_socket());
+    if is_root() {
+        let foreign = |path: &Path| {
+            drop(UnixListener::bind(path).unwrap());
+            chown(path, Some(65_534), None).unwrap();
+        };
+        assert!(said(&foreign).contains("is a socket of another user"));
+    }
+}
+
+#[test]
+fn the_directory_is_looked_at() {
+    let said = |prepare: &dyn Fn(&Path)| {
+        let setting = Setting::new().file("d/x", "").socket("d/s");
+        let directory = setting.path().join("d");
+        prepare(&directory);
+        let (said, served) = refused(setting);
+        assert!(!served.socket().exists());
+        said
+    };
+    assert!(said(&|path| set_mode(path, 0o777)).contains("can be written by others"));
+    assert!(said(&|path| set_mode(path, 0o775)).contains("can be written by others"));
+    assert!(said(&|path| fs::remove_dir_all(path).unwrap()).contains("cannot be used"));
+    let to_a_file = |path: &Path| {
+        fs::remove_dir_all(path).unwrap();
+        fs::write(path, "").unwrap();
+    };
+    assert!(said(&to_a_file).contains("is not a directory"));
+    if is_root() {
+        let foreign = |path: &Path| chown(path, Some(65_534), None).unwrap();
+        assert!(said(&foreign).contains("belongs to another user"));
+    }
+    let sticky = Setting::new().file("d/x", "").socket("d/s");
+    set_mode(&sticky.path().join("d"), 0o1777);
+    sticky.serve().finish();
+}
+
+#[test]
+fn a_path_too_long_is_refused_before_anything_is_made() {
+    for length in [108, 200] {
+        let setting = Setting::new();
+        // Only the name itself is too long, so that what is made beside it would fit.
+        let name = "s".repeat(length - setting.path().as_os_str().len() - 1);
+        let (said, served) = refused(setting.socket(&name));
+        assert!(said.contains("is longer than the 107 bytes"), "{said}");
+        assert_eq!(fs::read_dir(served.path()).unwrap().count(), 3, "home, settings and log");
+    }
+    let setting = Setting::new();
+    let name = "s".repeat(107 - setting.path().as_os_str().len() - 1);
+    setting.socket(&name).serve().finish();
+}
+
+#[test]
+fn what_took_its_place_is_not_removed() {
+    let mut served = Setting::new().serve();
+    fs::remove_file(served.socket()).unwrap();
+    fs::write(served.socket(), "mine").unwrap();
+    served.signal(Signal::TERM);
+    assert_eq!(served.wait().code(), Some(0));
+    assert_eq!(fs::read_to_string(served.socket()).unwrap(), "mine");
+}
+
+#[test]
+fn another_user_is_turned_away() {
+    if !is_root() {
+        return;
+    }
+    let served = Setting::new().serve();
+    set_mode(&served.path(), 0o755);
+    set_mode(served.socket(), 0o666);
+    // Another user's program: it connects, and reads what it gets.
+    let program = "import os, socket, sys\nos.setgid(65534); os.setuid(65534)\n\
+                   s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n\
+                   try:\n  s.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n  print(s.recv(99))\n\
+                   except OSError as e: print('refused', e.errno)\n";
+    let output =
+        Command::new("python3").args(["-c", program]).arg(served.socket()).output().expect("python3");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("b''") || said.starts_with("refused"), "{said} {output:?}");
+    assert!(served.log().contains("another user"), "{}", served.log());
+    served.finish();
+}
+
+#[test]
+fn a_listener_that_is_no_hookyard_is_not_replaced() {
+    let setting = Setting::new();
+    let path = setting.path().join("hookyard.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let (said, _served) = refused(setting);
+    assert!(said.contains("another hookyard listens"), "{said}");
+    // It was asked whether it lives, and told nothing.
+    let mut told = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut told).unwrap();
+    assert_eq!(told, b"");
+}

@@ -1,0 +1,433 @@
+//! What is said to the daemon: HTTP in its forms and deformities, and JSON in its.
+
+use std::{process::Command, thread};
+
+use serde_json::json;
+
+use crate::{
+    http_server::wire::{Reply, Wire, get, post, post_as},
+    support::served::{Served, Setting},
+};
+
+const EVENT: &str =
+    r#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","tool_name":"Bash","tool_input":{}}"#;
+
+fn served() -> Served {
+    Setting::new()
+        .file("shop/x", "")
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .settings("limits: { payload: 64KiB, body_timeout: 1s, header_timeout: 1s }")
+        .serve()
+}
+
+fn say(served: &Served, bytes: impl AsRef<[u8]>) -> Reply {
+    Wire::unix(served).send(bytes).reply()
+}
+
+#[test]
+fn one_connection_carries_many_requests() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    for _ in 0..100 {
+        assert_eq!(wire.send(post("/v1/events", EVENT.as_bytes())).reply().json()["verdict"], "proceed");
+    }
+    let pipelined: Vec<_> = (0..50).flat_map(|n| get(&format!("/v1/runs/r{n}")).into_bytes()).collect();
+    wire.send(pipelined);
+    for n in 0..50 {
+        let message = wire.reply().json()["error"]["message"].to_string();
+        assert!(message.contains(&format!("no run r{n}\"")), "{message}");
+    }
+    served.finish();
+}
+
+#[test]
+fn what_came_before_nonsense_is_answered() {
+    let served = served();
+    for nonsense in
+        ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "hello there\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut wire = Wire::unix(&served);
+        wire.send(get("/healthz") + nonsense);
+        assert_eq!(wire.reply().body, b"alive\n", "{nonsense:?}");
+        // It may be told what is wrong with the rest, and has to be told nothing else.
+        let rest = wire.rest();
+        assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 400"), "{nonsense:?} {rest}");
+    }
+    served.finish();
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_next_request() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    wire.send(get("/healthz") + "GET /healthz HTT");
+    assert_eq!(wire.reply().status, 200);
+    assert_eq!(wire.send("P/1.1\r\nhost: localhost\r\n\r\n").reply().status, 200);
+    served.finish();
+}
+
+#[test]
+fn http2_is_spoken_without_an_upgrade() {
+    let served = served();
+    let curl = |arguments: &[&str]| {
+        let output = Command::new("curl")
+            .args(["-sS", "--max-time", "20", "--http2-prior-knowledge", "--unix-socket"])
+            .arg(served.socket())
+            .args(arguments)
+            .output();
+        output.map(|output| {
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        })
+    };
+    let Ok(version) = Command::new("curl").arg("--version").output() else {
+        eprintln!("NOT RUN: this needs curl");
+        return;
+    };
+    if !String::from_utf8_lossy(&version.stdout).contains("HTTP2") {
+        eprintln!("NOT RUN: this needs a curl that speaks HTTP/2");
+        return;
+    }
+    let url = "http://localhost/v1/events";
+    let told = curl(&["--json", EVENT, "-w", " %{http_version}", url]).unwrap();
+    assert!(told.contains("proceed") && told.ends_with(" 2"), "{told}");
+    served.finish();
+}
+
+#[test]
+fn half_a_request_is_not_waited_for() {
+    let served = served();
+    let halves = [
+        "",
+        "G",
+        "GET /healthz HTTP/1.1\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n",
+        "PRI * HTTP/2.0",
+    ];
+    thread::scope(|scope| {
+        for half in halves {
+            let served = &served;
+            scope.spawn(move || {
+                let mut wire = Wire::unix(served);
+                let took = wire.send(half).ends_within();
+                assert!(took.as_millis() >= 900 && took.as_secs() < 8, "{half:?} {took:?}");
+            });
+        }
+    });
+    let mut wire = Wire::unix(&served);
+    let took = std::time::Instant::now();
+    wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
+    let reply = wire.reply();
+    assert_eq!((reply.status, &*reply.code()), (408, "too_slow"));
+    assert!(took.elapsed().as_secs() < 8);
+    assert!(wire.ends());
+    served.finish();
+}
+
+#[test]
+fn a_byte_a_second_is_too_slow() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    let begun = std::time::Instant::now();
+    // Nobody reads them any more after the first second.
+    for byte in get("/healthz").as_bytes() {
+        if !wire.try_send(&[*byte]) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+    }
+    assert!(begun.elapsed().as_secs() < 8, "{:?}", begun.elapsed());
+    assert!(wire.ends());
+    served.finish();
+}
+
+#[test]
+fn what_is_too_large_is_not_read() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000000\r\n\r\n{");
+    let reply = wire.reply();
+    assert_eq!((reply.status, &*reply.code()), (413, "too_large"));
+    // One that goes on sending gets its answer all the same.
+    let mut wire = Wire::unix(&served);
+    wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
+    let chunk = [b"1000\r\n".as_slice(), &[b' '; 4096], b"\r\n"].concat();
+    let sent = (0..1000).take_while(|_| wire.try_send(&chunk)).count();
+    assert!(sent > 16, "{sent}");
+    assert_eq!(wire.reply().status, 413);
+    let large = vec![b' '; 1 << 20];
+    let answer = served.client().send("POST", "/v1/events", Some(&large)).unwrap();
+    assert_eq!(answer.status, 413);
+    let small = format!("{EVENT}{}", " ".repeat((64 << 10) - EVENT.len()));
+    assert_eq!(say(&served, post("/v1/events", small.as_bytes())).status, 200);
+    assert_eq!(say(&served, post("/v1/events", format!("{small} ").as_bytes())).status, 413);
+    served.finish();
+}
+
+#[test]
+fn only_json_is_json() {
+    let served = served();
+    for (headers, status) in [
+        ("content-type: text/plain\r\n", 415),
+        ("content-type: application/x-www-form-urlencoded\r\n", 415),
+        ("content-type: application/jsonx\r\n", 415),
+        ("content-type: \u{fc}\r\n", 415),
+        ("content-type: application/json\r\ncontent-encoding: gzip\r\n", 415),
+        ("content-type: application/json\r\ncontent-encoding: identity\r\ncontent-encoding: gzip\r\n", 415),
+        ("content-type: application/json\r\ncontent-encoding: Identity\r\n", 200),
+        ("content-type: application/json; charset=utf-8\r\n", 200),
+        ("content-type: APPLICATION/vnd.x+JSON\r\n", 200),
+        ("", 200),
+    ] {
+        assert_eq!(
+            say(&served, post_as("/v1/events", headers, EVENT.as_bytes())).status,
+            status,
+            "{headers}"
+        );
+    }
+    served.finish();
+}
+
+#[test]
+fn what_is_no_event_is_refused() {
+    let served = served();
+    let with = |name: &str, value: &str| {
+        let mut event: serde_json::Value = serde_json::from_str(EVENT).unwrap();
+        event[name] = json!("here");
+        event.to_string().replace("\"here\"", value).into_bytes()
+    };
+    let long = format!("\"{}\"", "x".repeat(300));
+    let mut events: Vec<Vec<u8>> = vec![
+        b"".to_vec(),
+        b"null".to_vec(),
+        b"[]".to_vec(),
+        b"\"x\"".to_vec(),
+        b"{}".to_vec(),
+        EVENT.as_bytes()[..EVENT.len() - 1].to_vec(),
+        format!("{EVENT} x").into_bytes(),
+        format!("{EVENT}{EVENT}").into_bytes(),
+        EVENT.replace("Bash", "\\ud800").into_bytes(),
+        EVENT.replace("{}", "{\"a\":\"\\ud800\"}").into_bytes(),
+        EVENT.replace("{}", "[").into_bytes(),
+        EVENT.replace("\"session_id\":\"s\",", "").into_bytes(),
+        EVENT.replace("\"tool_name\":\"Bash\",", "").into_bytes(),
+        with("run_id", "\"\""),
+        with("run_id", "\"a\\u0000b\""),
+        with("session_id", "\"a\\nb\""),
+        with("run_id", &long),
+        with("run_id", "7"),
+        with("event", "\"no_such_event\""),
+        [b"\xef\xbb\xbf", EVENT.as_bytes()].concat(),
+        EVENT.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+    ];
+    let mut torn = EVENT.replace("Bash", "?").into_bytes();
+    let at = torn.iter().position(|byte| *byte == b'?').unwrap();
+    torn[at] = 0xff;
+    events.push(torn);
+    for event in events {
+        let reply = say(&served, post("/v1/events", &event));
+        assert_eq!((reply.status, &*reply.code()), (400, "bad_event"), "{}", String::from_utf8_lossy(&event));
+    }
+    // Depth is bounded however it is built, and a number beyond all numbers is a refusal or is passed on.
+    let brackets = "[".repeat(30_000);
+    for deep in [brackets.clone(), format!("{brackets}{}", "]".repeat(30_000)), "{\"a\":".repeat(12_000)] {
+        for event in [deep.clone(), EVENT.replace("{}", &deep)] {
+            assert_eq!(say(&served, post("/v1/events", event.as_bytes())).status, 400);
+            assert_eq!(say(&served, post("/v1/events/claude", event.as_bytes())).status, 400);
+        }
+        assert_eq!(say(&served, put("/v1/workspaces/w", deep.as_bytes())).status, 400);
+    }
+    let huge = say(&served, post("/v1/events", EVENT.replace("{}", "{\"a\":1e400}").as_bytes()));
+    assert!([200, 400].contains(&huge.status));
+    assert_eq!(say(&served, get("/v1/status")).status, 200);
+    served.finish();
+}
+
+fn put(path: &str, body: &[u8]) -> Vec<u8> {
+    let mut request = post(path, body);
+    request.splice(..4, *b"PUT");
+    request
+}
+
+#[test]
+fn a_hundred_thousand_brackets_do_not_end_it() {
+    let served =
+        Setting::new().file("shop/x", "").settings("workspaces: { shop: { root: $DIR/shop } }").serve();
+    let brackets = "[".repeat(100_000);
+    for event in [brackets.clone(), EVENT.replace("{}", &brackets), "{\"a\":".repeat(100_000)] {
+        for path in [
+            "/v1/events",
+            "/v1/events/openharness",
+            "/v1/events/claude",
+            "/v1/events/gemini",
+            "/v1/events/clawd",
+        ] {
+            assert_eq!(say(&served, post(path, event.as_bytes())).status, 400);
+        }
+    }
+    served.finish();
+}
+
+#[test]
+fn routes_are_the_declared_ones() {
+    let served = served();
+    for path in [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/events/",
+        "/v1//events",
+        "/v1/EVENTS",
+        "/healthz/",
+        "/../etc/passwd",
+        "//",
+        "/v1/runs/a/b",
+        "/v1/runs/",
+    ] {
+        let reply = say(&served, get(path));
+        assert_eq!((reply.status, &*reply.code()), (404, "no_route"), "{path}");
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+    }
+    for (method, path, allow) in [
+        ("GET", "/v1/events", "POST"),
+        ("PATCH", "/v1/workspaces/x", "PUT,GET,HEAD,DELETE"),
+        ("OPTIONS", "/v1/status", "GET,HEAD"),
+        ("TRACE", "/healthz", "GET,HEAD"),
+        ("BREW", "/v1/reload", "POST"),
+        ("HEAD", "/v1/events", "POST"),
+    ] {
+        let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        let reply = Wire::unix(&served).send(request).reply_to(method);
+        assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
+        assert!(method == "HEAD" || reply.code() == "no_method");
+    }
+    let mut wire = Wire::unix(&served);
+    let head = wire.send("HEAD /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").reply_to("HEAD");
+    assert_eq!(head.status, 200);
+    assert_eq!(wire.send(get("/healthz")).reply().body, b"alive\n");
+    served.finish();
+}
+
+#[test]
+fn names_in_paths_are_names() {
+    let served = served();
+    for (path, status, code) in [
+        ("/v1/runs/..", 404, "unknown_run"),
+        ("/v1/runs/%2e%2e%2fetc", 404, "unknown_run"),
+        ("/v1/runs/%00", 400, "bad_id"),
+        ("/v1/runs/a%0ab", 400, "bad_id"),
+        ("/v1/runs/%ff", 400, "bad_path"),
+        ("/v1/workspaces/%ff%fe", 400, "bad_path"),
+        ("/v1/workspaces/..", 404, "unknown_workspace"),
+        ("/v1/workspaces/%F0%9F%A6%80", 404, "unknown_workspace"),
+        ("/v1/runs?limit=0", 400, "bad_query"),
+        ("/v1/runs?limit=-1", 400, "bad_query"),
+        ("/v1/runs?limit=99999999999999999999", 400, "bad_query"),
+        ("/v1/runs?x=1", 400, "bad_query"),
+        ("/v1/runs?workspace_id=%00", 400, "bad_id"),
+        ("/v1/hooks?workspace_id=", 400, "bad_id"),
+        ("/v1/stream?event=nothing", 400, "bad_query"),
+    ] {
+        let reply = say(&served, get(path));
+        assert_eq!((reply.status, &*reply.code()), (status, code), "{path}");
+    }
+    let long = say(&served, get(&format!("/v1/runs/{}", "a".repeat(257))));
+    assert_eq!((long.status, &*long.code()), (400, "bad_id"));
+    assert_eq!(say(&served, get("/v1/%73tatus")).status, 404);
+    assert_eq!(say(&served, get("http://localhost/v1/status")).status, 200);
+    let reply = say(&served, "GET /v1/runs/a\u{fc} HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!([400, 404].contains(&reply.status));
+    served.finish();
+}
+
+#[test]
+fn heads_are_bounded() {
+    let served = served();
+    let many = "x: y\r\n".repeat(200);
+    let long = format!("x: {}\r\n", "y".repeat(1 << 20));
+    for headers in [many, long] {
+        let mut wire = Wire::unix(&served);
+        wire.try_send(format!("GET /healthz HTTP/1.1\r\nhost: x\r\n{headers}\r\n").as_bytes());
+        assert_eq!(wire.reply().status, 431);
+    }
+    let mut wire = Wire::unix(&served);
+    wire.try_send(get(&format!("/{}", "a".repeat(1 << 20))).as_bytes());
+    assert!([414, 431].contains(&wire.reply().status));
+    for (bad, status) in [
+        ("GET /healthz HTTP/1.1\r\nhost: x\r\nbad header: 1\r\n\r\n", 400),
+        ("GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n", 400),
+        ("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n", 400),
+        ("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", 400),
+        ("POST /v1/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n", 400),
+    ] {
+        let mut wire = Wire::unix(&served);
+        assert_eq!(wire.send(bad).reply().status, status, "{bad}");
+        assert!(wire.ends());
+    }
+    served.finish();
+}
+
+#[test]
+fn a_length_and_chunks_are_not_two_requests() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    let smuggled = get("/v1/nowhere");
+    wire.send(format!(
+        "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"
+    ));
+    assert_eq!(wire.reply().status, 400);
+    served.finish();
+}
+
+#[test]
+fn a_client_that_asks_first_is_told_to_go_on() {
+    let served = served();
+    let mut wire = Wire::unix(&served);
+    let head = |length: usize| {
+        format!(
+            "POST /v1/events HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        )
+    };
+    assert_eq!(wire.send(head(EVENT.len())).reply().status, 100);
+    assert_eq!(wire.send(EVENT).reply().status, 200);
+    // Or not to, before it has sent anything.
+    assert_eq!(wire.send(head(1 << 30)).reply().status, 413);
+    assert!(wire.ends());
+    served.finish();
+}
+
+#[test]
+fn nothing_is_upgraded() {
+    let served = served();
+    let upgrade = |to: &str, path: &str| {
+        format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: {to}\r\n\
+                 sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
+        )
+    };
+    assert_eq!(say(&served, upgrade("websocket", "/healthz")).status, 200);
+    assert_eq!(say(&served, upgrade("h2c", "/v1/status")).status, 200);
+    let reply = say(&served, "CONNECT example.com:443 HTTP/1.1\r\nhost: example.com\r\n\r\n");
+    assert!((400..500).contains(&reply.status), "{reply:?}");
+    served.finish();
+}
+
+#[test]
+fn every_answer_has_the_id_of_its_request() {
+    let served = served();
+    let id = |headers: &str, path: &str| {
+        let request = get(path).replace("\r\n\r\n", &format!("\r\n{headers}\r\n"));
+        say(&served, request).header("x-request-id").unwrap_or_default().to_owned()
+    };
+    for path in ["/healthz", "/nowhere", "/v1/events", "/v1/runs/%00", "/v1/runs/%ff"] {
+        assert_eq!(id("x-request-id: mine-7\r\n", path), "mine-7", "{path}");
+        let (first, second) = (id("", path), id("", path));
+        assert!(!first.is_empty() && first != second);
+    }
+    let long = format!("x-request-id: {}\r\n", "x".repeat(129));
+    for odd in ["x-request-id: \r\n", "x-request-id: a b\r\n", "x-request-id: \u{fc}\r\n", &long] {
+        let given = id(odd, "/healthz");
+        assert!(!given.is_empty() && given.len() < 64 && given.is_ascii() && !given.contains(' '), "{given}");
+    }
+    served.finish();
+}

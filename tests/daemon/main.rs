@@ -1,0 +1,12 @@
+//! The daemon: the real program, asked through its socket and its TCP address.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod hosts;
+mod http_server;
+mod openapi;
+mod reload;
+mod serve;
+mod shutdown;

@@ -1,0 +1,274 @@
+//! That the daemon answers what its description says: every route is described, every described one is there, and
+//! what they answer to good and bad requests has a status and a form that stand in it.
+
+use std::{collections::BTreeSet, fs};
+
+use crate::support::served::{self, Served, Setting};
+use serde_json::{Value, json};
+
+const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
+                     command: 'echo no >&2; exit 2'\n";
+
+const WAITS: &str = "name: waits\nevents: [before_tool_dispatch]\nmatcher: Wait\nhandler:\n  type: command\n  \
+                     command: 'sleep 1000'\n";
+
+/// A request, the route it is for, and the status that it has to have.
+type Row = (&'static str, &'static str, &'static str, Option<&'static str>, u16);
+
+const EVENT: &str = r#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","workspace_id":"shop","tool_name":"Bash","tool_input":{}}"#;
+const NATIVE: &str = r#"{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"/x","cwd":"$DIR/shop","tool_name":"Bash","tool_input":{"command":"ls"}}"#;
+
+const TABLE: &[Row] = &[
+    ("GET", "/healthz", "/healthz", None, 200),
+    ("GET", "/readyz", "/readyz", None, 200),
+    ("GET", "/metrics", "/metrics", None, 200),
+    ("GET", "/v1/openapi.json", "/v1/openapi.json", None, 200),
+    ("GET", "/v1/status", "/v1/status", None, 200),
+    ("POST", "/v1/events", "/v1/events", Some(EVENT), 200),
+    ("POST", "/v1/events", "/v1/events", Some("{"), 400),
+    ("POST", "/v1/events", "/v1/events", None, 400),
+    (
+        "POST",
+        "/v1/events",
+        "/v1/events",
+        Some(r#"{"event":"session_started","session_id":"s","run_id":"r","workspace_id":"no"}"#),
+        404,
+    ),
+    ("POST", "/v1/events/{dialect}", "/v1/events/canonical", Some(EVENT), 200),
+    ("POST", "/v1/events/{dialect}", "/v1/events/claude", Some(NATIVE), 200),
+    ("POST", "/v1/events/{dialect}", "/v1/events/claude?as=process", Some(NATIVE), 200),
+    ("POST", "/v1/events/{dialect}", "/v1/events/claude?as=nothing", Some(NATIVE), 400),
+    ("POST", "/v1/events/{dialect}", "/v1/events/claude?more=1", Some(NATIVE), 400),
+    ("POST", "/v1/events/{dialect}", "/v1/events/claude", Some("[]"), 400),
+    ("POST", "/v1/events/{dialect}", "/v1/events/klaus", Some(NATIVE), 404),
+    ("POST", "/v1/events/{dialect}", "/v1/events/%ff", Some(NATIVE), 400),
+    ("GET", "/v1/hooks", "/v1/hooks", None, 200),
+    ("GET", "/v1/hooks", "/v1/hooks?workspace_id=shop", None, 200),
+    ("GET", "/v1/hooks", "/v1/hooks?workspace_id=", None, 400),
+    ("GET", "/v1/hooks", "/v1/hooks?workspace=shop", None, 400),
+    ("GET", "/v1/hooks", "/v1/hooks?workspace_id=no", None, 404),
+    ("GET", "/v1/runs", "/v1/runs", None, 200),
+    ("GET", "/v1/runs", "/v1/runs?limit=1&workspace_id=shop", None, 200),
+    ("GET", "/v1/runs", "/v1/runs?limit=0", None, 400),
+    ("GET", "/v1/runs/{id}", "/v1/runs/waiting", None, 200),
+    ("GET", "/v1/runs/{id}", "/v1/runs/waiting?workspace_id=shop", None, 200),
+    ("GET", "/v1/runs/{id}", "/v1/runs/twice", None, 409),
+    ("GET", "/v1/runs/{id}", "/v1/runs/no", None, 404),
+    ("GET", "/v1/runs/{id}", "/v1/runs/%00", None, 400),
+    ("GET", "/v1/runs/{id}", "/v1/runs/waiting?workspace_id=%00", None, 400),
+    ("DELETE", "/v1/runs/{id}", "/v1/runs/twice", None, 409),
+    ("DELETE", "/v1/runs/{id}", "/v1/runs/waiting", None, 200),
+    ("DELETE", "/v1/runs/{id}", "/v1/runs/waiting", None, 404),
+    ("DELETE", "/v1/runs/{id}", "/v1/runs/%ff", None, 400),
+    ("GET", "/v1/stream", "/v1/stream?verdict=maybe", None, 400),
+    ("GET", "/v1/workspaces", "/v1/workspaces", None, 200),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"$DIR/new"}"#), 201),
+    (
+        "PUT",
+        "/v1/workspaces/{id}",
+        "/v1/workspaces/new",
+        Some(r#"{"root":"$DIR/new","kind":"chat","dialects":["claude"]}"#),
+        200,
+    ),
+    (
+        "PUT",
+        "/v1/workspaces/{id}",
+        "/v1/workspaces/new",
+        Some(r#"{"root":"$DIR/new","kind":null,"dialects":null}"#),
+        200,
+    ),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/more", Some(r#"{"root":"$DIR/new"}"#), 409),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"$DIR/none"}"#), 400),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"new"}"#), 400),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"/","more":1}"#), 400),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/new", Some(r#"{"root":"/","dialects":["klaus"]}"#), 400),
+    ("PUT", "/v1/workspaces/{id}", "/v1/workspaces/%0a", Some(r#"{"root":"$DIR/new"}"#), 400),
+    ("GET", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 200),
+    ("GET", "/v1/workspaces/{id}", "/v1/workspaces/broken", None, 200),
+    ("GET", "/v1/workspaces/{id}", "/v1/workspaces/no", None, 404),
+    ("GET", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+    ("POST", "/v1/reload", "/v1/reload", None, 200),
+    ("POST", "/v1/reload", "/v1/reload?workspace_id=shop", None, 200),
+    ("POST", "/v1/reload", "/v1/reload?workspace_id=no", None, 404),
+    ("POST", "/v1/reload", "/v1/reload?workspace_id=%00", None, 400),
+    ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 204),
+    ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 404),
+    ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+];
+
+/// A daemon with a run that waits, two of one name, and a broken file.
+fn served() -> Served {
+    let served = Setting::new()
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .file("shop/.openharness/hooks/waits.yaml", WAITS)
+        .file("other/.openharness/hooks/guard.yaml", GUARD)
+        .file("broken/.openharness/hooks/guard.yaml", "name: [")
+        .file("new/x", "")
+        .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other }, broken: { root: $DIR/broken } }")
+        .settings("limits: { payload: 64KiB }")
+        .serve();
+    let event = |workspace: &str, run: &str, tool: &str| {
+        json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": workspace,
+                "tool_name": tool, "tool_input": {} })
+    };
+    served.post("/v1/events", &event("shop", "twice", "Bash"));
+    served.post("/v1/events", &event("other", "twice", "Bash"));
+    let (client, waiting) = (served.client(), event("shop", "waiting", "Wait").to_string());
+    // It is answered when the run is cancelled.
+    std::thread::spawn(move || client.send("POST", "/v1/events", Some(waiting.as_bytes())));
+    served::until("a run waits", || served.send("GET", "/v1/runs/waiting", None).status == 200);
+    served
+}
+
+fn operation<'a>(description: &'a Value, method: &str, path: &str) -> &'a Value {
+    &description["paths"][path][method.to_lowercase()]
+}
+
+/// Sees to it that an answer is one of those that are described.
+fn assert_described(description: &Value, row: &Row, status: u16, body: &[u8]) {
+    let (method, route, path, ..) = row;
+    let what = format!("{method} {path} {status}");
+    let answer = &operation(description, method, route)["responses"][status.to_string()];
+    assert!(answer.is_object(), "{what} is not described");
+    let Some(content) = answer["content"].as_object() else {
+        assert!(body.is_empty(), "{what} has a body");
+        return;
+    };
+    let Some(described) = content.get("application/json") else {
+        assert!(std::str::from_utf8(body).is_ok_and(|text| !text.is_empty()), "{what}");
+        return;
+    };
+    let value: Value = serde_json::from_slice(body).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut schema = described["schema"].clone();
+    schema["components"] = description["components"].clone();
+    let validator = jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let wrong: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
+    assert!(wrong.is_empty(), "{what}: {wrong:?}\n{value}");
+}
+
+#[test]
+fn answers_are_as_described() {
+    let served = served();
+    let description = served.get("/v1/openapi.json");
+    let here = served.path().display().to_string();
+    for row in TABLE {
+        let (method, _, path, body, status) = row;
+        let body = body.map(|body| body.replace("$DIR", &here));
+        let answer = served.client().send(method, path, body.as_deref().map(str::as_bytes)).unwrap();
+        let text = String::from_utf8_lossy(&answer.body);
+        assert_eq!(answer.status, *status, "{method} {path} {body:?}: {text}");
+        assert_described(&description, row, answer.status, &answer.body);
+    }
+    let large = " ".repeat(100_000);
+    for row in [TABLE[5], TABLE[9], *TABLE.iter().find(|row| row.0 == "PUT").unwrap()] {
+        let answer = served.client().send(row.0, row.2, Some(large.as_bytes())).unwrap();
+        assert_eq!(answer.status, 413);
+        assert_described(&description, &row, 413, &answer.body);
+    }
+    served.finish();
+}
+
+#[test]
+fn everything_described_is_tried() {
+    let served = Setting::new().serve();
+    let description = served.get("/v1/openapi.json");
+    served.finish();
+    let tried: BTreeSet<_> = TABLE.iter().map(|row| (row.1.to_owned(), row.0.to_lowercase())).collect();
+    let described: BTreeSet<_> = methods(&description).into_iter().collect();
+    assert_eq!(tried, described);
+}
+
+fn methods(description: &Value) -> Vec<(String, String)> {
+    let paths = description["paths"].as_object().expect("paths");
+    paths
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object().expect("methods").keys().map(|method| (path.clone(), method.clone()))
+        })
+        .collect()
+}
+
+#[test]
+fn routes_are_described_and_described_ones_are_routes() {
+    let served = Setting::new().serve();
+    let description = served.get("/v1/openapi.json");
+    let paths = description["paths"].as_object().unwrap();
+    for (path, item) in paths {
+        let mut allowed: BTreeSet<_> =
+            item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        if allowed.contains("GET") {
+            allowed.insert("HEAD".to_owned());
+        }
+        let path = path.replace("{id}", "x").replace("{dialect}", "claude");
+        assert_eq!(allow(&served, &path), allowed, "{path}");
+    }
+    served.finish();
+    // The router does not tell its routes, so its source does: the paths of the table and of the router.
+    let source =
+        fs::read_to_string(format!("{}/src/daemon/routes/mod.rs", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let (source, _) = source.split_once("#[cfg(test)]").unwrap();
+    let (table, router) = source.split_once("pub(super) fn router").unwrap();
+    let known: BTreeSet<_> = paths.keys().map(String::as_str).collect();
+    for part in [table.split_once("const ROUTES").unwrap().1, router] {
+        let written: BTreeSet<_> =
+            part.split('"').filter(|text| text.starts_with('/') && !text.contains('\n')).collect();
+        assert_eq!(written, known);
+    }
+}
+
+/// The methods that a path takes, by its own account.
+fn allow(served: &Served, path: &str) -> BTreeSet<String> {
+    use std::{
+        io::{Read, Write},
+        os::unix::net::UnixStream,
+    };
+    let mut stream = UnixStream::connect(served.socket()).unwrap();
+    write!(stream, "BREW {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 405"), "{path}: {text}");
+    let line = text.lines().find_map(|line| line.strip_prefix("allow: ")).unwrap_or_else(|| panic!("{text}"));
+    line.split(',').map(|method| method.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_description_is_one() {
+    let served = Setting::new().serve();
+    let description = served.get("/v1/openapi.json");
+    served.finish();
+    assert!(description["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")));
+    let mut ids = BTreeSet::new();
+    for (path, method) in methods(&description) {
+        let operation = &description["paths"][&path][&method];
+        let id = operation["operationId"].as_str().expect("an id");
+        assert!(ids.insert(id.to_owned()), "{id} is there twice");
+        assert!(operation["summary"].is_string() && operation["tags"][0].is_string(), "{path} {method}");
+        for name in path.split(['{', '}']).skip(1).step_by(2) {
+            let is_it = |parameter: &Value| parameter["name"] == name && parameter["in"] == "path";
+            assert!(
+                operation["parameters"].as_array().expect("parameters").iter().any(is_it),
+                "{path} {name}"
+            );
+        }
+        for (status, answer) in operation["responses"].as_object().expect("answers") {
+            assert!(answer["description"].as_str().is_some_and(|text| !text.is_empty()), "{path} {status}");
+        }
+    }
+    references(&description, &mut |name| {
+        let name = name.strip_prefix("#/").expect("a reference within");
+        assert!(description.pointer(&format!("/{name}")).is_some(), "{name} is nowhere");
+    });
+}
+
+fn references(value: &Value, found: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(object) => {
+            if let Some(Value::String(name)) = object.get("$ref") {
+                found(name);
+            }
+            object.values().for_each(|value| references(value, found));
+        }
+        Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,69 @@
+//! The daemon as its users meet it: the real program, driven through its socket.
+
+use std::process::{Command, Stdio};
+
+use crate::support::served::{self, Setting};
+use rustix::process::Signal;
+use serde_json::json;
+
+const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
+                     command: 'echo \"no shells here\" >&2; exit 2'\n";
+
+fn event(workspace: &str, tool: &str) -> serde_json::Value {
+    json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": workspace,
+            "tool_name": tool, "tool_input": { "command": "ls" } })
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+fn a_daemon_outlives_whoever_reads_its_log() {
+    let setting = Setting::new().file("shop/.openharness/hooks/guard.yaml", GUARD);
+    let (here, socket) = (setting.path(), setting.path().join("socket"));
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+        .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
+        .args(["--socket".as_ref(), socket.as_os_str()])
+        .env("HOOKYARD_HOME", here.join("home"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(daemon.stderr.take());
+    let client = hookyard::daemon::Client::new(&socket).patience(served::PATIENCE);
+    let body = event("shop", "Bash").to_string();
+    let answers = || client.send("POST", "/v1/events", Some(body.as_bytes()));
+    served::until("it takes events", || answers().is_ok());
+    for _ in 0..3 {
+        assert_eq!(served::read(&answers().unwrap())["verdict"], "block");
+    }
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn an_event_comes_in_and_its_outcome_goes_out() {
+    let mut served = Setting::new()
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .serve();
+    let outcome = served.post("/v1/events", &event("shop", "Bash"));
+    assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("guard")));
+    assert_eq!(served.post("/v1/events", &event("shop", "Read"))["verdict"], "proceed");
+    let status = served.get("/v1/status");
+    assert_eq!((&status["phase"], &status["hooks"]), (&json!("ready"), &json!(1)));
+    served.signal(Signal::TERM);
+    assert_eq!(served.wait().code(), Some(0), "{}", served.log());
+    assert!(!served.socket().exists());
+}
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn traces_that_this_build_cannot_send_are_refused() {
+    let setting = Setting::new().settings("traces: { endpoint: 'http://127.0.0.1:4318/v1/traces' }");
+    let mut served = setting.spawn();
+    assert_eq!(served.wait().code(), Some(1));
+    assert!(served.log().contains("built without the feature `otel`"), "{}", served.log());
+    assert!(!served.socket().exists());
+
+    // The standard variables are there for other programs too.
+    let setting = Setting::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    setting.serve().finish();
+}

@@ -1,0 +1,196 @@
+//! ClawdCode beyond single events: what its files and variables say about all hooks, how many run at once, what a
+//! host is told where it has no word for the outcome, and the example workspace.
+
+use std::{fs, path::Path};
+
+use hookyard::{
+    config::{Loaded, Settings, load_workspace, nearest_workspace},
+    dialect::named,
+    model::{
+        DialectName, Event, FailurePolicy, Hook, Json, Note, NoteKind, Outcome, Target, Verdict,
+        merge_one_level,
+    },
+    registry::Snapshot,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+fn workspace(settings: &Value) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join(".clawdcode")).unwrap();
+    fs::write(root.path().join(".clawdcode/settings.json"), settings.to_string()).unwrap();
+    root
+}
+
+fn load(root: &Path, variables: &[(&str, &str)]) -> Loaded {
+    let environment =
+        |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let settings = Settings { home: Some(root.join("home")), ..Settings::default() };
+    load_workspace(root, None, &settings, &environment)
+}
+
+fn hooks(number: usize) -> Value {
+    json!([{ "hooks": vec![json!({ "type": "command", "command": "true" }); number] }])
+}
+
+fn event(name: &str) -> Event {
+    let event = json!({
+        "session_id": "s", "hook_event_name": name, "tool_name": "Bash", "tool_input": {}, "prompt_content": "p",
+    });
+    named(DialectName::Clawd).read_event(event.to_string().as_bytes()).unwrap()
+}
+
+/// How a hook fares under the words for all hooks: whether it runs, its timeout in seconds, what a timeout and a
+/// failure count as, and how many run together.
+fn terms(hook: &Hook) -> (bool, f64, FailurePolicy, FailurePolicy, Option<usize>) {
+    let together = hook.manner.together.map(std::num::NonZeroUsize::get);
+    (hook.enabled, hook.timeout.as_secs_f64(), hook.on_timeout, hook.on_error, together)
+}
+
+#[test]
+fn words_for_all_hooks_come_from_the_file_and_before_it_from_variables() {
+    use FailurePolicy::{Ask, Deny, Ignore};
+    let own = json!([{ "hooks": [{ "type": "command", "command": "true", "timeout": 7 }] }]);
+    let silent = workspace(&json!({ "hooks": { "Stop": hooks(1), "SubagentStop": own } }));
+    let found = load(silent.path(), &[]);
+    assert_eq!(found.diagnostics, []);
+    assert_eq!(terms(&found.hooks[0]), (true, 60.0, Ignore, Ignore, None));
+    assert_eq!(terms(&found.hooks[1]), (true, 7.0, Ignore, Ignore, None));
+
+    let outspoken = workspace(&json!({ "hooks": {
+        "enabled": false, "defaultTimeout": 5, "timeoutBehavior": "ask", "failureBehavior": "deny",
+        "maxConcurrentHooks": 2, "Stop": hooks(1), "SubagentStop": own,
+    } }));
+    let found = load(outspoken.path(), &[]);
+    assert_eq!(terms(&found.hooks[0]), (false, 5.0, Ask, Deny, Some(2)));
+    assert_eq!(terms(&found.hooks[1]), (false, 7.0, Ask, Deny, Some(2)));
+
+    let found = load(
+        outspoken.path(),
+        &[
+            ("HOOKYARD_CLAWD_ENABLED", "true"),
+            ("HOOKYARD_CLAWD_DEFAULT_TIMEOUT", "1.5"),
+            ("HOOKYARD_CLAWD_TIMEOUT_BEHAVIOR", "deny"),
+            ("HOOKYARD_CLAWD_FAILURE_BEHAVIOR", " ignore "),
+            ("HOOKYARD_CLAWD_MAX_CONCURRENT_HOOKS", "9"),
+        ],
+    );
+    assert_eq!(found.diagnostics, []);
+    assert_eq!(terms(&found.hooks[0]), (true, 1.5, Deny, Ignore, Some(9)));
+    assert_eq!(terms(&found.hooks[1]), (true, 7.0, Deny, Ignore, Some(9)));
+}
+
+#[test]
+fn a_bad_variable_is_named_and_left_out() {
+    let root = workspace(&json!({ "hooks": { "failureBehavior": "ask", "Stop": hooks(1) } }));
+    let cases = [
+        ("HOOKYARD_CLAWD_ENABLED", "yes", "must be a boolean, not a string"),
+        ("HOOKYARD_CLAWD_DEFAULT_TIMEOUT", "soon", "must be a number, not a string"),
+        ("HOOKYARD_CLAWD_DEFAULT_TIMEOUT", "-1", "must be more than 0"),
+        ("HOOKYARD_CLAWD_DEFAULT_TIMEOUT", "0x10", "must be a number, not a string"),
+        ("HOOKYARD_CLAWD_TIMEOUT_BEHAVIOR", "block", "unknown value `block`"),
+        ("HOOKYARD_CLAWD_FAILURE_BEHAVIOR", "true", "must be a string, not a boolean"),
+        ("HOOKYARD_CLAWD_FAILURE_BEHAVIOR", "\"}{", "unknown value"),
+        ("HOOKYARD_CLAWD_MAX_CONCURRENT_HOOKS", "0", "must be more than 0"),
+        ("HOOKYARD_CLAWD_MAX_CONCURRENT_HOOKS", "01", "must be a whole number, not a string"),
+    ];
+    for (variable, value, expected) in cases {
+        let found = load(root.path(), &[(variable, value)]);
+        let said: Vec<_> = found.diagnostics.iter().map(ToString::to_string).collect();
+        assert_eq!(said.len(), 1, "{variable}={value}: {said:?}");
+        assert!(said[0].contains("in the environment"), "{said:?}");
+        assert!(said[0].contains(variable) && said[0].contains(expected), "{said:?}");
+        assert_eq!(found.hooks[0].on_error, FailurePolicy::Ask);
+    }
+    assert_eq!(load(root.path(), &[("HOOKYARD_CLAWD_ENABLED", "")]).diagnostics, []);
+}
+
+#[test]
+fn no_more_hooks_run_at_once_than_the_file_says() {
+    let stages = |most: usize, name: &str| {
+        let root = workspace(&json!({ "hooks": { "maxConcurrentHooks": most, name: hooks(5) } }));
+        let loaded = load(root.path(), &[]);
+        let snapshot = Snapshot::new(1, loaded.place.into(), loaded.hooks);
+        snapshot.plan(&event(name)).stages().map(<[_]>::len).collect::<Vec<_>>()
+    };
+    assert_eq!(stages(2, "PostToolUse"), [2, 2, 1]);
+    assert_eq!(stages(1, "UserPromptSubmit"), [1, 1, 1, 1, 1]);
+    assert_eq!(stages(9, "PostToolUseFailure"), [5]);
+    assert_eq!(stages(3, "Notification"), [3, 2]);
+    assert_eq!(stages(9, "PreToolUse"), [1, 1, 1, 1, 1]);
+}
+
+/// What a host is told may be stricter than the outcome, never milder.
+#[test]
+fn no_answer_is_milder_than_the_outcome() {
+    let cases = [
+        ("PreToolUse", Verdict::Ask, 0, json!({ "decision": "ask", "reason": "why" })),
+        ("PreToolUse", Verdict::Block, 0, json!({ "decision": "deny", "reason": "why" })),
+        ("PreToolUse", Verdict::Halt, 0, json!({ "decision": "deny", "reason": "why" })),
+        ("PermissionRequest", Verdict::Ask, 0, json!({ "decision": "ask", "reason": "why" })),
+        ("PermissionRequest", Verdict::Block, 0, json!({ "decision": "deny", "reason": "why" })),
+        ("PermissionRequest", Verdict::Halt, 0, json!({ "decision": "deny", "reason": "why" })),
+        ("UserPromptSubmit", Verdict::Ask, 2, json!({})),
+        ("UserPromptSubmit", Verdict::Block, 2, json!({})),
+        ("UserPromptSubmit", Verdict::Halt, 2, json!({})),
+        ("PostToolUse", Verdict::Block, 2, json!({ "additionalContext": "why" })),
+        ("PostToolUse", Verdict::Halt, 2, json!({ "additionalContext": "why" })),
+        ("Stop", Verdict::Block, 0, json!({ "continue": true, "reason": "why" })),
+        ("Stop", Verdict::Halt, 0, json!({ "continue": false, "reason": "why" })),
+        ("SubagentStop", Verdict::Block, 0, json!({ "continue": true, "reason": "why" })),
+        ("Compaction", Verdict::Block, 0, json!({ "prevent": true, "reason": "why" })),
+        ("Compaction", Verdict::Halt, 0, json!({ "prevent": true, "reason": "why" })),
+    ];
+    for (name, verdict, exit_code, expected) in cases {
+        let event = event(name);
+        let outcome = Outcome { verdict, reason: Some("why".into()), ..Outcome::proceed(event.kind, 1) };
+        let answer = named(DialectName::Clawd).write_answer(&event, &outcome);
+        assert_eq!(serde_json::from_str::<Value>(&answer.stdout).unwrap(), expected, "{name} {verdict}");
+        assert_eq!(
+            (answer.exit_code, answer.stderr.contains("why")),
+            (exit_code, exit_code == 2),
+            "{name} {verdict}"
+        );
+    }
+}
+
+#[test]
+fn what_has_no_place_in_the_answer_is_not_lost() {
+    let answer = |name: &str, change: fn(&mut Outcome)| {
+        let event = event(name);
+        let mut outcome = Outcome::proceed(event.kind, 1);
+        change(&mut outcome);
+        named(DialectName::Clawd).write_answer(&event, &outcome)
+    };
+    let found = answer("UserPromptSubmit", |o| o.patched.set(Target::Prompt, Json::of("p").unwrap()));
+    assert_eq!(found.exit_code, 2, "a prompt that went on unchanged might say what a hook took out");
+    let found = answer("PostToolUse", |o| o.patched.set(Target::ToolOutput, Json::of("x").unwrap()));
+    assert_eq!((found.exit_code, found.stdout.as_str()), (0, "{}"));
+    assert!(found.stderr.contains("changed `tool_output`"), "{found:?}");
+    let found = answer("Stop", |o| {
+        let hook = hookyard::model::HookName::new("h").unwrap();
+        o.notes.push(Note { hook, kind: NoteKind::SystemMessage, text: "look".into() });
+    });
+    assert_eq!((found.exit_code, found.stderr.as_str()), (0, "look"));
+}
+
+#[test]
+fn a_workspace_is_found_by_its_settings() {
+    let root = workspace(&json!({}));
+    let deep = root.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    assert_eq!(nearest_workspace(&deep, None), Some(root.path().canonicalize().unwrap()));
+}
+
+#[test]
+fn a_changed_input_joins_one_level() {
+    let json = |value: Value| Json::of(&value).unwrap();
+    let found = named(DialectName::Clawd).fold(
+        Target::ToolInput,
+        Some(&json(json!({ "a": { "x": 1 }, "b": 1 }))),
+        &json(json!({ "a": { "y": 2 } })),
+    );
+    let current = json(json!({ "a": { "x": 1 }, "b": 1 }));
+    assert_eq!(found, merge_one_level(Some(&current), &json(json!({ "a": { "y": 2 } }))));
+    assert_eq!(found.unwrap().as_str(), r#"{"a":{"y":2},"b":1}"#);
+}

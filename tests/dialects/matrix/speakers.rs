@@ -1,0 +1,268 @@
+//! The dialects as the matrix needs them, one entry each: how a hook on tool calls is configured and what it prints,
+//! what a host sends and what it reads from an answer. Written from the dialects' own rules; refuses to call
+//! any code of hookyard.
+
+use hookyard::model::{DialectName, NativeAnswer};
+use serde_json::{Map, Value, json};
+
+use crate::matrix::words::{CONTEXT, Heard, Move, REASON, Thing};
+
+/// One dialect, on both sides.
+pub(crate) struct Speaker {
+    pub(crate) name: DialectName,
+    /// The file that makes a command a hook on tool calls, below the workspace, and what is in it.
+    pub(crate) configures: fn(&str) -> (&'static str, Value),
+    /// A script that says the thing, if the dialect has a word for it.
+    pub(crate) says: fn(Thing) -> Option<String>,
+    /// What a host sends before a tool call with this input.
+    pub(crate) sends: fn(&Value) -> Value,
+    /// What a host does about a tool call with this input that got this answer.
+    pub(crate) reads: fn(&NativeAnswer, &Value) -> Heard,
+}
+
+/// Every dialect, in the order of [`DialectName::ALL`].
+pub(crate) const SPEAKERS: &[Speaker] = &[
+    Speaker {
+        name: DialectName::OpenHarness,
+        configures: |command| {
+            let hook = json!({
+                "name": "hook",
+                "events": ["before_tool_dispatch"],
+                "capabilities": ["rewrite_tool_request"],
+                "handler": { "type": "command", "command": command },
+            });
+            // Every JSON text is YAML.
+            (".openharness/hooks/hook.yaml", hook)
+        },
+        says: |thing| match thing {
+            Thing::Block => Some(format!("echo '{REASON}' >&2; exit 2")),
+            Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+            Thing::Rewrite => specific(&json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
+            Thing::Context => specific(&json!({ "additionalContext": CONTEXT })),
+            Thing::Allow | Thing::Ask | Thing::Shorten => None,
+        },
+        sends: |input| {
+            json!({
+                "hook_event_name": "before_tool_dispatch",
+                "session_id": "openharness",
+                "run_id": "openharness",
+                "tool_name": "Bash",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let said = object(&answer.stdout);
+            let specific = &said["hookSpecificOutput"];
+            let (moves, reason) = match () {
+                () if said["continue"] == false => (Move::Ends, &said["stopReason"]),
+                () if said["decision"] == "block" => (Move::Refuses, &said["reason"]),
+                () => (Move::AsUsual, &Value::Null),
+            };
+            let patch = &specific["patch"]["tool_input"];
+            Heard { input: merged(input, patch), ..heard(moves, reason, specific) }
+        },
+    },
+    Speaker {
+        name: DialectName::Claude,
+        configures: |command| (".claude/settings.json", settings(command)),
+        says: |thing| match thing {
+            Thing::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci", "force": true } })),
+            Thing::Shorten => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
+            other => family_says(other),
+        },
+        sends: |input| family_sends("claude", input),
+        reads: |answer, input| {
+            let (said, heard) = family_reads(answer);
+            let changed = said["hookSpecificOutput"].get("updatedInput");
+            Heard { input: changed.unwrap_or(input).clone(), ..heard }
+        },
+    },
+    Speaker {
+        name: DialectName::CodeBuddy,
+        configures: |command| (".codebuddy/settings.json", settings(command)),
+        says: |thing| match thing {
+            Thing::Rewrite => decides(&json!({ "modifiedInput": { "command": "npm ci" } })),
+            other => family_says(other),
+        },
+        sends: |input| family_sends("codebuddy", input),
+        reads: |answer, input| {
+            let (said, heard) = family_reads(answer);
+            Heard { input: merged(input, &said["hookSpecificOutput"]["modifiedInput"]), ..heard }
+        },
+    },
+    Speaker {
+        name: DialectName::Gemini,
+        configures: |command| {
+            let hook = json!({ "type": "command", "command": command });
+            let entry = json!({ "matcher": "^Bash$", "hooks": [hook] });
+            (".gemini/settings.json", json!({ "hooks": { "BeforeTool": [entry] } }))
+        },
+        says: |thing| match thing {
+            Thing::Allow => Some(prints(&json!({ "decision": "allow", "reason": REASON }))),
+            Thing::Block => Some(prints(&json!({ "decision": "deny", "reason": REASON }))),
+            Thing::Ask => Some(prints(&json!({ "decision": "ask", "reason": REASON }))),
+            Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+            Thing::Rewrite => specific(&json!({ "tool_input": { "command": "npm ci" } })),
+            Thing::Context => specific(&json!({ "additionalContext": CONTEXT })),
+            Thing::Shorten => None,
+        },
+        sends: |input| {
+            json!({
+                "session_id": "gemini",
+                "transcript_path": "",
+                "hook_event_name": "BeforeTool",
+                "timestamp": "2026-01-02T03:04:05.678Z",
+                "tool_name": "Bash",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let said = object(&answer.stdout);
+            let specific = &said["hookSpecificOutput"];
+            let (moves, reason) = match said["decision"].as_str() {
+                _ if said["continue"] == false => (Move::Ends, &said["stopReason"]),
+                Some("deny" | "block") => (Move::Refuses, &said["reason"]),
+                Some("ask") => (Move::Asks, &said["reason"]),
+                // It also says so when nobody had an opinion.
+                Some("allow" | "approve") | None => (Move::AsUsual, &said["reason"]),
+                Some(other) => panic!("{other} is no decision: {said}"),
+            };
+            Heard { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
+        },
+    },
+    Speaker {
+        name: DialectName::Clawd,
+        configures: |command| {
+            let hook = json!({ "type": "command", "command": command });
+            let entry = json!({ "matcher": { "tools": "Bash" }, "hooks": [hook] });
+            (".clawdcode/settings.json", json!({ "hooks": { "PreToolUse": [entry] } }))
+        },
+        says: |thing| {
+            let decision =
+                |word: &str| json!({ "permissionDecision": word, "permissionDecisionReason": REASON });
+            let said = match thing {
+                Thing::Allow => decision("allow"),
+                Thing::Block => decision("deny"),
+                Thing::Ask => decision("ask"),
+                Thing::Rewrite => json!({ "updatedInput": { "command": "npm ci" } }),
+                Thing::Context => json!({ "additionalContext": CONTEXT }),
+                Thing::Halt | Thing::Shorten => return None,
+            };
+            Some(prints(&said))
+        },
+        sends: |input| {
+            json!({
+                "hook_event_name": "PreToolUse",
+                "hook_execution_id": "6f1c2b1e-0000-4000-8000-000000000001",
+                "timestamp": "2026-01-02T03:04:05.678Z",
+                "session_id": "clawd",
+                "tool_name": "Bash",
+                "tool_use_id": "call",
+                "tool_input": input,
+            })
+        },
+        reads: |answer, input| {
+            let said = object(&answer.stdout);
+            let reason = &said["reason"];
+            let (moves, reason) = match said["decision"].as_str() {
+                Some("deny") => (Move::Refuses, reason),
+                Some("ask") => (Move::Asks, reason),
+                Some("allow") => (Move::Runs, reason),
+                None => (Move::AsUsual, reason),
+                Some(other) => panic!("{other} is no decision: {said}"),
+            };
+            Heard { input: merged(input, &said["modifiedInput"]), ..heard(moves, reason, &Value::Null) }
+        },
+    },
+];
+
+/// A settings file of Claude Code's family.
+fn settings(command: &str) -> Value {
+    let hook = json!({ "type": "command", "command": command });
+    json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [hook] }] } })
+}
+
+/// What a hook of Claude Code's family says in words that all of it has.
+fn family_says(thing: Thing) -> Option<String> {
+    let decision =
+        |word: &str| decides(&json!({ "permissionDecision": word, "permissionDecisionReason": REASON }));
+    match thing {
+        Thing::Allow => decision("allow"),
+        Thing::Block => decision("deny"),
+        Thing::Ask => decision("ask"),
+        Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+        Thing::Context => decides(&json!({ "additionalContext": CONTEXT })),
+        Thing::Rewrite | Thing::Shorten => None,
+    }
+}
+
+fn family_sends(session: &str, input: &Value) -> Value {
+    json!({
+        "hook_event_name": "PreToolUse",
+        "session_id": session,
+        "transcript_path": "",
+        "tool_name": "Bash",
+        "tool_input": input,
+    })
+}
+
+/// What a host of Claude Code's family reads, but for the changed input.
+fn family_reads(answer: &NativeAnswer) -> (Value, Heard) {
+    let said = object(&answer.stdout);
+    let specific = &said["hookSpecificOutput"];
+    let reason = &specific["permissionDecisionReason"];
+    let (moves, reason) = match specific["permissionDecision"].as_str() {
+        _ if answer.exit_code == 2 => (Move::Refuses, &Value::String(answer.stderr.clone())),
+        _ if said["continue"] == false => (Move::Ends, &said["stopReason"]),
+        Some("deny") => (Move::Refuses, reason),
+        Some("ask") => (Move::Asks, reason),
+        Some("allow") => (Move::Runs, reason),
+        None => (Move::AsUsual, reason),
+        Some(other) => panic!("{other} is no decision: {said}"),
+    };
+    let heard = heard(moves, reason, specific);
+    (said, heard)
+}
+
+/// What a host heard, but for the changed input.
+fn heard(moves: Move, reason: &Value, specific: &Value) -> Heard {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let context = text(&specific["additionalContext"]);
+    Heard { moves, reason: text(reason).unwrap_or_default(), input: Value::Null, context }
+}
+
+/// A script that prints a value.
+fn prints(value: &Value) -> String {
+    format!("cat <<'JSON'\n{value}\nJSON\n")
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is one of the things a hook may not be able to say")]
+fn specific(value: &Value) -> Option<String> {
+    Some(prints(&json!({ "hookSpecificOutput": value })))
+}
+
+fn decides(value: &Value) -> Option<String> {
+    let mut decision = value.as_object().cloned().unwrap_or_default();
+    decision.insert("hookEventName".to_owned(), "PreToolUse".into());
+    specific(&Value::Object(decision))
+}
+
+/// The object that an answer is; nothing printed is an empty one.
+fn object(stdout: &str) -> Value {
+    if stdout.is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(stdout).unwrap_or_else(|e| panic!("{e}: {stdout}"))
+}
+
+/// The input of hosts that merge a changed one into it, one level deep.
+fn merged(input: &Value, changed: &Value) -> Value {
+    match (input.clone(), changed) {
+        (input, Value::Null) => input,
+        (Value::Object(mut fields), Value::Object(new)) => {
+            fields.extend(new.clone());
+            Value::Object(fields)
+        }
+        (_, other) => other.clone(),
+    }
+}

@@ -1,0 +1,123 @@
+//! A dialect that joins the replies of its hooks, in the course of one event: the last of equally strict replies
+//! decides with what the dialect made of all, and each reply counts once.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use hookyard::{
+    dialect::Canonical,
+    model::{
+        AnswerForm, Conclusion, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure,
+        FailurePolicy, Handler, Hook, HookName, Json, JsonError, Manner, Matched, NativeAnswer,
+        NativeHandler, Opinion, Outcome, Place, RawReply, Reply, RunId, Scope, SessionId, Source, Strategy,
+        Target, Ties, Verdict, WorkspaceId,
+    },
+    registry::Snapshot,
+    run::{Course, Progress},
+};
+
+/// hookyard's own words, but its hooks run at the same time and their reasons are joined with a `+`.
+#[derive(Debug)]
+struct Joining;
+
+impl Dialect for Joining {
+    fn name(&self) -> DialectName {
+        DialectName::Canonical
+    }
+
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
+        Canonical.read_event(bytes)
+    }
+
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
+        Canonical.kind_of(bytes)
+    }
+
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
+        Canonical.cwd_of(bytes)
+    }
+
+    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
+        Canonical.write_answer(event, outcome)
+    }
+
+    fn matched(&self, kind: EventKind) -> Option<Matched> {
+        kind.matched()
+    }
+
+    fn strategy(&self, _: EventKind) -> Strategy {
+        Strategy::Parallel
+    }
+
+    fn ends_chain(&self, _: EventKind, _: Verdict) -> bool {
+        false
+    }
+
+    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+        Canonical.envelope(draft, place)
+    }
+
+    fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
+        Canonical.read_reply(hook, kind, raw)
+    }
+
+    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
+        Canonical.answer_form(hook, kind)
+    }
+
+    fn ties(&self, _: EventKind) -> Ties {
+        Ties::Joined
+    }
+
+    fn join(&self, _: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
+        let reason = |reply: &Reply| reply.opinion.clone().into_parts().1;
+        let reasons: Vec<String> = earlier.iter().chain([&reply]).filter_map(reason).collect();
+        Reply { opinion: Opinion::Block(Some(reasons.join("+"))), ..reply }
+    }
+
+    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+        Canonical.fold(target, current, patch)
+    }
+}
+
+fn hook(name: &str, position: usize) -> Hook {
+    Hook {
+        name: HookName::new(name).unwrap(),
+        dialect: &Joining,
+        events: [EventKind::BeforeToolDispatch].into_iter().collect(),
+        matcher: None,
+        handler: Handler::Native(NativeHandler::Inline(Arc::new(|_| Ok(Reply::proceed())))),
+        capabilities: [].into_iter().collect(),
+        priority: 0,
+        enabled: true,
+        timeout: Duration::from_mins(1),
+        max_concurrency: None,
+        on_error: FailurePolicy::Ignore,
+        on_timeout: FailurePolicy::Ignore,
+        manner: Manner::default(),
+        source: Source { scope: Scope::Host, file: None, line: 0, position },
+    }
+}
+
+#[test]
+fn replies_are_joined_in_configured_order() {
+    let place = Arc::new(Place { workspace_id: WorkspaceId::new("w").unwrap(), root: "/".into() });
+    let hooks = vec![hook("a", 0), hook("b", 1), hook("c", 2)];
+    let snapshot = Snapshot::new(1, Arc::clone(&place), hooks);
+    let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+    let event = Arc::new(Event::new(EventKind::BeforeToolDispatch, session, run));
+    let (mut course, progress) = Course::begin(Arc::clone(&event), snapshot.plan(&event), place, 1);
+    assert_eq!(progress, Progress::Run(0..3));
+    for (step, reason) in [(2, "third"), (0, "first"), (1, "second")] {
+        let result = Ok(Reply::block(reason));
+        let _ = course.conclude(step, Conclusion::ran(result, Duration::ZERO));
+    }
+    let outcome = course.into_outcome();
+    assert_eq!(outcome.verdict, Verdict::Block);
+    assert_eq!(outcome.reason.as_deref(), Some("first+second+third"));
+    assert_eq!(outcome.by.unwrap().as_str(), "c");
+}

@@ -1,0 +1,8 @@
+//! The documents work as shown: their commands are run, their JSON and YAML is read.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod operating;
+mod readme;

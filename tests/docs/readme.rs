@@ -1,0 +1,223 @@
+//! What the README and the docs show works as shown: their shell lines are run, their JSON and YAML is read, and
+//! their Rust is compiled and run as a doc test.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use hookyard::{
+    config, dialect,
+    model::{DialectName, EventKind, Json, WorkspaceId},
+};
+use serde_json::Value;
+
+fn repository() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The pages a user reads.
+const PAGES: [&str; 9] = [
+    "README.md",
+    "docs/hosts.md",
+    "docs/openharness.md",
+    "docs/dialects.md",
+    "docs/claude.md",
+    "docs/gemini.md",
+    "docs/clawd.md",
+    "docs/audit.md",
+    "docs/traces.md",
+];
+
+/// The fenced blocks of one language, in order.
+fn blocks(file: &str, language: &str) -> Vec<String> {
+    let text = fs::read_to_string(repository().join(file)).unwrap();
+    let fence = format!("\n```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
+}
+
+/// Shell lines with `hookyard` in the PATH.
+#[allow(clippy::disallowed_methods, reason = "a test runs what the README shows")]
+fn shell_of(lines: &str, directory: &Path) -> Command {
+    let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.args(["-eu", "-c", lines]).current_dir(directory).env("PATH", path);
+    command.env_remove("HOOKYARD_LISTEN_SOCKET");
+    command
+}
+
+/// Runs shell lines; they must succeed, as a person would expect of them.
+fn shell(lines: &str, directory: &Path) -> Output {
+    let output = shell_of(lines, directory).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{lines}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+#[test]
+fn the_first_hook_is_checked_explained_and_blocks() {
+    let directory = tempfile::tempdir().unwrap();
+    let blocks = blocks("README.md", "sh");
+    let [replay, tests, write, check, fire, serve, send] = blocks.as_slice() else {
+        panic!("{} shell blocks", blocks.len())
+    };
+    assert!(replay.starts_with("cargo run --release -- replay ") && tests == "scripts/test");
+    shell(write, directory.path());
+    let checked = shell(check, directory.path());
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("no-force-push"));
+    let mut seen: Value = serde_json::from_slice(&shell(fire, directory.path()).stdout).unwrap();
+    let mut shown: Value = serde_json::from_str(&self::blocks("README.md", "json")[0]).unwrap();
+    for outcome in [&mut seen, &mut shown] {
+        assert!(outcome["decision_id"].take().is_string());
+        assert!(outcome["hooks"][0]["duration_ms"].take().is_number());
+    }
+    assert_eq!(seen, shown);
+    a_daemon_is_asked(serve, send, directory.path());
+}
+
+/// A daemon at work, which ends with this.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Starts the daemon where the first hook is, and asks it from another terminal.
+#[allow(clippy::disallowed_methods, reason = "a test runs what the README shows")]
+fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return println!("not run: curl is missing");
+    }
+    let runtime = tempfile::tempdir().unwrap();
+    let variable = format!("export XDG_RUNTIME_DIR={}\n", runtime.path().display());
+    let mut command = shell_of(&format!("{variable}exec {serve}"), directory);
+    let mut daemon = Daemon(command.stderr(Stdio::piped()).spawn().unwrap());
+    let log = BufReader::new(daemon.0.stderr.take().unwrap());
+    let listens = log.lines().map_while(Result::ok).any(|line| line.contains("listening on "));
+    assert!(listens, "the daemon ended");
+    let said = String::from_utf8(shell(&format!("{variable}{send}"), directory).stdout).unwrap();
+    for shown in
+        ["\"verdict\":\"block\"", "force pushes are not allowed here", "1 workspace with 1 hook", "idle"]
+    {
+        assert!(said.contains(shown), "{shown} is not in\n{said}");
+    }
+}
+
+#[test]
+fn the_main_job_shows_what_the_readme_says() {
+    let replay = blocks("README.md", "sh")[0].replace("cargo run --release --", "hookyard");
+    let directory = tempfile::tempdir().unwrap();
+    let missing = ["node", "python3"].into_iter().find(|program| {
+        #[allow(clippy::disallowed_methods, reason = "a test looks at its machine")]
+        Command::new(program).arg("--version").output().is_err()
+    });
+    if let Some(program) = missing {
+        return println!("not run: {program} is missing");
+    }
+    let lines = format!("TMPDIR={} {replay}", directory.path().display());
+    let output = String::from_utf8(shell(&lines, &repository()).stdout).unwrap();
+    for shown in ["dangerous-command-guard", "npm-patcher", "block", "halt", "run_7a02"] {
+        assert!(output.contains(shown), "{shown} is not in\n{output}");
+    }
+}
+
+/// The settings that the docs show, with the workspace of this test among those that may use the model.
+fn settings() -> config::Settings {
+    let shown =
+        blocks("docs/openharness.md", "yaml").into_iter().filter(|block| block.starts_with("models:"));
+    let text: String = shown.collect::<Vec<_>>().concat().replace("[shop]", "[shown]");
+    let (settings, diagnostics) = config::Settings::from_yaml(&text, Path::new("hookyard.yaml"));
+    settings.unwrap_or_else(|| panic!("{diagnostics:?}"))
+}
+
+#[test]
+fn the_yaml_of_the_docs_loads() {
+    let settings = settings();
+    assert_eq!(settings.models.len(), 1);
+    let [audit] = blocks("docs/audit.md", "yaml").try_into().unwrap();
+    let (audit, diagnostics) = config::Settings::from_yaml(&audit, Path::new("hookyard.yaml"));
+    assert!(diagnostics.is_empty() && audit.is_some_and(|settings| settings.audit.to.is_some()));
+    let [traces] = blocks("docs/traces.md", "yaml").try_into().unwrap();
+    let (traces, diagnostics) = config::Settings::from_yaml(&traces, Path::new("hookyard.yaml"));
+    assert!(diagnostics.is_empty() && traces.is_some_and(|settings| settings.traces.endpoint.is_some()));
+    let secrets = ["SHOP_KEY", "GUARD_TOKEN", "SMALL_KEY"].map(|name| format!("HOOKYARD_SECRET_{name}"));
+    let environment = |name: &str| {
+        (name == "HOME" || secrets.iter().any(|secret| secret == name)).then(|| "/home/me".to_owned())
+    };
+    let [agent] = blocks("docs/openharness.md", "markdown").try_into().unwrap();
+    for handler in blocks("docs/openharness.md", "yaml").iter().filter(|block| block.starts_with("handler:"))
+    {
+        let workspace = tempfile::tempdir().unwrap();
+        let home = workspace.path().join(".openharness");
+        fs::create_dir_all(home.join("hooks/scripts")).unwrap();
+        fs::create_dir_all(home.join("agents")).unwrap();
+        fs::write(home.join("agents/reviewer.md"), &agent).unwrap();
+        let hook = format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n");
+        fs::write(home.join("hooks/hook.yaml"), hook).unwrap();
+        let id = Some(WorkspaceId::new("shown").unwrap());
+        let loaded = config::load_workspace(workspace.path(), id, &settings, &environment);
+        assert_eq!(loaded.hooks.len(), 1, "{:?}", loaded.diagnostics);
+    }
+}
+
+#[test]
+fn the_dependencies_shown_are_those_the_example_uses() {
+    let shown = &blocks("README.md", "toml")[0];
+    let example = &blocks("README.md", "rust")[0];
+    for krate in ["hookyard", "tokio", "serde_json"] {
+        assert!(
+            shown.contains(&format!("\n{krate} = ")) && example.contains(&format!("{krate}::")),
+            "{krate}"
+        );
+    }
+}
+
+#[test]
+fn the_json_of_the_docs_is_json() {
+    for block in PAGES.into_iter().flat_map(|file| blocks(file, "json")) {
+        Json::parse(&block).unwrap();
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for file in PAGES {
+        let text = fs::read_to_string(repository().join(file)).unwrap();
+        let folder = repository().join(file).parent().unwrap().to_owned();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(link.starts_with("https://") || folder.join(link).exists(), "{file}: {link}");
+        }
+    }
+}
+
+#[test]
+fn the_table_of_events_is_true() {
+    let text = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();
+    let (_, table) = text.split_once("| kind | openharness |").unwrap();
+    let names = [DialectName::OpenHarness, DialectName::Claude, DialectName::Gemini, DialectName::Clawd];
+    let known = |dialect, event: &str| {
+        dialect::named(dialect).kind_of(format!(r#"{{"hook_event_name":"{event}"}}"#).as_bytes())
+    };
+    let mut events = 0;
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let mut cells = row.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', ""));
+        let kind = EventKind::from_name(&cells.next().unwrap());
+        assert!(kind.is_some(), "{row}");
+        for (dialect, cell) in names.iter().zip(cells).filter(|(_, cell)| cell != "–") {
+            let event = cell.trim_end_matches('*');
+            assert_eq!(known(*dialect, event), kind, "{dialect} {event}");
+            if *dialect == DialectName::Claude {
+                let codebuddy = known(DialectName::CodeBuddy, event);
+                assert_eq!(codebuddy, kind.filter(|_| cell.ends_with('*')), "{event}");
+            }
+            events += 1;
+        }
+    }
+    assert_eq!(events, 10 + 14 + 11 + 11, "of the 31 of Claude Code, 17 have no kind");
+}

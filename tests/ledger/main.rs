@@ -1,0 +1,502 @@
+//! What a killed hookyard leaves behind, and that the next one ends it and nobody else. The leaders here are shells
+//! of this test; what a ledger says of them is written as a killed process would have left it.
+//!
+//! A binary of its own, because a process has one ledger, which records every process that any test starts.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::{
+    fs,
+    io::Write,
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use crate::support::watch::{self, processes};
+use bytes::Bytes;
+use hookyard::{
+    Orchestrator,
+    handler::command::{
+        GroupLedger, LedgerError, Reaped,
+        process::{Bounds, End, Program, run},
+    },
+    model::{Event, EventKind, Json, RunId, SessionId, Target},
+};
+use rustix::{
+    process::{Pid, Signal, kill_process, kill_process_group},
+    time::{ClockId, clock_gettime},
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// How long anything here may take at most.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Where a test that runs as another process has its ledger.
+const PATH: &str = "LEDGER_OF_THE_KILLED";
+
+/// A process has one ledger, so these tests go one by one.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn within<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(LONG, future).await.unwrap() })
+}
+
+/// A folder with a ledger that a hookyard of this boot has left empty.
+fn left() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("groups");
+    drop(GroupLedger::open(&path).unwrap());
+    (folder, path)
+}
+
+/// Opens a ledger; returns how many groups were ended.
+fn reaped(path: &Path) -> usize {
+    let (ledger, Reaped { groups }) = GroupLedger::open(path).unwrap();
+    drop(ledger);
+    assert_eq!(groups_in(path), Vec::<i32>::new());
+    groups
+}
+
+/// The groups that a ledger holds.
+fn groups_in(path: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().skip(1).filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
+}
+
+fn clock() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    u64::try_from(time.tv_sec).unwrap() * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap()
+}
+
+/// A shell that leads a group, as a killed hookyard would have left it.
+struct Left {
+    shell: Child,
+    from: u64,
+    until: u64,
+}
+
+impl Left {
+    /// Whether it is marked as a hook is told by the variables.
+    #[expect(clippy::disallowed_methods, reason = "these processes are nobody's hooks")]
+    fn of(line: &str, variables: &[(&str, &str)]) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", line]).env_clear().envs(variables.iter().copied());
+        Self::led_by(shell)
+    }
+
+    fn led_by(mut shell: Command) -> Self {
+        let from = clock();
+        shell.process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
+        let shell = shell.spawn().unwrap();
+        Self { shell, from, until: clock() }
+    }
+
+    fn id(&self) -> u32 {
+        self.shell.id()
+    }
+
+    /// Writes it into a ledger, as started in another window.
+    fn written(&self, path: &Path, move_by: i64) {
+        let moved = |moment: u64| moment.checked_add_signed(move_by * 1_000_000).unwrap();
+        let line = format!("{} {} {}", self.id(), moved(self.from), moved(self.until));
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        writeln!(file, "{line:<63}").unwrap();
+    }
+
+    fn living(&self) -> Vec<watch::Process> {
+        processes(|process| process.group == self.id() && process.alive())
+    }
+
+    /// Waits until so many of the group live.
+    fn until(&self, count: usize) {
+        within(async {
+            while self.living().len() != count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        });
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // As long as somebody of the group lives, or its leader is not waited for, the number is its own.
+        if !self.living().is_empty() {
+            let _ = kill_process_group(Pid::from_raw(self.id().cast_signed()).unwrap(), Signal::KILL);
+        }
+        let _ = self.shell.wait();
+    }
+}
+
+/// The mark of the processes that the writer of a ledger starts.
+fn mark(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let head: Vec<_> = text.lines().next().unwrap().split_whitespace().collect();
+    format!("{}-{}", head[5], head[6])
+}
+
+#[test]
+fn a_group_that_could_not_be_recorded_any_more_is_known_by_its_mark() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let mark = mark(&path);
+    let of = |life: &str| Left::of("exec sleep 600", &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", life)]);
+    let (own, foreign) = (of(&mark), of("1-1"));
+    own.until(1);
+    foreign.until(1);
+    assert_eq!(reaped(&path), 1);
+    own.until(0);
+    assert_eq!(foreign.living().len(), 1);
+}
+
+const MARKED: &[(&str, &str)] = &[("HOOKYARD_HOOK", "1")];
+
+#[test]
+fn a_group_that_runs_on_is_ended_with_its_members() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let group = Left::of("sleep 600 & sleep 600", &[]);
+    group.until(3);
+    group.written(&path, 0);
+    assert_eq!(reaped(&path), 1);
+    assert!(group.living().is_empty());
+}
+
+#[test]
+fn whoever_ignores_sigterm_is_killed_after_one_grace_for_all() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let stubborn = "trap '' TERM; while :; do sleep 1; done";
+    let groups = [stubborn, stubborn, "kill -STOP $$"].map(|line| Left::of(line, &[]));
+    for group in &groups {
+        group.until(if group.id() == groups[2].id() { 1 } else { 2 });
+        group.written(&path, 0);
+    }
+    let begun = clock();
+    assert_eq!(reaped(&path), 3);
+    assert!(clock() - begun < 2_000_000_000, "the grace is one for all");
+    assert!(groups.iter().all(|group| group.living().is_empty()));
+}
+
+#[test]
+fn without_a_leader_marked_members_are_ended() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let mut group = Left::of("sleep 600 & env -u HOOKYARD_HOOK sleep 600 & exit 0", MARKED);
+    group.shell.wait().unwrap();
+    group.until(2);
+    // Not before `env` has become what it starts.
+    within(async {
+        while group.living().iter().any(|process| process.name != "sleep") {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    group.written(&path, 0);
+    assert_eq!(reaped(&path), 1);
+    let left = group.living();
+    assert_eq!(left.len(), 1, "whoever is not marked is left alone");
+    let environment = fs::read(format!("/proc/{}/environ", left[0].pid)).unwrap();
+    assert!(!String::from_utf8(environment).unwrap().contains("HOOKYARD_HOOK"));
+}
+
+#[test]
+fn whoever_was_started_at_another_time_is_left_alone() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    for move_by in [-60_000, -200, 200, 60_000] {
+        let group = Left::of("sleep 600 & sleep 600", MARKED);
+        group.until(3);
+        group.written(&path, move_by);
+        assert_eq!(reaped(&path), 0, "{move_by} ms");
+        assert_eq!(group.living().len(), 3, "{move_by} ms");
+    }
+}
+
+/// Only root can start somebody else's process.
+#[test]
+fn another_users_group_is_left_alone() {
+    let _alone = alone();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let (_folder, path) = left();
+    for line in ["exec sleep 600", "sleep 600 & exit 0"] {
+        #[expect(clippy::disallowed_methods, reason = "this process is nobody's hook")]
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", line]).current_dir("/").envs(MARKED.iter().copied()).uid(65_534);
+        let mut group = Left::led_by(shell);
+        if line.contains("exit") {
+            group.shell.wait().unwrap();
+        }
+        group.until(1);
+        group.written(&path, 0);
+        assert_eq!(reaped(&path), 0, "{line}");
+        assert_eq!(group.living().len(), 1, "{line}");
+    }
+}
+
+#[test]
+fn whoever_leads_no_group_of_its_own_is_left_alone() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let group = Left::of("sleep 600 & sleep 600", MARKED);
+    group.until(3);
+    let member = group.living().into_iter().find(|process| process.pid != group.id()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    for pid in [member.pid, std::process::id(), 1] {
+        let line = format!("{pid} {} {}", group.from, clock());
+        fs::write(&path, format!("{text}{line:<63}\n")).unwrap();
+        assert_eq!(reaped(&path), 0);
+    }
+    assert_eq!(group.living().len(), 3);
+}
+
+#[test]
+fn another_boot_or_namespace_has_left_nobody() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let group = Left::of("exec sleep 600", MARKED);
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let other = "00000000-0000-4000-8000-000000000000";
+    for (from, to) in [(boot.trim(), other), ("pid:[", "pid:]"), ("groups 2", "groups 3")] {
+        group.written(&path, 0);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{text}");
+        fs::write(&path, text.replace(from, to)).unwrap();
+        assert_eq!(reaped(&path), 0, "{to}");
+    }
+    assert_eq!(group.living().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_no_error_and_kills_nobody() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let group = Left::of("exec sleep 600", MARKED);
+    let head = fs::read_to_string(&path).unwrap();
+    group.written(&path, 0);
+    let whole = fs::read(&path).unwrap();
+    let bad_lines =
+        ["-1 0 1", "0 0 1", "99999999999 0 1", &format!("{} 0 {}", group.id(), u64::MAX), "\0", "é"];
+    let mut cases: Vec<_> = bad_lines.map(|line| format!("{head}{line:<63}\n").into_bytes()).into();
+    cases.extend([0, 1, 60, 127, 128, 129, whole.len() - 1].map(|length| whole[..length].to_vec()));
+    cases.extend([vec![0; 4096], vec![0xff; 4096], b"\n".repeat(999), whole[1..].to_vec()]);
+    for case in cases {
+        fs::write(&path, &case).unwrap();
+        assert_eq!(reaped(&path), 0, "{}", String::from_utf8_lossy(&case));
+    }
+    assert_eq!(group.living().len(), 1);
+    fs::write(&path, whole).unwrap();
+    assert_eq!(reaped(&path), 1, "the whole of it is read");
+}
+
+#[test]
+fn a_file_that_others_may_have_written_is_refused() {
+    let _alone = alone();
+    let (folder, path) = left();
+    let at = |name: &str| folder.path().join(name);
+    symlink(&path, at("link")).unwrap();
+    fs::create_dir(at("directory")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), 0o600.into()).unwrap();
+    fs::write(at("open"), "").unwrap();
+    fs::set_permissions(at("open"), fs::Permissions::from_mode(0o620)).unwrap();
+    fs::write(at("one"), "").unwrap();
+    fs::hard_link(at("one"), at("other")).unwrap();
+    let mut refused = vec!["link", "directory", "pipe", "open", "one"];
+    if rustix::process::geteuid().is_root() {
+        fs::write(at("foreign"), "").unwrap();
+        std::os::unix::fs::chown(at("foreign"), Some(65_534), None).unwrap();
+        refused.push("foreign");
+    }
+    for name in refused {
+        let error = GroupLedger::open(&at(name)).unwrap_err();
+        assert!(matches!(error, LedgerError::Untrusted { .. }), "{name}: {error}");
+    }
+    let error = GroupLedger::open(&at("no/such")).unwrap_err();
+    assert!(matches!(error, LedgerError::Io { .. }), "{error}");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn there_is_one_ledger_in_a_process_and_one_process_at_a_ledger() {
+    let _alone = alone();
+    let (folder, path) = left();
+    let (ledger, _) = GroupLedger::open(&path).unwrap();
+    let error = GroupLedger::open(&path).unwrap_err();
+    let own = std::process::id().cast_signed();
+    assert!(matches!(error, LedgerError::InUse { pid, .. } if pid == Some(own)), "{error}");
+    assert!(error.to_string().contains(&format!("another hookyard (pid {own}) uses")), "{error}");
+    let error = GroupLedger::open(&folder.path().join("other")).unwrap_err();
+    assert!(matches!(error, LedgerError::Second { .. }), "{error}");
+    drop(ledger);
+    assert_eq!(reaped(&path), 0);
+}
+
+fn shell(line: &str, tag: &str) -> Program {
+    Program {
+        path: "/bin/sh".into(),
+        args: vec!["-c".into(), line.into()],
+        cwd: "/".into(),
+        environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("TAG".into(), tag.into())],
+    }
+}
+
+/// Runs one line to its end.
+async fn end_of(line: &str, timeout: Duration) -> End {
+    let cancel = CancellationToken::new();
+    run(&shell(line, ""), Bytes::new(), Bounds::within(timeout), &cancel).await.unwrap().end
+}
+
+#[test]
+fn a_hook_is_in_the_ledger_for_as_long_as_it_runs() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let (ledger, _) = GroupLedger::open(&path).unwrap();
+    let size = fs::metadata(&path).unwrap().len();
+    within(async {
+        // A hook sees itself in the ledger, as soon as its start has been written.
+        let looks = format!("until grep -q \"^ *$$ \" {}; do sleep 0.01; done", path.display());
+        for _ in 0..20 {
+            assert_eq!(end_of(&looks, LONG).await, End::Exited(0));
+            assert_eq!(groups_in(&path), Vec::<i32>::new());
+        }
+        let stopped = end_of("sleep 600 & sleep 600", Duration::from_millis(50)).await;
+        assert!(matches!(stopped, End::TimedOut(_)), "{stopped:?}");
+        assert_eq!(groups_in(&path), Vec::<i32>::new());
+        drop(tokio::time::timeout(Duration::from_millis(50), end_of("sleep 600", LONG)).await);
+        assert_eq!(groups_in(&path), Vec::<i32>::new(), "a dropped run is killed and taken out");
+    });
+    assert_eq!(fs::metadata(&path).unwrap().len(), size + 64, "one place is used again and again");
+    drop(ledger);
+    assert_eq!(reaped(&path), 0);
+}
+
+#[test]
+fn a_file_is_held_until_the_last_of_its_groups_is_gone() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let (ledger, _) = GroupLedger::open(&path).unwrap();
+    within(async {
+        let hook = tokio::spawn(end_of("sleep 600", LONG));
+        while groups_in(&path).is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        drop(ledger);
+        let error = GroupLedger::open(&path).unwrap_err();
+        assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
+        assert_eq!(end_of("true", LONG).await, End::Exited(0));
+        assert_eq!(groups_in(&path).len(), 1, "nothing is added any more");
+        hook.abort();
+        drop(hook.await);
+    });
+    assert_eq!(reaped(&path), 0);
+}
+
+#[test]
+fn hooks_of_every_mode_are_recorded_until_their_end() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/worker.py");
+    for (name, handler) in [
+        ("oneshot", "command: 'true'".to_owned()),
+        ("prespawn", "command: cat >/dev/null\n  mode: prespawn".to_owned()),
+        ("worker", format!("command: exec python3 {worker} good\n  mode: worker")),
+    ] {
+        let file =
+            format!("name: {name}\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  {handler}\n");
+        fs::write(hooks.join(format!("{name}.yaml")), file).unwrap();
+    }
+    let (ledger, _) = GroupLedger::open(&path).unwrap();
+    within(async {
+        let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+        let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
+        let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
+        event.facts.tool_name = Some("Bash".into());
+        event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"error"}"#).unwrap());
+        let outcome = orchestrator.dispatch(event).await.unwrap();
+        assert_eq!(outcome.hooks.len(), 3, "{outcome:?}");
+        // The worker and a spare stay.
+        while groups_in(&path).len() != 2 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let groups: Vec<_> = groups_in(&path).iter().map(|group| group.cast_unsigned()).collect();
+        assert_eq!(processes(|process| groups.contains(&process.pid) && process.alive()).len(), 2);
+        orchestrator.shutdown(LONG).await;
+        while !groups_in(&path).is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    drop(ledger);
+    assert_eq!(reaped(&path), 0);
+}
+
+/// Runs hooks until it is killed. It is no test by itself.
+#[test]
+#[ignore = "another test starts it as a process of its own"]
+fn hooks_that_outlive_their_hookyard() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let tag = std::env::var("TAG").unwrap();
+    let (_ledger, reaped) = GroupLedger::open(Path::new(&path)).unwrap();
+    assert_eq!(reaped.groups, 0);
+    let lines =
+        ["sleep 600", "trap '' TERM; while :; do sleep 1; done", "sleep 600 & exit 0", "cat; sleep 600"];
+    // The pipes that the third line leaves open are read until it is killed.
+    let bounds = Bounds { drain: LONG, ..Bounds::within(LONG) };
+    let programs = lines.map(|line| shell(line, &tag));
+    within(async {
+        let cancel = CancellationToken::new();
+        let runs = programs.iter().map(|program| run(program, Bytes::new(), bounds, &cancel));
+        futures_util::future::join_all(runs).await
+    });
+}
+
+#[test]
+fn what_a_killed_hookyard_left_is_ended_by_the_next() {
+    let _alone = alone();
+    let (_folder, path) = left();
+    #[expect(clippy::disallowed_methods, reason = "this is no hook, but a hookyard")]
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "hooks_that_outlive_their_hookyard", "--ignored"]);
+    command.env(PATH, &path).env("TAG", watch::tag("outlives")).stdout(Stdio::null());
+    let mut killed = command.spawn().unwrap();
+    let pid = killed.id();
+    let living = || {
+        processes(|process| process.alive() && process.pid != pid && watch::is_tagged(process, "outlives"))
+    };
+    within(async {
+        while groups_in(&path).len() < 4 || living().len() < 6 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    let error = GroupLedger::open(&path).unwrap_err();
+    assert!(
+        matches!(error, LedgerError::InUse { pid: Some(holder), .. } if holder == pid.cast_signed()),
+        "{error}"
+    );
+    kill_process(Pid::from_child(&killed), Signal::KILL).unwrap();
+    killed.wait().unwrap();
+    assert!(living().len() >= 4, "they run on");
+    let groups = reaped(&path);
+    // The shell whose child goes on is a zombie, or gone by now; without the mark its child is left alone.
+    assert!(groups == 3 || groups == 4, "{groups}");
+    for left in living() {
+        assert_eq!((groups, left.name.as_str()), (3, "sleep"));
+        kill_process(Pid::from_raw(left.pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    }
+    assert_eq!(reaped(&path), 0, "nobody is left");
+}

@@ -1,0 +1,286 @@
+//! Hooks with a `max_concurrency` as a host sees them: how many run at once, who waits, who is turned away, and
+//! that other hooks notice nothing of it. Native hooks stand for all where only the order counts: their clock is
+//! paused.
+
+use std::{
+    fs,
+    num::NonZeroUsize,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use hookyard::{
+    NativeHook, Orchestrator,
+    config::Settings,
+    model::{Ended, Event, EventKind, Outcome, Reply, RunId, SessionId},
+};
+use tempfile::TempDir;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Generous: nothing here waits so long unless it hangs.
+const LONG: Duration = Duration::from_mins(1);
+
+/// Says that it runs, and waits until it may end.
+const HOLDS: &str = "echo started >> started.txt; until [ -e go ]; do sleep 0.01; done";
+
+fn event(kind: EventKind, run: &str, tool: &str) -> Event {
+    let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap());
+    event.facts.tool_name = Some(tool.into());
+    event
+}
+
+fn tool(run: &str) -> Event {
+    event(EventKind::BeforeToolDispatch, run, "Slow")
+}
+
+fn start_event(orchestrator: &Orchestrator, event: Event) -> JoinHandle<Outcome> {
+    let orchestrator = orchestrator.clone();
+    tokio::spawn(async move { orchestrator.dispatch(event).await.unwrap() })
+}
+
+fn ended(outcome: &Outcome) -> (Ended, &str) {
+    (outcome.hooks[0].ended, outcome.hooks[0].error.as_deref().unwrap_or_default())
+}
+
+/// Lets every task that can run do so, without the clock moving.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Gives a workspace a hook on one tool.
+fn write_hook(workspace: &Path, tool: &str, handler: &str) {
+    let hooks = workspace.join(".openharness/hooks");
+    fs::create_dir_all(&hooks).unwrap();
+    let file = format!(
+        "name: {tool}\nevents: [before_tool_dispatch]\nmatcher: ^{tool}$\nhandler:\n  type: command\n  {handler}\n"
+    );
+    fs::write(hooks.join(format!("{tool}.yaml")), file).unwrap();
+}
+
+fn holding(most: usize) -> String {
+    format!("command: '{HOLDS}'\n  max_concurrency: {most}")
+}
+
+/// Waits until so many processes have said that they run.
+async fn started(workspace: &Path, count: usize) {
+    let said = async {
+        while fs::read_to_string(workspace.join("started.txt")).unwrap_or_default().lines().count() < count {
+            sleep(Duration::from_millis(2)).await;
+        }
+    };
+    timeout(LONG, said).await.unwrap();
+}
+
+async fn with_commands(workspace: &TempDir, settings: Settings) -> Orchestrator {
+    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let orchestrator = builder.start().await.unwrap();
+    for report in orchestrator.load_reports().values() {
+        assert!(report.diagnostics.is_empty(), "{:?}", report.diagnostics);
+    }
+    orchestrator
+}
+
+async fn with_native(hook: NativeHook) -> Orchestrator {
+    Orchestrator::builder().native_hook(hook).start().await.unwrap()
+}
+
+/// A hook that takes a second, and counts how often it ran.
+fn of_a_second(most: usize) -> (NativeHook, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    let hook = NativeHook::task("slow", [EventKind::BeforeToolDispatch], move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async {
+            sleep(SECOND).await;
+            Ok(Reply::proceed())
+        }
+    });
+    (hook.max_concurrency(most), count)
+}
+
+#[tokio::test]
+async fn a_slow_hook_leaves_the_places_of_its_pool_to_others() {
+    let workspace = tempfile::tempdir().unwrap();
+    write_hook(workspace.path(), "Slow", &holding(1));
+    write_hook(workspace.path(), "Quick", "command: 'true'");
+    let mut settings = Settings::default();
+    settings.pools.command.concurrency = NonZeroUsize::new(2).unwrap();
+    let orchestrator = with_commands(&workspace, settings).await;
+    let slow: Vec<_> = (0..8).map(|run| start_event(&orchestrator, tool(&format!("run-{run}")))).collect();
+    started(workspace.path(), 1).await;
+    for _ in 0..8 {
+        let quick = event(EventKind::BeforeToolDispatch, "other", "Quick");
+        let outcome = timeout(LONG, orchestrator.dispatch(quick)).await.unwrap().unwrap();
+        assert_eq!(ended(&outcome), (Ended::Completed, ""));
+    }
+    assert_eq!(fs::read_to_string(workspace.path().join("started.txt")).unwrap().lines().count(), 1);
+    fs::write(workspace.path().join("go"), "").unwrap();
+    for outcome in slow {
+        assert_eq!(ended(&timeout(LONG, outcome).await.unwrap().unwrap()), (Ended::Completed, ""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_many_run_at_once_over_all_runs() {
+    let (hook, count) = of_a_second(2);
+    let orchestrator = with_native(hook).await;
+    let begun = Instant::now();
+    let calls: Vec<_> = (0..6).map(|run| start_event(&orchestrator, tool(&format!("run-{run}")))).collect();
+    settle().await;
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert_eq!((begun.elapsed().as_secs(), count.load(Ordering::SeqCst)), (3, 6));
+}
+
+#[tokio::test(start_paused = true)]
+async fn interceptors_go_first() {
+    let kinds = [EventKind::BeforeToolDispatch, EventKind::RunCompleted];
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&order);
+    let hook = NativeHook::task("hook", kinds, move |draft| {
+        seen.lock().unwrap().push(draft.event().run_id.to_string());
+        async {
+            sleep(SECOND).await;
+            Ok(Reply::proceed())
+        }
+    });
+    let orchestrator = with_native(hook.max_concurrency(1)).await;
+    let events = [
+        tool("first"),
+        event(EventKind::RunCompleted, "ended-a", ""),
+        event(EventKind::RunCompleted, "ended-b", ""),
+        tool("tool-a"),
+        tool("tool-b"),
+    ];
+    let mut calls = Vec::new();
+    for event in events {
+        calls.push(start_event(&orchestrator, event));
+        settle().await;
+    }
+    for call in calls {
+        assert_eq!(ended(&call.await.unwrap()), (Ended::Completed, ""));
+    }
+    assert_eq!(*order.lock().unwrap(), ["first", "tool-a", "tool-b", "ended-a", "ended-b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_longer_than_for_a_place_of_the_pool() {
+    let mut settings = Settings::default();
+    settings.pools.command.queue_deadline = 2 * SECOND;
+    let slow = NativeHook::task("slow", [EventKind::BeforeToolDispatch], |_| async {
+        sleep(30 * SECOND).await;
+        Ok(Reply::proceed())
+    });
+    let builder = Orchestrator::builder().settings(settings).native_hook(slow.max_concurrency(1));
+    let orchestrator = builder.start().await.unwrap();
+    let begun = Instant::now();
+    let first = start_event(&orchestrator, tool("first"));
+    settle().await;
+    let outcome = orchestrator.dispatch(tool("second")).await.unwrap();
+    let words = "it waited too long for a place of the hook's own (`max_concurrency: 1`)";
+    assert_eq!((ended(&outcome), begun.elapsed().as_secs()), ((Ended::Shed, words), 2));
+    assert_eq!(ended(&first.await.unwrap()), (Ended::Completed, ""));
+}
+
+#[tokio::test]
+async fn no_more_wait_than_for_a_place_of_the_pool() {
+    let workspace = tempfile::tempdir().unwrap();
+    write_hook(workspace.path(), "Slow", &holding(1));
+    let mut settings = Settings::default();
+    settings.pools.command.queue = NonZeroUsize::new(2).unwrap();
+    let orchestrator = with_commands(&workspace, settings).await;
+    let first = start_event(&orchestrator, tool("first"));
+    started(workspace.path(), 1).await;
+    let mut others: Vec<_> =
+        (0..5).map(|run| start_event(&orchestrator, tool(&format!("run-{run}")))).collect();
+    for _ in 0..3 {
+        let (outcome, _, rest) = timeout(LONG, futures_util::future::select_all(others)).await.unwrap();
+        let words = "too many others wait for a place of the hook's own (`max_concurrency: 1`)";
+        assert_eq!(ended(&outcome.unwrap()), (Ended::Shed, words));
+        others = rest;
+    }
+    fs::write(workspace.path().join("go"), "").unwrap();
+    others.push(first);
+    for outcome in others {
+        assert_eq!(ended(&timeout(LONG, outcome).await.unwrap().unwrap()), (Ended::Completed, ""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_nobody_waits_for_any_more_leave() {
+    let (hook, count) = of_a_second(1);
+    let orchestrator = with_native(hook).await;
+    let begun = Instant::now();
+    let first = start_event(&orchestrator, tool("first"));
+    settle().await;
+    let dropped = start_event(&orchestrator, tool("dropped"));
+    settle().await;
+    dropped.abort();
+    settle().await;
+    orchestrator.dispatch(tool("last")).await.unwrap();
+    first.await.unwrap();
+    assert_eq!((begun.elapsed().as_secs(), count.load(Ordering::SeqCst)), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_gives_the_place_back() {
+    let panics = NativeHook::task("hook", [EventKind::BeforeToolDispatch], |_| async { panic!("oh") });
+    let orchestrator = with_native(panics.max_concurrency(1)).await;
+    for _ in 0..3 {
+        let outcome = orchestrator.dispatch(tool("run")).await.unwrap();
+        assert_eq!(ended(&outcome), (Ended::Failed, "the hook panicked: oh"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reload_that_changes_nothing_lets_no_more_in() {
+    let (hook, count) = of_a_second(1);
+    let orchestrator = with_native(hook).await;
+    let first = start_event(&orchestrator, tool("first"));
+    settle().await;
+    orchestrator.reload().await.unwrap();
+    let second = start_event(&orchestrator, tool("second"));
+    settle().await;
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    first.await.unwrap();
+    second.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_hook_does_not_wait_for_what_it_was() {
+    let workspace = tempfile::tempdir().unwrap();
+    write_hook(workspace.path(), "Slow", &holding(1));
+    let orchestrator = with_commands(&workspace, Settings::default()).await;
+    let first = start_event(&orchestrator, tool("first"));
+    started(workspace.path(), 1).await;
+    write_hook(workspace.path(), "Slow", "command: 'true'\n  max_concurrency: 1");
+    orchestrator.reload().await.unwrap();
+    let outcome = timeout(LONG, orchestrator.dispatch(tool("second"))).await.unwrap().unwrap();
+    assert_eq!(ended(&outcome), (Ended::Completed, ""));
+    fs::write(workspace.path().join("go"), "").unwrap();
+    timeout(LONG, first).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn native_hooks_without_futures_cannot_have_one() {
+    let kinds = [EventKind::BeforeToolDispatch];
+    let inline = NativeHook::inline("hook", kinds, |_| Ok(Reply::proceed())).max_concurrency(1);
+    let error = Orchestrator::builder().native_hook(inline).start().await.unwrap_err().to_string();
+    assert!(error.contains("is for hooks made with `NativeHook::task`"), "{error}");
+    let none = NativeHook::task("hook", kinds, |_| async { Ok(Reply::proceed()) }).max_concurrency(0);
+    let error = Orchestrator::builder().native_hook(none).start().await.unwrap_err().to_string();
+    assert!(error.contains("use a number from 1"), "{error}");
+}

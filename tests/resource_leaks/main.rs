@@ -1,0 +1,112 @@
+//! What must not grow: memory under a flood of output, descriptors, zombies and threads over many runs.
+//! One test in a process of its own, because it measures that process.
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use crate::support::watch::{bounds, own_memory, program, timed, zombies};
+use bytes::Bytes;
+use hookyard::{
+    Orchestrator,
+    handler::command::process::{Bounds, End, SpawnError, run},
+    model::{Event, EventKind, Json, RunId, SessionId, Target},
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio_util::sync::CancellationToken;
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_and_many_runs_leave_memory_descriptors_and_processes_flat() {
+    a_flood_is_capped_in_flat_memory().await;
+    many_runs_leave_nothing_open().await;
+    without_descriptors_the_error_says_so().await;
+    // Last: what a stopped worker had open may be closed a moment later, while descriptors are counted above.
+    a_workers_log_is_read_in_flat_memory().await;
+}
+
+async fn a_flood_is_capped_in_flat_memory() {
+    timed("silent_success", 0, bounds(20_000, 400)).await;
+    let before = own_memory("VmRSS");
+
+    let (out, _) = timed("floods_stdout", 0, bounds(60_000, 400)).await;
+    assert_eq!((out.end, out.stdout.seen, out.stdout.bytes.len()), (End::Exited(0), GIB, 1024 * 1024));
+
+    let (err, _) = timed("floods_stderr", 0, bounds(60_000, 400)).await;
+    assert_eq!((err.end, err.stderr.seen), (End::Exited(0), GIB + 11));
+    assert!(err.stderr.bytes.starts_with(b"first\n\0") && err.stderr.bytes.ends_with(b"\0last\n"));
+    let marker = format!("\n[... {} bytes left out ...]\n", GIB + 11 - 64 * 1024);
+    assert!(err.stderr.bytes.windows(marker.len()).any(|part| part == marker.as_bytes()));
+
+    let grown = own_memory("VmHWM").saturating_sub(before);
+    assert!(grown < 8 * 1024, "grew by {grown} KiB");
+}
+
+/// A worker that writes 64 MiB to its log before it answers; the log is read meanwhile, or it could not go on.
+async fn a_workers_log_is_read_in_flat_memory() {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/worker.py");
+    let hook = format!(
+        "name: noisy\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
+         command: exec python3 {script} good\n  mode: worker\n"
+    );
+    std::fs::write(hooks.join("noisy.yaml"), hook).unwrap();
+    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let answer = async |command: &str| {
+        let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
+        let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
+        event.facts.tool_name = Some("Bash".into());
+        let input = format!(r#"{{"command":"{command}"}}"#);
+        event.targets.set(Target::ToolInput, Json::parse(&input).unwrap());
+        orchestrator.dispatch(event).await.unwrap().reason.unwrap()
+    };
+    let first = answer("fine").await;
+    let before = own_memory("VmHWM");
+    for _ in 0..3 {
+        answer("noise").await;
+    }
+    let last = answer("fine").await;
+    let pid = first.strip_suffix(" 1 fine").unwrap();
+    assert_eq!(last.as_ref(), format!("{pid} 5 fine"), "one worker has served them all");
+    let grown = own_memory("VmHWM").saturating_sub(before);
+    assert!(grown < 8 * 1024, "grew by {grown} KiB");
+    assert!(orchestrator.shutdown(Duration::from_secs(5)).await);
+}
+
+async fn many_runs_leave_nothing_open() {
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for round in 0..100 {
+        timed("silent_success", 1024, bounds(20_000, 400)).await;
+        let (sleeper, cancel) = (program("never_reads_stdin_sleeps"), CancellationToken::new());
+        let patient = Bounds::within(Duration::from_mins(1));
+        let dropped = run(&sleeper, Bytes::from(vec![0; 1024 * 1024]), patient, &cancel);
+        let ended = tokio::time::timeout(Duration::from_millis(round % 10), dropped).await;
+        assert!(ended.is_err());
+    }
+    assert_eq!(open(), before);
+    let zombies = zombies(|_| true).await;
+    assert!(zombies.is_empty(), "{zombies:?}");
+    // A leader that was killed a moment ago may not even be a zombie yet.
+    let reaped = async {
+        while hookyard::handler::command::dying() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(2), reaped).await.expect("the killed are reaped");
+}
+
+async fn without_descriptors_the_error_says_so() {
+    let limits = getrlimit(Resource::Nofile);
+    let scarce = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64 + 3;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(scarce), ..limits }).unwrap();
+    let sleeper = program("never_reads_stdin_sleeps");
+    let result = run(&sleeper, Bytes::new(), bounds(500, 100), &CancellationToken::new()).await;
+    setrlimit(Resource::Nofile, limits).unwrap();
+    assert!(matches!(result, Err(SpawnError::Exhausted { .. })), "{result:?}");
+}

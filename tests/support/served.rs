@@ -1,0 +1,264 @@
+//! The real program as a daemon, in a directory of its own, asked as any client asks it. Ends with the test, by force if
+//! it must.
+
+#![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use hookyard::daemon::{Answer, Client};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take that takes a moment: a bound on hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A daemon that is about to be started.
+pub(crate) struct Setting {
+    directory: TempDir,
+    settings: String,
+    socket: PathBuf,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
+    stdout: Stdio,
+}
+
+/// A daemon at work.
+pub(crate) struct Served {
+    child: Child,
+    directory: TempDir,
+    socket: PathBuf,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Setting {
+    /// A directory with a home that has no hooks.
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::create_dir(directory.path().join("home")).expect("a home");
+        Self {
+            directory,
+            settings: String::new(),
+            socket: "hookyard.sock".into(),
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            stdout: Stdio::null(),
+        }
+    }
+
+    /// The directory that everything is in, without symbolic links.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().canonicalize().expect("a directory")
+    }
+
+    /// Writes a file below the directory, with those above it.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        write(&self.path().join(path), text);
+        self
+    }
+
+    /// Lines for the settings file; `$DIR` is the directory.
+    pub(crate) fn settings(mut self, text: &str) -> Self {
+        self.settings.push_str(&text.replace("$DIR", self.path().to_str().expect("a plain path")));
+        self.settings.push('\n');
+        self
+    }
+
+    /// The socket, by its path below the directory.
+    pub(crate) fn socket(mut self, path: &str) -> Self {
+        self.socket = path.into();
+        self
+    }
+
+    /// A flag of `serve`.
+    pub(crate) fn argument(mut self, argument: &str) -> Self {
+        self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// A variable of its environment.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Where its standard output goes.
+    pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = stdout.into();
+        self
+    }
+
+    /// Starts the daemon, and waits until it takes events.
+    pub(crate) fn serve(self) -> Served {
+        let served = self.spawn();
+        let deadline = Instant::now() + PATIENCE;
+        while served.client().send("GET", "/readyz", None).map(|answer| answer.status).ok() != Some(200) {
+            assert!(Instant::now() < deadline, "the daemon did not get ready:\n{}", served.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+        served
+    }
+
+    /// Starts the daemon, and does not wait.
+    pub(crate) fn spawn(self) -> Served {
+        let Self { directory, settings, socket, arguments, variables, stdout } = self;
+        let here = directory.path().canonicalize().expect("a directory");
+        fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
+        let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
+        let socket = here.join(socket);
+        let child = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+            .arg("serve")
+            .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
+            .args(["--socket".as_ref(), socket.as_os_str()])
+            .args(["--log", "human"])
+            .args(arguments)
+            .env("HOOKYARD_HOME", here.join("home"))
+            .envs(variables)
+            .current_dir(&here)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(log)
+            .spawn()
+            .expect("the daemon starts");
+        Served { child, directory, socket }
+    }
+}
+
+impl Served {
+    /// The directory that everything is in, without symbolic links.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().canonicalize().expect("a directory")
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.socket).patience(PATIENCE)
+    }
+
+    /// Asks for something.
+    pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+        let body = body.map(|body| body.to_string().into_bytes());
+        self.client().send(method, path, body.as_deref()).expect("an answer")
+    }
+
+    /// Asks for something that is there, and reads the answer.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        read(&self.send("GET", path, None))
+    }
+
+    /// Sends an event, and reads the answer.
+    pub(crate) fn post(&self, path: &str, event: &Value) -> Value {
+        read(&self.send("POST", path, Some(event)))
+    }
+
+    /// The TCP address it listens on as well.
+    pub(crate) fn tcp(&self) -> String {
+        self.get("/v1/status")["tcp"].as_str().expect("an address").to_owned()
+    }
+
+    /// The processes in its directory, itself among them.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        let here = self.path();
+        let entries = fs::read_dir("/proc").expect("processes").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_here = |pid: &u32| {
+            fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.starts_with(&here))
+        };
+        pids.filter(is_here).collect()
+    }
+
+    /// Ends it as its users do, and sees to it that nothing is left of it.
+    pub(crate) fn finish(mut self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.wait().code(), Some(0), "{}", self.log());
+        until("nothing is left", || self.processes().is_empty());
+        assert!(!self.socket.exists());
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("a process to signal");
+    }
+
+    /// Waits for its end. The directory stays.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the daemon did not end:\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("a child").is_some()
+    }
+
+    /// What it was started in, to start another daemon there. It must have ended.
+    pub(crate) fn again(mut self) -> Setting {
+        assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
+        let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
+        let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
+        let (socket, stdout) = (self.socket.clone(), Stdio::null());
+        Setting { directory, settings, socket, arguments: Vec::new(), variables: Vec::new(), stdout }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // Both fail only if it has just ended.
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// The JSON of an answer that is no error.
+pub(crate) fn read(answer: &Answer) -> Value {
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!((200..300).contains(&answer.status), "status {}: {text}", answer.status);
+    serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Writes a file, with the directories above it.
+pub(crate) fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    fs::write(path, text).expect("a file");
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -13,7 +13,7 @@ use super::{
     workspace::{Found, counted, shown},
 };
 use crate::{
-    config::Loaded,
+    config::LoadedWorkspace,
     model::{Diagnostic, Severity},
 };
 
@@ -101,7 +101,7 @@ impl Check {
         Ok(verdict(&diagnostics))
     }
 
-    fn report(&self, diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
+    fn report(&self, diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
         let mut page = told(diagnostics, screen);
         if self.verbose || loaded.files.len() <= FEW_FILES {
             for file in &loaded.files {
@@ -127,7 +127,7 @@ fn verdict(diagnostics: &[&Diagnostic]) -> Exit {
     if has_errors { Exit::Failed } else { Exit::Done }
 }
 
-fn summary(diagnostics: &[&Diagnostic], loaded: &Loaded, screen: &Screen) -> String {
+fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
     let (hooks, files) = (counted(loaded.hooks.len(), "hook"), counted(loaded.files.len(), "file"));
     format!("{hooks} loaded, {files} read, {}", mistakes(diagnostics, screen))
 }

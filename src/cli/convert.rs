@@ -65,7 +65,7 @@ impl Convert {
         }
         let found = Found::find_sound(&self.workspace, screen)?;
         let root = &found.root;
-        let files = config::written_hooks(root, self.from, &found.settings);
+        let files = config::raw_hook_files(root, self.from, &found.settings);
         if files.is_empty() {
             let what = format!("the workspace has no hooks in the dialect {}", self.from);
             return Err(Trouble::with_help(what, "name another with `--from`; `hookyard list` shows them"));

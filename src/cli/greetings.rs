@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use super::{exit::Exit, interrupt::Interrupt};
 use crate::{
-    config::{self, Loaded, Settings},
+    config::{self, LoadedWorkspace, Settings},
     handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
     model::{Diagnostic, Draft, Event, Handler, Hook, Mode, Place, Redaction, RunId, SessionId},
     telemetry::ProcessMeters,
@@ -23,7 +23,7 @@ const HELP: &str = "make it with one of the SDKs (`hookyard_worker.py`, `hookyar
 /// A warning for each enabled hook of `mode: worker` that does not say hello, or how the program ends if a signal
 /// came first.
 pub(super) async fn missing(
-    loaded: &Loaded,
+    loaded: &LoadedWorkspace,
     settings: &Settings,
 ) -> io::Result<Result<Vec<Diagnostic>, Exit>> {
     let workers: Vec<&Hook> = loaded.hooks.iter().filter(|hook| hook.enabled && is_worker(hook)).collect();

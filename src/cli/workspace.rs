@@ -11,7 +11,7 @@ use super::{
     settings::{settings_of, tell},
 };
 use crate::{
-    config::{self, HOOK_FILES, Loaded, Settings},
+    config::{self, HOOK_FILES, LoadedWorkspace, Settings},
     model::{Diagnostic, Severity},
     registry::Snapshot,
 };
@@ -87,7 +87,7 @@ impl Found {
     }
 
     /// Loads its hooks.
-    pub(super) fn load(&self) -> Loaded {
+    pub(super) fn load(&self) -> LoadedWorkspace {
         config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok())
     }
 
@@ -121,7 +121,7 @@ impl Found {
 }
 
 /// The registry of a loaded workspace, for commands that run nothing.
-pub(super) fn snapshot(loaded: Loaded) -> Snapshot {
+pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
     Snapshot::new(1, loaded.place.into(), loaded.hooks)
 }
 
@@ -155,7 +155,7 @@ fn here() -> Result<PathBuf, Trouble> {
 
 /// The nearest workspace, from a directory upwards.
 fn above(here: &Path, settings: &Settings) -> Option<PathBuf> {
-    let home = config::home(settings, &|name| std::env::var(name).ok());
+    let home = config::home_directory(settings, &|name| std::env::var(name).ok());
     config::nearest_workspace(here, home.as_deref())
 }
 

@@ -8,12 +8,13 @@ use std::{
 
 use super::{
     Settings, WorkspaceSettings,
-    dialects::{Dialects, WorkspaceKind},
-    discover::{self, Found, HOME},
-    disk::Disk,
-    levels::{self, Places},
-    models::Models,
-    secrets::Secrets,
+    agent_settings::{self, SettingsDirectories},
+    discover::{self, WORKSPACE_DIRECTORY},
+    files::{self, FileBytes},
+    models::ModelCatalog,
+    resolver::ReferenceResolver,
+    secrets::SecretStore,
+    workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
     dialect::{self, Document, HookRules, Native, natives, read_hook},
@@ -26,13 +27,13 @@ const LARGEST_TOTAL: usize = 16 << 20;
 
 /// A workspace as it was found.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedWorkspace {
     /// Its id and root.
     pub place: Place,
     /// What it is for.
     pub kind: WorkspaceKind,
     /// Whose hooks it runs.
-    pub dialects: Dialects,
+    pub dialects: DialectSelection,
     /// The hooks of files without errors, in byte order of the file names.
     pub hooks: Vec<Hook>,
     /// Every file that was looked at, also those with errors.
@@ -55,35 +56,35 @@ pub fn load_workspace(
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
-) -> Loaded {
-    let outside = Outside { environment, models: &|_| false, former: None };
-    load_for_host(&WorkspaceSettings::new(root), workspace_id, settings, &outside)
+) -> LoadedWorkspace {
+    let outside = LoadContext { environment, models: &|_| false, former: None };
+    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &outside)
 }
 
 /// What a workspace's files may refer to beside the settings.
-pub(crate) struct Outside<'a> {
+pub(crate) struct LoadContext<'a> {
     /// Looks up variables of hookyard's own environment.
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
     /// Whether the embedding program answers for a model.
     pub(crate) models: &'a dyn Fn(&str) -> bool,
     /// What the workspace was before, for a file that says it wrongly now.
-    pub(crate) former: Option<(WorkspaceKind, Dialects)>,
+    pub(crate) former: Option<(WorkspaceKind, DialectSelection)>,
 }
 
 /// The same for an embedding program, which may have models of its own.
-pub(crate) fn load_for_host(
+pub(crate) fn load_in_context(
     workspace: &WorkspaceSettings,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
-    outside: &Outside<'_>,
-) -> Loaded {
+    outside: &LoadContext<'_>,
+) -> LoadedWorkspace {
     let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
         Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", e.kind()))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
-    let mut loaded = Loaded::empty(Place { workspace_id, root });
+    let mut loaded = LoadedWorkspace::empty(Place { workspace_id, root });
     (loaded.kind, loaded.dialects) = outside.former.clone().unwrap_or_default();
     match problem {
         Some(why) => {
@@ -96,23 +97,23 @@ pub(crate) fn load_for_host(
     loaded
 }
 
-impl Loaded {
+impl LoadedWorkspace {
     /// A workspace in which nothing was looked for.
     pub(crate) fn empty(place: Place) -> Self {
         Self {
             place,
             kind: WorkspaceKind::default(),
-            dialects: Dialects::default(),
+            dialects: DialectSelection::default(),
             hooks: Vec::new(),
             files: Vec::new(),
             diagnostics: Vec::new(),
         }
     }
 
-    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, outside: &Outside<'_>) {
+    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, outside: &LoadContext<'_>) {
         let root = self.place.root.clone();
         let mut paths = Vec::new();
-        match discover::directory_inside(&root, &root.join(HOME)) {
+        match files::directory_inside(&root, &root.join(WORKSPACE_DIRECTORY)) {
             Ok(None) => (self.kind, self.dialects) = Default::default(),
             Ok(Some(_)) => {
                 self.read_own_settings(&root, outside.former.as_ref());
@@ -120,23 +121,25 @@ impl Loaded {
                 self.diagnostics.extend(diagnostics);
                 paths = found;
             }
-            Err(why) => self.error("unreadable", &root.join(HOME), format!("the directory {why}")),
+            Err(why) => {
+                self.error("unreadable", &root.join(WORKSPACE_DIRECTORY), format!("the directory {why}"));
+            }
         }
         self.kind = given.kind.unwrap_or(self.kind);
         self.dialects = given.dialects.clone().unwrap_or_else(|| self.dialects.clone());
         if !self.dialects.has(DialectName::OpenHarness) {
             paths.clear();
         }
-        let places = Places::new(&root, settings, outside.environment);
+        let places = SettingsDirectories::new(&root, settings, outside.environment);
         let wanted: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
             let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
         }
         let workspace = self.place.workspace_id.clone();
-        let secrets = Secrets::new(&settings.secrets, outside.environment, &workspace);
-        let models = Models { known: &settings.models, of_host: outside.models, workspace: &workspace };
-        let disk = Disk::new(&root, outside.environment, &secrets, &models);
+        let secrets = SecretStore::new(&settings.secrets, outside.environment, &workspace);
+        let models = ModelCatalog { known: &settings.models, of_host: outside.models, workspace: &workspace };
+        let disk = ReferenceResolver::new(&root, outside.environment, &secrets, &models);
         let rules = settings.hook_rules();
         self.read_hook_files(paths, &rules, &disk);
         for native in wanted {
@@ -167,12 +170,12 @@ impl Loaded {
         }
     }
 
-    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, disk: &Disk<'_>) {
-        let mut named: Vec<(Hook, Found)> = Vec::new();
+    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, disk: &ReferenceResolver<'_>) {
+        let mut named: Vec<(Hook, FileBytes)> = Vec::new();
         let mut total = 0;
         for path in paths {
             self.files.push(path.clone());
-            match discover::read(path) {
+            match files::read(path) {
                 Ok(file) if total + file.bytes.len() > LARGEST_TOTAL => {
                     let why = format!("not loaded: hook files may have {LARGEST_TOTAL} bytes together");
                     self.error("too-large", &file.path, why);
@@ -194,11 +197,11 @@ impl Loaded {
     fn read_settings_files(
         &mut self,
         native: &'static Native,
-        places: &Places,
+        places: &SettingsDirectories,
         rules: &HookRules,
-        disk: &Disk<'_>,
+        disk: &ReferenceResolver<'_>,
     ) {
-        let collected = levels::collect(native, places, rules, disk);
+        let collected = agent_settings::collect(native, places, rules, disk);
         self.files.extend(collected.files);
         self.diagnostics.extend(collected.diagnostics);
         for hook in collected.hooks {
@@ -237,20 +240,20 @@ impl Loaded {
             return;
         }
         let message = format!("the workspace is of kind `chat`: {} ignored", counted(files));
-        let file = root.join(HOME).join("settings.yaml");
+        let file = root.join(WORKSPACE_DIRECTORY).join("settings.yaml");
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
     /// Reads the workspace's own settings. With a mistake in them it stays what it was, and before that what can be
     /// read counts: its hooks may be guards.
-    fn read_own_settings(&mut self, root: &Path, former: Option<&(WorkspaceKind, Dialects)>) {
-        let path = root.join(HOME).join("settings.yaml");
+    fn read_own_settings(&mut self, root: &Path, former: Option<&(WorkspaceKind, DialectSelection)>) {
+        let path = root.join(WORKSPACE_DIRECTORY).join("settings.yaml");
         if path.symlink_metadata().is_err() {
             (self.kind, self.dialects) = Default::default();
             return;
         }
         self.files.push(path.clone());
-        match discover::read(path) {
+        match files::read(path) {
             Ok(file) => {
                 let (kind, dialects, diagnostics) = own_settings_in(&file);
                 let is_sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
@@ -265,7 +268,7 @@ impl Loaded {
 
     /// Keeps the hooks whose names are their own. Of two with one name, neither can be told to be the one
     /// that was meant.
-    fn keep_unique(&mut self, named: Vec<(Hook, Found)>) {
+    fn keep_unique(&mut self, named: Vec<(Hook, FileBytes)>) {
         let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
         for (hook, file) in &named {
             let file = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -288,7 +291,7 @@ pub(crate) fn warn_of_mode(
     message: String,
     help: &str,
 ) -> Option<Diagnostic> {
-    let file = discover::read(hook.source.file.as_deref()?.to_owned()).ok()?;
+    let file = files::read(hook.source.file.as_deref()?.to_owned()).ok()?;
     dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
@@ -303,7 +306,7 @@ fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
 }
 
-fn own_settings_in(file: &Found) -> (Option<WorkspaceKind>, Option<Dialects>, Vec<Diagnostic>) {
+fn own_settings_in(file: &FileBytes) -> (Option<WorkspaceKind>, Option<DialectSelection>, Vec<Diagnostic>) {
     let document = match Document::parse(&file.bytes, &file.path) {
         Ok(document) => document,
         Err(diagnostic) if diagnostic.code == "empty-document" => return (None, None, Vec::new()),
@@ -313,12 +316,12 @@ fn own_settings_in(file: &Found) -> (Option<WorkspaceKind>, Option<Dialects>, Ve
     if let Some(root) = document.root() {
         root.allow_only(&["kind", "dialects"]);
         kind = root.get("kind").and_then(|value| WorkspaceKind::read(&value));
-        dialects = root.get("dialects").and_then(|value| Dialects::read(&value));
+        dialects = root.get("dialects").and_then(|value| DialectSelection::read(&value));
     }
     (kind, dialects, document.into_diagnostics())
 }
 
-fn duplicate(hook: &Hook, file: &Found, files: &[String]) -> Diagnostic {
+fn duplicate(hook: &Hook, file: &FileBytes, files: &[String]) -> Diagnostic {
     let name = hook.name.as_str();
     let message = format!("the name `{name}` is used by {} hooks, so none of them is loaded", files.len());
     let mut diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file.path, message)

@@ -1,39 +1,40 @@
-//! Settings and the hooks of a workspace, from files: what is read, what is refused, and how it is reported.
+//! Settings of hookyard, and loading of a workspace's hooks from files.
 
-mod dialects;
+mod agent_settings;
 mod discover;
-mod disk;
-mod levels;
+mod files;
 mod load;
 mod models;
 mod quantity;
+#[cfg(feature = "cli")]
+mod raw_files;
+mod resolver;
 mod secrets;
 mod section;
 mod settings;
 #[cfg(feature = "daemon")]
 mod watch;
-#[cfg(feature = "cli")]
-mod written;
+mod workspace_options;
 
-pub use dialects::{Dialects, WorkspaceKind};
+pub(crate) use agent_settings::dialect_of_file;
+pub use agent_settings::home_directory;
 #[cfg(feature = "daemon")]
-pub(crate) use discover::read_private;
+pub(crate) use agent_settings::system_directory;
 pub use discover::{HOOK_FILES, nearest_workspace};
-pub(crate) use levels::dialect_of_file;
-pub use levels::home;
 #[cfg(feature = "daemon")]
-pub(crate) use levels::system;
+pub(crate) use files::read_private;
 #[cfg(feature = "cli")]
 pub(crate) use load::warn_of_mode;
-pub use load::{Loaded, load_workspace};
-pub(crate) use load::{Outside, load_for_host};
+pub(crate) use load::{LoadContext, load_in_context};
+pub use load::{LoadedWorkspace, load_workspace};
 pub use models::ModelSettings;
+#[cfg(feature = "cli")]
+pub(crate) use raw_files::{raw_hook_files, workspace_text};
 pub use secrets::SecretSources;
 pub use settings::{
-    AuditPatches, AuditPlace, AuditSettings, AuditSync, Limits, Listen, NativePool, Pools, Settings,
-    TraceSettings, WorkerPool, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, LimitSettings, ListenSettings,
+    NativePoolSettings, PoolSettings, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(feature = "daemon")]
-pub(crate) use watch::{Entry, Standing, Watchable, Watches};
-#[cfg(feature = "cli")]
-pub(crate) use written::{workspace_text, written_hooks};
+pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
+pub use workspace_options::{DialectSelection, WorkspaceKind};

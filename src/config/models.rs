@@ -173,14 +173,14 @@ pub(super) fn read(root: &mut Section<'_>, into: &mut BTreeMap<String, ModelSett
 }
 
 /// The models that hooks of one workspace may ask.
-pub(super) struct Models<'a> {
+pub(super) struct ModelCatalog<'a> {
     pub(super) known: &'a BTreeMap<String, ModelSettings>,
     /// Whether the embedding program answers for a name.
     pub(super) of_host: &'a dyn Fn(&str) -> bool,
     pub(super) workspace: &'a WorkspaceId,
 }
 
-impl Models<'_> {
+impl ModelCatalog<'_> {
     /// The model of a name. The embedding program's come first: it put its client there on purpose.
     ///
     /// Returns what is wrong and what to do if there is none, or it may not be asked.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::discover::{self, Links};
+use super::files::{self, SymlinkPolicy};
 use crate::{
     dialect::Document,
     model::{Secret, WorkspaceId},
@@ -42,19 +42,19 @@ impl Default for SecretSources {
 }
 
 /// What is wrong with a secret, and what to do; neither repeats a value.
-pub(super) type Trouble = (String, String);
+pub(super) type SecretProblem = (String, String);
 
 /// The sources, as they are while one workspace is loaded.
-pub(super) struct Secrets<'a> {
+pub(super) struct SecretStore<'a> {
     sources: &'a SecretSources,
     /// The directory with the workspace's own.
     own: Option<PathBuf>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     /// Read when the first secret is not found before it, so that a broken file costs only who needs it.
-    file: OnceCell<Result<HashMap<String, Option<String>>, Trouble>>,
+    file: OnceCell<Result<HashMap<String, Option<String>>, SecretProblem>>,
 }
 
-impl<'a> Secrets<'a> {
+impl<'a> SecretStore<'a> {
     pub(super) fn new(
         sources: &'a SecretSources,
         environment: &'a dyn Fn(&str) -> Option<String>,
@@ -75,7 +75,7 @@ impl<'a> Secrets<'a> {
     /// The secret of a name.
     ///
     /// Returns what is wrong if no source has it, or a source before that cannot be used.
-    pub(super) fn find(&self, name: &str) -> Result<Secret, Trouble> {
+    pub(super) fn find(&self, name: &str) -> Result<Secret, SecretProblem> {
         match self.value(name)? {
             Some(value) if value.is_empty() => {
                 Err((format!("the secret `{name}` is empty"), "give it a value".into()))
@@ -91,7 +91,7 @@ impl<'a> Secrets<'a> {
     }
 
     /// What the first source that has it says.
-    fn value(&self, name: &str) -> Result<Option<String>, Trouble> {
+    fn value(&self, name: &str) -> Result<Option<String>, SecretProblem> {
         if let Some(value) = in_directory(self.own.as_deref(), name)? {
             return Ok(Some(value));
         }
@@ -109,7 +109,7 @@ impl<'a> Secrets<'a> {
         (self.environment)(&format!("{prefix}{name}"))
     }
 
-    fn in_file(&self, name: &str) -> Result<Option<String>, Trouble> {
+    fn in_file(&self, name: &str) -> Result<Option<String>, SecretProblem> {
         let Some(path) = &self.sources.file else { return Ok(None) };
         let file = self.file.get_or_init(|| read_file(path)).as_ref().map_err(Clone::clone)?;
         match file.get(name) {
@@ -122,7 +122,7 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    fn unknown(&self, name: &str) -> Trouble {
+    fn unknown(&self, name: &str) -> SecretProblem {
         let SecretSources { by_workspace: _, env_prefix, dir, file } = self.sources;
         let own = self.own.as_ref().map(|dir| format!("the directory {}", dir.display()));
         let variables = env_prefix.as_ref().map(|prefix| format!("the variable `{prefix}{name}`"));
@@ -138,7 +138,7 @@ impl<'a> Secrets<'a> {
     }
 }
 
-fn in_directory(dir: Option<&Path>, name: &str) -> Result<Option<String>, Trouble> {
+fn in_directory(dir: Option<&Path>, name: &str) -> Result<Option<String>, SecretProblem> {
     let Some(dir) = dir else { return Ok(None) };
     let path = dir.join(name);
     if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
@@ -148,20 +148,20 @@ fn in_directory(dir: Option<&Path>, name: &str) -> Result<Option<String>, Troubl
         (format!("the secret file {} {why}", path.display()), "it must be a small text file".to_owned())
     };
     // Orchestrators mount secrets as links to what is current.
-    let file = discover::open_regular(&path, Links::Followed).map_err(wrong)?;
-    let bytes = discover::read_open(file, LARGEST_SECRET).map_err(wrong)?;
+    let file = files::open_regular(&path, SymlinkPolicy::Followed).map_err(wrong)?;
+    let bytes = files::read_open(file, LARGEST_SECRET).map_err(wrong)?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
     let value = text.strip_suffix('\n').unwrap_or(&text);
     Ok(Some(value.strip_suffix('\r').unwrap_or(value).to_owned()))
 }
 
-fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, Trouble> {
+fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, SecretProblem> {
     let shown = path.display();
     let wrong = |why: String| {
         let help = "it must be a YAML mapping of names to strings";
         (format!("the file of secrets {shown} {why}"), help.to_owned())
     };
-    let file = discover::open_regular(path, Links::Refused).map_err(wrong)?;
+    let file = files::open_regular(path, SymlinkPolicy::Refused).map_err(wrong)?;
     let metadata = file.metadata().map_err(|e| wrong(format!("cannot be read: {}", e.kind())))?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -172,7 +172,7 @@ fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, Trouble> {
         let message = format!("the file of secrets {shown} belongs to another user");
         return Err((message, "it must belong to the user who runs hookyard".into()));
     }
-    let bytes = discover::read_open(file, LARGEST_FILE).map_err(wrong)?;
+    let bytes = files::read_open(file, LARGEST_FILE).map_err(wrong)?;
     // What a reader says about a file repeats parts of it, so only the place is told.
     let document = Document::parse(&bytes, path)
         .map_err(|diagnostic| wrong(format!("cannot be read from line {}", diagnostic.line)))?;

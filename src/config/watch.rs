@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    Dialects,
-    discover::{self, HOME},
+    DialectSelection,
+    discover::{self, WORKSPACE_DIRECTORY},
 };
 use crate::{
     dialect::{Native, SettingsPlace, natives},
@@ -22,7 +22,7 @@ const MOST_LINKS: usize = 40;
 
 /// What stands at a path, itself and not what it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum PathState {
     /// A directory.
     Directory,
     /// A symbolic link, and where it leads.
@@ -35,7 +35,7 @@ pub(crate) enum Standing {
 
 /// Entries of a directory that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Entry {
+pub(crate) enum WatchedEntry {
     /// The one of this name.
     Named(OsString),
     /// Those that are hook files by their names.
@@ -46,7 +46,7 @@ pub(crate) enum Entry {
 
 /// What the hooks of a workspace come from.
 #[derive(Debug)]
-pub(crate) struct Watchable<'a> {
+pub(crate) struct WatchedWorkspace<'a> {
     /// Its directory.
     pub(crate) root: &'a Path,
     /// The home directory with the user's own hooks.
@@ -54,32 +54,32 @@ pub(crate) struct Watchable<'a> {
     /// The directory of the machine's own configuration.
     pub(crate) system: &'a Path,
     /// Whose hooks it runs.
-    pub(crate) dialects: &'a Dialects,
+    pub(crate) dialects: &'a DialectSelection,
     /// The files that were looked at when it was loaded.
     pub(crate) files: &'a [PathBuf],
 }
 
 /// What to watch for a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Watches {
+pub(crate) struct WatchPlan {
     /// Directories without symbolic links, each with the entries that matter. What is not there yet has its nearest
     /// directory above here, but none above the workspace, the home or the system directory.
-    pub(crate) directories: BTreeMap<PathBuf, BTreeSet<Entry>>,
+    pub(crate) directories: BTreeMap<PathBuf, BTreeSet<WatchedEntry>>,
     /// Which of these three are not there: nothing tells of them but looking for them.
     pub(crate) absent: BTreeSet<PathBuf>,
 }
 
 /// Where something is looked for.
-struct Base<'a> {
+struct BaseDirectory<'a> {
     given: &'a Path,
     /// Without symbolic links.
     real: PathBuf,
-    reach: Reach,
+    reach: LinkReach,
 }
 
 /// How far links lead.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum LinkReach {
     /// What leads out of the directory is not read.
     Inside,
     /// Anywhere, as the dotfiles of a user do.
@@ -93,7 +93,7 @@ enum Step {
     Stop,
 }
 
-impl Entry {
+impl WatchedEntry {
     /// What an entry of this name may matter as.
     pub(crate) fn of(name: &OsStr) -> impl Iterator<Item = Self> {
         let as_hook = discover::is_hook_file(name).then_some(Self::HookFiles);
@@ -107,25 +107,25 @@ fn is_agent(name: &OsStr) -> bool {
     !bytes.starts_with(b".") && bytes.ends_with(b".md")
 }
 
-impl Watches {
-    /// What to watch for a workspace. `standing` tells what is on disk.
-    pub(crate) fn of<'a>(workspace: &Watchable<'a>, standing: &dyn Fn(&Path) -> Standing) -> Self {
+impl WatchPlan {
+    /// What to watch for a workspace. `state_of` tells what is on disk.
+    pub(crate) fn of<'a>(workspace: &WatchedWorkspace<'a>, state_of: &dyn Fn(&Path) -> PathState) -> Self {
         let mut watches = Self::default();
         let mut base = |given: &'a Path, reach| {
-            let real = walk(standing, Path::new("/"), given, |_, _, _| Step::On);
+            let real = walk(state_of, Path::new("/"), given, |_, _, _| Step::On);
             if real.is_none() {
                 watches.absent.insert(given.to_owned());
             }
-            Some(Base { given, real: real?, reach })
+            Some(BaseDirectory { given, real: real?, reach })
         };
-        let root = base(workspace.root, Reach::Inside);
-        let home = workspace.home.and_then(|home| base(home, Reach::Anywhere));
-        let system = base(workspace.system, Reach::Anywhere);
+        let root = base(workspace.root, LinkReach::Inside);
+        let home = workspace.home.and_then(|home| base(home, LinkReach::Anywhere));
+        let system = base(workspace.system, LinkReach::Anywhere);
         if let Some(root) = &root {
-            let own = Path::new(HOME);
-            watches.follow(standing, root, &own.join("settings.yaml"));
-            for (directory, entry) in [("hooks", Entry::HookFiles), ("agents", Entry::Agents)] {
-                if let Some(real) = watches.follow(standing, root, &own.join(directory)) {
+            let own = Path::new(WORKSPACE_DIRECTORY);
+            watches.follow(state_of, root, &own.join("settings.yaml"));
+            for (directory, entry) in [("hooks", WatchedEntry::HookFiles), ("agents", WatchedEntry::Agents)] {
+                if let Some(real) = watches.follow(state_of, root, &own.join(directory)) {
                     watches.add(&real, entry);
                 }
             }
@@ -138,20 +138,20 @@ impl Watches {
                 SettingsPlace::System(path) => (&system, path),
             };
             if let Some(base) = base {
-                watches.follow(standing, base, Path::new(path));
+                watches.follow(state_of, base, Path::new(path));
             }
         }
         for file in workspace.files {
             let bases = [&root, &home, &system].into_iter().flatten();
             let inside = bases.filter_map(|base| Some((base, file.strip_prefix(base.given).ok()?)));
             if let Some((base, path)) = inside.min_by_key(|(_, path)| path.components().count()) {
-                watches.follow(standing, base, path);
+                watches.follow(state_of, base, path);
             }
         }
         watches
     }
 
-    fn add(&mut self, directory: &Path, entry: Entry) {
+    fn add(&mut self, directory: &Path, entry: WatchedEntry) {
         match self.directories.get_mut(directory) {
             Some(entries) => drop(entries.insert(entry)),
             None => drop(self.directories.insert(directory.to_owned(), BTreeSet::from([entry]))),
@@ -161,12 +161,12 @@ impl Watches {
     /// Adds whatever can change where a path leads. Returns the directory it leads to, if it may be watched.
     fn follow(
         &mut self,
-        standing: &dyn Fn(&Path) -> Standing,
-        base: &Base<'_>,
+        state_of: &dyn Fn(&Path) -> PathState,
+        base: &BaseDirectory<'_>,
         path: &Path,
     ) -> Option<PathBuf> {
-        let is_out = |at: &Path| base.reach == Reach::Inside && !at.starts_with(&base.real);
-        let end = walk(standing, &base.real, path, |at, name, found| {
+        let is_out = |at: &Path| base.reach == LinkReach::Inside && !at.starts_with(&base.real);
+        let end = walk(state_of, &base.real, path, |at, name, found| {
             let within = at.starts_with(&base.real);
             // Above the base, nothing is watched: a link that leads there may well lead back.
             if !within && base.real.starts_with(at) {
@@ -176,8 +176,8 @@ impl Watches {
                 return Step::Stop;
             }
             // Elsewhere, a directory itself tells when it goes.
-            if within || *found != Standing::Directory {
-                self.add(at, Entry::Named(name.to_owned()));
+            if within || *found != PathState::Directory {
+                self.add(at, WatchedEntry::Named(name.to_owned()));
             }
             Step::On
         });
@@ -188,10 +188,10 @@ impl Watches {
 /// Goes along a path from a directory, through symbolic links, telling of each entry. Returns the directory at its end
 /// without symbolic links, unless something else stands in the way.
 fn walk(
-    standing: &dyn Fn(&Path) -> Standing,
+    state_of: &dyn Fn(&Path) -> PathState,
     from: &Path,
     path: &Path,
-    mut tell: impl FnMut(&Path, &OsStr, &Standing) -> Step,
+    mut tell: impl FnMut(&Path, &OsStr, &PathState) -> Step,
 ) -> Option<PathBuf> {
     let mut at = from.to_owned();
     let mut ahead = VecDeque::from(names(path));
@@ -201,20 +201,20 @@ fn walk(
             at.pop();
             continue;
         }
-        let found = standing(&at.join(&name));
+        let found = state_of(&at.join(&name));
         if tell(&at, &name, &found) == Step::Stop {
             return None;
         }
         match found {
-            Standing::Directory => at.push(name),
-            Standing::Link(target) if links < MOST_LINKS => {
+            PathState::Directory => at.push(name),
+            PathState::Link(target) if links < MOST_LINKS => {
                 links += 1;
                 if target.is_absolute() {
                     at = PathBuf::from("/");
                 }
                 names(&target).into_iter().rev().for_each(|name| ahead.push_front(name));
             }
-            Standing::Link(_) | Standing::File | Standing::Nothing => return None,
+            PathState::Link(_) | PathState::File | PathState::Nothing => return None,
         }
     }
     Some(at)
@@ -231,43 +231,43 @@ mod tests {
     use crate::model::DialectName;
 
     /// A disk: directories end with `/`, links have ` -> `, the rest are files.
-    fn disk(lines: &[&str]) -> impl Fn(&Path) -> Standing {
+    fn disk(lines: &[&str]) -> impl Fn(&Path) -> PathState {
         let mut all = BTreeMap::new();
         for line in lines {
-            let (path, standing) = match line.split_once(" -> ") {
-                Some((path, target)) => (path, Standing::Link(target.into())),
-                None if line.ends_with('/') => (line.trim_end_matches('/'), Standing::Directory),
-                None => (*line, Standing::File),
+            let (path, state_of) = match line.split_once(" -> ") {
+                Some((path, target)) => (path, PathState::Link(target.into())),
+                None if line.ends_with('/') => (line.trim_end_matches('/'), PathState::Directory),
+                None => (*line, PathState::File),
             };
             for above in Path::new(path).ancestors().skip(1) {
-                all.entry(above.to_owned()).or_insert(Standing::Directory);
+                all.entry(above.to_owned()).or_insert(PathState::Directory);
             }
-            all.insert(PathBuf::from(path), standing);
+            all.insert(PathBuf::from(path), state_of);
         }
-        move |path| all.get(path).cloned().unwrap_or(Standing::Nothing)
+        move |path| all.get(path).cloned().unwrap_or(PathState::Nothing)
     }
 
-    fn watches(dialect: DialectName, files: &[&str], lines: &[&str]) -> Watches {
+    fn watches(dialect: DialectName, files: &[&str], lines: &[&str]) -> WatchPlan {
         let files: Vec<_> = files.iter().map(PathBuf::from).collect();
-        let workspace = Watchable {
+        let workspace = WatchedWorkspace {
             root: Path::new("/w/shop"),
             home: Some(Path::new("/home/u")),
             system: Path::new("/etc"),
-            dialects: &Dialects::Only(vec![dialect]),
+            dialects: &DialectSelection::Only(vec![dialect]),
             files: &files,
         };
-        Watches::of(&workspace, &disk(lines))
+        WatchPlan::of(&workspace, &disk(lines))
     }
 
     /// Whether a change of this path matters.
-    fn has(watches: &Watches, path: &str) -> bool {
+    fn has(watches: &WatchPlan, path: &str) -> bool {
         let path = Path::new(path);
         let (directory, name) = (path.parent().unwrap(), path.file_name().unwrap());
         let entries = watches.directories.get(directory);
-        entries.is_some_and(|entries| Entry::of(name).any(|entry| entries.contains(&entry)))
+        entries.is_some_and(|entries| WatchedEntry::of(name).any(|entry| entries.contains(&entry)))
     }
 
-    fn directories(watches: &Watches) -> Vec<&str> {
+    fn directories(watches: &WatchPlan) -> Vec<&str> {
         watches.directories.keys().map(|path| path.to_str().unwrap()).collect()
     }
 

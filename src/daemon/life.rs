@@ -117,7 +117,8 @@ impl Daemon {
         let tracer = Tracer::start(&settings.traces, environment)?;
         let witnesses = Witnesses { audit, tracer };
         let orchestrator = orchestrator(&settings, &witnesses).await?;
-        let places = Places { socket: path, tcp, metrics, home: config::home(&settings, environment) };
+        let places =
+            Places { socket: path, tcp, metrics, home: config::home_directory(&settings, environment) };
         let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), witnesses));
         let connections = connections(&shared);
         let mut tasks = JoinSet::new();

@@ -19,7 +19,7 @@ use super::{
     workspaces::{Workspaces, directory},
 };
 use crate::{
-    config::{Loaded, Settings, WorkerPool, WorkspaceSettings},
+    config::{LoadedWorkspace, Settings, WorkerPoolSettings, WorkspaceSettings},
     handler::{
         ModelClient,
         agent::AgentRunner,
@@ -175,7 +175,7 @@ impl Builder {
             workspaces: Workspaces::default(),
         }));
         if workspaces.is_empty() && matches!(self.beginning, Beginning::NativeWorkspace) {
-            orchestrator.publish(Loaded::empty(native_place()?)).await?;
+            orchestrator.publish(LoadedWorkspace::empty(native_place()?)).await?;
         }
         for (id, settings) in workspaces {
             orchestrator.register(&id, settings).await?;
@@ -221,7 +221,7 @@ fn run_context(
     }
 }
 
-fn bounds(pool: &WorkerPool) -> PoolBounds {
+fn bounds(pool: &WorkerPoolSettings) -> PoolBounds {
     PoolBounds {
         concurrency: pool.concurrency.get(),
         queue: pool.queue.get(),

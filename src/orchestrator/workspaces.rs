@@ -13,7 +13,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::{DispatchError, Orchestrator, told};
 use crate::{
-    config::{self, Dialects, Loaded, WorkspaceKind, WorkspaceSettings},
+    config::{self, DialectSelection, LoadedWorkspace, WorkspaceKind, WorkspaceSettings},
     model::{Diagnostic, Hook, Severity, Source, WorkspaceId},
     registry::{Changes, Snapshot, keep_rules_of_broken_files},
     supervisor::SupervisorMessage,
@@ -33,7 +33,7 @@ pub struct LoadReport {
     /// What it is for.
     pub kind: WorkspaceKind,
     /// Whose hooks it runs.
-    pub dialects: Dialects,
+    pub dialects: DialectSelection,
     /// How many hooks it has.
     pub hooks: usize,
     /// The files that were read.
@@ -281,12 +281,12 @@ impl Orchestrator {
         let at = SystemTime::now();
         let client = self.0.models.clone();
         let load = move || {
-            let outside = config::Outside {
+            let outside = config::LoadContext {
                 environment: &|name| std::env::var(name).ok(),
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 former,
             };
-            config::load_for_host(&given, Some(id), &settings, &outside)
+            config::load_in_context(&given, Some(id), &settings, &outside)
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
         let report = LoadReport { at, ..self.publish(loaded).await? };
@@ -297,8 +297,8 @@ impl Orchestrator {
         Ok(report)
     }
 
-    pub(super) async fn publish(&self, loaded: Loaded) -> Result<LoadReport, DispatchError> {
-        let Loaded { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
+    pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
+        let LoadedWorkspace { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
         let before = self.snapshot(Some(&place.workspace_id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);

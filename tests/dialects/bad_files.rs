@@ -11,7 +11,7 @@ use std::{
 };
 
 use hookyard::{
-    config::{Loaded, Settings, WorkspaceKind, load_workspace},
+    config::{LoadedWorkspace, Settings, WorkspaceKind, load_workspace},
     dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, read_hook},
     model::{Guarded, Model, Secret, Severity, WorkspaceId},
 };
@@ -38,7 +38,7 @@ const SETTINGS: &str = "models:
   keyless: { api: anthropic, model: m, key: '${secrets.NOPE}' }
 ";
 
-fn load(root: &Path) -> Loaded {
+fn load(root: &Path) -> LoadedWorkspace {
     let begun = std::time::SystemTime::now();
     let settings = Settings::from_yaml(SETTINGS, Path::new("hookyard.yaml")).0.unwrap();
     // The id of a workspace stands in messages, and that of a directory in use by one test is another each time.
@@ -49,7 +49,7 @@ fn load(root: &Path) -> Loaded {
 }
 
 /// The diagnostics as `expected.txt` has them.
-fn told(loaded: &Loaded) -> String {
+fn told(loaded: &LoadedWorkspace) -> String {
     let mut text = String::new();
     let root = format!("{}/", loaded.place.root.display());
     for d in &loaded.diagnostics {

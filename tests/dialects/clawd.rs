@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use hookyard::{
-    config::{Loaded, Settings, load_workspace, nearest_workspace},
+    config::{LoadedWorkspace, Settings, load_workspace, nearest_workspace},
     dialect::named,
     model::{
         DialectName, Event, FailurePolicy, Hook, Json, Note, NoteKind, Outcome, Target, Verdict,
@@ -22,7 +22,7 @@ fn workspace(settings: &Value) -> TempDir {
     root
 }
 
-fn load(root: &Path, variables: &[(&str, &str)]) -> Loaded {
+fn load(root: &Path, variables: &[(&str, &str)]) -> LoadedWorkspace {
     let environment =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
     let settings = Settings { home: Some(root.join("home")), ..Settings::default() };

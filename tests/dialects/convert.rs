@@ -8,7 +8,7 @@ use std::{
 };
 
 use hookyard::{
-    config::{Loaded, Settings, load_workspace},
+    config::{LoadedWorkspace, Settings, load_workspace},
     dialect::{Conversion, WrittenHooks, convert},
     model::{DialectName, FailurePolicy, Handler, Hook, Severity},
 };
@@ -51,7 +51,7 @@ fn settings() -> Settings {
     Settings { home: Some(home.clone()), system_directory: Some(home), ..settings }
 }
 
-fn load(root: &Path) -> Loaded {
+fn load(root: &Path) -> LoadedWorkspace {
     let environment = |name: &str| match name {
         "PATH" => Some("/bin:/usr/bin".to_owned()),
         "HOME" => Some("/home/me".to_owned()),
@@ -94,7 +94,7 @@ fn meanings(hook: &Hook) -> Vec<String> {
 }
 
 /// Writes hooks into a workspace of their own and loads them there.
-fn written(conversion: &Conversion) -> (TempDir, Loaded) {
+fn written(conversion: &Conversion) -> (TempDir, LoadedWorkspace) {
     let root = workspace();
     for file in &conversion.files {
         let path = root.path().join(&file.path);

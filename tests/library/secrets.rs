@@ -13,7 +13,7 @@ use assert_cmd::Command;
 use axum::{Router, http::HeaderMap, routing::any};
 use hookyard::{
     Orchestrator,
-    config::{Loaded, SecretSources, Settings, load_workspace},
+    config::{LoadedWorkspace, SecretSources, Settings, load_workspace},
     model::{Ended, Event, EventKind, Handler, Outcome, RunId, SessionId, Verdict, WorkspaceId},
 };
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn a_workspace_does_not_see_what_belongs_to_another() {
     }
 }
 
-fn value_of(loaded: &Loaded) -> Option<String> {
+fn value_of(loaded: &LoadedWorkspace) -> Option<String> {
     let Handler::Command(command) = &loaded.hooks.first()?.handler else { return None };
     assert!(format!("{:?}", loaded.hooks).contains("***"));
     Some(command.environment[0].1.expose().to_owned())

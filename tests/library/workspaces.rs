@@ -8,7 +8,7 @@ use std::{
 };
 
 use hookyard::{
-    config::{Loaded, Settings, load_workspace, nearest_workspace},
+    config::{LoadedWorkspace, Settings, load_workspace, nearest_workspace},
     model::{Capability, CommandLine, EventKind, FailurePolicy, Handler, Hook, WorkspaceId},
 };
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ fn workspace(hook: &str) -> TempDir {
     root
 }
 
-fn load(root: &Path, settings: &Settings) -> Loaded {
+fn load(root: &Path, settings: &Settings) -> LoadedWorkspace {
     let environment = |name: &str| match name {
         "PATH" => Some("/bin:/usr/bin".to_owned()),
         "TOKEN" => Some("t0p".to_owned()),

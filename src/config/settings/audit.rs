@@ -15,7 +15,7 @@ use crate::dialect::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
     /// Where the lines go; none writes none.
-    pub to: Option<AuditPlace>,
+    pub to: Option<AuditDestination>,
     /// How large a file may get, in bytes, before it is set aside.
     pub max_size: usize,
     /// How many files that were set aside are kept.
@@ -30,7 +30,7 @@ pub struct AuditSettings {
 
 /// Where audit lines go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AuditPlace {
+pub enum AuditDestination {
     /// To the end of this file.
     File(PathBuf),
     /// To standard output.
@@ -83,11 +83,11 @@ impl AuditSettings {
     }
 }
 
-fn place(value: &Value<'_>) -> Option<AuditPlace> {
+fn place(value: &Value<'_>) -> Option<AuditDestination> {
     if value.as_text() == Some("stdout") {
-        return Some(AuditPlace::Stdout);
+        return Some(AuditDestination::Stdout);
     }
-    absolute(value).map(AuditPlace::File)
+    absolute(value).map(AuditDestination::File)
 }
 
 fn sync(value: &Value<'_>) -> Option<AuditSync> {
@@ -129,7 +129,7 @@ mod tests {
     fn all_of_it_is_read() {
         let text = "audit: { to: stdout, max_size: 1MiB, keep: 2, queue: 9, sync: 2s, patches: none }";
         let expected = AuditSettings {
-            to: Some(AuditPlace::Stdout),
+            to: Some(AuditDestination::Stdout),
             max_size: 1 << 20,
             keep: count(2),
             queue: count(9),
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(Settings::from_yaml(text, Path::new("x")).0.unwrap().audit, expected);
         let text = "audit: { to: /var/log/audit.jsonl, sync: always }";
         let audit = Settings::from_yaml(text, Path::new("x")).0.unwrap().audit;
-        assert_eq!(audit.to, Some(AuditPlace::File("/var/log/audit.jsonl".into())));
+        assert_eq!(audit.to, Some(AuditDestination::File("/var/log/audit.jsonl".into())));
         assert_eq!(audit.sync, AuditSync::Always);
     }
 

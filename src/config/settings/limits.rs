@@ -6,7 +6,7 @@ use super::{super::section::Section, count};
 
 /// What is too much.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct LimitSettings {
     /// The largest event, in bytes.
     pub payload: usize,
     /// How much of a command's standard output is kept, in bytes.
@@ -43,7 +43,7 @@ pub struct Limits {
     pub workspaces: NonZeroUsize,
 }
 
-impl Default for Limits {
+impl Default for LimitSettings {
     fn default() -> Self {
         Self {
             payload: 16 << 20,
@@ -67,7 +67,7 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl LimitSettings {
     pub(super) fn take(&mut self, limits: &mut Section<'_>) {
         limits.size("payload", &mut self.payload);
         limits.size("stdout", &mut self.stdout);

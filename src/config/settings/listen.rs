@@ -10,7 +10,7 @@ const LONGEST_SOCKET: usize = 107;
 
 /// Where a daemon listens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listen {
+pub struct ListenSettings {
     /// The Unix socket; without one, `$XDG_RUNTIME_DIR/hookyard.sock`.
     pub socket: Option<PathBuf>,
     /// A TCP address to listen on as well. One that other machines reach needs `token_file`.
@@ -21,7 +21,7 @@ pub struct Listen {
     pub metrics: Option<SocketAddr>,
 }
 
-impl Listen {
+impl ListenSettings {
     pub(super) fn take(&mut self, listen: &mut Section<'_>) {
         listen.optional("socket", &mut self.socket, socket);
         listen.optional("tcp", &mut self.tcp, address);

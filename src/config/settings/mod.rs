@@ -8,10 +8,10 @@ mod pools;
 mod traces;
 mod workspaces;
 
-pub use audit::{AuditPatches, AuditPlace, AuditSettings, AuditSync};
-pub use limits::Limits;
-pub use listen::Listen;
-pub use pools::{NativePool, Pools, WorkerPool};
+pub use audit::{AuditDestination, AuditPatches, AuditSettings, AuditSync};
+pub use limits::LimitSettings;
+pub use listen::ListenSettings;
+pub use pools::{NativePoolSettings, PoolSettings, WorkerPoolSettings};
 pub use traces::TraceSettings;
 pub use workspaces::WorkspaceSettings;
 
@@ -36,7 +36,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Where a daemon listens.
-    pub listen: Listen,
+    pub listen: ListenSettings,
     /// The workspaces of a daemon, by their ids.
     pub workspaces: BTreeMap<WorkspaceId, WorkspaceSettings>,
     /// Directories: an event from below one of them registers the nearest directory with hook files.
@@ -50,9 +50,9 @@ pub struct Settings {
     /// How long a shutdown waits for what is under way.
     pub shutdown_deadline: Duration,
     /// How many hooks run and wait, by kind of handler.
-    pub pools: Pools,
+    pub pools: PoolSettings,
     /// What is too much.
-    pub limits: Limits,
+    pub limits: LimitSettings,
     /// What is written down of outcomes.
     pub audit: AuditSettings,
     /// Where traces of events go, and of how many.
@@ -89,15 +89,15 @@ const fn count(number: usize) -> NonZeroUsize {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            listen: Listen::default(),
+            listen: ListenSettings::default(),
             workspaces: BTreeMap::new(),
             workspace_roots: Vec::new(),
             watch: true,
             default_timeout: Duration::from_mins(1),
             max_timeout: Duration::from_mins(10),
             shutdown_deadline: Duration::from_secs(10),
-            pools: Pools::default(),
-            limits: Limits::default(),
+            pools: PoolSettings::default(),
+            limits: LimitSettings::default(),
             audit: AuditSettings::default(),
             traces: TraceSettings::default(),
             interceptor_concurrency: count(1),
@@ -207,7 +207,7 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::dialects::{Dialects, WorkspaceKind},
+        super::workspace_options::{DialectSelection, WorkspaceKind},
         *,
     };
     use crate::{dialect::Document, model::DialectName};
@@ -242,7 +242,7 @@ mod tests {
         let stop = Duration::from_secs(value("TimeoutStopSec").parse().unwrap());
         assert!(stop > Settings::default().shutdown_deadline);
         let files: usize = value("LimitNOFILE").parse().unwrap();
-        assert!(files > 2 * Limits::default().connections.get());
+        assert!(files > 2 * LimitSettings::default().connections.get());
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!((settings.workspace_roots, settings.watch), (vec![PathBuf::from("/srv")], false));
         let shop = WorkspaceSettings {
             kind: Some(WorkspaceKind::Chat),
-            dialects: Some(Dialects::Only(vec![DialectName::Claude])),
+            dialects: Some(DialectSelection::Only(vec![DialectName::Claude])),
             ..WorkspaceSettings::new("/srv/shop")
         };
         let id = |text| WorkspaceId::new(text).unwrap();

@@ -6,22 +6,22 @@ use super::{super::section::Section, count};
 
 /// How many hooks run and wait, by kind of handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pools {
+pub struct PoolSettings {
     /// Command hooks.
-    pub command: WorkerPool,
+    pub command: WorkerPoolSettings,
     /// Http hooks.
-    pub http: WorkerPool,
+    pub http: WorkerPoolSettings,
     /// Prompt hooks.
-    pub prompt: WorkerPool,
+    pub prompt: WorkerPoolSettings,
     /// Agent hooks.
-    pub agent: WorkerPool,
+    pub agent: WorkerPoolSettings,
     /// Native hooks.
-    pub native: NativePool,
+    pub native: NativePoolSettings,
 }
 
 /// How many hooks of one kind of handler run and wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkerPool {
+pub struct WorkerPoolSettings {
     /// How many run at the same time.
     pub concurrency: NonZeroUsize,
     /// How many may wait; one more is shed.
@@ -32,26 +32,26 @@ pub struct WorkerPool {
 
 /// How many native hooks run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NativePool {
+pub struct NativePoolSettings {
     /// How many run at the same time.
     pub concurrency: NonZeroUsize,
 }
 
-impl Default for Pools {
+impl Default for PoolSettings {
     fn default() -> Self {
-        let usual = WorkerPool {
+        let usual = WorkerPoolSettings {
             concurrency: count(64),
             queue: count(1024),
             queue_deadline: Duration::from_secs(30),
         };
-        let prompt = WorkerPool { concurrency: count(16), queue: count(256), ..usual.clone() };
-        let agent = WorkerPool { concurrency: count(8), queue: count(128), ..usual.clone() };
-        let native = NativePool { concurrency: count(1024) };
+        let prompt = WorkerPoolSettings { concurrency: count(16), queue: count(256), ..usual.clone() };
+        let agent = WorkerPoolSettings { concurrency: count(8), queue: count(128), ..usual.clone() };
+        let native = NativePoolSettings { concurrency: count(1024) };
         Self { command: usual.clone(), http: usual, prompt, agent, native }
     }
 }
 
-impl Pools {
+impl PoolSettings {
     pub(super) fn take(&mut self, pools: &mut Section<'_>) {
         pools.section("command", |command| self.command.take(command));
         pools.section("http", |http| self.http.take(http));
@@ -61,7 +61,7 @@ impl Pools {
     }
 }
 
-impl WorkerPool {
+impl WorkerPoolSettings {
     fn take(&mut self, pool: &mut Section<'_>) {
         pool.count("concurrency", &mut self.concurrency);
         pool.count("queue", &mut self.queue);

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use super::super::{
-    dialects::{Dialects, WorkspaceKind},
     section::{Section, absolute},
+    workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{dialect::Value, model::WorkspaceId};
 
@@ -16,7 +16,7 @@ pub struct WorkspaceSettings {
     /// What it is for; none leaves it to the workspace's own file.
     pub kind: Option<WorkspaceKind>,
     /// Whose hooks it runs; none leaves it to the workspace's own file.
-    pub dialects: Option<Dialects>,
+    pub dialects: Option<DialectSelection>,
 }
 
 impl WorkspaceSettings {
@@ -35,7 +35,7 @@ impl WorkspaceSettings {
         let message = format!("`{}` needs `root`", entry.name());
         let root = section.required("root", &message, "the directory, by an absolute path");
         let kind = section.value("kind").and_then(|value| WorkspaceKind::read(&value));
-        let dialects = section.value("dialects").and_then(|value| Dialects::read(&value));
+        let dialects = section.value("dialects").and_then(|value| DialectSelection::read(&value));
         Some(Self { root: absolute(&root?)?, kind, dialects })
     }
 }

@@ -33,7 +33,7 @@ use writer::{Writer, WriterBounds};
 
 use crate::{
     Finished, Witness,
-    config::{AuditPatches, AuditPlace, AuditSettings},
+    config::{AuditDestination, AuditPatches, AuditSettings},
     model::{HookReport, Outcome, Targets},
     telemetry::AuditDropped,
 };
@@ -118,8 +118,8 @@ impl Audit {
     pub(super) fn start(settings: &AuditSettings) -> Result<Option<Arc<Self>>, AuditError> {
         let (to, outlet): (String, Box<dyn Outlet>) = match &settings.to {
             None => return Ok(None),
-            Some(AuditPlace::Stdout) => ("stdout".to_owned(), Box::new(Stdout::open()?)),
-            Some(AuditPlace::File(path)) => {
+            Some(AuditDestination::Stdout) => ("stdout".to_owned(), Box::new(Stdout::open()?)),
+            Some(AuditDestination::File(path)) => {
                 let file = LogFile::open(path, settings.max_size as u64, settings.keep.get());
                 let file = file.map_err(|why| AuditError::File { path: path.clone(), why })?;
                 (path.display().to_string(), Box::new(file))

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::{Named, unknown_workspace, workspace_id};
 use crate::{
     LoadReport,
-    config::{Dialects, WorkspaceKind, WorkspaceSettings},
+    config::{DialectSelection, WorkspaceKind, WorkspaceSettings},
     daemon::{
         body::{self, BodyBounds, SMALL},
         error::{ApiError, ErrorBody},
@@ -192,7 +192,7 @@ impl Registration {
                 Kind::Project => WorkspaceKind::Project,
                 Kind::Chat => WorkspaceKind::Chat,
             }),
-            dialects: dialects.transpose()?.map(Dialects::Only),
+            dialects: dialects.transpose()?.map(DialectSelection::Only),
         })
     }
 }

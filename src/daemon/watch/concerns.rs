@@ -10,15 +10,15 @@ use std::{
 };
 
 use crate::{
-    config::{Entry, Watches},
+    config::{WatchPlan, WatchedEntry},
     model::WorkspaceId,
 };
 
 /// Which workspaces wait for what.
 #[derive(Debug, Default)]
 pub(super) struct Concerns {
-    known: HashMap<WorkspaceId, Watches>,
-    directories: HashMap<PathBuf, HashMap<Entry, HashSet<WorkspaceId>>>,
+    known: HashMap<WorkspaceId, WatchPlan>,
+    directories: HashMap<PathBuf, HashMap<WatchedEntry, HashSet<WorkspaceId>>>,
     /// Directories that are not there.
     absent: HashMap<PathBuf, HashSet<WorkspaceId>>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Shift {
 
 impl Concerns {
     /// Has a workspace wait for this, and no longer for what it waited for; nothing, once it is gone.
-    pub(super) fn set(&mut self, id: &WorkspaceId, watches: Watches) -> Shift {
+    pub(super) fn set(&mut self, id: &WorkspaceId, watches: WatchPlan) -> Shift {
         let former = self.known.remove(id).unwrap_or_default();
         for (directory, entries) in &watches.directories {
             let old = former.directories.get(directory);
@@ -59,7 +59,7 @@ impl Concerns {
             remove_from(&mut self.absent, base, id);
             shift.turned.push(base.clone());
         }
-        if watches != Watches::default() {
+        if watches != WatchPlan::default() {
             self.known.insert(id.clone(), watches);
         }
         shift
@@ -69,7 +69,7 @@ impl Concerns {
     fn leave<'a>(
         &mut self,
         directory: &Path,
-        entries: impl Iterator<Item = &'a Entry>,
+        entries: impl Iterator<Item = &'a WatchedEntry>,
         id: &WorkspaceId,
     ) -> bool {
         let Some(known) = self.directories.get_mut(directory) else { return false };
@@ -84,7 +84,7 @@ impl Concerns {
     /// The workspaces that a change of an entry concerns.
     pub(super) fn of_entry(&self, directory: &Path, name: &OsStr) -> HashSet<&WorkspaceId> {
         let Some(known) = self.directories.get(directory) else { return HashSet::new() };
-        Entry::of(name).filter_map(|entry| known.get(&entry)).flatten().collect()
+        WatchedEntry::of(name).filter_map(|entry| known.get(&entry)).flatten().collect()
     }
 
     /// The workspaces that a change of a directory itself concerns.
@@ -134,19 +134,23 @@ mod tests {
         WorkspaceId::new(text).unwrap()
     }
 
-    fn watches(directories: &[(&str, &[Entry])]) -> Watches {
-        let entry = |(path, entries): &(&str, &[Entry])| (path.into(), entries.iter().cloned().collect());
-        Watches { directories: directories.iter().map(entry).collect(), absent: BTreeSet::new() }
+    fn watches(directories: &[(&str, &[WatchedEntry])]) -> WatchPlan {
+        let entry =
+            |(path, entries): &(&str, &[WatchedEntry])| (path.into(), entries.iter().cloned().collect());
+        WatchPlan { directories: directories.iter().map(entry).collect(), absent: BTreeSet::new() }
     }
 
-    fn named(name: &str) -> Entry {
-        Entry::Named(name.into())
+    fn named(name: &str) -> WatchedEntry {
+        WatchedEntry::Named(name.into())
     }
 
     #[test]
     fn a_change_concerns_those_that_wait_for_it() {
         let mut concerns = Concerns::default();
-        concerns.set(&id("a"), watches(&[("/a/hooks", &[Entry::HookFiles]), ("/home", &[named(".claude")])]));
+        concerns.set(
+            &id("a"),
+            watches(&[("/a/hooks", &[WatchedEntry::HookFiles]), ("/home", &[named(".claude")])]),
+        );
         concerns.set(&id("b"), watches(&[("/home", &[named(".claude")])]));
         let of = |directory: &str, name: &str| {
             let mut ids: Vec<_> =
@@ -165,17 +169,17 @@ mod tests {
         let mut concerns = Concerns::default();
         concerns.set(&id("a"), watches(&[("/a", &[named("x")]), ("/home", &[named("y")])]));
         concerns.set(&id("b"), watches(&[("/home", &[named("y"), named("z")])]));
-        assert_eq!(concerns.set(&id("a"), Watches::default()).ended, [PathBuf::from("/a")]);
+        assert_eq!(concerns.set(&id("a"), WatchPlan::default()).ended, [PathBuf::from("/a")]);
         assert_eq!(concerns.set(&id("b"), watches(&[("/home", &[named("z")])])), Shift::default());
         assert!(concerns.of_entry(Path::new("/home"), OsStr::new("y")).is_empty());
-        assert_eq!(concerns.set(&id("b"), Watches::default()).ended, [PathBuf::from("/home")]);
+        assert_eq!(concerns.set(&id("b"), WatchPlan::default()).ended, [PathBuf::from("/home")]);
         assert!(concerns.all().is_empty() && concerns.directories.is_empty());
     }
 
     #[test]
     fn a_directory_returns() {
         let mut concerns = Concerns::default();
-        let gone = Watches { absent: BTreeSet::from(["/a".into()]), ..Watches::default() };
+        let gone = WatchPlan { absent: BTreeSet::from(["/a".into()]), ..WatchPlan::default() };
         assert_eq!(concerns.set(&id("a"), gone.clone()).turned, [PathBuf::from("/a")]);
         assert_eq!(
             (concerns.absent(), concerns.of_absent(Path::new("/a"))),

@@ -7,32 +7,32 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::config::{Entry, Standing, Watches};
+use crate::config::{PathState, WatchPlan, WatchedEntry};
 
 /// How much earlier than the clock a file system may say that something changed: it looks at its clock only a few
 /// hundred times a second.
 const COARSENESS: Duration = Duration::from_millis(50);
 
 /// What stands at a path.
-pub(super) fn standing(path: &Path) -> Standing {
-    let Ok(metadata) = path.symlink_metadata() else { return Standing::Nothing };
+pub(super) fn standing(path: &Path) -> PathState {
+    let Ok(metadata) = path.symlink_metadata() else { return PathState::Nothing };
     if metadata.is_symlink() {
-        return path.read_link().map_or(Standing::Nothing, Standing::Link);
+        return path.read_link().map_or(PathState::Nothing, PathState::Link);
     }
-    if metadata.is_dir() { Standing::Directory } else { Standing::File }
+    if metadata.is_dir() { PathState::Directory } else { PathState::File }
 }
 
 /// Whether something that is watched may have changed since: an entry, or which entries there are.
-pub(super) fn has_changed_since(watches: &Watches, since: SystemTime) -> bool {
+pub(super) fn has_changed_since(watches: &WatchPlan, since: SystemTime) -> bool {
     let since = since.checked_sub(COARSENESS).unwrap_or(SystemTime::UNIX_EPOCH);
     let is_late = |path: &Path| path.symlink_metadata().is_ok_and(|found| changed_at(&found) >= since);
     watches.directories.iter().any(|(directory, entries)| {
         is_late(directory)
             || entries.iter().any(|entry| match entry {
-                Entry::Named(name) => is_late(&directory.join(name)),
-                Entry::HookFiles | Entry::Agents => {
+                WatchedEntry::Named(name) => is_late(&directory.join(name)),
+                WatchedEntry::HookFiles | WatchedEntry::Agents => {
                     let all = directory.read_dir().into_iter().flatten().flatten();
-                    all.filter(|found| Entry::of(&found.file_name()).any(|kind| kind == *entry))
+                    all.filter(|found| WatchedEntry::of(&found.file_name()).any(|kind| kind == *entry))
                         .any(|found| is_late(&found.path()))
                 }
             })
@@ -61,10 +61,10 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("file"), "").unwrap();
         symlink("file", here.path().join("link")).unwrap();
-        assert_eq!(standing(here.path()), Standing::Directory);
-        assert_eq!(standing(&here.path().join("file")), Standing::File);
-        assert_eq!(standing(&here.path().join("link")), Standing::Link("file".into()));
-        assert_eq!(standing(&here.path().join("nothing")), Standing::Nothing);
+        assert_eq!(standing(here.path()), PathState::Directory);
+        assert_eq!(standing(&here.path().join("file")), PathState::File);
+        assert_eq!(standing(&here.path().join("link")), PathState::Link("file".into()));
+        assert_eq!(standing(&here.path().join("nothing")), PathState::Nothing);
     }
 
     #[test]
@@ -73,18 +73,18 @@ mod tests {
         fs::write(here.path().join("a.yaml"), "").unwrap();
         fs::write(here.path().join("notes"), "").unwrap();
         let at = |path: &str| changed_at(&here.path().join(path).symlink_metadata().unwrap());
-        let between = |entry: Entry| {
+        let between = |entry: WatchedEntry| {
             let entries = BTreeSet::from([entry]);
             let directories = BTreeMap::from([(here.path().to_owned(), entries)]);
-            let watches = Watches { directories, absent: BTreeSet::new() };
+            let watches = WatchPlan { directories, absent: BTreeSet::new() };
             has_changed_since(&watches, at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1))
         };
-        assert!(!between(Entry::HookFiles));
+        assert!(!between(WatchedEntry::HookFiles));
         // Written in place, later than the directory by more than the clock is coarse.
         while at("notes") <= at(".").max(at("a.yaml")) + COARSENESS + Duration::from_millis(1) {
             fs::write(here.path().join("notes"), "x").unwrap();
         }
-        assert!(!between(Entry::HookFiles) && !between(Entry::Named("a.yaml".into())));
-        assert!(between(Entry::Named("notes".into())));
+        assert!(!between(WatchedEntry::HookFiles) && !between(WatchedEntry::Named("a.yaml".into())));
+        assert!(between(WatchedEntry::Named("notes".into())));
     }
 }

@@ -1,6 +1,6 @@
 //! Notices that hook files have changed, and has them read again. Refuses to read one itself.
 //!
-//! `config::Watches` says what to watch for a workspace. `ears` hears of changes from the kernel, `concerns` says whose
+//! `config::WatchPlan` says what to watch for a workspace. `ears` hears of changes from the kernel, `concerns` says whose
 //! they are, `settling` waits until they are over, `watching` has the workspaces read again and looks after the rest.
 
 mod concerns;

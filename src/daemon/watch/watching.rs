@@ -24,7 +24,7 @@ use super::{
     state::{Wanted, Watching},
 };
 use crate::{
-    config::{self, Watchable, Watches},
+    config::{self, WatchPlan, WatchedWorkspace},
     model::WorkspaceId,
 };
 
@@ -52,7 +52,7 @@ struct Visit {
 }
 
 struct Found {
-    watches: Watches,
+    watches: WatchPlan,
     /// Whether something may have changed since the workspace was read.
     freshness: Freshness,
 }
@@ -215,7 +215,7 @@ impl Watch {
         let Ok((_, Visit { found })) = done else { return };
         let (watches, freshness) = match found {
             Some(Found { watches, freshness }) => (watches, freshness),
-            None => (Watches::default(), Freshness::AsRead),
+            None => (WatchPlan::default(), Freshness::AsRead),
         };
         let directories: Vec<PathBuf> = watches.directories.keys().cloned().collect();
         let shift = self.concerns.set(&id, watches);
@@ -290,15 +290,15 @@ async fn visit(shared: Arc<Shared>, id: WorkspaceId, why: Why) -> Visit {
     }
     let Some(report) = shared.orchestrator.load_report(&id) else { return Visit { found: None } };
     let look = move || {
-        let system = config::system(&shared.settings);
-        let workspace = Watchable {
+        let system = config::system_directory(&shared.settings);
+        let workspace = WatchedWorkspace {
             root: &report.root,
             home: shared.places.home.as_deref(),
             system: &system,
             dialects: &report.dialects,
             files: &report.files,
         };
-        let watches = Watches::of(&workspace, &disk::standing);
+        let watches = WatchPlan::of(&workspace, &disk::standing);
         let freshness = match why {
             Why::Check if disk::has_changed_since(&watches, report.at) => Freshness::Changed,
             Why::Check => Freshness::AsRead,

@@ -22,7 +22,7 @@ impl WorkspaceKind {
 
 /// Whose hooks a workspace runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Dialects {
+pub enum DialectSelection {
     /// Those that are there.
     #[default]
     Auto,
@@ -30,7 +30,7 @@ pub enum Dialects {
     Only(Vec<DialectName>),
 }
 
-impl Dialects {
+impl DialectSelection {
     /// Whether it runs the hooks of a dialect.
     pub fn has(&self, name: DialectName) -> bool {
         match self {

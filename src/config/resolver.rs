@@ -8,11 +8,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{
-    discover::{self, HOME},
-    models::Models,
-    secrets::Secrets,
-};
+use super::{discover::WORKSPACE_DIRECTORY, files, models::ModelCatalog, secrets::SecretStore};
 use crate::{
     dialect::{Located, Surroundings},
     model::{Guarded, Model, Secret},
@@ -28,17 +24,17 @@ const LONGEST_AGENT: usize = 64;
 const LARGEST_TEXT: u64 = 256 << 10;
 
 /// A workspace on disk and hookyard's own environment.
-pub(super) struct Disk<'a> {
+pub(super) struct ReferenceResolver<'a> {
     root: &'a Path,
     environment: &'a dyn Fn(&str) -> Option<String>,
-    secrets: &'a Secrets<'a>,
-    models: &'a Models<'a>,
+    secrets: &'a SecretStore<'a>,
+    models: &'a ModelCatalog<'a>,
     path: Vec<PathBuf>,
     /// The files that were looked at on the way, also those that are not there.
     read: RefCell<BTreeSet<PathBuf>>,
 }
 
-impl<'a> Disk<'a> {
+impl<'a> ReferenceResolver<'a> {
     /// A workspace whose root has no symbolic links.
     ///
     /// Of the `PATH`, only absolute entries outside the workspace count: anyone who can write to the
@@ -46,8 +42,8 @@ impl<'a> Disk<'a> {
     pub(super) fn new(
         root: &'a Path,
         environment: &'a dyn Fn(&str) -> Option<String>,
-        secrets: &'a Secrets<'a>,
-        models: &'a Models<'a>,
+        secrets: &'a SecretStore<'a>,
+        models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
         let is_safe = |entry: &PathBuf| entry.is_absolute() && !entry.starts_with(root);
@@ -77,7 +73,7 @@ impl<'a> Disk<'a> {
     }
 }
 
-impl Surroundings for Disk<'_> {
+impl Surroundings for ReferenceResolver<'_> {
     fn variable(&self, name: &str) -> Option<Guarded> {
         let value = (self.environment)(name)?;
         Some(if self.secrets.is_variable(name) { Guarded::secret(Secret::new(value)) } else { value.into() })
@@ -91,7 +87,7 @@ impl Surroundings for Disk<'_> {
         let Some(path) = inside(self.root, self.root, relative) else {
             return Located::Refused(format!("`{relative}` leads outside the workspace"));
         };
-        match discover::directory_inside(self.root, &path) {
+        match files::directory_inside(self.root, &path) {
             Ok(Some(real)) => Located::Found(real),
             Ok(None) => Located::Missing(path, format!("`{relative}` does not exist")),
             Err(why) => Located::Refused(format!("`{relative}` {why}")),
@@ -134,7 +130,7 @@ impl Surroundings for Disk<'_> {
             let help = format!("use 1 to {LONGEST_AGENT} of `A-Z a-z 0-9 . _ -`, not beginning with `.`");
             return Err(("this is no name for an agent".into(), help));
         }
-        let relative = format!("{HOME}/agents/{name}.md");
+        let relative = format!("{WORKSPACE_DIRECTORY}/agents/{name}.md");
         let path = self.root.join(&relative);
         match self.read(&path, &relative) {
             Ok(bytes) => Ok((path, bytes)),
@@ -159,7 +155,7 @@ pub(super) fn text_inside(root: &Path, relative: &str) -> Result<String, String>
 fn read_inside(root: &Path, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
     match path.canonicalize() {
         Ok(real) if !real.starts_with(root) => Err(format!("`{shown}` leads outside the workspace")),
-        Ok(_) => discover::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}")),
+        Ok(_) => files::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}")),
         Err(_) => Err(format!("`{shown}` does not exist")),
     }
 }
@@ -225,9 +221,9 @@ mod tests {
         let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
         let sources = SecretSources::default();
         let workspace = WorkspaceId::of_directory(root);
-        let secrets = Secrets::new(&sources, &environment, &workspace);
-        let models = Models { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
-        let disk = Disk::new(root, &environment, &secrets, &models);
+        let secrets = SecretStore::new(&sources, &environment, &workspace);
+        let models = ModelCatalog { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
+        let disk = ReferenceResolver::new(root, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), Located::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), Located::Found("/bin/sh".into()));

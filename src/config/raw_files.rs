@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{discover, disk::text_inside, levels::Places};
+use super::{agent_settings::SettingsDirectories, discover, files, resolver::text_inside};
 use crate::{
     config::Settings,
     dialect::{SettingsPlace, WrittenHooks, natives},
@@ -10,16 +10,16 @@ use crate::{
 };
 
 /// The hooks of one dialect that belong to the workspace itself, not to its user or machine.
-pub(crate) fn written_hooks(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<WrittenHooks> {
+pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<WrittenHooks> {
     let paths = match natives().find(|native| native.name() == dialect) {
         None => discover::hook_files(root).0,
         Some(native) => {
-            let files = Places::new(root, settings, &|_| None).files(native);
+            let files = SettingsDirectories::new(root, settings, &|_| None).files(native);
             let own = files.into_iter().filter(|(_, file)| matches!(file.place, SettingsPlace::Workspace(_)));
             own.map(|(path, _)| path).collect()
         }
     };
-    let read = |path| discover::read(path).ok();
+    let read = |path| files::read(path).ok();
     let below = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
     paths
         .into_iter()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
-    discover::{self, Found, Links},
+    files::{self, FileBytes, SymlinkPolicy},
 };
 use crate::{
     dialect::{
@@ -19,13 +19,13 @@ use crate::{
 const SYSTEM: &str = "/etc";
 
 /// The home directory whose user's own hooks run.
-pub fn home(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+pub fn home_directory(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let variable = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
     settings.home.clone().or_else(|| variable("HOOKYARD_HOME")).or_else(|| variable("HOME"))
 }
 
 /// The directory of the machine's own configuration.
-pub(crate) fn system(settings: &Settings) -> PathBuf {
+pub(crate) fn system_directory(settings: &Settings) -> PathBuf {
     settings.system_directory.clone().unwrap_or_else(|| SYSTEM.into())
 }
 
@@ -58,7 +58,7 @@ struct Level {
 }
 
 /// The directories below which settings files are.
-pub(super) struct Places {
+pub(super) struct SettingsDirectories {
     root: PathBuf,
     home: Option<PathBuf>,
     system: PathBuf,
@@ -66,21 +66,21 @@ pub(super) struct Places {
 
 /// What was found in the settings files of one dialect.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedHooks {
     pub(super) hooks: Vec<Hook>,
     pub(super) files: Vec<PathBuf>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-impl Places {
+impl SettingsDirectories {
     /// The directories for a workspace whose root has no symbolic links.
     pub(super) fn new(
         root: &Path,
         settings: &Settings,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Self {
-        let home = home(settings, environment);
-        Self { root: root.to_owned(), home, system: system(settings) }
+        let home = home_directory(settings, environment);
+        Self { root: root.to_owned(), home, system: system_directory(settings) }
     }
 
     /// The settings files of a dialect that are there.
@@ -104,17 +104,17 @@ impl Places {
         all.iter().filter(there).cloned().collect()
     }
 
-    fn read(&self, path: PathBuf, file: SettingsFile) -> Result<Found, Box<Diagnostic>> {
+    fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
         if !matches!(file.place, SettingsPlace::Workspace(_)) {
-            return discover::read_as(path, Links::Followed);
+            return files::read_as(path, SymlinkPolicy::Followed);
         }
         match path.canonicalize() {
             Ok(real) if !real.starts_with(&self.root) => {
                 let message = "the file is a symbolic link that leads outside the workspace";
                 Err(Box::new(Diagnostic::of_file(Severity::Error, "unreadable", &path, message)))
             }
-            Ok(real) => discover::read(real).map(|found| Found { path, ..found }),
-            Err(_) => discover::read(path),
+            Ok(real) => files::read(real).map(|found| FileBytes { path, ..found }),
+            Err(_) => files::read(path),
         }
     }
 }
@@ -122,11 +122,11 @@ impl Places {
 /// Reads the settings files of a dialect and joins their levels.
 pub(super) fn collect(
     native: &'static Native,
-    places: &Places,
+    places: &SettingsDirectories,
     rules: &HookRules,
     surroundings: &dyn Surroundings,
-) -> Collected {
-    let mut collected = Collected::default();
+) -> CollectedHooks {
+    let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
     for (path, file) in places.files(native) {
         collected.files.push(path.clone());

@@ -1,0 +1,114 @@
+//! Bounded reads of regular files that cannot block on a FIFO or follow a symbolic link unasked.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+};
+
+use crate::model::{Diagnostic, Severity};
+
+/// The largest hook file, in bytes.
+const LARGEST_FILE: u64 = 256 << 10;
+
+/// A file that was read.
+#[derive(Debug)]
+pub(super) struct FileBytes {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The directory without symbolic links, `None` if it is not there, or why it may not be read.
+pub(super) fn directory_inside(root: &Path, directory: &Path) -> Result<Option<PathBuf>, String> {
+    match directory.canonicalize() {
+        Ok(real) if !real.starts_with(root) => {
+            Err("is a symbolic link that leads outside the workspace".to_owned())
+        }
+        Ok(real) if !real.is_dir() => Err("is not a directory".to_owned()),
+        Ok(real) => Ok(Some(real)),
+        Err(_) if directory.symlink_metadata().is_err() => Ok(None),
+        Err(e) => Err(format!("cannot be read: {}", e.kind())),
+    }
+}
+
+/// Reads a small regular file.
+///
+/// Returns a diagnostic if it is none or cannot be read.
+pub(super) fn read(path: PathBuf) -> Result<FileBytes, Box<Diagnostic>> {
+    read_as(path, SymlinkPolicy::Refused)
+}
+
+/// The same, for a file that may be a symbolic link.
+pub(super) fn read_as(path: PathBuf, links: SymlinkPolicy) -> Result<FileBytes, Box<Diagnostic>> {
+    match open_regular(&path, links).and_then(|file| read_open(file, LARGEST_FILE)) {
+        Ok(bytes) => Ok(FileBytes { path, bytes }),
+        Err(why) => {
+            let code = if why.contains("bytes") { "too-large" } else { "unreadable" };
+            Err(Box::new(Diagnostic::of_file(Severity::Error, code, &path, format!("the file {why}"))))
+        }
+    }
+}
+
+/// Whether a file may be named by a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SymlinkPolicy {
+    /// It may not: whoever can write here could have another file read.
+    Refused,
+    /// It may.
+    Followed,
+}
+
+/// The bytes of a regular file that is no symbolic link.
+pub(super) fn read_regular(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    read_open(open_regular(path, SymlinkPolicy::Refused)?, largest)
+}
+
+/// The bytes of a regular file that only its owner, who is this user or root, can read.
+#[cfg(feature = "daemon")]
+pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    use std::os::unix::fs::MetadataExt;
+
+    let file = open_regular(path, SymlinkPolicy::Followed)?;
+    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(format!("is open to others: its mode is {mode:04o}; run `chmod 600 {}`", path.display()));
+    }
+    if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err("belongs to another user".to_owned());
+    }
+    read_open(file, largest)
+}
+
+/// Opens a regular file, and never waits for it.
+pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, String> {
+    let usual = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let flags = if links == SymlinkPolicy::Refused { usual | OFlags::NOFOLLOW } else { usual };
+    let file = match open(path, flags, Mode::empty()) {
+        Ok(descriptor) => File::from(descriptor),
+        Err(Errno::LOOP) if links == SymlinkPolicy::Refused => {
+            return Err("is a symbolic link; put the file itself here".to_owned());
+        }
+        Err(e) => return Err(format!("cannot be read: {}", std::io::Error::from(e).kind())),
+    };
+    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    if metadata.is_file() { Ok(file) } else { Err("is not a regular file".to_owned()) }
+}
+
+/// The bytes of an open file.
+pub(super) fn read_open(file: File, largest: u64) -> Result<Vec<u8>, String> {
+    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    let too_large = || format!("is larger than the {largest} bytes allowed");
+    if metadata.len() > largest {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    // The file may have grown since it was measured.
+    if bytes.len() as u64 > largest { Err(too_large()) } else { Ok(bytes) }
+}

@@ -64,7 +64,7 @@ fn print(dialect: &dyn Dialect, frame: &str) {
     let outcome = outcome(&changed);
     let ours = || {
         let read = dialect.read_event(black_box(event.as_bytes())).expect("an event");
-        dialect.write_answer(&read, black_box(&outcome)).stdout
+        dialect.write_response(&read, black_box(&outcome)).stdout
     };
     let answer: Value = serde_json::from_str(&ours()).expect("JSON");
     assert!(answer.to_string().contains("src/shop.js"), "the change is in the answer: {answer}");

@@ -85,7 +85,9 @@ pub use orchestrator::{
     Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,
     RunFilter, RunList, StartError, WorkspaceError,
 };
-pub use run::{Finished, Halt, InHand, Notice, RunPhase, RunPlace, RunStatus, UnderWay, Witness};
+pub use run::{
+    ActiveEvent, FinishedEvent, Halt, Notice, OutcomeObserver, RunActivity, RunPhase, RunRef, RunStatus,
+};
 
 /// The README's Rust is compiled and run like any example.
 #[cfg(doctest)]

@@ -6,8 +6,9 @@ use std::{sync::Arc, time::Duration};
 use hookyard::{
     NativeHook, Orchestrator, dialect,
     model::{
-        Capabilities, DialectName, Event, EventKind, FailurePolicy, Handler, Hook, HookName, Json, Manner,
-        Matcher, NativeHandler, Place, Reply, RunId, Scope, SessionId, Source, Target, WorkspaceId,
+        Capabilities, DialectName, Event, EventKind, ExecutionPolicy, FailurePolicy, Handler, Hook, HookName,
+        HookSource, Json, Matcher, NativeHandler, Reply, RunId, Scope, SessionId, Target, Workspace,
+        WorkspaceId,
     },
 };
 
@@ -30,7 +31,7 @@ pub(crate) fn tool_event(run: usize) -> Event {
     let id = format!("run-{run}");
     let session = SessionId::new(&id).expect("an id");
     let mut event = Event::new(EventKind::BeforeToolDispatch, session, RunId::new(&id).expect("an id"));
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"npm run lint"}"#).expect("JSON"));
     event
 }
@@ -64,13 +65,13 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
         max_concurrency: None,
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
-        manner: Manner::default(),
-        source: Source { scope: Scope::Host, file: None, line: 0, position },
+        execution: ExecutionPolicy::default(),
+        source: HookSource { scope: Scope::Host, file: None, line: 0, position },
     };
     (0..count).map(hook).collect()
 }
 
 /// A place for a registry.
-pub(crate) fn place() -> Arc<Place> {
-    Arc::new(Place { workspace_id: WorkspaceId::new("bench").expect("an id"), root: "/".into() })
+pub(crate) fn place() -> Arc<Workspace> {
+    Arc::new(Workspace { id: WorkspaceId::new("bench").expect("an id"), root: "/".into() })
 }

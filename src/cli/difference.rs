@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 
 use super::escape;
-use crate::model::{Fields, Json};
+use crate::model::{Json, JsonFields};
 
 /// How deep it looks for what changed. Each level is parsed anew, and a place with more steps than this tells
 /// a person no more than its beginning.
@@ -103,7 +103,7 @@ impl Place {
 
 /// A value, taken apart as far as its own level.
 enum Shape<'a> {
-    Object(Fields<'a>),
+    Object(JsonFields<'a>),
     Array(Vec<&'a RawValue>),
     Text(String),
     Number,
@@ -139,7 +139,12 @@ fn compare<'a>(place: &Place, old: &'a str, new: &'a str, changes: &mut Vec<Chan
     }
 }
 
-fn compare_fields<'a>(place: &Place, old: &Fields<'a>, new: &Fields<'a>, changes: &mut Vec<Change<'a>>) {
+fn compare_fields<'a>(
+    place: &Place,
+    old: &JsonFields<'a>,
+    new: &JsonFields<'a>,
+    changes: &mut Vec<Change<'a>>,
+) {
     let (were, are) = (by_key(old), by_key(new));
     for (key, was) in old.iter() {
         match are.get(key) {
@@ -192,7 +197,7 @@ fn equal(a: &str, b: &str, depth: usize) -> bool {
     }
 }
 
-fn by_key<'f, 'a>(fields: &'f Fields<'a>) -> HashMap<&'f str, &'a str> {
+fn by_key<'f, 'a>(fields: &'f JsonFields<'a>) -> HashMap<&'f str, &'a str> {
     fields.iter().map(|(key, value)| (key, value.get())).collect()
 }
 

@@ -147,7 +147,7 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
 
 /// What the matchers look at.
 fn matched(event: &Event) -> String {
-    let field = event.kind.matched().zip(event.matched_text());
+    let field = event.kind.match_field().zip(event.match_text());
     field
         .map(|(field, value)| format!(", {} {}", field.as_str(), escape::short(value, 80)))
         .unwrap_or_default()

@@ -147,7 +147,7 @@ impl Fire {
     fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
         let dialect = self.event.dialect.dialect;
         let answer = match event {
-            Some(event) => Some(dialect::named(dialect).write_answer(event, outcome)),
+            Some(event) => Some(dialect::named(dialect).write_response(event, outcome)),
             None => dialect::answer_unread(dialect, outcome),
         };
         let Some(answer) = answer else { return Ok(Exit::Failed) };

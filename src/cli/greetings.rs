@@ -9,7 +9,7 @@ use super::{exit::Exit, interrupt::Interrupt};
 use crate::{
     config::{self, LoadedWorkspace, Settings},
     handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
-    model::{Diagnostic, Draft, Event, Handler, Hook, Mode, Place, Redaction, RunId, SessionId},
+    model::{CommandMode, Diagnostic, Draft, Event, Handler, Hook, Redactor, RunId, SessionId, Workspace},
     telemetry::ProcessMeters,
 };
 
@@ -42,12 +42,12 @@ pub(super) async fn missing(
 }
 
 fn is_worker(hook: &Hook) -> bool {
-    matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, Mode::Worker(_)))
+    matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, CommandMode::Worker(_)))
 }
 
-async fn greeting(runner: &CommandRunner, hook: &Hook, place: &Place) -> Option<Diagnostic> {
+async fn greeting(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
     let why = runner.greet(hook, &any_draft(hook)?, place).await.err()?;
-    let why = match Redaction::of(&hook.handler) {
+    let why = match Redactor::of(&hook.handler) {
         Some(redaction) => redaction.text(why),
         None => why,
     };

@@ -13,8 +13,8 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{EventKind, Handler, Hook, Mode},
-    registry::{HookRow, Snapshot},
+    model::{CommandMode, EventKind, Handler, Hook},
+    registry::{HookListing, Snapshot},
 };
 
 /// How much of what a handler runs is shown, in characters.
@@ -50,7 +50,7 @@ impl List {
             (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
         let snapshot = snapshot(loaded);
         if self.output.json {
-            let rows: Vec<_> = snapshot.hooks().iter().map(|known| HookRow::of(&known.hook)).collect();
+            let rows: Vec<_> = snapshot.hooks().iter().map(|known| HookListing::of(&known.hook)).collect();
             screen.print_json(&rows)?;
         } else if !snapshot.hooks().is_empty() {
             screen.print(&view(&snapshot, screen))?;
@@ -112,7 +112,7 @@ fn events(hook: &Hook) -> String {
 
 /// A kind of event, or the name of the only host event the hook wants.
 fn event(hook: &Hook, kind: EventKind) -> &str {
-    match &hook.manner.host_event {
+    match &hook.execution.host_event {
         Some(name) if kind == EventKind::HostEvent => name,
         _ => kind.as_str(),
     }
@@ -131,7 +131,7 @@ pub(super) fn handler(handler: &Handler) -> String {
         Handler::Agent(task) => task.agent.name.clone(),
         Handler::Native(_) => return handler.kind().to_string(),
     };
-    let mode = handler.mode().filter(|mode| *mode != Mode::Oneshot.as_str());
+    let mode = handler.mode().filter(|mode| *mode != CommandMode::Oneshot.as_str());
     let mode = mode.map(|mode| format!(" ({mode})")).unwrap_or_default();
     format!("{}{mode}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
 }

@@ -50,7 +50,7 @@ pub(super) fn render(event: Option<&Event>, outcome: &Outcome, paint: Paint, wid
 }
 
 fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
-    let matched = event.and_then(Event::matched_text).map(|text| format!(" {}", escape::short(text, 80)));
+    let matched = event.and_then(Event::match_text).map(|text| format!(" {}", escape::short(text, 80)));
     format!("{}{}", outcome.event, matched.unwrap_or_default())
 }
 
@@ -131,7 +131,7 @@ mod tests {
     fn event() -> Event {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.facts.tool_name = Some("Ba\x1bsh".into());
+        event.attributes.tool_name = Some("Ba\x1bsh".into());
         event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"npm i"}"#).unwrap());
         event
     }
@@ -147,8 +147,8 @@ mod tests {
             duration: Duration::from_micros(millis),
             tokens: None,
             error: error.map(Into::into),
-            policy: None,
-            began: None,
+            failure_mode: None,
+            started: None,
             warnings: Vec::new(),
         };
         let mut outcome = Outcome::proceed(EventKind::BeforeToolDispatch, 1);

@@ -15,7 +15,7 @@ use crate::{
     daemon::{ClientError, ProcessAnswer},
     dialect,
     handler::command::{OF_A_HOOK, TRACEPARENT},
-    model::{DialectName, EventKind, NativeAnswer, Outcome, Verdict},
+    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
 };
 
 /// The largest event that is read, in bytes; the daemon has a limit of its own.
@@ -74,7 +74,7 @@ impl Relay {
         let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
         match answer {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
-                tell(&NativeAnswer { stdout, stderr, exit_code }, screen)
+                tell(&HostResponse { stdout, stderr, exit_code }, screen)
             }
             Err(error) => self.without(&error, &event, screen),
         }
@@ -97,12 +97,12 @@ impl Relay {
         });
         match outcome.and_then(|outcome| dialect::answer_unread(self.dialect, &outcome)) {
             Some(answer) => tell(&answer, screen),
-            None => tell(&NativeAnswer { stdout: String::new(), stderr: reason, exit_code: BLOCK }, screen),
+            None => tell(&HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK }, screen),
         }
     }
 }
 
-fn tell(answer: &NativeAnswer, screen: &Screen) -> Ending {
+fn tell(answer: &HostResponse, screen: &Screen) -> Ending {
     if !answer.stdout.is_empty() {
         screen.print(&answer.stdout)?;
     }

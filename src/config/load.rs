@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     dialect::{self, Document, HookRules, Native, natives, read_hook},
-    model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Place, Severity, WorkspaceId},
+    model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
 /// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
@@ -29,7 +29,7 @@ const LARGEST_TOTAL: usize = 16 << 20;
 #[derive(Debug)]
 pub struct LoadedWorkspace {
     /// Its id and root.
-    pub place: Place,
+    pub place: Workspace,
     /// What it is for.
     pub kind: WorkspaceKind,
     /// Whose hooks it runs.
@@ -84,7 +84,7 @@ pub(crate) fn load_in_context(
         Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", e.kind()))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
-    let mut loaded = LoadedWorkspace::empty(Place { workspace_id, root });
+    let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });
     (loaded.kind, loaded.dialects) = outside.former.clone().unwrap_or_default();
     match problem {
         Some(why) => {
@@ -99,7 +99,7 @@ pub(crate) fn load_in_context(
 
 impl LoadedWorkspace {
     /// A workspace in which nothing was looked for.
-    pub(crate) fn empty(place: Place) -> Self {
+    pub(crate) fn empty(place: Workspace) -> Self {
         Self {
             place,
             kind: WorkspaceKind::default(),
@@ -136,7 +136,7 @@ impl LoadedWorkspace {
             let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
         }
-        let workspace = self.place.workspace_id.clone();
+        let workspace = self.place.id.clone();
         let secrets = SecretStore::new(&settings.secrets, outside.environment, &workspace);
         let models = ModelCatalog { known: &settings.models, of_host: outside.models, workspace: &workspace };
         let disk = ReferenceResolver::new(&root, outside.environment, &secrets, &models);
@@ -298,7 +298,7 @@ pub(crate) fn warn_of_mode(
 /// Whether two hooks of different dialects want the same events.
 fn are_twins(one: &Hook, other: &Hook) -> bool {
     one.dialect.name() != other.dialect.name()
-        && one.manner.host_event == other.manner.host_event
+        && one.execution.host_event == other.execution.host_event
         && one.events.iter().any(|kind| other.events.contains(kind))
 }
 

@@ -6,7 +6,7 @@ use super::section::Section;
 use crate::{
     dialect::{Surroundings, Value, expand},
     model::{
-        Address, AddressError, ApiModel, Guarded, JsonOutput, Model, ModelAccess, ModelApi, Secret,
+        Address, AddressError, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, Secret, SecretText,
         WorkspaceId,
     },
 };
@@ -31,7 +31,7 @@ pub struct ModelSettings {
     /// The model's name there.
     pub model: String,
     /// Who asks: a text that may have `${secrets.NAME}` and `${env.NAME}` in it.
-    pub key: Option<Guarded>,
+    pub key: Option<SecretText>,
     /// How it is made to answer in JSON.
     pub json: JsonOutput,
     /// How many tokens one answer may have.
@@ -78,7 +78,7 @@ impl ModelSettings {
         if let Some(address) = section.value("base_url").and_then(|value| address(&value)) {
             settings.base_url = Some(address);
         }
-        settings.key = section.value("key").and_then(|value| value.text().map(Guarded::from));
+        settings.key = section.value("key").and_then(|value| value.text().map(SecretText::from));
         if let Some(json) = section.value("json") {
             let ways = JsonOutput::ALL.map(|way| (way.as_str(), way));
             settings.json = json.choice(&ways).unwrap_or_default();
@@ -113,7 +113,7 @@ impl ModelSettings {
         let key =
             key.map_err(|(message, help)| (format!("the key of the model `{reference}`: {message}"), help))?;
         // A key is a secret, also where it was written out.
-        let key = key.map(|key| Guarded::secret(Secret::new(key.expose())));
+        let key = key.map(|key| SecretText::secret(Secret::new(key.expose())));
         let base_url = self.base_url.clone().map_or_else(|| usual_address(self.api), Ok);
         let base_url = base_url
             .map_err(|e| (format!("the address of the model `{reference}`: {e}"), e.help().into()))?;

@@ -11,7 +11,7 @@ use std::{
 use super::{discover::WORKSPACE_DIRECTORY, files, models::ModelCatalog, secrets::SecretStore};
 use crate::{
     dialect::{Located, Surroundings},
-    model::{Guarded, Model, Secret},
+    model::{Model, Secret, SecretText},
 };
 
 /// Where programs are looked up if the environment has no `PATH`.
@@ -74,9 +74,13 @@ impl<'a> ReferenceResolver<'a> {
 }
 
 impl Surroundings for ReferenceResolver<'_> {
-    fn variable(&self, name: &str) -> Option<Guarded> {
+    fn variable(&self, name: &str) -> Option<SecretText> {
         let value = (self.environment)(name)?;
-        Some(if self.secrets.is_variable(name) { Guarded::secret(Secret::new(value)) } else { value.into() })
+        Some(if self.secrets.is_variable(name) {
+            SecretText::secret(Secret::new(value))
+        } else {
+            value.into()
+        })
     }
 
     fn secret(&self, name: &str) -> Result<Secret, (String, String)> {

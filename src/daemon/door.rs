@@ -80,7 +80,7 @@ pub(super) enum Door {
     /// A TCP address that only this machine reaches.
     Loopback,
     /// A TCP address where a token is asked for.
-    Guarded(Token),
+    SecretText(Token),
     /// A TCP address where only metrics are.
     Metrics,
 }
@@ -96,8 +96,8 @@ impl Door {
                 Err(ApiError::not_found("no_route", "only metrics and health are at this address", hint))
             }
             Self::Unix | Self::Metrics => Ok(()),
-            Self::Guarded(_) if open == Openness::Open => Ok(()),
-            Self::Guarded(token) => match bearer(headers) {
+            Self::SecretText(_) if open == Openness::Open => Ok(()),
+            Self::SecretText(token) => match bearer(headers) {
                 Some(sent) if token.is(sent) => Ok(()),
                 sent => Err(unauthorized(sent.is_some())),
             },
@@ -166,7 +166,7 @@ pub(super) async fn listen(
     token: Option<Token>,
 ) -> Result<(Door, tokio::net::TcpListener), super::StartError> {
     let door = match token {
-        Some(token) => Door::Guarded(token),
+        Some(token) => Door::SecretText(token),
         None if address.ip().to_canonical().is_loopback() => Door::Loopback,
         None => return Err(TokenError::Needed(address).into()),
     };

@@ -190,10 +190,10 @@ fn not_opened(error: LedgerError, socket: &Path) -> StartError {
 async fn orchestrator(settings: &Settings, witnesses: &Witnesses) -> Result<Orchestrator, crate::StartError> {
     let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
     if let Some(audit) = &witnesses.audit {
-        builder = builder.witness(audit.clone());
+        builder = builder.observer(audit.clone());
     }
     if let Some(tracer) = &witnesses.tracer {
-        builder = builder.witness(tracer.clone());
+        builder = builder.observer(tracer.clone());
     }
     builder.start().await
 }

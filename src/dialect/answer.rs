@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::model::{Dialect, Event, Json, NativeAnswer, NoteKind, Outcome, Target, Verdict};
+use crate::model::{Dialect, Event, HostResponse, Json, NoteKind, Outcome, Target, Verdict};
 
 /// The exit code of a block.
 pub(super) const BLOCK: u8 = 2;
 
 /// The answer of a program that prints one JSON value and succeeds. `strictest` is printed if the value has
 /// no JSON form, so that a defect here can never read as consent.
-pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> NativeAnswer {
-    NativeAnswer {
+pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> HostResponse {
+    HostResponse {
         stdout: serde_json::to_string(value).unwrap_or_else(|_| strictest.to_owned()),
         stderr: String::new(),
         exit_code: 0,
@@ -31,7 +31,7 @@ pub(super) fn tellable<'o>(dialect: &dyn Dialect, event: &Event, outcome: &'o Ou
 
 /// Whether the host comes to this value if it is told this value.
 fn arrives(dialect: &dyn Dialect, event: &Event, target: Target, value: &Json) -> bool {
-    let Ok(joined) = dialect.fold(target, event.targets.get(target), value) else { return false };
+    let Ok(joined) = dialect.apply_patch(target, event.targets.get(target), value) else { return false };
     let tree = |json: &Json| json.read::<serde_json::Value>().ok();
     joined == *value || tree(&joined) == tree(value)
 }
@@ -65,16 +65,16 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
 }
 
 /// The answer to an event that could not be read, by exit code alone: it blocks whatever can be blocked.
-pub(super) fn unread(outcome: &Outcome) -> NativeAnswer {
+pub(super) fn unread(outcome: &Outcome) -> HostResponse {
     let halted = (outcome.verdict == Verdict::Halt).then_some("stopped by a hook".into());
     let stderr = refusal(outcome).or(halted).map(Cow::into_owned).unwrap_or_default();
     let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    NativeAnswer { stdout: String::new(), stderr, exit_code }
+    HostResponse { stdout: String::new(), stderr, exit_code }
 }
 
 /// An answer as the body of one over HTTP, where there is neither an exit code nor standard error: what refuses by
 /// its exit code alone has to say so in JSON.
-pub fn body(answer: &NativeAnswer) -> Cow<'_, str> {
+pub fn body(answer: &HostResponse) -> Cow<'_, str> {
     #[derive(Serialize)]
     struct Refusal<'a> {
         decision: &'static str,

@@ -11,8 +11,9 @@ use super::{
     fold,
 };
 use crate::model::{
-    AnswerForm, Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, Json,
-    JsonError, Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, HostResponse, Json,
+    JsonError, MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict,
+    Workspace,
 };
 
 static VOCABULARY: Vocabulary = Vocabulary {
@@ -42,12 +43,12 @@ impl Dialect for Canonical {
         fields::cwd_of_unread(bytes, &VOCABULARY)
     }
 
-    fn write_answer(&self, _: &Event, outcome: &Outcome) -> NativeAnswer {
+    fn write_response(&self, _: &Event, outcome: &Outcome) -> HostResponse {
         answer::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
     }
 
-    fn matched(&self, kind: EventKind) -> Option<Matched> {
-        kind.matched()
+    fn match_field(&self, kind: EventKind) -> Option<MatchField> {
+        kind.match_field()
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {
@@ -59,17 +60,17 @@ impl Dialect for Canonical {
     }
 
     /// Native hooks are handed the draft itself, so nothing is written.
-    fn envelope(&self, _: &Draft, _: &Place) -> Bytes {
+    fn envelope(&self, _: &Draft, _: &Workspace) -> Bytes {
         Bytes::new()
     }
 
-    fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
+    fn environment(&self, _: &Draft, _: &Workspace, _: Duration) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
     /// No model is asked in these words, so there is no form.
-    fn answer_form(&self, _: &Hook, _: EventKind) -> AnswerForm {
-        AnswerForm::default()
+    fn response_format(&self, _: &Hook, _: EventKind) -> ResponseFormat {
+        ResponseFormat::default()
     }
 
     fn read_reply(&self, hook: &Hook, _: EventKind, raw: RawReply) -> Result<Reply, Failure> {
@@ -82,15 +83,15 @@ impl Dialect for Canonical {
         }
     }
 
-    fn ties(&self, _: EventKind) -> Ties {
-        Ties::FirstDecides
+    fn merge_rule(&self, _: EventKind) -> MergeRule {
+        MergeRule::Strictest
     }
 
-    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
+    fn combine(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 
-    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
         fold::fold(target, current, patch)
     }
 }

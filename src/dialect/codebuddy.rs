@@ -21,13 +21,13 @@ use crate::model::{DialectName, HandlerKind, Scope, Target, Verdict, merge_one_l
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[Row] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel FirstDecides, Nothing, Told Taken, OncePerRun, [];
-    "SessionEnd" SessionEnded Fact, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel FirstDecides, Prevents, Told Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel FirstDecides, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PostToolUse" AfterToolDispatch Fact, Parallel FirstDecides, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
-    "Stop" AgentStopping Nowhere, Parallel FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel FirstDecides, Nothing, Told Taken, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, OncePerRun, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel Strictest, Prevents, Told Taken, Always, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
+    "Stop" AgentStopping Nowhere, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
 };
 
 const WORDS: Words = Words { input: "modifiedInput", failing_json: FailingJson::Ignored, defer: None };
@@ -67,7 +67,7 @@ pub(super) static CODEBUDDY: Native = Native {
         switches: Switches::All("disableAllHooks"),
     },
     environment: |_, place| project_directory(PROJECT, place),
-    answer_form: judgement,
+    response_format: judgement,
     read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: |target, current, patch| match target {

@@ -10,13 +10,13 @@ use super::{
     fields::FACTS,
     native::{Frame, Native},
 };
-use crate::model::{DialectName, Draft, Json, Place, Target};
+use crate::model::{DialectName, Draft, Json, Target, Workspace};
 
 /// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
 
 /// The envelope of an event as it stands.
-pub(super) fn write(native: &Native, draft: &Draft, place: &Place) -> Bytes {
+pub(super) fn write(native: &Native, draft: &Draft, place: &Workspace) -> Bytes {
     let payload = Target::ALL.iter().filter_map(|target| draft.target(*target));
     let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
     let mut text = Vec::with_capacity(size);
@@ -31,7 +31,7 @@ pub(super) fn write(native: &Native, draft: &Draft, place: &Place) -> Bytes {
 struct Envelope<'a> {
     native: &'a Native,
     draft: &'a Draft,
-    place: &'a Place,
+    place: &'a Workspace,
 }
 
 impl Serialize for Envelope<'_> {
@@ -102,7 +102,7 @@ impl Envelope<'_> {
                 None => Ok(()),
             }
         } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical) {
-            match (fact.get)(&event.facts) {
+            match (fact.get)(&event.attributes) {
                 Some(text) => map.serialize_entry(name, text),
                 None => Ok(()),
             }

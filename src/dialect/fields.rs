@@ -10,8 +10,8 @@ use super::{
     row::{Looks, Row},
 };
 use crate::model::{
-    Delivery, DialectName, Event, EventError, EventId, EventKind, Facts, Fields, HostEvent, IdError, Json,
-    RunId, RunSpan, SessionId, Target, ToolCallId, WorkspaceId, check_json,
+    Delivery, DialectName, Event, EventAttributes, EventError, EventId, EventKind, HostEvent, IdError, Json,
+    JsonFields, RunId, RunLifetime, SessionId, Target, ToolCallId, WorkspaceId, check_json,
 };
 
 /// How much of an unknown event's name is repeated in the error, in characters.
@@ -91,9 +91,9 @@ impl Names {
     }
 
     /// A text that the dialect has in another field.
-    fn within(&self, name: &'static str, fields: &Fields<'_>) -> Option<Arc<str>> {
+    fn within(&self, name: &'static str, fields: &JsonFields<'_>) -> Option<Arc<str>> {
         let (outer, inner) = self.native(name).split_once('.')?;
-        let object: Fields<'_> = serde_json::from_str(fields.get(outer)?.get()).ok()?;
+        let object: JsonFields<'_> = serde_json::from_str(fields.get(outer)?.get()).ok()?;
         object.get(inner).and_then(unquoted).map(Into::into)
     }
 
@@ -111,8 +111,8 @@ impl Names {
 /// One of the short texts of an event, by its canonical name.
 pub(super) struct Fact {
     pub(super) name: &'static str,
-    pub(super) get: fn(&Facts) -> Option<&str>,
-    set: fn(&mut Facts, Arc<str>),
+    pub(super) get: fn(&EventAttributes) -> Option<&str>,
+    set: fn(&mut EventAttributes, Arc<str>),
 }
 
 macro_rules! facts {
@@ -137,18 +137,18 @@ facts! {
 pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event, EventError> {
     let text = std::str::from_utf8(bytes).map_err(|e| EventError::NotUtf8(e.valid_up_to()))?;
     check_json(text)?;
-    let Ok(fields) = serde_json::from_str::<Fields<'_>>(text) else {
+    let Ok(fields) = serde_json::from_str::<JsonFields<'_>>(text) else {
         return Err(EventError::NotAnObject(Json::parse(text)?.kind()));
     };
     let known = known_event(&fields, vocabulary)?;
     let session_id = required_id(&fields, "session_id", SessionId::new)?;
-    let (run_field, run_span) = match vocabulary.names {
-        Names::Canonical(_) => ("run_id", RunSpan::Run),
-        Names::Native { .. } => ("session_id", RunSpan::Session),
+    let (run_field, run_lifetime) = match vocabulary.names {
+        Names::Canonical(_) => ("run_id", RunLifetime::Run),
+        Names::Native { .. } => ("session_id", RunLifetime::Session),
     };
     let run_id = required_id(&fields, run_field, RunId::new)?;
     let mut event = Event::new(known.kind(), session_id, run_id);
-    event.run_span = run_span;
+    event.run_lifetime = run_lifetime;
     event.dialect = vocabulary.dialect;
     event.host_event = host_event(known, &fields)?;
     for (name, value) in fields.iter().filter(|(name, _)| !vocabulary.kind_fields.contains(name)) {
@@ -157,20 +157,20 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
             None => event.extra.push((name.into(), Json::checked(value))),
         }
     }
-    if event.facts.model_ref.is_none() {
-        event.facts.model_ref = vocabulary.names.within("model_ref", &fields);
+    if event.attributes.model_ref.is_none() {
+        event.attributes.model_ref = vocabulary.names.within("model_ref", &fields);
     }
     require(&event, known, vocabulary)?;
     Ok(event)
 }
 
 /// What is known of an event without a kind of its own.
-fn host_event(known: Known, fields: &Fields<'_>) -> Result<Option<HostEvent>, EventError> {
+fn host_event(known: Known, fields: &JsonFields<'_>) -> Result<Option<HostEvent>, EventError> {
     let texts = |field: &str| fields.get(field).and_then(unquoted);
     Ok(match known {
         Known::Row(row) if row.kind == EventKind::HostEvent => Some(HostEvent {
             name: row.name.into(),
-            matched: match row.looks {
+            match_text: match row.looks {
                 Looks::Nowhere | Looks::Fact => None,
                 Looks::Field(field) => texts(field).map(Into::into),
                 Looks::FileName(field) => {
@@ -182,7 +182,7 @@ fn host_event(known: Known, fields: &Fields<'_>) -> Result<Option<HostEvent>, Ev
         Known::Kind(EventKind::HostEvent) => match fields.get("host_event") {
             Some(value) => Some(HostEvent {
                 name: text("host_event", value)?.into(),
-                matched: None,
+                match_text: None,
                 strategy: EventKind::HostEvent.strategy(),
             }),
             None => None,
@@ -200,11 +200,11 @@ pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Ev
 /// The working directory of an event whose other fields may be unreadable.
 pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Arc<str>> {
     let text = String::from_utf8_lossy(bytes);
-    let fields: Fields<'_> = serde_json::from_str(&text).ok()?;
+    let fields: JsonFields<'_> = serde_json::from_str(&text).ok()?;
     fields.get(vocabulary.names.native("cwd")).and_then(unquoted).map(Into::into)
 }
 
-fn known_event(fields: &Fields<'_>, vocabulary: &Vocabulary) -> Result<Known, EventError> {
+fn known_event(fields: &JsonFields<'_>, vocabulary: &Vocabulary) -> Result<Known, EventError> {
     let first = vocabulary.kind_fields[0];
     let mut found: Option<Known> = None;
     for &field in vocabulary.kind_fields {
@@ -249,7 +249,7 @@ fn take_payload(event: &mut Event, name: &str, canonical: &str, value: &RawValue
         event.targets.set(target, Json::checked(value));
     } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical && !unusual) {
         if let Some(text) = optional_text(name, value)? {
-            (fact.set)(&mut event.facts, text.into());
+            (fact.set)(&mut event.attributes, text.into());
         }
     } else {
         event.extra.push((name.into(), Json::checked(value)));
@@ -283,7 +283,7 @@ fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), E
         Err(EventError::Missing { field: vocabulary.names.native(field), hint })
     };
     if let Some(fact) = FACTS.iter().find(|known| fact == Some(known.name))
-        && (fact.get)(&event.facts).is_none()
+        && (fact.get)(&event.attributes).is_none()
     {
         return missing(fact.name);
     }
@@ -294,7 +294,7 @@ fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), E
 }
 
 fn required_id<'a, T>(
-    fields: &Fields<'a>,
+    fields: &JsonFields<'a>,
     field: &'static str,
     new: impl FnOnce(Cow<'a, str>) -> Result<T, IdError>,
 ) -> Result<T, EventError> {
@@ -357,8 +357,8 @@ mod tests {
         assert_eq!(event.tool_call_id.unwrap().as_str(), "c");
         assert_eq!(event.cwd.as_deref(), Some("/x"));
         assert_eq!(event.delivery, Delivery::Awaited);
-        assert_eq!(event.facts.tool_name.as_deref(), Some("Bash"));
-        assert_eq!(event.facts.effective_agent_name, None);
+        assert_eq!(event.attributes.tool_name.as_deref(), Some("Bash"));
+        assert_eq!(event.attributes.effective_agent_name, None);
         assert_eq!(event.targets.get(Target::ToolInput).unwrap().as_str(), r#"{"n":1.0}"#);
         assert_eq!(event.extra.len(), 1);
         assert_eq!(event.extra[0].1.as_str(), "[1, 2]");

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::{Fields, Json, JsonError, Target, merge_deep, merge_one_level};
+use crate::model::{Json, JsonError, JsonFields, Target, merge_deep, merge_one_level};
 
 /// Fields of a model request that hosts spell in two ways.
 const SPELLINGS: [[&str; 2]; 3] = [["model_ref", "model"], ["top_p", "topP"], ["max_tokens", "maxTokens"]];
@@ -31,7 +31,7 @@ fn respelt(request: &Json, patch: &Json) -> Result<Json, JsonError> {
     let (Some(there), Some(wanted)) = (request.fields(), patch.fields()) else {
         return Ok(patch.clone());
     };
-    let mut written = Fields::default();
+    let mut written = JsonFields::default();
     for (key, value) in wanted.iter() {
         for spelling in spellings_of(key, &there) {
             written.set(Cow::Borrowed(spelling), value);
@@ -41,7 +41,7 @@ fn respelt(request: &Json, patch: &Json) -> Result<Json, JsonError> {
 }
 
 /// Under which names a key of the patch is written: those the request has, or else its own.
-fn spellings_of<'a>(key: &'a str, request: &Fields<'_>) -> Vec<&'a str> {
+fn spellings_of<'a>(key: &'a str, request: &JsonFields<'_>) -> Vec<&'a str> {
     let there: Vec<&str> = SPELLINGS
         .iter()
         .filter(|spellings| spellings.contains(&key))

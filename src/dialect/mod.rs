@@ -36,7 +36,7 @@ pub(crate) use openharness::{expand, warn_of_mode};
 pub use settings::{Common, SettingsHook, SettingsHooks, read_settings};
 pub(crate) use settings::{Levels, Place as SettingsPlace, SettingsFile};
 
-use crate::model::{Dialect, DialectName, Event, NativeAnswer, Outcome, RunId, SessionId};
+use crate::model::{Dialect, DialectName, Event, HostResponse, Outcome, RunId, SessionId};
 
 /// A dialect, by what it is made of.
 enum Speaker {
@@ -65,10 +65,10 @@ pub fn named(name: DialectName) -> &'static dyn Dialect {
 
 /// The answer to an event that could not be read, of which the outcome tells the kind; none if there is no kind to
 /// answer for.
-pub fn answer_unread(name: DialectName, outcome: &Outcome) -> Option<NativeAnswer> {
+pub fn answer_unread(name: DialectName, outcome: &Outcome) -> Option<HostResponse> {
     const UNKNOWN: &str = "unknown";
     let event = Event::new(outcome.event, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?);
-    Some(named(name).write_answer(&event, outcome))
+    Some(named(name).write_response(&event, outcome))
 }
 
 /// The dialects whose hooks stand in settings files, in order.

@@ -12,8 +12,9 @@ use super::{
     settings::{CommonWord, Levels, SettingsFacts, SettingsFile},
 };
 use crate::model::{
-    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Scope, Strategy, Target, Ties, Verdict,
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
+    MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Scope, Strategy, Target, Verdict,
+    Workspace,
 };
 
 /// A dialect with native event names.
@@ -30,13 +31,13 @@ pub struct Native {
     /// Its configuration.
     pub(super) settings: SettingsFacts,
     /// The variables of its commands.
-    pub(super) environment: fn(&Draft, &Place) -> Vec<(&'static str, String)>,
+    pub(super) environment: fn(&Draft, &Workspace) -> Vec<(&'static str, String)>,
     /// How a model answers.
-    pub(super) answer_form: fn(&Row) -> AnswerForm,
+    pub(super) response_format: fn(&Row) -> ResponseFormat,
     /// Reads an answer.
     pub(super) read: fn(&Self, &Row, &Hook, RawReply) -> Result<Reply, Failure>,
     /// Writes the answer to an event; without a row, to one that could not be read.
-    pub(super) write: fn(&Event, Option<&Row>, &Outcome) -> NativeAnswer,
+    pub(super) write: fn(&Event, Option<&Row>, &Outcome) -> HostResponse,
     /// How its hooks are told a part of the payload of another dialect's host, where not as it is.
     pub(super) translate: fn(&Event, Target, &Json) -> Option<Json>,
     /// Joins a patch with what was there.
@@ -149,13 +150,13 @@ impl Dialect for Native {
         fields::cwd_of_unread(bytes, &self.vocabulary())
     }
 
-    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
+    fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
         (self.write)(event, self.row(event), &answer::tellable(self, event, outcome))
     }
 
-    fn matched(&self, kind: EventKind) -> Option<Matched> {
+    fn match_field(&self, kind: EventKind) -> Option<MatchField> {
         let looks = |row: &Row| row.kind == kind && row.looks != Looks::Nowhere;
-        kind.matched().filter(|_| self.rows.iter().any(looks))
+        kind.match_field().filter(|_| self.rows.iter().any(looks))
     }
 
     fn strategy(&self, kind: EventKind) -> Strategy {
@@ -166,41 +167,41 @@ impl Dialect for Native {
         (self.ends_chain)(kind).contains(&verdict)
     }
 
-    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+    fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes {
         envelope::write(self, draft, place)
     }
 
-    fn environment(&self, draft: &Draft, place: &Place, _: Duration) -> Vec<(&'static str, String)> {
+    fn environment(&self, draft: &Draft, place: &Workspace, _: Duration) -> Vec<(&'static str, String)> {
         (self.environment)(draft, place)
     }
 
-    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
-        match self.row_of(kind, hook.manner.host_event.as_deref()) {
-            Some(row) => (self.answer_form)(row),
-            None => AnswerForm::default(),
+    fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat {
+        match self.row_of(kind, hook.execution.host_event.as_deref()) {
+            Some(row) => (self.response_format)(row),
+            None => ResponseFormat::default(),
         }
     }
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
-        match (raw, self.row_of(kind, hook.manner.host_event.as_deref())) {
+        match (raw, self.row_of(kind, hook.execution.host_event.as_deref())) {
             (RawReply::Native(reply), _) => Ok(reply),
             (raw, Some(row)) => (self.read)(self, row, hook, raw),
             (_, None) => Ok(Reply::proceed()),
         }
     }
 
-    fn ties(&self, kind: EventKind) -> Ties {
-        self.row_of(kind, None).map_or(Ties::FirstDecides, |row| row.ties)
+    fn merge_rule(&self, kind: EventKind) -> MergeRule {
+        self.row_of(kind, None).map_or(MergeRule::Strictest, |row| row.ties)
     }
 
-    fn join(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
+    fn combine(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
         match self.row(told.event()) {
             Some(row) => (self.join)(row, told, earlier, reply),
             None => reply,
         }
     }
 
-    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
         (self.fold)(target, current, patch)
     }
 }

@@ -7,7 +7,7 @@ use super::{
     fields::unquoted,
     near::{nearest, shorten},
 };
-use crate::model::{Ended, Failure, Fields, Hook, Json, check_json};
+use crate::model::{Ended, Failure, Hook, Json, JsonFields, check_json};
 
 /// The largest patch, in bytes.
 const LARGEST_PATCH: usize = 8 << 20;
@@ -64,7 +64,7 @@ pub(super) fn text_in(bytes: &[u8]) -> Result<&str, Failure> {
 
 /// The JSON object in a text: all of it, or what stands between its first and its last brace, so that log
 /// lines, colours and code fences around the object do no harm.
-pub(super) fn object_in(text: &str) -> Result<Fields<'_>, Failure> {
+pub(super) fn object_in(text: &str) -> Result<JsonFields<'_>, Failure> {
     if !text.starts_with('{') && check_json(text).is_ok() {
         return Err(no_object(text));
     }
@@ -74,7 +74,7 @@ pub(super) fn object_in(text: &str) -> Result<Fields<'_>, Failure> {
 }
 
 /// The JSON object that a part of a text is; messages show the text.
-pub(super) fn whole_object<'t>(object: &'t str, text: &str) -> Result<Fields<'t>, Failure> {
+pub(super) fn whole_object<'t>(object: &'t str, text: &str) -> Result<JsonFields<'t>, Failure> {
     match check_json(object) {
         Ok(()) => serde_json::from_str(object).map_err(|_| no_object(text)),
         Err(e) if e.message.contains("trailing characters") => {
@@ -106,7 +106,7 @@ pub(super) fn check_size(patch: &RawValue) -> Result<(), Failure> {
 }
 
 /// Warnings about keys that are not known; `prefix` is what stands before their names in messages.
-pub(super) fn unknown_keys(fields: &Fields<'_>, known: &[&str], prefix: &str) -> Vec<String> {
+pub(super) fn unknown_keys(fields: &JsonFields<'_>, known: &[&str], prefix: &str) -> Vec<String> {
     let unknown: Vec<&str> = fields.iter().map(|(key, _)| key).filter(|key| !known.contains(key)).collect();
     let mut warnings: Vec<String> =
         unknown.iter().take(MOST_WARNINGS).map(|key| unknown_key(key, known, prefix)).collect();
@@ -127,12 +127,12 @@ pub(super) fn misspelt_key(key: &str, known: &[&str], prefix: &str) -> Option<St
 }
 
 /// A field; `null` counts as left out, as many languages write what is not set.
-pub(super) fn value_of<'a>(fields: &Fields<'a>, name: &str) -> Option<&'a RawValue> {
+pub(super) fn value_of<'a>(fields: &JsonFields<'a>, name: &str) -> Option<&'a RawValue> {
     fields.get(name).filter(|value| value.get() != "null")
 }
 
 /// A text; `within` is what stands before its name in messages.
-pub(super) fn text_of(fields: &Fields<'_>, within: &str, name: &str) -> Result<Option<String>, Failure> {
+pub(super) fn text_of(fields: &JsonFields<'_>, within: &str, name: &str) -> Result<Option<String>, Failure> {
     let Some(value) = value_of(fields, name) else { return Ok(None) };
     match unquoted(value) {
         Some(text) => Ok(Some(text.into_owned())),
@@ -141,7 +141,7 @@ pub(super) fn text_of(fields: &Fields<'_>, within: &str, name: &str) -> Result<O
 }
 
 /// A flag; `within` is what stands before its name in messages.
-pub(super) fn flag_of(fields: &Fields<'_>, within: &str, name: &str) -> Result<Option<bool>, Failure> {
+pub(super) fn flag_of(fields: &JsonFields<'_>, within: &str, name: &str) -> Result<Option<bool>, Failure> {
     match value_of(fields, name).map(|value| (value, value.get())) {
         None => Ok(None),
         Some((_, "true")) => Ok(Some(true)),
@@ -151,7 +151,7 @@ pub(super) fn flag_of(fields: &Fields<'_>, within: &str, name: &str) -> Result<O
 }
 
 /// The fields of an object; `name` is what messages call it.
-pub(super) fn object_of<'a>(name: &str, value: &'a RawValue) -> Result<Fields<'a>, Failure> {
+pub(super) fn object_of<'a>(name: &str, value: &'a RawValue) -> Result<JsonFields<'a>, Failure> {
     serde_json::from_str(value.get()).map_err(|_| wrong_type(name, "an object", value))
 }
 

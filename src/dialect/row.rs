@@ -1,7 +1,7 @@
 //! The columns of a dialect's table: what each of its events is, what its hooks may do there and what their
 //! words mean. Refuses to hold any dialect's rows.
 
-use crate::model::{Capability, EventKind, Frequency, Strategy, Ties};
+use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
 
 /// One event of a dialect.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Row {
     /// How hooks on it run.
     pub(super) strategy: Strategy,
     /// What becomes of equally strict verdicts.
-    pub(super) ties: Ties,
+    pub(super) ties: MergeRule,
     /// What a block means.
     pub(super) block: Block,
     /// What text that is no JSON means on standard output.
@@ -97,7 +97,7 @@ macro_rules! rows {
             kind: $crate::model::EventKind::$kind,
             looks: $looks,
             strategy: $crate::model::Strategy::$strategy,
-            ties: $crate::model::Ties::$ties,
+            ties: $crate::model::MergeRule::$ties,
             block: $crate::dialect::row::Block::$block,
             plain: $crate::dialect::row::Plain::$plain,
             context: $crate::dialect::row::Context::$context,

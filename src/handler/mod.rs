@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 pub use models::ModelClient;
 
 use crate::{
-    model::{Event, Failure, RawReply, Tokens},
-    registry::Registered,
+    model::{Event, Failure, RawReply, TokenUsage},
+    registry::RegisteredHook,
 };
 
 /// What running a hook once came to.
@@ -33,7 +33,7 @@ pub(crate) struct Brought {
     /// What was odd about how it was run, for the operator.
     pub(crate) warnings: Vec<String>,
     /// What it cost, if a model was asked and said so.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<TokenUsage>,
 }
 
 impl From<Result<RawReply, Failure>> for Brought {
@@ -51,7 +51,7 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
     -> BoxFuture<'a, Brought>;
 
     /// The hooks of a workspace are these from now on: what is kept between events for others is given up.
-    fn reloaded(&self, _root: &Path, _hooks: &[Arc<Registered>]) {}
+    fn reloaded(&self, _root: &Path, _hooks: &[Arc<RegisteredHook>]) {}
 
     /// Ends what is kept between events.
     fn stop(&self) {}
@@ -60,7 +60,7 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
 /// One hook to be run once for one event.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    pub(crate) hook: Arc<Registered>,
+    pub(crate) hook: Arc<RegisteredHook>,
     /// The event as the host sent it; what hooks changed since is in the envelope.
     pub(crate) event: Arc<Event>,
     /// The workspace's directory.

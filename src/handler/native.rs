@@ -28,7 +28,7 @@ pub(crate) fn run_inline(
         Ok(reply) => read(reply),
         Err(panic) => Err(panicked(&*panic)),
     };
-    Conclusion::ran(result, duration).since(started.into_std())
+    Conclusion::ran(result, duration).started_at(started.into_std())
 }
 
 /// A native reply needs no dialect to read it.

@@ -21,7 +21,7 @@ pub enum Strategy {
 
 /// Which fact of an event a matcher is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Matched {
+pub enum MatchField {
     /// Where a session came from: `startup`, `resume` and so on.
     Source,
     /// Why a session ended.
@@ -38,11 +38,11 @@ pub enum Matched {
     AgentType,
     /// What triggered the run.
     TriggerType,
-    /// What the dialect of an event without a canonical kind says; see [`HostEvent::matched`].
-    Own,
+    /// What the dialect of an event without a canonical kind says; see [`HostEvent::match_text`].
+    HostEvent,
 }
 
-impl Matched {
+impl MatchField {
     /// The name of the field, as in canonical events.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Matched {
             Self::NotificationType => "notification_type",
             Self::AgentType => "agent_type",
             Self::TriggerType => "trigger_type",
-            Self::Own => "host_event",
+            Self::HostEvent => "host_event",
         }
     }
 }
@@ -62,12 +62,12 @@ impl Matched {
 struct Row {
     name: &'static str,
     strategy: Strategy,
-    matched: Option<Matched>,
+    match_field: Option<MatchField>,
     target: Option<Target>,
 }
 
 macro_rules! event_kinds {
-    ($($(#[$doc:meta])* $kind:ident $name:literal $strategy:ident [$($matched:ident)?] [$($target:ident)?];)*) => {
+    ($($(#[$doc:meta])* $kind:ident $name:literal $strategy:ident [$($match_field:ident)?] [$($target:ident)?];)*) => {
         /// What happened in a run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
@@ -82,7 +82,7 @@ macro_rules! event_kinds {
             const TABLE: &'static [Row] = &[$(Row {
                 name: $name,
                 strategy: Strategy::$strategy,
-                matched: event_kinds!(@option Matched $($matched)?),
+                match_field: event_kinds!(@option MatchField $($match_field)?),
                 target: event_kinds!(@option Target $($target)?),
             },)*];
         }
@@ -133,7 +133,7 @@ event_kinds! {
     /// A run failed.
     RunFailed "run_failed" Parallel [TriggerType] [];
     /// An event of one dialect without a canonical kind, known by its own name.
-    HostEvent "host_event" Parallel [Own] [];
+    HostEvent "host_event" Parallel [HostEvent] [];
 }
 
 impl EventKind {
@@ -162,8 +162,8 @@ impl EventKind {
     }
 
     /// What a matcher looks at, or `None` if the kind has nothing to match on.
-    pub fn matched(self) -> Option<Matched> {
-        self.row().matched
+    pub fn match_field(self) -> Option<MatchField> {
+        self.row().match_field
     }
 
     /// The part of the payload its hooks may patch.
@@ -234,7 +234,7 @@ pub enum Delivery {
 
 /// The short texts that describe an event; each is there if the host said it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct EventAttributes {
     /// The agent that the run belongs to.
     pub agent_name: Option<Arc<str>>,
     /// The agent that acts, where it is another one (a subagent).
@@ -267,14 +267,14 @@ pub struct HostEvent {
     /// Its name there.
     pub name: Arc<str>,
     /// The text that matchers on it are compared with, if it has one.
-    pub matched: Option<Arc<str>>,
+    pub match_text: Option<Arc<str>>,
     /// Whether its hooks may stop things, or only watch.
     pub strategy: Strategy,
 }
 
 /// How long a run lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RunSpan {
+pub enum RunLifetime {
     /// Until it completes or fails.
     #[default]
     Run,
@@ -300,7 +300,7 @@ pub struct Event {
     /// The piece of work in it.
     pub run_id: RunId,
     /// How long that lasts.
-    pub run_span: RunSpan,
+    pub run_lifetime: RunLifetime,
     /// The tool call it is about.
     pub tool_call_id: Option<ToolCallId>,
     /// The host's working directory, as the host said it.
@@ -308,7 +308,7 @@ pub struct Event {
     /// Whether the host waits for the outcome.
     pub delivery: Delivery,
     /// The short texts.
-    pub facts: Facts,
+    pub attributes: EventAttributes,
     /// The large parts, of which hooks may patch the one its kind names.
     pub targets: Targets,
     /// Fields without a canonical name, for hooks of the host's own dialect, unchanged and in order.
@@ -332,11 +332,11 @@ impl Event {
             workspace_id: None,
             session_id,
             run_id,
-            run_span: RunSpan::Run,
+            run_lifetime: RunLifetime::Run,
             tool_call_id: None,
             cwd: None,
             delivery: Delivery::Awaited,
-            facts: Facts::default(),
+            attributes: EventAttributes::default(),
             targets: Targets::default(),
             extra: Vec::new(),
             arrival: None,
@@ -346,27 +346,27 @@ impl Event {
     }
 
     /// The text a matcher on this event is compared with, if the host sent it.
-    pub fn matched_text(&self) -> Option<&str> {
-        let facts = &self.facts;
-        let text = match self.kind.matched()? {
-            Matched::Source => &facts.source,
-            Matched::Reason => &facts.reason,
-            Matched::Trigger => &facts.trigger,
-            Matched::ModelRef => &facts.model_ref,
-            Matched::ToolName => &facts.tool_name,
-            Matched::NotificationType => &facts.notification_type,
-            Matched::AgentType => &facts.agent_type,
-            Matched::TriggerType => &facts.trigger_type,
-            Matched::Own => return self.host_event.as_ref()?.matched.as_deref(),
+    pub fn match_text(&self) -> Option<&str> {
+        let facts = &self.attributes;
+        let text = match self.kind.match_field()? {
+            MatchField::Source => &facts.source,
+            MatchField::Reason => &facts.reason,
+            MatchField::Trigger => &facts.trigger,
+            MatchField::ModelRef => &facts.model_ref,
+            MatchField::ToolName => &facts.tool_name,
+            MatchField::NotificationType => &facts.notification_type,
+            MatchField::AgentType => &facts.agent_type,
+            MatchField::TriggerType => &facts.trigger_type,
+            MatchField::HostEvent => return self.host_event.as_ref()?.match_text.as_deref(),
         };
         text.as_deref()
     }
 
     /// Whether its run is over after it.
     pub fn ends_run(&self) -> bool {
-        match self.run_span {
-            RunSpan::Run => self.kind.ends_run(),
-            RunSpan::Session => self.kind == EventKind::SessionEnded,
+        match self.run_lifetime {
+            RunLifetime::Run => self.kind.ends_run(),
+            RunLifetime::Session => self.kind == EventKind::SessionEnded,
         }
     }
 

@@ -7,8 +7,8 @@ use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
 use super::{
-    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, Guarded, HookName, Manner, Matcher,
-    PromptHandler, Reply, Verdict,
+    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, ExecutionPolicy, HookName, Matcher,
+    PromptHandler, Reply, SecretText, Verdict,
 };
 
 /// A named rule, ready to run.
@@ -39,9 +39,9 @@ pub struct Hook {
     /// What a timeout counts as.
     pub on_timeout: FailurePolicy,
     /// When it runs and who waits for it, beyond what its dialect says.
-    pub manner: Manner,
+    pub execution: ExecutionPolicy,
     /// Where it was found.
-    pub source: Source,
+    pub source: HookSource,
 }
 
 /// What the failure of a hook counts as.
@@ -120,7 +120,7 @@ impl fmt::Display for Scope {
 
 /// The place where a hook was found.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct HookSource {
     /// How far it reaches.
     pub scope: Scope,
     /// Its file; none for native hooks.
@@ -215,9 +215,9 @@ pub struct CommandHandler {
     /// Where it is run: an absolute directory inside the workspace.
     pub cwd: PathBuf,
     /// Its own variables, beside the allowed ones of hookyard's environment and the dialect's.
-    pub environment: Vec<(String, Guarded)>,
+    pub environment: Vec<(String, SecretText)>,
     /// How its process is started.
-    pub mode: Mode,
+    pub mode: CommandMode,
 }
 
 /// What a command handler runs.
@@ -261,7 +261,7 @@ impl fmt::Display for CommandLine {
 
 /// How a command's process is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum CommandMode {
     /// A process for each event.
     #[default]
     Oneshot,
@@ -301,7 +301,7 @@ impl Default for WorkerBounds {
     }
 }
 
-impl Mode {
+impl CommandMode {
     /// The name as written in hook files.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -320,7 +320,7 @@ pub struct HttpHandler {
     /// With which method.
     pub method: HttpMethod,
     /// With which headers.
-    pub headers: Vec<(String, Guarded)>,
+    pub headers: Vec<(String, SecretText)>,
 }
 
 /// The methods of http handlers.

@@ -78,7 +78,7 @@ impl Json {
     }
 
     /// The fields of an object in the order they were written, or `None` for any other value.
-    pub fn fields(&self) -> Option<Fields<'_>> {
+    pub fn fields(&self) -> Option<JsonFields<'_>> {
         serde_json::from_str(self.as_str()).ok()
     }
 
@@ -118,9 +118,9 @@ impl Serialize for Json {
 
 /// The fields of one object, in the order they were written.
 #[derive(Debug, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonFields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
@@ -140,17 +140,17 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Serialize for Fields<'_> {
+impl Serialize for JsonFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonFields<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct FieldsVisitor;
         impl<'de> Visitor<'de> for FieldsVisitor {
-            type Value = Fields<'de>;
+            type Value = JsonFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -161,7 +161,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 while let Some(key) = map.next_key::<Key<'de>>()? {
                     fields.push((key.0, map.next_value()?));
                 }
-                Ok(Fields(fields))
+                Ok(JsonFields(fields))
             }
         }
         deserializer.deserialize_map(FieldsVisitor)

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use serde::Serialize;
 
-use super::{Address, Guarded};
+use super::{Address, SecretText};
 
 /// A language model under the name that hook files have for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,7 +35,7 @@ pub struct ApiModel {
     /// The model's name there.
     pub model: String,
     /// Says who asks; none for servers that let anybody ask.
-    pub key: Option<Guarded>,
+    pub key: Option<SecretText>,
     /// How it is made to answer in JSON.
     pub json: JsonOutput,
     /// How many tokens one answer may have.
@@ -161,14 +161,14 @@ impl AgentTool {
 
 /// How many tokens were read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Tokens {
+pub struct TokenUsage {
     /// Read by the model.
     pub input: u64,
     /// Written by the model.
     pub output: u64,
 }
 
-impl Tokens {
+impl TokenUsage {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

@@ -3,15 +3,15 @@
 
 mod address;
 mod arrival;
-mod contract;
 mod diagnostic;
+mod dialect;
 mod event;
 mod event_error;
+mod execution_policy;
 mod hook;
 mod id;
 mod json;
 mod language_model;
-mod manner;
 mod matcher;
 mod outcome;
 mod patch;
@@ -22,30 +22,32 @@ mod trace;
 
 pub use address::{Address, AddressError};
 pub use arrival::{Arrival, Timestamp, Uuid};
-pub use contract::{AnswerForm, Dialect, NativeAnswer, Place, Ties};
 pub use diagnostic::{Diagnostic, Severity};
+pub use dialect::{Dialect, HostResponse, MergeRule, ResponseFormat, Workspace};
 pub use event::{
-    Delivery, Draft, Event, EventKind, EventKinds, Facts, HostEvent, Matched, RunSpan, Strategy,
+    Delivery, Draft, Event, EventAttributes, EventKind, EventKinds, HostEvent, MatchField, RunLifetime,
+    Strategy,
 };
 pub use event_error::EventError;
+pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency};
 pub use hook::{
-    CommandHandler, CommandLine, FailurePolicy, Handler, HandlerKind, Hook, HttpHandler, HttpMethod, Mode,
-    NativeHandler, NativeReply, Scope, Source, WorkerBounds,
+    CommandHandler, CommandLine, CommandMode, FailurePolicy, Handler, HandlerKind, Hook, HookSource,
+    HttpHandler, HttpMethod, NativeHandler, NativeReply, Scope, WorkerBounds,
 };
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
 pub(crate) use json::check as check_json;
-pub use json::{Fields, Json, JsonError};
+pub use json::{Json, JsonError, JsonFields};
 pub use language_model::{
-    Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler, Tokens,
+    Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler,
+    TokenUsage,
 };
-pub use manner::{Company, Condition, Frequency, Manner};
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::milliseconds;
-pub use outcome::{Ended, HookReport, Note, NoteKind, Outcome, Upheld, Verdict};
-pub use patch::{Capabilities, Capability, Fold, Target, Targets, merge_deep, merge_one_level};
-pub(crate) use redaction::Redaction;
-pub use reply::{Conclusion, Failure, Opinion, Patch, RawReply, Reply, Weight};
-pub use secret::{Guarded, Secret};
+pub use outcome::{Ended, FailureMode, HookReport, Note, NoteKind, Outcome, Verdict};
+pub use patch::{Capabilities, Capability, PatchMerge, Target, Targets, merge_deep, merge_one_level};
+pub(crate) use redaction::Redactor;
+pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
+pub use secret::{Secret, SecretText};
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};

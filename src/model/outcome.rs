@@ -8,7 +8,7 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, Hook, HookName, Json, Target, Targets, Tokens};
+use super::{DecisionId, EventKind, HandlerKind, Hook, HookName, Json, Target, Targets, TokenUsage};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -151,7 +151,7 @@ pub struct Note {
 /// What a hook's policy made of its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Upheld {
+pub enum FailureMode {
     /// It was let pass.
     FailOpen,
     /// It stood in the event's way.
@@ -178,16 +178,16 @@ pub struct HookReport {
     pub duration: Duration,
     /// What it cost, if a model was asked and said so.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenUsage>,
     /// Why it brought no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
     /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
     #[serde(skip)]
-    pub policy: Option<Upheld>,
+    pub failure_mode: Option<FailureMode>,
     /// When it began, if it did and that is known. Not in the JSON: it means nothing to another process.
     #[serde(skip)]
-    pub began: Option<Instant>,
+    pub started: Option<Instant>,
     /// What was odd about how it was run, and about its answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -205,8 +205,8 @@ impl HookReport {
             duration,
             tokens: None,
             error: None,
-            policy: None,
-            began: None,
+            failure_mode: None,
+            started: None,
             warnings: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
 
-use super::{EventKind, Json, JsonError, json::Fields};
+use super::{EventKind, Json, JsonError, json::JsonFields};
 
 /// A part of a payload that hooks may patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -213,7 +213,7 @@ impl FromIterator<Capability> for Capabilities {
 }
 
 /// A way to join a patch with what was there.
-pub type Fold = fn(Option<&Json>, &Json) -> Result<Json, JsonError>;
+pub type PatchMerge = fn(Option<&Json>, &Json) -> Result<Json, JsonError>;
 
 /// Two objects merge one level deep and the patch's keys win; anything else is replaced. A `null` is a
 /// value like any other and deletes nothing.
@@ -249,7 +249,7 @@ fn merge<'a>(
             None => Ok((key, Cow::Borrowed(value))),
         })
         .collect::<Result<Vec<_>, JsonError>>()?;
-    let mut merged = Fields::default();
+    let mut merged = JsonFields::default();
     for (key, value) in old.iter() {
         merged.set(Cow::Borrowed(key), value);
     }

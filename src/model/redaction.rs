@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt};
 use bytes::Bytes;
 
 use super::{
-    Failure, Guarded, Handler, Json, JsonError, ModelAccess, Opinion, Patch, RawReply, Reply, Secret,
+    Failure, Handler, HookDecision, Json, JsonError, ModelAccess, Patch, RawReply, Reply, Secret, SecretText,
     secret::HIDDEN,
 };
 
@@ -15,12 +15,12 @@ use super::{
 const SHORTEST: usize = 6;
 
 /// The secrets of one hook or more, ready to be looked for.
-pub(crate) struct Redaction {
+pub(crate) struct Redactor {
     /// As they may stand in an output; longer ones first, because one may begin with another.
     forms: Vec<String>,
 }
 
-impl Redaction {
+impl Redactor {
     /// What has to be taken out of the output of a handler, if anything.
     pub(crate) fn of(handler: &Handler) -> Option<Self> {
         Self::of_all([handler])
@@ -54,7 +54,7 @@ impl Redaction {
         match (read(raw), read(shown)) {
             (Ok(reply), shown) => Ok(self.reply(reply, shown.unwrap_or_default())),
             (Err(failure), Err(shown)) => {
-                Err(Failure { ended: failure.ended, weight: failure.weight, ..self.failure(shown) })
+                Err(Failure { ended: failure.ended, handling: failure.handling, ..self.failure(shown) })
             }
             (Err(failure), Ok(_)) => {
                 Err(Failure::new(failure.ended, "the message is left out: a secret of the hook is in it"))
@@ -68,20 +68,20 @@ impl Redaction {
     }
 
     fn reply(&self, reply: Reply, shown: Reply) -> Reply {
-        let opinion = match reply.opinion {
-            Opinion::None => Opinion::None,
-            Opinion::Allow(reason) => Opinion::Allow(reason.map(|text| self.text(text))),
-            Opinion::Ask(reason) => Opinion::Ask(reason.map(|text| self.text(text))),
-            Opinion::Block(reason) => Opinion::Block(reason.map(|text| self.text(text))),
-            Opinion::Halt(reason) => Opinion::Halt(reason.map(|text| self.text(text))),
+        let decision = match reply.decision {
+            HookDecision::None => HookDecision::None,
+            HookDecision::Allow(reason) => HookDecision::Allow(reason.map(|text| self.text(text))),
+            HookDecision::Ask(reason) => HookDecision::Ask(reason.map(|text| self.text(text))),
+            HookDecision::Block(reason) => HookDecision::Block(reason.map(|text| self.text(text))),
+            HookDecision::Halt(reason) => HookDecision::Halt(reason.map(|text| self.text(text))),
         };
         let mut foreign = shown.patches.into_iter().filter(|patch| patch.target().is_none());
         let patch = |patch| match patch {
-            Patch::Target(..) | Patch::Onward(..) => patch,
-            Patch::Foreign(_) => foreign.next().unwrap_or_else(|| Patch::Foreign(HIDDEN.to_owned())),
+            Patch::Target(..) | Patch::HooksOnly(..) => patch,
+            Patch::Unsupported(_) => foreign.next().unwrap_or_else(|| Patch::Unsupported(HIDDEN.to_owned())),
         };
         Reply {
-            opinion,
+            decision,
             patches: reply.patches.into_iter().map(patch).collect(),
             notes: reply.notes.into_iter().map(|(kind, text)| (kind, self.text(text))).collect(),
             warnings: shown.warnings.into_iter().map(|text| self.text(text)).collect(),
@@ -167,16 +167,16 @@ fn secrets(handler: &Handler) -> Vec<&Secret> {
         Handler::Native(_) => return Vec::new(),
     };
     match &model.access {
-        ModelAccess::Api(api) => api.key.iter().flat_map(Guarded::secrets).collect(),
+        ModelAccess::Api(api) => api.key.iter().flat_map(SecretText::secrets).collect(),
         ModelAccess::Host => Vec::new(),
     }
 }
 
-fn of_texts(texts: &[(String, Guarded)]) -> Vec<&Secret> {
+fn of_texts(texts: &[(String, SecretText)]) -> Vec<&Secret> {
     texts.iter().flat_map(|(_, text)| text.secrets()).collect()
 }
 
-impl fmt::Debug for Redaction {
+impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Redaction").finish_non_exhaustive()
     }
@@ -223,13 +223,13 @@ fn in_json(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Address, Ended, Guarded, HttpHandler, HttpMethod, NoteKind, Secret};
+    use crate::model::{Address, Ended, HttpHandler, HttpMethod, NoteKind, Secret, SecretText};
 
-    fn redaction(secrets: &[&str]) -> Option<Redaction> {
-        let guarded = |value: &&str| ("X-Key".to_owned(), Guarded::secret(Secret::new(*value)));
+    fn redaction(secrets: &[&str]) -> Option<Redactor> {
+        let guarded = |value: &&str| ("X-Key".to_owned(), SecretText::secret(Secret::new(*value)));
         let headers = secrets.iter().map(guarded).collect();
         let address = Address::parse("http://localhost").unwrap();
-        Redaction::of(&Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }))
+        Redactor::of(&Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }))
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
         let echo = |raw| {
             let RawReply::Text(text) = raw else { panic!("another reply") };
             let mut reply = Reply::block(text.clone()).note(NoteKind::SystemMessage, text.clone());
-            reply.patches.push(Patch::Foreign(text.chars().take(5).collect()));
+            reply.patches.push(Patch::Unsupported(text.chars().take(5).collect()));
             reply.warnings.push(text.chars().take(5).collect());
             Ok(reply)
         };

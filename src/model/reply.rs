@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Ended, Json, NoteKind, Target, Tokens, Verdict};
+use super::{Ended, Json, NoteKind, Target, TokenUsage, Verdict};
 
 /// What a handler brought back.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub enum RawReply {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// What it thinks of the event.
-    pub opinion: Opinion,
+    pub decision: HookDecision,
     /// What it wants changed, in order.
     pub patches: Vec<Patch>,
     /// What it has to say.
@@ -60,17 +60,17 @@ impl Reply {
 
     /// A block with its reason.
     pub fn block(reason: impl Into<String>) -> Self {
-        Self { opinion: Opinion::Block(Some(reason.into())), ..Self::default() }
+        Self { decision: HookDecision::Block(Some(reason.into())), ..Self::default() }
     }
 
     /// A question to a person, with its reason.
     pub fn ask(reason: impl Into<String>) -> Self {
-        Self { opinion: Opinion::Ask(Some(reason.into())), ..Self::default() }
+        Self { decision: HookDecision::Ask(Some(reason.into())), ..Self::default() }
     }
 
     /// The end of the run, with its reason.
     pub fn halt(reason: impl Into<String>) -> Self {
-        Self { opinion: Opinion::Halt(Some(reason.into())), ..Self::default() }
+        Self { decision: HookDecision::Halt(Some(reason.into())), ..Self::default() }
     }
 
     /// Adds a patch.
@@ -90,7 +90,7 @@ impl Reply {
 
 /// What a hook thinks of an event, with the reason where it gave one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Opinion {
+pub enum HookDecision {
     /// Nothing.
     #[default]
     None,
@@ -104,7 +104,7 @@ pub enum Opinion {
     Halt(Option<String>),
 }
 
-impl Opinion {
+impl HookDecision {
     /// The opinion as a verdict.
     pub fn verdict(&self) -> Verdict {
         match self {
@@ -134,25 +134,25 @@ pub enum Patch {
     /// A change to a part of the payload.
     Target(Target, Json),
     /// What later hooks of the same dialect are told instead of a part of the payload, and no host ever is.
-    Onward(Target, Json),
+    HooksOnly(Target, Json),
     /// A change to anything else, by the name the hook used; never applied.
-    Foreign(String),
+    Unsupported(String),
 }
 
 impl Patch {
     /// The name of what it changes.
     pub fn name(&self) -> &str {
         match self {
-            Self::Target(target, _) | Self::Onward(target, _) => target.as_str(),
-            Self::Foreign(name) => name,
+            Self::Target(target, _) | Self::HooksOnly(target, _) => target.as_str(),
+            Self::Unsupported(name) => name,
         }
     }
 
     /// The target it changes, if it is one.
     pub fn target(&self) -> Option<Target> {
         match self {
-            Self::Target(target, _) | Self::Onward(target, _) => Some(*target),
-            Self::Foreign(_) => None,
+            Self::Target(target, _) | Self::HooksOnly(target, _) => Some(*target),
+            Self::Unsupported(_) => None,
         }
     }
 }
@@ -165,30 +165,30 @@ pub struct Failure {
     /// What happened, for the operator.
     pub message: String,
     /// Whether the hook's policy decides what it counts as.
-    pub weight: Weight,
+    pub handling: FailureHandling,
 }
 
 /// Whether a failure is a matter of the hook's policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Weight {
+pub enum FailureHandling {
     /// It is.
     #[default]
     ByPolicy,
     /// The dialect lets it pass, whatever the policy says.
-    LetPass,
+    Ignore,
 }
 
 impl Failure {
     /// A failure that ended so.
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {
         debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
-        Self { ended, message: message.into(), weight: Weight::ByPolicy }
+        Self { ended, message: message.into(), handling: FailureHandling::ByPolicy }
     }
 
     /// The same failure, which the dialect lets pass.
     #[must_use]
-    pub fn let_pass(self) -> Self {
-        Self { weight: Weight::LetPass, ..self }
+    pub fn ignored(self) -> Self {
+        Self { handling: FailureHandling::Ignore, ..self }
     }
 }
 
@@ -200,9 +200,9 @@ pub struct Conclusion {
     /// What was odd about how it was run.
     pub warnings: Vec<String>,
     /// What it cost, if a model was asked and said so.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenUsage>,
     /// When the hook began; none if it did not.
-    pub began: Option<Instant>,
+    pub started: Option<Instant>,
     /// How long the hook ran.
     pub duration: Duration,
 }
@@ -215,12 +215,12 @@ impl Conclusion {
 
     /// An invocation that ran so long, without anything odd about that.
     pub fn ran(result: Result<Reply, Failure>, duration: Duration) -> Self {
-        Self { result, warnings: Vec::new(), tokens: None, began: None, duration }
+        Self { result, warnings: Vec::new(), tokens: None, started: None, duration }
     }
 
     /// The same of one that is known to have begun at this moment.
     #[must_use]
-    pub fn since(self, began: Instant) -> Self {
-        Self { began: Some(began), ..self }
+    pub fn started_at(self, started: Instant) -> Self {
+        Self { started: Some(started), ..self }
     }
 }

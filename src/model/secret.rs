@@ -33,12 +33,12 @@ impl Secret {
 /// A text that may hold secrets, such as the value of a header. All of it is shown as `***`, because what a
 /// person wrote out may be a key as well.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Guarded {
+pub struct SecretText {
     text: String,
     secrets: Vec<Secret>,
 }
 
-impl Guarded {
+impl SecretText {
     /// A text that is one secret.
     pub fn secret(secret: Secret) -> Self {
         Self { text: secret.expose().to_owned(), secrets: vec![secret] }
@@ -62,13 +62,13 @@ impl Guarded {
     }
 }
 
-impl From<&str> for Guarded {
+impl From<&str> for SecretText {
     fn from(text: &str) -> Self {
         Self { text: text.to_owned(), secrets: Vec::new() }
     }
 }
 
-impl From<String> for Guarded {
+impl From<String> for SecretText {
     fn from(text: String) -> Self {
         Self { text, secrets: Vec::new() }
     }
@@ -90,7 +90,7 @@ macro_rules! hidden {
     )+};
 }
 
-hidden!(Secret, Guarded);
+hidden!(Secret, SecretText);
 
 #[cfg(test)]
 mod tests {
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn nothing_of_a_guarded_text_is_printed() {
-        let mut header = Guarded::from("Bearer ");
-        header.push(Guarded::secret(Secret::new("k3y-0001")));
+        let mut header = SecretText::from("Bearer ");
+        header.push(SecretText::secret(Secret::new("k3y-0001")));
         let headers = vec![("Authorization".to_owned(), header.clone())];
         assert_eq!(format!("{headers:?} {header}"), r#"[("Authorization", ***)] ***"#);
         assert_eq!(header.expose(), "Bearer k3y-0001");

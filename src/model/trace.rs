@@ -47,7 +47,7 @@ pub struct EventSpan {
     /// The span of the host that asked; none if the trace begins here.
     pub parent: Option<NonZeroU64>,
     /// When the event was taken in.
-    pub began: Instant,
+    pub started: Instant,
 }
 
 impl TraceParent {

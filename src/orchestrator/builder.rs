@@ -28,10 +28,10 @@ use crate::{
         models::{ApiLimits, ModelDoor},
         prompt::PromptRunner,
     },
-    model::{HandlerKind, Hook, Place, WorkspaceId},
-    pool::{Gates, NativePool, Pool, PoolBounds, Pools},
-    run::{Directory, RunContext, Witness},
-    supervisor::{Registry, Supervisor, SupervisorArguments},
+    model::{HandlerKind, Hook, Workspace, WorkspaceId},
+    pool::{HandlerPools, HookLimits, NativeTaskPool, Pool, PoolLimits},
+    run::{OutcomeObserver, RunContext, RunDirectory},
+    supervisor::{Supervisor, SupervisorArguments, WorkspaceSnapshots},
     telemetry::Meters,
 };
 
@@ -73,7 +73,7 @@ pub struct Builder {
     settings: Settings,
     native: Vec<NativeHook>,
     models: Option<Arc<dyn ModelClient>>,
-    witnesses: Vec<Arc<dyn Witness>>,
+    observers: Vec<Arc<dyn OutcomeObserver>>,
     beginning: Beginning,
 }
 
@@ -135,8 +135,8 @@ impl Builder {
     /// Has this witness told of every outcome, in the moment it is there, after those named before it. Events that no
     /// hook wanted are not told.
     #[must_use]
-    pub fn witness(mut self, witness: Arc<dyn Witness>) -> Self {
-        self.witnesses.push(witness);
+    pub fn observer(mut self, observer: Arc<dyn OutcomeObserver>) -> Self {
+        self.observers.push(observer);
         self
     }
 
@@ -147,8 +147,8 @@ impl Builder {
     pub async fn start(self) -> Result<Orchestrator, StartError> {
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = named(self.workspaces)?;
-        let registry = Arc::new(ArcSwap::from_pointee(Registry::default()));
-        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.witnesses));
+        let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
@@ -187,7 +187,7 @@ impl Builder {
 fn run_context(
     settings: &Settings,
     models: Option<&Arc<dyn ModelClient>>,
-    witnesses: Vec<Arc<dyn Witness>>,
+    observers: Vec<Arc<dyn OutcomeObserver>>,
 ) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
@@ -206,14 +206,18 @@ fn run_context(
     let agent =
         Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)), &meters);
     RunContext {
-        directory: Arc::new(Directory::default()),
-        pools: Pools {
+        directory: Arc::new(RunDirectory::default()),
+        pools: HandlerPools {
             staffed: [command, http, prompt, agent].into(),
-            native: NativePool::new(pools.native.concurrency.get(), pools.command.queue_deadline, &meters),
-            gates: Arc::new(Gates::new(&meters)),
+            native: NativeTaskPool::new(
+                pools.native.concurrency.get(),
+                pools.command.queue_deadline,
+                &meters,
+            ),
+            hook_limits: Arc::new(HookLimits::new(&meters)),
         },
         notices: broadcast::channel(NOTICES_KEPT).0,
-        witnesses,
+        observers,
         interceptor_concurrency: settings.interceptor_concurrency.get(),
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),
@@ -221,8 +225,8 @@ fn run_context(
     }
 }
 
-fn bounds(pool: &WorkerPoolSettings) -> PoolBounds {
-    PoolBounds {
+fn bounds(pool: &WorkerPoolSettings) -> PoolLimits {
+    PoolLimits {
         concurrency: pool.concurrency.get(),
         queue: pool.queue.get(),
         queue_deadline: pool.queue_deadline,
@@ -260,11 +264,11 @@ fn native_hooks(native: Vec<NativeHook>, settings: &Settings) -> Result<Vec<Hook
     Ok(hooks)
 }
 
-fn native_place() -> Result<Place, StartError> {
+fn native_place() -> Result<Workspace, StartError> {
     let here = Path::new(".");
     let root =
         here.canonicalize().map_err(|source| WorkspaceError::Directory { path: here.to_owned(), source })?;
     let workspace_id =
         WorkspaceId::new(NATIVE_WORKSPACE).map_err(|source| DispatchError::id("workspace_id", source))?;
-    Ok(Place { workspace_id, root })
+    Ok(Workspace { id: workspace_id, root })
 }

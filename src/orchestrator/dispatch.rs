@@ -15,9 +15,9 @@ use crate::{
     dialect,
     model::{Arrival, DialectName, Event, EventError, JsonError, Outcome, WorkspaceId},
     registry::{Plan, Snapshot},
-    run::{Caller, Held, Lease, NoLease, Refusal, Request, RunKey, RunMessage},
-    supervisor::{NoRun, SupervisorMessage},
-    telemetry::{ShedReason, ShedWhere},
+    run::{Caller, EventRequest, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage, RunRejection},
+    supervisor::{SpawnRunError, SupervisorMessage},
+    telemetry::{ShedReason, ShedStage},
 };
 
 /// How often an actor that went away between two steps is looked for again. Once is rare; more means that
@@ -130,7 +130,7 @@ impl Orchestrator {
     /// Counts an event that was turned away before it was read.
     #[cfg(feature = "daemon")]
     pub(crate) fn turned_away(&self) {
-        self.0.context.meters.shed(ShedWhere::Admission, ShedReason::Full);
+        self.0.context.meters.shed(ShedStage::Admission, ShedReason::Full);
     }
 
     /// Does for an event what needs no waiting: all there is to do for one that no hook wants.
@@ -140,7 +140,7 @@ impl Orchestrator {
             return now(Err(inner.shutting_down()));
         }
         let directory = &inner.context.directory;
-        let key = RunKey { workspace: snapshot.place().workspace_id.clone(), run: event.run_id.clone() };
+        let key = RunKey { workspace: snapshot.workspace().id.clone(), run: event.run_id.clone() };
         if event.is_interceptor()
             && let Some(halt) = directory.halted(&key)
         {
@@ -184,13 +184,13 @@ impl Inner {
         event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
         let permit = Arc::clone(&self.admission).try_acquire_owned().map_err(|_| self.no_place())?;
         let (waiter, answer) = oneshot::channel();
-        let request = |lease| Request {
+        let request = |lease| EventRequest {
             event: Arc::new(event),
             plan,
-            place: Arc::clone(snapshot.place()),
+            workspace: Arc::clone(snapshot.workspace()),
             snapshot_version: snapshot.version(),
             accepted,
-            caller: Caller { waiter, held: Arc::new(Held { _lease: lease, _permit: permit }) },
+            caller: Caller { waiter, held: Arc::new(InFlightGuard { _lease: lease, _permit: permit }) },
         };
         let lease = self.lease(&key).await?;
         let actor = lease.actor().clone();
@@ -201,7 +201,9 @@ impl Inner {
         waiting.actor = None;
         match answer {
             Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(Refusal::PendingDeadline)) => Err(DispatchError::Overloaded(Overload::PendingDeadline)),
+            Ok(Err(RunRejection::PendingDeadline)) => {
+                Err(DispatchError::Overloaded(Overload::PendingDeadline))
+            }
             Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::ShuttingDown),
             Err(_) => Err(DispatchError::RunLost),
         }
@@ -213,21 +215,21 @@ impl Inner {
     }
 
     /// A lease of the run's actor, which the supervisor makes if there is none.
-    async fn lease(&self, key: &RunKey) -> Result<Lease, DispatchError> {
+    async fn lease(&self, key: &RunKey) -> Result<RunLease, DispatchError> {
         let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);
         let mut handle = self.context.directory.find(key).and_then(|record| record.handle());
         for _ in 0..MOST_ATTEMPTS {
             match handle.map(|handle| handle.lease(limit)) {
                 Some(Ok(lease)) if lease.is_alive() => return Ok(lease),
-                Some(Err(NoLease::Full)) => return Err(self.shed(Overload::PendingPerRun)),
-                Some(Ok(_) | Err(NoLease::Closed)) | None => {}
+                Some(Err(LeaseError::Full)) => return Err(self.shed(Overload::PendingPerRun)),
+                Some(Ok(_) | Err(LeaseError::Closed)) | None => {}
             }
             let spawn =
                 ractor::call!(self.supervisor, |reply| SupervisorMessage::SpawnRun(key.clone(), reply));
             handle = match spawn {
                 Ok(Ok(handle)) => Some(handle),
-                Ok(Err(NoRun::TooMany)) => return Err(self.shed(Overload::Runs)),
-                Ok(Err(NoRun::ShuttingDown)) | Err(_) => return Err(self.shutting_down()),
+                Ok(Err(SpawnRunError::TooManyRuns)) => return Err(self.shed(Overload::Runs)),
+                Ok(Err(SpawnRunError::ShuttingDown)) | Err(_) => return Err(self.shutting_down()),
             };
         }
         Err(DispatchError::RunLost)
@@ -235,15 +237,15 @@ impl Inner {
 
     fn shed(&self, overload: Overload) -> DispatchError {
         let at = match overload {
-            Overload::InFlight | Overload::Runs => ShedWhere::Admission,
-            Overload::PendingPerRun | Overload::PendingDeadline => ShedWhere::Run,
+            Overload::InFlight | Overload::Runs => ShedStage::Admission,
+            Overload::PendingPerRun | Overload::PendingDeadline => ShedStage::Run,
         };
         self.context.meters.shed(at, ShedReason::Full);
         DispatchError::Overloaded(overload)
     }
 
     fn shutting_down(&self) -> DispatchError {
-        self.context.meters.shed(ShedWhere::Admission, ShedReason::Shutdown);
+        self.context.meters.shed(ShedStage::Admission, ShedReason::Shutdown);
         DispatchError::ShuttingDown
     }
 }

@@ -40,7 +40,7 @@ use crate::{
     model::{Hook, RunId, WorkspaceId},
     registry::Snapshot,
     run::{Notice, RunContext},
-    supervisor::{Registry, SupervisorMessage},
+    supervisor::{SupervisorMessage, WorkspaceSnapshots},
 };
 
 /// Runs the hooks of one or more workspaces for any number of runs. Cheap to clone; when the last clone is
@@ -71,7 +71,7 @@ pub struct Orchestrator(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: Settings,
-    registry: Arc<ArcSwap<Registry>>,
+    registry: Arc<ArcSwap<WorkspaceSnapshots>>,
     context: Arc<RunContext>,
     supervisor: ActorRef<SupervisorMessage>,
     supervisor_ended: Mutex<Option<JoinHandle<()>>>,

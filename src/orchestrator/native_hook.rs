@@ -6,8 +6,8 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 use crate::{
     dialect,
     model::{
-        Capability, DialectName, Draft, EventKind, EventKinds, FailurePolicy, Handler, Hook, HookName,
-        Manner, Matcher, NativeHandler, NativeReply, Scope, Source,
+        Capability, DialectName, Draft, EventKind, EventKinds, ExecutionPolicy, FailurePolicy, Handler, Hook,
+        HookName, HookSource, Matcher, NativeHandler, NativeReply, Scope,
     },
 };
 
@@ -143,8 +143,8 @@ impl NativeHook {
             max_concurrency,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
-            manner: Manner::default(),
-            source: Source { scope: Scope::Host, file: None, line: 0, position },
+            execution: ExecutionPolicy::default(),
+            source: HookSource { scope: Scope::Host, file: None, line: 0, position },
         })
     }
 }

@@ -60,8 +60,12 @@ impl Run {
         request: &(impl Serialize + Sync),
     ) -> Result<Outcome, DispatchError> {
         let parts = [(Target::ModelRequest, Json::of(request)?)];
-        self.send(EventKind::BeforeModelCall, |event| event.facts.model_ref = Some(model_ref.into()), &parts)
-            .await
+        self.send(
+            EventKind::BeforeModelCall,
+            |event| event.attributes.model_ref = Some(model_ref.into()),
+            &parts,
+        )
+        .await
     }
 
     /// A model answered.
@@ -75,8 +79,12 @@ impl Run {
     ) -> Result<Outcome, DispatchError> {
         let parts =
             [(Target::ModelRequest, Json::of(request)?), (Target::ModelResponse, Json::of(response)?)];
-        self.send(EventKind::AfterModelCall, |event| event.facts.model_ref = Some(model_ref.into()), &parts)
-            .await
+        self.send(
+            EventKind::AfterModelCall,
+            |event| event.attributes.model_ref = Some(model_ref.into()),
+            &parts,
+        )
+        .await
     }
 
     /// A tool is about to run.
@@ -90,7 +98,7 @@ impl Run {
         let parts = [(Target::ToolInput, Json::of(input)?)];
         self.send(
             EventKind::BeforeToolDispatch,
-            |event| event.facts.tool_name = Some(tool_name.into()),
+            |event| event.attributes.tool_name = Some(tool_name.into()),
             &parts,
         )
         .await
@@ -108,7 +116,7 @@ impl Run {
     ) -> Result<Outcome, DispatchError> {
         let parts = [(Target::ToolInput, Json::of(input)?), (Target::ToolOutput, Json::of(output)?)];
         let describe = |event: &mut Event| {
-            event.facts.tool_name = Some(tool_name.into());
+            event.attributes.tool_name = Some(tool_name.into());
             event.tool_call_id = call;
         };
         self.send(EventKind::AfterToolDispatch, describe, &parts).await
@@ -137,8 +145,8 @@ impl Run {
 
     async fn ended(&self, kind: EventKind, trigger: &str, status: &str) -> Result<Outcome, DispatchError> {
         let describe = |event: &mut Event| {
-            event.facts.trigger_type = Some(trigger.into());
-            event.facts.run_status = Some(Arc::from(status));
+            event.attributes.trigger_type = Some(trigger.into());
+            event.attributes.run_status = Some(Arc::from(status));
         };
         self.send(kind, describe, &[]).await
     }

@@ -13,7 +13,7 @@ use tokio::{
 use super::Orchestrator;
 use crate::{
     model::{RunId, WorkspaceId},
-    run::{Found, InHand, RunKey, RunMessage, RunStatus},
+    run::{RunActivity, RunEntry, RunKey, RunMessage, RunStatus},
 };
 
 /// How long actors may take to say what they have in hand. They never wait for a handler, so one that takes longer is
@@ -91,7 +91,7 @@ impl Orchestrator {
     /// The runs with this id, of one workspace or of all that are registered. Also those without an actor.
     pub async fn run_status(&self, workspace: Option<&WorkspaceId>, run: &RunId) -> Vec<RunStatus> {
         let directory = &self.0.context.directory;
-        let found = |key: RunKey| Some(Found { record: directory.find(&key)?, key });
+        let found = |key: RunKey| Some(RunEntry { record: directory.find(&key)?, key });
         let found = self.keys(workspace, run).into_iter().filter_map(found).collect();
         self.described(found).await
     }
@@ -134,9 +134,9 @@ impl Orchestrator {
     }
 
     /// What is known of runs, with what their actors say. All are asked before any is waited for.
-    async fn described(&self, found: Vec<Found>) -> Vec<RunStatus> {
+    async fn described(&self, found: Vec<RunEntry>) -> Vec<RunStatus> {
         let by = Instant::now() + PATIENCE;
-        let ask = |found: Found| (self.0.context.directory.status(&found), ask(&found));
+        let ask = |found: RunEntry| (self.0.context.directory.status(&found), ask(&found));
         let asked: Vec<_> = found.into_iter().map(ask).collect();
         let mut runs = Vec::with_capacity(asked.len());
         for (mut status, answer) in asked {
@@ -183,7 +183,7 @@ impl Orchestrator {
 }
 
 /// Asks the actor of a run, if it has one that takes messages.
-fn ask(found: &Found) -> Option<oneshot::Receiver<InHand>> {
+fn ask(found: &RunEntry) -> Option<oneshot::Receiver<RunActivity>> {
     let handle = found.record.handle()?;
     let (reply, answer) = oneshot::channel();
     handle.actor.cast(RunMessage::Describe(reply)).ok().map(|()| answer)

@@ -8,7 +8,7 @@ use crate::{
     config,
     handler::command,
     model::DialectName,
-    telemetry::{HookState, RunState},
+    telemetry::{HookState, RunGaugeState},
 };
 
 impl Orchestrator {
@@ -27,8 +27,8 @@ impl Orchestrator {
     pub fn sample_metrics(&self) {
         let context = &self.0.context;
         let (meters, count) = (&context.meters, self.run_count());
-        meters.set_runs(RunState::Active, count.active);
-        meters.set_runs(RunState::Passivated, count.known.saturating_sub(count.active));
+        meters.set_runs(RunGaugeState::Active, count.active);
+        meters.set_runs(RunGaugeState::Passivated, count.known.saturating_sub(count.active));
         meters.set_sessions(context.directory.sessions());
         meters.processes.set_terminating(command::dying());
         context.pools.sample();

@@ -7,7 +7,7 @@ use ractor::concurrency::sleep;
 use super::*;
 use crate::{
     model::{Ended, Event, EventKind, HandlerKind, Reply, SessionId, ToolCallId, Verdict},
-    run::{NoLease, RunHandle, RunKey, RunMessage},
+    run::{LeaseError, RunHandle, RunKey, RunMessage},
 };
 
 fn tool(run: &str) -> Event {
@@ -16,13 +16,13 @@ fn tool(run: &str) -> Event {
         SessionId::new("session").unwrap(),
         RunId::new(run).unwrap(),
     );
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event
 }
 
 impl Orchestrator {
     fn run_handle(&self, run: &str) -> Arc<RunHandle> {
-        let workspace = self.snapshot(None).unwrap().place().workspace_id.clone();
+        let workspace = self.snapshot(None).unwrap().workspace().id.clone();
         let key = RunKey { workspace, run: RunId::new(run).unwrap() };
         self.0.context.directory.find(&key).unwrap().handle().unwrap()
     }
@@ -192,7 +192,7 @@ async fn an_actor_that_went_away_gives_no_lease() {
     let handle = orchestrator.run_handle("run");
     orchestrator.passivate("run");
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(handle.lease(64).err(), Some(NoLease::Closed));
+    assert_eq!(handle.lease(64).err(), Some(LeaseError::Closed));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

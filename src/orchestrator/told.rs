@@ -9,7 +9,7 @@ use std::{
 use super::LoadReport;
 use crate::{
     model::{Diagnostic, WorkspaceId},
-    registry::Changes,
+    registry::HookChanges,
 };
 
 /// Tells the log what a load came to; `before` is the one before.
@@ -31,7 +31,7 @@ pub(super) fn tell(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadR
     }
     let LoadReport { version, changes, .. } = report;
     if before.is_some() && !changes.is_empty() {
-        let Changes { added, removed, changed } = changes;
+        let HookChanges { added, removed, changed } = changes;
         tracing::info!(workspace = %id, version, ?added, ?removed, ?changed, "hooks reloaded");
     }
 }

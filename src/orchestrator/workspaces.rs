@@ -14,8 +14,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::{DispatchError, Orchestrator, told};
 use crate::{
     config::{self, DialectSelection, LoadedWorkspace, WorkspaceKind, WorkspaceSettings},
-    model::{Diagnostic, Hook, Severity, Source, WorkspaceId},
-    registry::{Changes, Snapshot, keep_rules_of_broken_files},
+    model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
+    registry::{HookChanges, Snapshot, keep_rules_of_broken_files},
     supervisor::SupervisorMessage,
     telemetry::ConfigLoaded,
 };
@@ -41,7 +41,7 @@ pub struct LoadReport {
     /// What there is to say about them.
     pub diagnostics: Vec<Diagnostic>,
     /// What is different from the version before.
-    pub changes: Changes,
+    pub changes: HookChanges,
     /// The broken files whose former rules stay.
     pub kept: Vec<PathBuf>,
     /// When its files were looked at: nothing that was there before was missed.
@@ -242,7 +242,7 @@ impl Orchestrator {
     pub fn snapshots(&self) -> Vec<Arc<Snapshot>> {
         let registry = self.0.registry.load();
         let mut all: Vec<_> = registry.all().cloned().collect();
-        all.sort_by(|one, other| one.place().workspace_id.cmp(&other.place().workspace_id));
+        all.sort_by(|one, other| one.workspace().id.cmp(&other.workspace().id));
         all
     }
 
@@ -299,7 +299,7 @@ impl Orchestrator {
 
     pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
         let LoadedWorkspace { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
-        let before = self.snapshot(Some(&place.workspace_id));
+        let before = self.snapshot(Some(&place.id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
@@ -315,13 +315,13 @@ impl Orchestrator {
             hooks: snapshot.hooks().len(),
             files,
             diagnostics,
-            changes: Changes::between(old, snapshot.hooks()),
+            changes: HookChanges::between(old, snapshot.hooks()),
             kept,
             at: SystemTime::now(),
         };
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
-        self.0.context.pools.reloaded(&snapshot.place().root, snapshot.hooks());
+        self.0.context.pools.reloaded(&snapshot.workspace().root, snapshot.hooks());
         for registered in snapshot.hooks().iter().filter(|known| known.hook.enabled) {
             registered.hook.events.iter().for_each(|kind| self.0.context.meters.expect(kind));
         }
@@ -341,7 +341,7 @@ pub(super) fn directory(settings: WorkspaceSettings) -> Result<WorkspaceSettings
 /// Leaves out the hook of a file that has the name of a native hook: of two scopes, the higher one wins.
 fn shadow(hooks: &mut Vec<Hook>, native: &Hook) -> Option<Diagnostic> {
     let position = hooks.iter().position(|hook| hook.name == native.name)?;
-    let Source { file, line, .. } = hooks.remove(position).source;
+    let HookSource { file, line, .. } = hooks.remove(position).source;
     let message = format!("the name `{}` is that of a native hook, so this one is not loaded", native.name);
     let mut diagnostic =
         Diagnostic::of_file(Severity::Error, "duplicate-name", &file?, message).help("rename it");

@@ -13,7 +13,7 @@ use crate::{
 
 /// Which jobs go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Class {
+pub(crate) enum JobClass {
     /// A host waits for it before it goes on.
     Interceptor,
     /// It only watches.
@@ -23,7 +23,7 @@ pub(crate) enum Class {
 /// One invocation for a pool.
 #[derive(Debug)]
 pub(crate) struct Job {
-    pub(crate) class: Class,
+    pub(crate) class: JobClass,
     /// Since when it waits for a place.
     pub(crate) submitted: Instant,
     pub(crate) invocation: Invocation,

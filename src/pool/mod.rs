@@ -1,38 +1,38 @@
 //! Bounded places to run handlers. Owns queues, limits, the gates of single hooks and what becomes of work that does
 //! not fit; hides the factory's type parameters. Refuses to know runs or verdicts.
 
-mod gate;
+mod hook_limit;
 mod job;
-mod log;
 mod native;
+mod stderr_log;
 mod workers;
 
 use std::{path::Path, sync::Arc};
 
-pub(crate) use gate::Gates;
-pub(crate) use job::{Class, Job, ReplyPort};
-pub(crate) use native::{NativePool, Task};
-pub(crate) use workers::{Pool, PoolBounds};
+pub(crate) use hook_limit::HookLimits;
+pub(crate) use job::{Job, JobClass, ReplyPort};
+pub(crate) use native::{NativeTask, NativeTaskPool};
+pub(crate) use workers::{Pool, PoolLimits};
 
-use gate::Patience;
+use hook_limit::QueueLimits;
 
 use crate::{
     model::{Conclusion, Ended, HandlerKind},
-    registry::Registered,
+    registry::RegisteredHook,
 };
 
 /// The pools of one orchestrator.
 #[derive(Debug, Clone)]
-pub(crate) struct Pools {
+pub(crate) struct HandlerPools {
     /// The pools with workers, which have to be started and may die; one for each kind of handler.
     pub(crate) staffed: Arc<[Pool]>,
     /// The pool of native hooks, which needs no workers.
-    pub(crate) native: NativePool,
+    pub(crate) native: NativeTaskPool,
     /// What keeps single hooks from taking all places of their pool.
-    pub(crate) gates: Arc<Gates>,
+    pub(crate) hook_limits: Arc<HookLimits>,
 }
 
-impl Pools {
+impl HandlerPools {
     /// The pool with workers for a kind of handler.
     pub(crate) fn of(&self, kind: HandlerKind) -> Option<&Pool> {
         self.staffed.iter().find(|pool| pool.kind() == kind)
@@ -45,13 +45,13 @@ impl Pools {
             let conclusion = Conclusion::not_run(Ended::SpawnFailed, format!("there is no {kind} pool"));
             return job.reply.send(conclusion);
         };
-        let PoolBounds { queue, queue_deadline: deadline, .. } = pool.bounds();
-        let Some(gate) = self.gates.of(&job.invocation.root, &job.invocation.hook) else {
+        let PoolLimits { queue, queue_deadline: deadline, .. } = pool.bounds();
+        let Some(limit) = self.hook_limits.of(&job.invocation.root, &job.invocation.hook) else {
             return pool.submit(job, deadline);
         };
         let Job { class, submitted, invocation, cancel, reply } = job;
         let (pools, cancelled) = (self.clone(), cancel.clone());
-        gate.pass(class, cancelled, Patience { queue, deadline }, reply, move |reply, left| {
+        limit.pass(class, cancelled, QueueLimits { queue, deadline }, reply, move |reply, left| {
             if let Some(pool) = pools.of(kind) {
                 pool.submit(Job { class, submitted, invocation, cancel, reply }, left);
             }
@@ -59,17 +59,23 @@ impl Pools {
     }
 
     /// Runs the future of a native hook. It always concludes.
-    pub(crate) fn submit_task(&self, root: &Path, class: Class, task: Task) {
+    pub(crate) fn submit_task(&self, root: &Path, class: JobClass, task: NativeTask) {
         let deadline = self.native.queue_deadline();
-        let Some(gate) = self.gates.of(root, &task.hook) else {
+        let Some(limit) = self.hook_limits.of(root, &task.hook) else {
             return self.native.submit(task, deadline);
         };
-        let Task { submitted, hook, make, draft, cancel, reply } = task;
+        let NativeTask { submitted, hook, make, draft, cancel, reply } = task;
         let (native, cancelled) = (self.native.clone(), cancel.clone());
         // As many may wait as for the pool itself: it has no bound.
-        gate.pass(class, cancelled, Patience { queue: usize::MAX, deadline }, reply, move |reply, left| {
-            native.submit(Task { submitted, hook, make, draft, cancel, reply }, left);
-        });
+        limit.pass(
+            class,
+            cancelled,
+            QueueLimits { queue: usize::MAX, deadline },
+            reply,
+            move |reply, left| {
+                native.submit(NativeTask { submitted, hook, make, draft, cancel, reply }, left);
+            },
+        );
     }
 
     /// Has the metrics say how full the pools are now.
@@ -79,8 +85,8 @@ impl Pools {
     }
 
     /// Tells the pools which hooks a workspace has now.
-    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
-        self.gates.reloaded(root, hooks);
+    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
+        self.hook_limits.reloaded(root, hooks);
         self.native.reloaded(hooks);
         for pool in self.staffed.iter() {
             pool.reloaded(root, hooks);

@@ -18,18 +18,18 @@ use super::job::ReplyPort;
 use crate::{
     handler::native,
     model::{Conclusion, Draft, Ended, Failure, Handler, HandlerKind, NativeHandler, NativeReply},
-    registry::Registered,
-    telemetry::{Fullness, Meters, PoolMeters, ShedReason, ShedWhere},
+    registry::RegisteredHook,
+    telemetry::{Meters, PoolMeters, PoolUsage, ShedReason, ShedStage},
 };
 
 /// A closure that makes a native hook's future.
 type Make = dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync;
 
 /// One run of a native hook that is a future.
-pub(crate) struct Task {
+pub(crate) struct NativeTask {
     /// Since when it waits for a place.
     pub(crate) submitted: Instant,
-    pub(crate) hook: Arc<Registered>,
+    pub(crate) hook: Arc<RegisteredHook>,
     pub(crate) make: Arc<Make>,
     pub(crate) draft: Draft,
     /// Ends it early; nobody waits for its conclusion then.
@@ -39,7 +39,7 @@ pub(crate) struct Task {
 
 /// Tasks under a limit.
 #[derive(Debug, Clone)]
-pub(crate) struct NativePool {
+pub(crate) struct NativeTaskPool {
     places: Arc<Semaphore>,
     queue_deadline: Duration,
     concurrency: usize,
@@ -58,10 +58,10 @@ impl Drop for Waiting {
     }
 }
 
-impl NativePool {
+impl NativeTaskPool {
     /// A pool that runs so many tasks at once and lets others wait so long.
     pub(crate) fn new(concurrency: usize, queue_deadline: Duration, meters: &Arc<Meters>) -> Self {
-        let empty = Fullness { used: 0, limit: concurrency, depth: 0, queue_limit: None };
+        let empty = PoolUsage { used: 0, limit: concurrency, depth: 0, queue_limit: None };
         Self {
             places: Arc::new(Semaphore::new(concurrency)),
             queue_deadline,
@@ -74,7 +74,7 @@ impl NativePool {
 
     /// Has the metrics say how full it is now.
     pub(super) fn sample(&self) {
-        self.pool.set(Fullness {
+        self.pool.set(PoolUsage {
             used: self.concurrency.saturating_sub(self.places.available_permits()),
             limit: self.concurrency,
             depth: self.waiting.load(Ordering::Relaxed),
@@ -83,8 +83,8 @@ impl NativePool {
     }
 
     /// Tells it which hooks a workspace has now.
-    pub(super) fn reloaded(&self, hooks: &[Arc<Registered>]) {
-        let uses = |hook: &Arc<Registered>| {
+    pub(super) fn reloaded(&self, hooks: &[Arc<RegisteredHook>]) {
+        let uses = |hook: &Arc<RegisteredHook>| {
             matches!(hook.hook.handler, Handler::Native(NativeHandler::Task(_))) && hook.hook.enabled
         };
         if hooks.iter().any(uses) {
@@ -98,15 +98,15 @@ impl NativePool {
     }
 
     /// Runs a native hook's future, which may wait so long; it is dropped at its deadline and when it is cancelled.
-    pub(super) fn submit(&self, task: Task, patience: Duration) {
-        let Task { submitted, hook, make, draft, cancel, reply } = task;
+    pub(super) fn submit(&self, task: NativeTask, patience: Duration) {
+        let NativeTask { submitted, hook, make, draft, cancel, reply } = task;
         let Self { places, meters, pool, .. } = self.clone();
         let timeout = hook.hook.timeout;
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let waiting = Waiting(Arc::clone(&self.waiting));
         let work = async move {
             let Ok(place) = tokio::time::timeout(patience, places.acquire_owned()).await else {
-                meters.shed(ShedWhere::Pool, ShedReason::Deadline);
+                meters.shed(ShedStage::Pool, ShedReason::Deadline);
                 return Conclusion::not_run(Ended::Shed, "it waited too long for a place in the native pool");
             };
             drop(waiting);
@@ -137,5 +137,5 @@ async fn run(make: &Make, draft: Draft, timeout: Duration) -> Conclusion {
         Ok(Err(panic)) => Err(native::panicked(&*panic)),
         Err(_) => Err(Failure::new(Ended::TimedOut, format!("no reply within {timeout:?}"))),
     };
-    Conclusion::ran(result, started.elapsed()).since(started.into_std())
+    Conclusion::ran(result, started.elapsed()).started_at(started.into_std())
 }

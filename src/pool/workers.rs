@@ -25,21 +25,21 @@ use tokio::{sync::RwLock, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    job::{Class, Job},
-    log::log_errors,
+    job::{Job, JobClass},
+    stderr_log::log_errors,
 };
 use crate::{
     handler::{Brought, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
-    registry::Registered,
-    telemetry::{Fullness, Meters, Panicked, PoolMeters, ShedReason, ShedWhere},
+    registry::RegisteredHook,
+    telemetry::{Meters, Panicked, PoolMeters, PoolUsage, ShedReason, ShedStage},
 };
 
 /// What the factory tells jobs apart by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     number: u64,
-    class: Class,
+    class: JobClass,
 }
 
 /// The factory's actor.
@@ -47,7 +47,7 @@ type Factory = ActorRef<FactoryMessage<Key, Job>>;
 
 /// Bounds of a pool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PoolBounds {
+pub(crate) struct PoolLimits {
     /// How many hooks run at once.
     pub(crate) concurrency: usize,
     /// How many invocations may wait.
@@ -56,9 +56,9 @@ pub(crate) struct PoolBounds {
     pub(crate) queue_deadline: Duration,
 }
 
-impl PoolBounds {
-    fn filled(self, load: &Load) -> Fullness {
-        Fullness {
+impl PoolLimits {
+    fn filled(self, load: &Load) -> PoolUsage {
+        PoolUsage {
             used: load.busy.load(Ordering::Relaxed),
             limit: self.concurrency,
             depth: load.waiting.load(Ordering::Relaxed),
@@ -72,7 +72,7 @@ impl PoolBounds {
 pub(crate) struct Pool {
     kind: HandlerKind,
     factory: ArcSwapOption<Factory>,
-    bounds: PoolBounds,
+    bounds: PoolLimits,
     runner: Arc<dyn Runner>,
     number: AtomicU64,
     running: Running,
@@ -111,7 +111,7 @@ impl Pool {
     /// A pool without workers yet.
     pub(crate) fn new(
         kind: HandlerKind,
-        bounds: PoolBounds,
+        bounds: PoolLimits,
         runner: Arc<dyn Runner>,
         meters: &Arc<Meters>,
     ) -> Self {
@@ -135,7 +135,7 @@ impl Pool {
     }
 
     /// How much it takes.
-    pub(super) fn bounds(&self) -> PoolBounds {
+    pub(super) fn bounds(&self) -> PoolLimits {
         self.bounds
     }
 
@@ -179,7 +179,7 @@ impl Pool {
     }
 
     /// Tells the runner which hooks a workspace has now.
-    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         if hooks.iter().any(|known| known.hook.enabled && known.hook.handler.kind() == self.kind) {
             self.meters.expect();
         }
@@ -200,7 +200,7 @@ impl Pool {
     /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
     pub(super) fn submit(&self, job: Job, patience: Duration) {
         let Some(factory) = self.factory.load_full() else {
-            self.load.meters.shed(ShedWhere::Pool, ShedReason::Shutdown);
+            self.load.meters.shed(ShedStage::Pool, ShedReason::Shutdown);
             return job
                 .reply
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
@@ -239,13 +239,18 @@ impl HookWorker {
                     warnings.into_iter().map(|text| redaction.text(text)).collect(),
                 ),
             };
-            let began = Some(started.into_std());
-            Conclusion { result, warnings, tokens, began, duration: started.elapsed() }
+            Conclusion {
+                result,
+                warnings,
+                tokens,
+                started: Some(started.into_std()),
+                duration: started.elapsed(),
+            }
         };
         AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
             Panicked(self.kind.as_str()).emit();
             let failure = Failure::new(Ended::Failed, "hookyard panicked while it ran the hook");
-            Conclusion::ran(Err(failure), started.elapsed()).since(started.into_std())
+            Conclusion::ran(Err(failure), started.elapsed()).started_at(started.into_std())
         })
     }
 }
@@ -344,8 +349,8 @@ impl Queue<Key, Job> for JobQueue {
 
     fn push_back(&mut self, job: factory::Job<Key, Job>) {
         match job.key.class {
-            Class::Interceptor => self.interceptors.push_back(job),
-            Class::Lifecycle => self.lifecycle.push_back(job),
+            JobClass::Interceptor => self.interceptors.push_back(job),
+            JobClass::Lifecycle => self.lifecycle.push_back(job),
         }
         self.count();
     }
@@ -389,7 +394,7 @@ impl DiscardHandler<Key, Job> for ShedJobs {
                 (ShedReason::Full, format!("the queue of the {kind} pool is full"))
             }
         };
-        self.load.meters.shed(ShedWhere::Pool, reason);
+        self.load.meters.shed(ShedStage::Pool, reason);
         job.msg.reply.deliver(Conclusion::not_run(Ended::Shed, message));
     }
 }

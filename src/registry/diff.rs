@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use super::Registered;
+use super::RegisteredHook;
 use crate::model::{Diagnostic, Hook, HookName, Matcher, Severity};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct HookChanges {
     /// Those that were not there.
     pub added: Vec<HookName>,
     /// Those that are no longer there.
@@ -21,9 +21,9 @@ pub struct Changes {
     pub changed: Vec<HookName>,
 }
 
-impl Changes {
+impl HookChanges {
     /// What is different in `new`.
-    pub fn between(old: &[Arc<Registered>], new: &[Arc<Registered>]) -> Self {
+    pub fn between(old: &[Arc<RegisteredHook>], new: &[Arc<RegisteredHook>]) -> Self {
         let known: HashMap<&HookName, &Hook> = by_name(old);
         let current: HashMap<&HookName, &Hook> = by_name(new);
         let mut changes = Self::default();
@@ -46,7 +46,7 @@ impl Changes {
     }
 }
 
-fn by_name(hooks: &[Arc<Registered>]) -> HashMap<&HookName, &Hook> {
+fn by_name(hooks: &[Arc<RegisteredHook>]) -> HashMap<&HookName, &Hook> {
     hooks.iter().map(|registered| (&registered.hook.name, &registered.hook)).collect()
 }
 
@@ -65,7 +65,7 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
         max_concurrency,
         on_error,
         on_timeout,
-        manner,
+        execution,
         source,
     } = one;
     let pattern = |matcher: &Option<Matcher>| matcher.as_ref().map(|known| known.pattern().to_owned());
@@ -81,7 +81,7 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
         && *max_concurrency == other.max_concurrency
         && *on_error == other.on_error
         && *on_timeout == other.on_timeout
-        && *manner == other.manner
+        && *execution == other.execution
         && (source.scope, &source.file) == (other.source.scope, &other.source.file)
 }
 
@@ -92,7 +92,7 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
 /// A file that is no longer there is not broken; its rules go. A directory that cannot be read keeps those of all
 /// files below it, and the workspace's own directory those of all its files, wherever they are.
 pub fn keep_rules_of_broken_files(
-    old: &[Arc<Registered>],
+    old: &[Arc<RegisteredHook>],
     new: &mut Vec<Hook>,
     root: &Path,
     diagnostics: &[Diagnostic],

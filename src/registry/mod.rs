@@ -2,11 +2,11 @@
 
 mod diff;
 mod index;
+mod listing;
 mod plan;
-mod row;
 mod snapshot;
 
-pub use diff::{Changes, keep_rules_of_broken_files};
-pub use plan::{Explanation, Plan, Skip, Skipped};
-pub use row::HookRow;
-pub use snapshot::{Registered, Snapshot};
+pub use diff::{HookChanges, keep_rules_of_broken_files};
+pub use listing::HookListing;
+pub use plan::{Explanation, Plan, SkipReason, SkippedHook};
+pub use snapshot::{RegisteredHook, Snapshot};

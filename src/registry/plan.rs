@@ -2,26 +2,29 @@
 
 use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
 
-use super::Registered;
-use crate::model::{Company, Delivery, DialectName, Event, EventKind, Hook, HookName, Redaction, Strategy};
+use super::RegisteredHook;
+use crate::model::{
+    Concurrency, Delivery, DialectName, Event, EventKind, Hook, HookName, Redactor, Strategy,
+};
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    steps: Vec<Arc<Registered>>,
+    steps: Vec<Arc<RegisteredHook>>,
     /// Where each stage ends in `steps`.
     ends: Vec<usize>,
     /// Those of every hook of the registry, since one may speak of what belongs to another.
-    secrets: Option<Arc<Redaction>>,
+    secrets: Option<Arc<Redactor>>,
 }
 
 impl Plan {
     /// The plan of an event from the hooks it concerns, in order. A serial hook is a stage of its own;
     /// parallel hooks that follow one another share a stage, across dialects only for lifecycle kinds, and no
     /// more of them than may run together.
-    pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<Registered>>) -> Self {
+    pub(super) fn new(event: &Event, hooks: impl Iterator<Item = Arc<RegisteredHook>>) -> Self {
         let steps: Vec<_> = hooks.collect();
-        let is_alone = |step: &&Arc<Registered>| step.hook.manner.company == Company::Alone;
+        let is_alone =
+            |step: &&Arc<RegisteredHook>| step.hook.execution.concurrency == Concurrency::Exclusive;
         let alone: Vec<_> = steps.iter().filter(is_alone).map(|step| step.hook.dialect.name()).collect();
         let mut ends: Vec<usize> = Vec::with_capacity(steps.len());
         for (number, step) in steps.iter().enumerate() {
@@ -38,12 +41,12 @@ impl Plan {
     }
 
     /// The same plan with what must not be told about its event.
-    pub(super) fn guarding(self, secrets: Option<Arc<Redaction>>) -> Self {
+    pub(super) fn guarding(self, secrets: Option<Arc<Redactor>>) -> Self {
         Self { secrets, ..self }
     }
 
     /// What must not be told about its event.
-    pub(crate) fn secrets(&self) -> Option<&Arc<Redaction>> {
+    pub(crate) fn secrets(&self) -> Option<&Arc<Redactor>> {
         self.secrets.as_ref()
     }
 
@@ -57,7 +60,7 @@ impl Plan {
 
     /// The hooks the host waits for, and those that only have to be started.
     pub(crate) fn split(self, event: &Event) -> (Self, Self) {
-        let awaited = |hook: &Hook| hook.manner.delivery == Delivery::Awaited;
+        let awaited = |hook: &Hook| hook.execution.delivery == Delivery::Awaited;
         if self.steps.iter().all(|step| awaited(&step.hook)) {
             return (self, Self::default());
         }
@@ -70,7 +73,7 @@ impl Plan {
     }
 
     /// Every step, in plan order.
-    pub fn steps(&self) -> &[Arc<Registered>] {
+    pub fn steps(&self) -> &[Arc<RegisteredHook>] {
         &self.steps
     }
 
@@ -82,15 +85,15 @@ impl Plan {
     }
 
     /// The stages in order.
-    pub fn stages(&self) -> impl Iterator<Item = &[Arc<Registered>]> {
+    pub fn stages(&self) -> impl Iterator<Item = &[Arc<RegisteredHook>]> {
         (0..self.ends.len()).filter_map(|number| self.stage(number)).map(|stage| &self.steps[stage])
     }
 }
 
 /// Whether a stage has room for another hook of its dialect.
-fn has_room(stage: &[Arc<Registered>], next: &Hook) -> bool {
-    let own = |step: &&Arc<Registered>| step.hook.dialect.name() == next.dialect.name();
-    next.manner.together.is_none_or(|most| stage.iter().filter(own).count() < most.get())
+fn has_room(stage: &[Arc<RegisteredHook>], next: &Hook) -> bool {
+    let own = |step: &&Arc<RegisteredHook>| step.hook.dialect.name() == next.dialect.name();
+    next.execution.max_parallel.is_none_or(|most| stage.iter().filter(own).count() < most.get())
 }
 
 fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) -> bool {
@@ -103,12 +106,15 @@ fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) 
 
 /// Passes on the first of the hooks that count as one.
 pub(super) fn unrepeated(
-    hooks: impl Iterator<Item = Arc<Registered>>,
-) -> impl Iterator<Item = Arc<Registered>> {
+    hooks: impl Iterator<Item = Arc<RegisteredHook>>,
+) -> impl Iterator<Item = Arc<RegisteredHook>> {
     let mut seen = HashSet::new();
     hooks.filter(move |registered| {
         let hook = &registered.hook;
-        hook.manner.identity.as_ref().is_none_or(|text| seen.insert((hook.dialect.name(), Arc::clone(text))))
+        hook.execution
+            .dedup_key
+            .as_ref()
+            .is_none_or(|text| seen.insert((hook.dialect.name(), Arc::clone(text))))
     })
 }
 
@@ -118,21 +124,21 @@ pub struct Explanation {
     /// What runs.
     pub plan: Plan,
     /// What does not, in registry order.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedHook>,
 }
 
 /// A hook that is not in a plan.
 #[derive(Debug, Clone)]
-pub struct Skipped {
+pub struct SkippedHook {
     /// The hook.
-    pub hook: Arc<Registered>,
+    pub hook: Arc<RegisteredHook>,
     /// Why it does not run.
-    pub why: Skip,
+    pub why: SkipReason,
 }
 
 /// Why a hook does not run for an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     /// It is switched off.
     Disabled,
     /// It wants other kinds of event.
@@ -159,24 +165,24 @@ pub enum Skip {
     },
 }
 
-impl Skip {
+impl SkipReason {
     /// Why the hook is not in the plan of the event, or `None` if it is.
-    pub(super) fn of(hook: &Arc<Registered>, event: &Event, plan: &Plan) -> Option<Self> {
+    pub(super) fn of(hook: &Arc<RegisteredHook>, event: &Event, plan: &Plan) -> Option<Self> {
         if plan.steps().iter().any(|step| Arc::ptr_eq(step, hook)) {
             return None;
         }
         Self::unwanted(hook, event).or_else(|| {
             let own = &hook.hook;
-            let same = |step: &&Arc<Registered>| {
+            let same = |step: &&Arc<RegisteredHook>| {
                 step.hook.dialect.name() == own.dialect.name()
-                    && step.hook.manner.identity == own.manner.identity
+                    && step.hook.execution.dedup_key == own.execution.dedup_key
             };
             Some(Self::SameAs(plan.steps().iter().find(same)?.hook.name.clone()))
         })
     }
 
     /// Why the hook does not want the event, or `None` if it does.
-    fn unwanted(hook: &Registered, event: &Event) -> Option<Self> {
+    fn unwanted(hook: &RegisteredHook, event: &Event) -> Option<Self> {
         let hook = &hook.hook;
         if !hook.enabled {
             return Some(Self::Disabled);
@@ -184,21 +190,21 @@ impl Skip {
         if !hook.events.contains(event.kind) {
             return Some(Self::OtherEvents(event.kind));
         }
-        if let (Some(wanted), Some(host)) = (&hook.manner.host_event, &event.host_event)
+        if let (Some(wanted), Some(host)) = (&hook.execution.host_event, &event.host_event)
             && *wanted != host.name
         {
             return Some(Self::OtherHostEvent(Arc::clone(&host.name)));
         }
         Self::by_matcher(hook, event).or_else(|| {
-            let condition = hook.manner.condition.as_ref()?;
+            let condition = hook.execution.condition.as_ref()?;
             (!condition.holds(event)).then(|| Self::LacksCondition(condition.text()))
         })
     }
 
     fn by_matcher(hook: &Hook, event: &Event) -> Option<Self> {
         let matcher = hook.matcher.as_ref()?;
-        let field = hook.dialect.matched(event.kind)?.as_str();
-        match event.matched_text() {
+        let field = hook.dialect.match_field(event.kind)?.as_str();
+        match event.match_text() {
             None => Some(Self::NothingToMatch { field }),
             Some(value) if matcher.accepts(value) => None,
             Some(value) => Some(Self::NotAccepted {
@@ -210,7 +216,7 @@ impl Skip {
     }
 }
 
-impl fmt::Display for Skip {
+impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disabled => f.write_str("it is disabled"),

@@ -4,34 +4,34 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     index::{Index, IndexBuilder},
-    plan::{Explanation, Plan, Skip, Skipped, unrepeated},
+    plan::{Explanation, Plan, SkipReason, SkippedHook, unrepeated},
 };
 use crate::{
-    model::{Event, EventKind, Hook, Place, Redaction},
+    model::{Event, EventKind, Hook, Redactor, Workspace},
     telemetry::HookMeters,
 };
 
 /// A hook in a snapshot, with its metric handles resolved.
 #[derive(Debug)]
-pub struct Registered {
+pub struct RegisteredHook {
     /// The hook.
     pub hook: Hook,
     pub(crate) meters: HookMeters,
     /// What has to be taken out of its output; none for hooks without secrets.
-    pub(crate) redaction: Option<Redaction>,
+    pub(crate) redaction: Option<Redactor>,
 }
 
 /// The hooks of one workspace at one version.
 #[derive(Debug)]
 pub struct Snapshot {
     version: u64,
-    place: Arc<Place>,
-    hooks: Vec<Arc<Registered>>,
+    workspace: Arc<Workspace>,
+    hooks: Vec<Arc<RegisteredHook>>,
     indexes: Vec<Index>,
     /// Of the host events that some hook names, the hooks that want them.
     host_events: HashMap<Arc<str>, Index>,
     /// The secrets of all hooks.
-    secrets: Option<Arc<Redaction>>,
+    secrets: Option<Arc<Redactor>>,
 }
 
 impl Snapshot {
@@ -40,9 +40,9 @@ impl Snapshot {
     /// Hooks run in this order: by scope (host, managed, user, project, local), then dialect, then priority (lower
     /// first), then file, then position in the file, then name. A hook's manner may give it the turn of another
     /// scope.
-    pub fn new(version: u64, place: Arc<Place>, mut hooks: Vec<Hook>) -> Self {
+    pub fn new(version: u64, workspace: Arc<Workspace>, mut hooks: Vec<Hook>) -> Self {
         hooks.sort_by(|a, b| {
-            let turn = |hook: &Hook| hook.manner.turn.unwrap_or(hook.source.scope);
+            let turn = |hook: &Hook| hook.execution.order_scope.unwrap_or(hook.source.scope);
             let rank = |hook: &Hook| (turn(hook), hook.dialect.name(), hook.priority);
             let spot = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
             rank(a).cmp(&rank(b)).then_with(|| spot(a).cmp(&spot(b))).then_with(|| a.name.cmp(&b.name))
@@ -51,16 +51,15 @@ impl Snapshot {
             .into_iter()
             .map(|hook| {
                 let meters = HookMeters::resolve(&hook);
-                Arc::new(Registered { meters, redaction: Redaction::of(&hook.handler), hook })
+                Arc::new(RegisteredHook { meters, redaction: Redactor::of(&hook.handler), hook })
             })
             .collect();
         let indexes = EventKind::ALL.iter().map(|kind| index(*kind, None, &hooks)).collect();
-        let named = hooks.iter().filter_map(|registered| registered.hook.manner.host_event.as_ref());
+        let named = hooks.iter().filter_map(|registered| registered.hook.execution.host_event.as_ref());
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
-        let secrets =
-            Redaction::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
-        Self { version, place, hooks, indexes, host_events, secrets }
+        let secrets = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
+        Self { version, workspace, hooks, indexes, host_events, secrets }
     }
 
     /// Grows with every reload.
@@ -69,17 +68,17 @@ impl Snapshot {
     }
 
     /// Where its hooks run.
-    pub fn place(&self) -> &Arc<Place> {
-        &self.place
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
     }
 
     /// Every hook, in the order in which they run.
-    pub fn hooks(&self) -> &[Arc<Registered>] {
+    pub fn hooks(&self) -> &[Arc<RegisteredHook>] {
         &self.hooks
     }
 
     /// What must not be told about events: the secrets of all hooks.
-    pub(crate) fn secrets(&self) -> Option<&Arc<Redaction>> {
+    pub(crate) fn secrets(&self) -> Option<&Arc<Redactor>> {
         self.secrets.as_ref()
     }
 
@@ -87,13 +86,13 @@ impl Snapshot {
     pub fn plan(&self, event: &Event) -> Plan {
         let named = event.host_event.as_ref().and_then(|host| self.host_events.get(&host.name));
         let index = named.unwrap_or(&self.indexes[event.kind as usize]);
-        let selected = index.select(event.matched_text());
+        let selected = index.select(event.match_text());
         if selected.is_empty() {
             return Plan::default();
         }
         let hooks = selected.into_iter().map(|rank| Arc::clone(&self.hooks[rank as usize]));
-        let wanted = |registered: &Arc<Registered>| {
-            registered.hook.manner.condition.as_ref().is_none_or(|condition| condition.holds(event))
+        let wanted = |registered: &Arc<RegisteredHook>| {
+            registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
         Plan::new(event, unrepeated(hooks.filter(wanted))).guarding(self.secrets.clone())
     }
@@ -101,8 +100,8 @@ impl Snapshot {
     /// What runs for an event, and why the rest does not.
     pub fn explain(&self, event: &Event) -> Explanation {
         let plan = self.plan(event);
-        let skip = |hook: &Arc<Registered>| {
-            Some(Skipped { why: Skip::of(hook, event, &plan)?, hook: Arc::clone(hook) })
+        let skip = |hook: &Arc<RegisteredHook>| {
+            Some(SkippedHook { why: SkipReason::of(hook, event, &plan)?, hook: Arc::clone(hook) })
         };
         let skipped = self.hooks.iter().filter_map(skip).collect();
         Explanation { plan, skipped }
@@ -110,16 +109,16 @@ impl Snapshot {
 }
 
 /// The index of a kind; of the hooks that want one host event only, those that want the named one are in it.
-fn index(kind: EventKind, host_event: Option<&Arc<str>>, hooks: &[Arc<Registered>]) -> Index {
+fn index(kind: EventKind, host_event: Option<&Arc<str>>, hooks: &[Arc<RegisteredHook>]) -> Index {
     let mut builder = IndexBuilder::default();
     for (rank, registered) in (0..).zip(hooks) {
         let hook = &registered.hook;
-        let elsewhere = hook.manner.host_event.as_ref().is_some_and(|name| Some(name) != host_event);
+        let elsewhere = hook.execution.host_event.as_ref().is_some_and(|name| Some(name) != host_event);
         if !hook.enabled || !hook.events.contains(kind) || elsewhere {
             continue;
         }
         match &hook.matcher {
-            Some(matcher) if hook.dialect.matched(kind).is_some() => builder.add(matcher, rank),
+            Some(matcher) if hook.dialect.match_field(kind).is_some() => builder.add(matcher, rank),
             _ => builder.add_always(rank),
         }
     }

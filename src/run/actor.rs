@@ -13,19 +13,19 @@ use tokio::{sync::broadcast, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    answers::EventKey,
+    actor_state::{CourseRole, InFlightEvent, RunActorState},
     course::{Course, Progress},
-    directory::{Directory, RunKey},
-    message::{Notice, Refusal, Request, RunMessage, Ticket},
-    news::{Ended, News, Witness},
+    directory::{RunDirectory, RunKey},
+    idempotency::IdempotencyKey,
+    message::{EventRequest, InvocationId, Notice, RunMessage, RunRejection},
+    notify::{EndedEvent, NoticeKind, OutcomeObserver},
     record::RunRecord,
-    state::{Part, RunState, Running},
 };
 use crate::{
     handler::{Invocation, native},
     model::{Conclusion, Handler, NativeHandler, Verdict},
-    pool::{Class, Job, Pools, ReplyPort, Task},
-    telemetry::{LateReply, Meters, ShedReason, ShedWhere},
+    pool::{HandlerPools, Job, JobClass, NativeTask, ReplyPort},
+    telemetry::{LateReply, Meters, ShedReason, ShedStage},
 };
 
 /// How many answers a run without an actor keeps: enough for a host that repeats its last event.
@@ -34,11 +34,11 @@ const ANSWERS_PARKED: usize = 4;
 /// What the actors of all runs share.
 #[derive(Debug)]
 pub(crate) struct RunContext {
-    pub(crate) directory: Arc<Directory>,
-    pub(crate) pools: Pools,
+    pub(crate) directory: Arc<RunDirectory>,
+    pub(crate) pools: HandlerPools,
     pub(crate) notices: broadcast::Sender<Notice>,
     /// Who is told of every outcome.
-    pub(crate) witnesses: Vec<Arc<dyn Witness>>,
+    pub(crate) observers: Vec<Arc<dyn OutcomeObserver>>,
     /// How many interceptor events of one run are under way at once.
     pub(crate) interceptor_concurrency: usize,
     /// How long an interceptor event may wait for its turn.
@@ -59,16 +59,20 @@ pub(crate) struct RunActor {
 
 impl Actor for RunActor {
     type Msg = RunMessage;
-    type State = RunState;
+    type State = RunActorState;
     type Arguments = ();
 
-    async fn pre_start(&self, myself: ActorRef<RunMessage>, (): ()) -> Result<RunState, ActorProcessingErr> {
-        Ok(RunState {
+    async fn pre_start(
+        &self,
+        myself: ActorRef<RunMessage>,
+        (): (),
+    ) -> Result<RunActorState, ActorProcessingErr> {
+        Ok(RunActorState {
             myself,
             running: BTreeMap::new(),
             pending: VecDeque::new(),
             record: Arc::clone(&self.record),
-            memory: self.record.unpark(),
+            run_state: self.record.unpark(),
             session: None,
             next_number: 0,
             ended: false,
@@ -80,12 +84,12 @@ impl Actor for RunActor {
         &self,
         myself: ActorRef<RunMessage>,
         message: RunMessage,
-        state: &mut RunState,
+        state: &mut RunActorState,
     ) -> Result<(), ActorProcessingErr> {
         let mut heard = None;
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
-            RunMessage::Concluded { ticket, conclusion } => self.conclude(state, ticket, *conclusion),
+            RunMessage::Concluded { invocation, conclusion } => self.conclude(state, invocation, *conclusion),
             RunMessage::Abandoned => self.abandon(state),
             RunMessage::PendingDeadline => self.refuse_overdue(state),
             RunMessage::End(lease, reply) => {
@@ -102,13 +106,13 @@ impl Actor for RunActor {
             RunMessage::Passivate => {
                 // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
                 // since an event may be on its way, and then they are still wanted.
-                state.record.park(std::mem::take(&mut state.memory));
+                state.record.park(std::mem::take(&mut state.run_state));
                 if state.go_away() {
                     state.record.shrink_parked(ANSWERS_PARKED);
                     myself.stop(None);
                     return Ok(());
                 }
-                state.memory = state.record.unpark();
+                state.run_state = state.record.unpark();
             }
         }
         self.start_pending(state);
@@ -124,7 +128,7 @@ impl Actor for RunActor {
     async fn post_stop(
         &self,
         _: ActorRef<RunMessage>,
-        state: &mut RunState,
+        state: &mut RunActorState,
     ) -> Result<(), ActorProcessingErr> {
         self.stop_short(state);
         Ok(())
@@ -134,7 +138,7 @@ impl Actor for RunActor {
 impl RunActor {
     /// A new event: started, or put in the queue of interceptor events. One that was sent before waits for no
     /// turn, since it runs no hook.
-    fn accept(&self, state: &mut RunState, request: Request) {
+    fn accept(&self, state: &mut RunActorState, request: EventRequest) {
         if state.ended {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
@@ -149,7 +153,7 @@ impl RunActor {
 
     /// Starts waiting interceptor events while there is room for them. A loop, since one that ends at once
     /// makes room for the next.
-    fn start_pending(&self, state: &mut RunState) {
+    fn start_pending(&self, state: &mut RunActorState) {
         while state.interceptors_running() < self.context.interceptor_concurrency
             && let Some(request) = state.pending.pop_front()
         {
@@ -163,22 +167,25 @@ impl RunActor {
         }
     }
 
-    fn start(&self, state: &mut RunState, request: Request) {
-        let Request { event, plan, place, snapshot_version, accepted, caller } = request;
+    fn start(&self, state: &mut RunActorState, request: EventRequest) {
+        let EventRequest { event, plan, workspace, snapshot_version, accepted, caller } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
             let outcome = halt.outcome(event.kind, snapshot_version);
             let (waited, secrets) = (accepted.elapsed(), plan.secrets());
             self.context.meters.answered(event.kind, Verdict::Halt, waited);
-            self.announce(Ended { event: &event, outcome: &outcome, waited, secrets }, News::Outcome);
+            self.announce(
+                EndedEvent { event: &event, outcome: &outcome, waited, secrets },
+                NoticeKind::Outcome,
+            );
             return caller.answer(Ok(outcome));
         }
-        let (awaited, beside) = state.memory.take_turns(&event, plan).split(&event);
-        let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&place), snapshot_version);
+        let (awaited, beside) = state.run_state.take_turns(&event, plan).split(&event);
+        let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&workspace), snapshot_version);
         let running = |course, part| {
             let cancel = CancellationToken::new();
-            Running {
+            InFlightEvent {
                 course,
                 part,
                 key: None,
@@ -192,10 +199,15 @@ impl RunActor {
         if !beside.is_empty() {
             let (course, progress) = begin(beside);
             let held = Some(Arc::clone(&caller.held));
-            self.drive(state, Running { detached: held, ..running(course, Part::Beside) }, progress);
+            self.drive(
+                state,
+                InFlightEvent { detached: held, ..running(course, CourseRole::Background) },
+                progress,
+            );
         }
         let (course, progress) = begin(awaited);
-        let mut running = Running { key: EventKey::of(&event), ..running(course, Part::Answers) };
+        let mut running =
+            InFlightEvent { key: IdempotencyKey::of(&event), ..running(course, CourseRole::OutcomeCache) };
         running.take_in(&event, snapshot_version, caller);
         if running.detached.is_some() {
             self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);
@@ -204,28 +216,34 @@ impl RunActor {
     }
 
     /// A reply came back. One whose event is no longer under way is late, and dropped.
-    fn conclude(&self, state: &mut RunState, ticket: Ticket, conclusion: Conclusion) {
-        match state.running.remove(&ticket.course) {
-            Some(mut running) if running.course.is_running(ticket.step) => {
-                let progress = running.course.conclude(ticket.step, conclusion);
-                self.resume(state, ticket.course, running, progress);
+    fn conclude(&self, state: &mut RunActorState, invocation: InvocationId, conclusion: Conclusion) {
+        match state.running.remove(&invocation.course) {
+            Some(mut running) if running.course.is_running(invocation.step) => {
+                let progress = running.course.conclude(invocation.step, conclusion);
+                self.resume(state, invocation.course, running, progress);
             }
             running => {
                 LateReply::emit();
-                state.running.extend(running.map(|running| (ticket.course, running)));
+                state.running.extend(running.map(|running| (invocation.course, running)));
             }
         }
     }
 
     /// Takes a new course under way.
-    fn drive(&self, state: &mut RunState, running: Running, progress: Progress) {
+    fn drive(&self, state: &mut RunActorState, running: InFlightEvent, progress: Progress) {
         let number = state.next_number;
         state.next_number += 1;
         self.resume(state, number, Box::new(running), progress);
     }
 
     /// Launches what a course wants, until it has to wait for replies or is done.
-    fn resume(&self, state: &mut RunState, number: u64, mut running: Box<Running>, mut progress: Progress) {
+    fn resume(
+        &self,
+        state: &mut RunActorState,
+        number: u64,
+        mut running: Box<InFlightEvent>,
+        mut progress: Progress,
+    ) {
         loop {
             match progress {
                 Progress::Done => return self.finish(state, *running),
@@ -237,7 +255,7 @@ impl RunActor {
                     progress = Progress::Wait;
                     for step in steps {
                         let launched =
-                            self.launch(&state.myself, Ticket { course: number, step }, &mut running);
+                            self.launch(&state.myself, InvocationId { course: number, step }, &mut running);
                         if let Some(conclusion) = launched {
                             progress = running.course.conclude(step, conclusion);
                         }
@@ -251,10 +269,10 @@ impl RunActor {
     fn launch(
         &self,
         myself: &ActorRef<RunMessage>,
-        ticket: Ticket,
-        running: &mut Running,
+        invocation: InvocationId,
+        running: &mut InFlightEvent,
     ) -> Option<Conclusion> {
-        let registered = Arc::clone(running.course.step(ticket.step));
+        let registered = Arc::clone(running.course.step(invocation.step));
         let hook = &registered.hook;
         if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
@@ -263,26 +281,28 @@ impl RunActor {
         // A send fails only if the run's actor is gone, and with it everyone who waited.
         let reply = ReplyPort::new(move |conclusion| {
             let conclusion = Box::new(conclusion);
-            drop(actor.cast(RunMessage::Concluded { ticket, conclusion }));
+            drop(actor.cast(RunMessage::Concluded { invocation, conclusion }));
         });
         let cancel = running.cancel.clone();
         let (course, submitted) = (&mut running.course, Instant::now());
-        course.submitted(ticket.step, submitted);
-        let class = if course.event().is_interceptor() { Class::Interceptor } else { Class::Lifecycle };
+        course.submitted(invocation.step, submitted);
+        let class = if course.event().is_interceptor() { JobClass::Interceptor } else { JobClass::Lifecycle };
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
-            let task = Task { submitted, hook: Arc::clone(&registered), make, draft, cancel, reply };
-            self.context.pools.submit_task(&course.place().root, class, task);
+            let task = NativeTask { submitted, hook: Arc::clone(&registered), make, draft, cancel, reply };
+            self.context.pools.submit_task(&course.workspace().root, class, task);
             return None;
         }
         let invocation = Invocation {
-            envelope: course.envelope(ticket.step),
+            envelope: course.envelope(invocation.step),
             environment: match hook.handler {
-                Handler::Command(_) => hook.dialect.environment(course.draft(), course.place(), hook.timeout),
+                Handler::Command(_) => {
+                    hook.dialect.environment(course.draft(), course.workspace(), hook.timeout)
+                }
                 _ => Vec::new(),
             },
             event: Arc::clone(course.event()),
-            root: course.place().root.clone(),
+            root: course.workspace().root.clone(),
             timeout: hook.timeout,
             hook: Arc::clone(&registered),
         };
@@ -291,18 +311,18 @@ impl RunActor {
     }
 
     /// Interceptor events that have waited too long are refused; the rest is looked at again in time.
-    fn refuse_overdue(&self, state: &mut RunState) {
+    fn refuse_overdue(&self, state: &mut RunActorState) {
         let deadline = self.context.pending_deadline;
         while state.pending.front().is_some_and(|request| request.accepted.elapsed() >= deadline) {
             if let Some(request) = state.pending.pop_front() {
-                self.context.meters.shed(ShedWhere::Run, ShedReason::Deadline);
-                request.caller.answer(Err(Refusal::PendingDeadline));
+                self.context.meters.shed(ShedStage::Run, ShedReason::Deadline);
+                request.caller.answer(Err(RunRejection::PendingDeadline));
             }
         }
         state.deadline_set = false;
     }
 
-    fn set_deadline(&self, state: &mut RunState) {
+    fn set_deadline(&self, state: &mut RunActorState) {
         let Some(first) = state.pending.front() else { return };
         // A sleep may be longer than the time there is, a point in time may not be beyond it.
         let left = self.context.pending_deadline.saturating_sub(first.accepted.elapsed());

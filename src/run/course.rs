@@ -11,16 +11,16 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{
-    slot::Slot,
-    voices::{Upshot, Voices},
+    step_state::StepState,
+    verdict_merge::{MergedVerdict, VerdictMerger},
 };
 use crate::{
     model::{
-        Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailurePolicy, Hook,
-        HookReport, Json, Outcome, Patch, Place, Redaction, Reply, Target, Targets, Ties, Upheld, Verdict,
-        Weight,
+        Capability, Conclusion, DecisionId, DialectName, Draft, Ended, Event, Failure, FailureHandling,
+        FailureMode, FailurePolicy, Hook, HookReport, Json, MergeRule, Outcome, Patch, Redactor, Reply,
+        Target, Targets, Verdict, Workspace,
     },
-    registry::{Plan, Registered},
+    registry::{Plan, RegisteredHook},
     telemetry::PatchResult,
 };
 
@@ -41,14 +41,14 @@ pub enum Progress {
 pub struct Course {
     event: Arc<Event>,
     plan: Plan,
-    place: Arc<Place>,
+    workspace: Arc<Workspace>,
     snapshot_version: u64,
     draft: Draft,
     stage: usize,
-    slots: Vec<Slot>,
+    states: Vec<StepState>,
     envelope: Option<(DialectName, u32, Bytes)>,
     changed: Vec<Target>,
-    voices: Voices,
+    merger: VerdictMerger,
     suppress_output: bool,
     /// How long the stages took so far.
     in_hooks: Duration,
@@ -61,21 +61,21 @@ impl Course {
     pub fn begin(
         event: Arc<Event>,
         plan: Plan,
-        place: Arc<Place>,
+        workspace: Arc<Workspace>,
         snapshot_version: u64,
     ) -> (Self, Progress) {
-        let slots = plan.steps().iter().map(|_| Slot::NotRun).collect();
+        let states = plan.steps().iter().map(|_| StepState::NotRun).collect();
         let mut course = Self {
             draft: Draft::new(Arc::clone(&event)),
             event,
             plan,
-            place,
+            workspace,
             snapshot_version,
             stage: 0,
-            slots,
+            states,
             envelope: None,
             changed: Vec::new(),
-            voices: Voices::default(),
+            merger: VerdictMerger::default(),
             suppress_output: false,
             in_hooks: Duration::ZERO,
             closed: Vec::new(),
@@ -90,7 +90,7 @@ impl Course {
     }
 
     /// The secrets of all hooks that it might have concerned.
-    pub(super) fn secrets(&self) -> Option<&Arc<Redaction>> {
+    pub(super) fn secrets(&self) -> Option<&Arc<Redactor>> {
         self.plan.secrets()
     }
 
@@ -100,12 +100,12 @@ impl Course {
     }
 
     /// Where its hooks run.
-    pub fn place(&self) -> &Arc<Place> {
-        &self.place
+    pub fn workspace(&self) -> &Arc<Workspace> {
+        &self.workspace
     }
 
     /// A step of the plan.
-    pub fn step(&self, step: usize) -> &Arc<Registered> {
+    pub fn step(&self, step: usize) -> &Arc<RegisteredHook> {
         &self.plan.steps()[step]
     }
 
@@ -119,7 +119,7 @@ impl Course {
                 bytes.clone()
             }
             _ => {
-                let bytes = dialect.envelope(&self.draft, &self.place);
+                let bytes = dialect.envelope(&self.draft, &self.workspace);
                 self.envelope = Some((dialect.name(), self.draft.revision(), bytes.clone()));
                 bytes
             }
@@ -131,12 +131,12 @@ impl Course {
         if !self.is_running(step) {
             return Progress::Wait;
         }
-        self.slots[step] = Slot::Concluded(conclusion);
+        self.states[step] = StepState::Concluded(conclusion);
         let Some(stage) = self.plan.stage(self.stage) else { return Progress::Done };
-        if self.slots[stage.clone()].iter().any(Slot::is_running) {
+        if self.states[stage.clone()].iter().any(StepState::is_running) {
             return Progress::Wait;
         }
-        self.in_hooks += self.slots[stage.clone()].iter().map(Slot::duration).max().unwrap_or_default();
+        self.in_hooks += self.states[stage.clone()].iter().map(StepState::duration).max().unwrap_or_default();
         let told = self.draft.clone();
         // Configured order, whatever the order of completion was.
         let ends = stage.fold(false, |ends, step| self.settle(step, &told) | ends);
@@ -151,17 +151,17 @@ impl Course {
 
     /// The invocation of a step has gone to its pool. One that is cancelled counts from here.
     pub fn submitted(&mut self, step: usize, at: Instant) {
-        self.slots[step].submitted(at);
+        self.states[step].submitted(at);
     }
 
     /// Whether the invocation of a step is under way.
     pub fn is_running(&self, step: usize) -> bool {
-        self.slots.get(step).is_some_and(Slot::is_running)
+        self.states.get(step).is_some_and(StepState::is_running)
     }
 
     /// The hooks whose invocations are under way, in plan order.
-    pub fn under_way(&self) -> impl Iterator<Item = &Arc<Registered>> {
-        let running = self.slots.iter().map(Slot::is_running);
+    pub fn under_way(&self) -> impl Iterator<Item = &Arc<RegisteredHook>> {
+        let running = self.states.iter().map(StepState::is_running);
         self.plan.steps().iter().zip(running).filter_map(|(step, running)| running.then_some(step))
     }
 
@@ -169,9 +169,9 @@ impl Course {
     /// their ends.
     pub fn cancel(&mut self, why: &str) {
         let told = self.draft.clone();
-        for step in 0..self.slots.len() {
-            self.slots[step].cancel(why);
-            if matches!(self.slots[step], Slot::Concluded(_)) {
+        for step in 0..self.states.len() {
+            self.states[step].cancel(why);
+            if matches!(self.states[step], StepState::Concluded(_)) {
                 self.settle(step, &told);
             }
         }
@@ -185,11 +185,11 @@ impl Course {
                 patched.set(target, value.clone());
             }
         }
-        let report = |slot| match slot {
-            Slot::Reported(report) => Some(report),
-            Slot::NotRun | Slot::Running(_) | Slot::Concluded(_) => None,
+        let report = |step_state| match step_state {
+            StepState::Reported(report) => Some(report),
+            StepState::NotRun | StepState::InFlightEvent(_) | StepState::Concluded(_) => None,
         };
-        let Upshot { decision, notes, native } = self.voices.into_upshot();
+        let MergedVerdict { decision, notes, native } = self.merger.into_verdict();
         Outcome {
             decision_id: DecisionId::next(),
             event: self.event.kind,
@@ -200,7 +200,7 @@ impl Course {
             notes,
             suppress_output: self.suppress_output,
             native,
-            hooks: self.slots.into_iter().filter_map(report).collect(),
+            hooks: self.states.into_iter().filter_map(report).collect(),
             snapshot_version: self.snapshot_version,
         }
     }
@@ -209,7 +209,7 @@ impl Course {
         while let Some(steps) = self.plan.stage(self.stage) {
             let stage = &self.plan.steps()[steps.clone()];
             if !stage.iter().all(|step| self.closed.contains(&step.hook.dialect.name())) {
-                self.slots[steps.clone()].fill_with(|| Slot::Running(None));
+                self.states[steps.clone()].fill_with(|| StepState::InFlightEvent(None));
                 return Progress::Run(steps);
             }
             self.stage += 1;
@@ -220,14 +220,15 @@ impl Course {
     /// Turns the conclusion of a step, which was told this draft, into its report and lets it act on the event.
     /// Returns whether it ends the chain.
     fn settle(&mut self, step: usize, told: &Draft) -> bool {
-        let Slot::Concluded(conclusion) = std::mem::replace(&mut self.slots[step], Slot::NotRun) else {
+        let StepState::Concluded(conclusion) = std::mem::replace(&mut self.states[step], StepState::NotRun)
+        else {
             return false;
         };
         let registered = Arc::clone(&self.plan.steps()[step]);
         let hook = &registered.hook;
         let mut report = HookReport {
             tokens: conclusion.tokens,
-            began: conclusion.began,
+            started: conclusion.started,
             warnings: conclusion.warnings,
             ..HookReport::completed(hook, conclusion.duration)
         };
@@ -237,7 +238,7 @@ impl Course {
             Err(failure) => (Some(Box::new(failure)), None),
         };
         if let Some(failure) = failure {
-            let spoke = reply.as_ref().is_some_and(|reply| reply.opinion.verdict() != Verdict::Proceed);
+            let spoke = reply.as_ref().is_some_and(|reply| reply.decision.verdict() != Verdict::Proceed);
             accepted_failure = self.fail(&registered, *failure, &mut report).filter(|_| !spoke);
         }
         match reply {
@@ -247,11 +248,11 @@ impl Course {
             Some(reply) => self.watch(&registered, reply, told, &mut report),
             None => {}
         }
-        report.policy =
-            accepted_failure.map(|let_pass| if let_pass { Upheld::FailOpen } else { Upheld::FailClosed });
+        report.failure_mode = accepted_failure
+            .map(|ignored| if ignored { FailureMode::FailOpen } else { FailureMode::FailClosed });
         registered.meters.ended(self.event.kind, &report, accepted_failure);
         let verdict = report.verdict;
-        self.slots[step] = Slot::Reported(report);
+        self.states[step] = StepState::Reported(report);
         let ends = verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict);
         if ends && verdict < Verdict::Block {
             // What another dialect's hook would forbid, no hook of this one can permit.
@@ -261,12 +262,18 @@ impl Course {
     }
 
     /// The reply of an interceptor: its verdict counts, and its patches unless it blocks.
-    fn intercept(&mut self, registered: &Registered, reply: Reply, told: &Draft, report: &mut HookReport) {
+    fn intercept(
+        &mut self,
+        registered: &RegisteredHook,
+        reply: Reply,
+        told: &Draft,
+        report: &mut HookReport,
+    ) {
         let (hook, kind) = (&registered.hook, self.event.kind);
-        let own = reply.opinion.verdict();
-        let reply = self.voices.join(hook, kind, told, reply);
+        let own = reply.decision.verdict();
+        let reply = self.merger.join(hook, kind, told, reply);
         report.warnings.extend(reply.warnings);
-        let (verdict, reason) = reply.opinion.into_parts();
+        let (verdict, reason) = reply.decision.into_parts();
         report.verdict = report.verdict.max(own);
         if verdict < Verdict::Block {
             for patch in reply.patches {
@@ -288,22 +295,24 @@ impl Course {
                     .push("suppressOutput ignored: the hook lacks the capability `suppress_output`".into());
             }
         }
-        self.voices.note(hook, kind, reply.notes);
+        self.merger.note(hook, kind, reply.notes);
         if hook.dialect.name() == self.event.dialect {
-            self.voices.keep_words(hook, kind, reply.native);
+            self.merger.keep_words(hook, kind, reply.native);
         }
         let reason = reason.map(Arc::from);
-        match hook.dialect.ties(kind) {
-            Ties::FirstDecides => self.voices.decide(&hook.name, verdict, reason),
-            Ties::Joined | Ties::Replaced => self.voices.decide_together(hook, own, verdict, reason),
+        match hook.dialect.merge_rule(kind) {
+            MergeRule::Strictest => self.merger.decide(&hook.name, verdict, reason),
+            MergeRule::Combined | MergeRule::CombinedLatestNotes => {
+                self.merger.decide_together(hook, own, verdict, reason);
+            }
         }
     }
 
     /// The reply of a lifecycle hook: only its notes count.
-    fn watch(&mut self, registered: &Registered, reply: Reply, told: &Draft, report: &mut HookReport) {
+    fn watch(&mut self, registered: &RegisteredHook, reply: Reply, told: &Draft, report: &mut HookReport) {
         let (hook, kind) = (&registered.hook, self.event.kind);
-        let verdict = reply.opinion.verdict();
-        let reply = self.voices.join(hook, kind, told, reply);
+        let verdict = reply.decision.verdict();
+        let reply = self.merger.join(hook, kind, told, reply);
         report.warnings.extend(reply.warnings);
         if verdict != Verdict::Proceed {
             report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));
@@ -312,21 +321,26 @@ impl Course {
             report.warnings.push(format!("patch of `{}` ignored: hooks on {kind} only watch", patch.name()));
             registered.meters.patched(kind, patch.target(), PatchResult::Rejected);
         }
-        self.voices.note(hook, kind, reply.notes);
+        self.merger.note(hook, kind, reply.notes);
         if hook.dialect.name() == self.event.dialect {
-            self.voices.keep_words(hook, kind, reply.native);
+            self.merger.keep_words(hook, kind, reply.native);
         }
     }
 
     /// A failure is no verdict, unless a policy of the hook makes it one. Returns whether it was let pass,
     /// where there was a choice.
-    fn fail(&mut self, registered: &Registered, failure: Failure, report: &mut HookReport) -> Option<bool> {
+    fn fail(
+        &mut self,
+        registered: &RegisteredHook,
+        failure: Failure,
+        report: &mut HookReport,
+    ) -> Option<bool> {
         let hook = &registered.hook;
         report.ended = failure.ended;
         let choice = match failure.ended {
             Ended::Cancelled => None,
             _ if !self.event.is_interceptor() => None,
-            _ if failure.weight == Weight::LetPass => Some(("on_error", FailurePolicy::Ignore)),
+            _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),
         };
@@ -335,7 +349,7 @@ impl Course {
             if report.verdict != Verdict::Proceed {
                 let (name, ended, message) = (&hook.name, failure.ended.phrase(), &failure.message);
                 let reason = format!("hook `{name}` {ended}: {message} ({policy}: {})", choice.as_str());
-                self.voices.decide(name, report.verdict, Some(reason.into()));
+                self.merger.decide(name, report.verdict, Some(reason.into()));
             }
         }
         report.error = Some(failure.message.into());
@@ -345,7 +359,7 @@ impl Course {
     /// Applies one patch, or warns why not.
     fn apply(
         &mut self,
-        registered: &Registered,
+        registered: &RegisteredHook,
         patch: Patch,
         warnings: &mut Vec<String>,
     ) -> (Option<Target>, PatchResult) {
@@ -353,11 +367,11 @@ impl Course {
         let kind = self.event.kind;
         let (target, value) = match patch {
             Patch::Target(target, value) => (target, value),
-            Patch::Onward(target, value) => {
+            Patch::HooksOnly(target, value) => {
                 self.hand_on(hook, target, value);
                 return (Some(target), PatchResult::Unchanged);
             }
-            Patch::Foreign(name) => {
+            Patch::Unsupported(name) => {
                 warnings.push(format!("patch of `{name}` rejected: hooks may not change it"));
                 return (None, PatchResult::Rejected);
             }
@@ -374,7 +388,7 @@ impl Course {
             return (Some(target), PatchResult::NoCapability);
         }
         let current = self.draft.target(target);
-        match hook.dialect.fold(target, current, &value) {
+        match hook.dialect.apply_patch(target, current, &value) {
             Ok(folded) if Some(&folded) == current => (Some(target), PatchResult::Unchanged),
             Ok(folded) => {
                 self.draft.set(target, folded);

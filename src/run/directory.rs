@@ -36,7 +36,7 @@ pub(crate) struct RunKey {
 
 /// All runs.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct RunDirectory {
     runs: DashMap<RunKey, Arc<RunRecord>>,
     made: Instant,
     /// How many records there are.
@@ -47,17 +47,17 @@ pub(crate) struct Directory {
     halted: AtomicUsize,
     /// The sessions of runs with an actor, and how many of those each has.
     sessions: Arc<DashMap<SessionId, usize>>,
-    ended: Mutex<Ended>,
+    ended: Mutex<EndedRuns>,
 }
 
 /// A run with an actor belongs to a session, for as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SessionGuard {
     pub(super) session: SessionId,
     sessions: Arc<DashMap<SessionId, usize>>,
 }
 
-impl Drop for Seat {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.sessions.remove_if_mut(&self.session, |_, runs| {
             *runs -= 1;
@@ -67,19 +67,19 @@ impl Drop for Seat {
 }
 
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedRuns {
     order: VecDeque<RunKey>,
     set: HashSet<RunKey>,
 }
 
 /// A run in the directory.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct RunEntry {
     pub(crate) key: RunKey,
     pub(crate) record: Arc<RunRecord>,
 }
 
-impl Default for Directory {
+impl Default for RunDirectory {
     fn default() -> Self {
         Self {
             runs: DashMap::with_shard_amount(SHARDS),
@@ -93,7 +93,7 @@ impl Default for Directory {
     }
 }
 
-impl Directory {
+impl RunDirectory {
     /// The record of a run.
     pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<RunRecord>> {
         self.runs.get(key).map(|record| Arc::clone(&record))
@@ -214,9 +214,9 @@ impl Directory {
     }
 
     /// Takes note that a run with an actor belongs to a session.
-    pub(super) fn seat(&self, session: &SessionId) -> Seat {
+    pub(super) fn seat(&self, session: &SessionId) -> SessionGuard {
         *self.sessions.entry(session.clone()).or_default() += 1;
-        Seat { session: session.clone(), sessions: Arc::clone(&self.sessions) }
+        SessionGuard { session: session.clone(), sessions: Arc::clone(&self.sessions) }
     }
 
     /// How many sessions have a run with an actor.
@@ -231,7 +231,7 @@ impl Directory {
 
     /// The runs with an actor that have been there longest, in that order, and how many more there are. Walks over
     /// all records: nothing to do on a thread that others wait for.
-    pub(crate) fn oldest_active(&self, of: Option<&WorkspaceId>, most: usize) -> (Vec<Found>, usize) {
+    pub(crate) fn oldest_active(&self, of: Option<&WorkspaceId>, most: usize) -> (Vec<RunEntry>, usize) {
         let mut oldest = BinaryHeap::with_capacity(most.min(self.actors.load(Ordering::Relaxed)));
         let mut left_out = 0;
         for entry in &self.runs {
@@ -245,7 +245,7 @@ impl Directory {
                 left_out += 1;
             }
         }
-        let found = |(_, key): (u64, RunKey)| Some(Found { record: self.find(&key)?, key });
+        let found = |(_, key): (u64, RunKey)| Some(RunEntry { record: self.find(&key)?, key });
         (oldest.into_sorted_vec().into_iter().filter_map(found).collect(), left_out)
     }
 
@@ -256,7 +256,7 @@ impl Directory {
     }
 
     /// What its record says of a run.
-    pub(crate) fn status(&self, Found { key, record }: &Found) -> RunStatus {
+    pub(crate) fn status(&self, RunEntry { key, record }: &RunEntry) -> RunStatus {
         let active = record.handle().filter(|_| record.is_active());
         let since = |then: u64| Duration::from_millis(self.now().saturating_sub(then));
         RunStatus {

@@ -3,47 +3,47 @@
 
 use std::time::Duration;
 
-use super::{directory::RunKey, news::Ended};
+use super::{directory::RunKey, notify::EndedEvent};
 use crate::{
-    model::{Ended as End, Verdict},
-    telemetry::EVENTS,
+    model::{Ended, Verdict},
+    telemetry::EVENTS_TARGET,
 };
 
 /// A verdict that is more than the host going on.
-pub(super) fn verdict(run: &RunKey, ended: Ended<'_>) {
+pub(super) fn verdict(run: &RunKey, ended: EndedEvent<'_>) {
     let outcome = ended.outcome;
-    if outcome.verdict <= Verdict::Allow || !tracing::enabled!(target: EVENTS, tracing::Level::INFO) {
+    if outcome.verdict <= Verdict::Allow || !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::INFO) {
         return;
     }
     let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
     let hook = outcome.by.as_ref().map(tracing::field::display);
     let (duration_ms, id) = (milliseconds(ended.waited), shown(ended, run.run.as_str()));
     tracing::info!(
-        target: EVENTS, %decision_id, workspace = %run.workspace, run = %id, %event, %verdict, hook, duration_ms,
+        target: EVENTS_TARGET, %decision_id, workspace = %run.workspace, run = %id, %event, %verdict, hook, duration_ms,
         "verdict"
     );
     if let Some(reason) = &outcome.reason {
-        tracing::debug!(target: EVENTS, %decision_id, reason = shown(ended, reason), "reason");
+        tracing::debug!(target: EVENTS_TARGET, %decision_id, reason = shown(ended, reason), "reason");
     }
 }
 
 /// The hooks that failed.
-pub(super) fn invocations(run: &RunKey, ended: Ended<'_>) {
-    let failed = |end: End| !matches!(end, End::Completed | End::Cancelled);
+pub(super) fn invocations(run: &RunKey, ended: EndedEvent<'_>) {
+    let failed = |end: Ended| !matches!(end, Ended::Completed | Ended::Cancelled);
     let outcome = ended.outcome;
-    if !tracing::enabled!(target: EVENTS, tracing::Level::WARN) {
+    if !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::WARN) {
         return;
     }
     for report in outcome.hooks.iter().filter(|report| failed(report.ended)) {
         let (decision_id, event, hook) = (&outcome.decision_id, outcome.event, &report.hook);
         let (duration_ms, id) = (milliseconds(report.duration), shown(ended, run.run.as_str()));
         tracing::warn!(
-            target: EVENTS, %decision_id, workspace = %run.workspace, run = %id, %event, %hook,
+            target: EVENTS_TARGET, %decision_id, workspace = %run.workspace, run = %id, %event, %hook,
             handler = %report.handler, ended = %report.ended, verdict = %report.verdict, duration_ms,
             "a hook failed"
         );
         if let Some(error) = &report.error {
-            tracing::debug!(target: EVENTS, %decision_id, %hook, error = shown(ended, error), "error");
+            tracing::debug!(target: EVENTS_TARGET, %decision_id, %hook, error = shown(ended, error), "error");
         }
     }
 }
@@ -54,6 +54,6 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 /// A text without secrets.
-fn shown(ended: Ended<'_>, text: &str) -> String {
+fn shown(ended: EndedEvent<'_>, text: &str) -> String {
     ended.secrets.map_or_else(|| text.to_owned(), |secrets| secrets.text(text.to_owned()))
 }

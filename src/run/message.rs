@@ -8,9 +8,9 @@ use tokio::{
     time::Instant,
 };
 
-use super::{record::Lease, status::InHand};
+use super::{record::RunLease, status::RunActivity};
 use crate::{
-    model::{Conclusion, Event, EventKind, HookReport, Outcome, Place, RunId, SessionId, WorkspaceId},
+    model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, Workspace, WorkspaceId},
     registry::Plan,
 };
 
@@ -18,11 +18,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum RunMessage {
     /// Take this event through its plan.
-    Dispatch(Box<Request>),
+    Dispatch(Box<EventRequest>),
     /// An invocation ended.
     Concluded {
         /// Which one.
-        ticket: Ticket,
+        invocation: InvocationId,
         /// How.
         conclusion: Box<Conclusion>,
     },
@@ -32,22 +32,22 @@ pub(crate) enum RunMessage {
     PendingDeadline,
     /// The run is over: go away once the work in hand is done. The lease keeps the actor from going away before
     /// it knows.
-    End(Lease, oneshot::Sender<()>),
+    End(RunLease, oneshot::Sender<()>),
     /// Say what is in hand. Sent without a lease: looking at a run must not keep it from being idle.
-    Describe(oneshot::Sender<InHand>),
+    Describe(oneshot::Sender<RunActivity>),
     /// Cut short what is in hand, end the run, and say how many events that were. The lease keeps the actor from
     /// going away before it knows.
-    Cancel(Lease, oneshot::Sender<usize>),
+    Cancel(RunLease, oneshot::Sender<usize>),
     /// Nothing happened for a while: make room if nothing is going on.
     Passivate,
 }
 
 /// One event for a run, with everything its course needs.
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct EventRequest {
     pub(crate) event: Arc<Event>,
     pub(crate) plan: Plan,
-    pub(crate) place: Arc<Place>,
+    pub(crate) workspace: Arc<Workspace>,
     pub(crate) snapshot_version: u64,
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
@@ -58,15 +58,15 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Caller {
     /// Where the answer goes.
-    pub(crate) waiter: Waiter,
-    pub(crate) held: Arc<Held>,
+    pub(crate) waiter: OutcomeSender,
+    pub(crate) held: Arc<InFlightGuard>,
 }
 
 /// What is set aside for one event; given back when the last that works on it drops it.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct InFlightGuard {
     /// Keeps the actor from going away while the event is in its hands.
-    pub(crate) _lease: Lease,
+    pub(crate) _lease: RunLease,
     /// Its share of what hookyard does at a time.
     pub(crate) _permit: OwnedSemaphorePermit,
 }
@@ -79,19 +79,19 @@ impl Caller {
 
     /// Answers, and hands back what was set aside: before the answer, or the caller's next event could find
     /// it still taken.
-    pub(super) fn answer(self, answer: Result<Outcome, Refusal>) {
+    pub(super) fn answer(self, answer: Result<Outcome, RunRejection>) {
         drop(self.held);
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(answer));
     }
 
     /// Hands back what was set aside, and leaves the answer to be given.
-    pub(super) fn into_waiter(self) -> Waiter {
+    pub(super) fn into_waiter(self) -> OutcomeSender {
         self.waiter
     }
 
     /// Answers at once, and returns what stays set aside while the event goes on.
-    pub(super) fn dismiss(self, outcome: Outcome) -> Arc<Held> {
+    pub(super) fn dismiss(self, outcome: Outcome) -> Arc<InFlightGuard> {
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(Ok(outcome)));
         self.held
@@ -99,18 +99,18 @@ impl Caller {
 }
 
 /// Where an answer goes.
-pub(crate) type Waiter = oneshot::Sender<Result<Outcome, Refusal>>;
+pub(crate) type OutcomeSender = oneshot::Sender<Result<Outcome, RunRejection>>;
 
 /// Why a run's actor did not take an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum RunRejection {
     /// It waited too long for its turn.
     PendingDeadline,
 }
 
 /// Names one invocation under way. Numbers are never reused within an actor, so a late reply is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub(crate) struct InvocationId {
     pub(crate) course: u64,
     pub(crate) step: usize,
 }
@@ -121,7 +121,7 @@ pub enum Notice {
     /// One hook ran once.
     Invocation {
         /// The run it ran for.
-        run: Arc<RunPlace>,
+        run: Arc<RunRef>,
         /// The kind of event.
         event: EventKind,
         /// How it fared.
@@ -130,7 +130,7 @@ pub enum Notice {
     /// An event got its outcome.
     Outcome {
         /// The run it belongs to.
-        run: Arc<RunPlace>,
+        run: Arc<RunRef>,
         /// The outcome.
         outcome: Arc<Outcome>,
     },
@@ -138,7 +138,7 @@ pub enum Notice {
 
 /// Which run a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RunPlace {
+pub struct RunRef {
     /// The workspace.
     pub workspace_id: WorkspaceId,
     /// The session.

@@ -2,26 +2,26 @@
 //! Refuses to execute hooks: that is the pools' part.
 
 mod actor;
-mod answers;
+mod actor_state;
+mod completion;
 mod course;
 mod directory;
-mod ending;
+mod idempotency;
 mod log;
-mod memory;
 mod message;
-mod news;
+mod notify;
 mod record;
-mod slot;
-mod state;
+mod run_state;
 mod status;
-mod voices;
+mod step_state;
+mod verdict_merge;
 
 pub(crate) use actor::{RunActor, RunContext};
 pub use course::{Course, Progress};
-pub(crate) use directory::{Directory, Found, RunKey};
-pub(crate) use message::{Caller, Held, Refusal, Request, RunMessage};
-pub use message::{Notice, RunPlace};
-pub use news::{Finished, Witness};
+pub(crate) use directory::{RunDirectory, RunEntry, RunKey};
+pub(crate) use message::{Caller, EventRequest, InFlightGuard, RunMessage, RunRejection};
+pub use message::{Notice, RunRef};
+pub use notify::{FinishedEvent, OutcomeObserver};
 pub use record::Halt;
-pub(crate) use record::{Lease, NoLease, RunHandle};
-pub use status::{InHand, RunPhase, RunStatus, UnderWay};
+pub(crate) use record::{LeaseError, RunHandle, RunLease};
+pub use status::{ActiveEvent, RunActivity, RunPhase, RunStatus};

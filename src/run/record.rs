@@ -1,7 +1,7 @@
 //! What is kept of one run, and its actor's handle. Owns the protocol by which an actor may go away without losing
 //! a message; refuses to know other runs.
 //!
-//! A sender takes a [`Lease`] before its message and the actor holds it until the event is answered. An actor
+//! A sender takes a [`RunLease`] before its message and the actor holds it until the event is answered. An actor
 //! goes away by closing the handle, which works only while no lease is out. So a message is either handed to
 //! an actor that will see it, or not sent.
 
@@ -18,7 +18,7 @@ use ractor::{ActorRef, ActorStatus};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{memory::Memory, message::RunMessage};
+use super::{message::RunMessage, run_state::RunState};
 use crate::model::{EventKind, HookName, Outcome, Verdict};
 
 /// The lease count of an actor that is going away.
@@ -54,7 +54,7 @@ pub(crate) struct RunRecord {
     pub(super) handle: ArcSwapOption<RunHandle>,
     pub(super) halted: OnceLock<Box<Halt>>,
     /// What its last actor left for the next.
-    parked: Mutex<Option<Box<Memory>>>,
+    parked: Mutex<Option<Box<RunState>>>,
     /// When its first planned event came.
     pub(super) began: u64,
     /// How many planned events came.
@@ -110,23 +110,23 @@ impl RunRecord {
         self.halted.get().map(|halt| &**halt)
     }
 
-    pub(super) fn park(&self, memory: Memory) {
-        if !memory.is_empty() {
-            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(memory));
+    pub(super) fn park(&self, run_state: RunState) {
+        if !run_state.is_empty() {
+            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run_state));
         }
     }
 
     /// Forgets all but the latest of the parked answers, unless the next actor has them already.
     pub(super) fn shrink_parked(&self, most: usize) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(memory) = parked.as_deref_mut() {
-            memory.shrink(most);
+        if let Some(run_state) = parked.as_deref_mut() {
+            run_state.shrink(most);
         }
     }
 
-    pub(super) fn unpark(&self) -> Memory {
+    pub(super) fn unpark(&self) -> RunState {
         let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take();
-        parked.map_or_else(Memory::default, |memory| *memory)
+        parked.map_or_else(RunState::default, |run_state| *run_state)
     }
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct RunHandle {
 
 /// Why no lease was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoLease {
+pub(crate) enum LeaseError {
     /// The actor is going away.
     Closed,
     /// The run has as many events in hand as it may.
@@ -155,14 +155,14 @@ impl RunHandle {
     }
 
     /// Takes a lease, unless the actor is going away or has `limit` events in hand.
-    pub(crate) fn lease(self: &Arc<Self>, limit: u32) -> Result<Lease, NoLease> {
+    pub(crate) fn lease(self: &Arc<Self>, limit: u32) -> Result<RunLease, LeaseError> {
         let taken = self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, |leases| {
             (leases < limit.min(CLOSED - 1)).then(|| leases + 1)
         });
         match taken {
-            Ok(_) => Ok(Lease(Arc::clone(self))),
-            Err(CLOSED) => Err(NoLease::Closed),
-            Err(_) => Err(NoLease::Full),
+            Ok(_) => Ok(RunLease(Arc::clone(self))),
+            Err(CLOSED) => Err(LeaseError::Closed),
+            Err(_) => Err(LeaseError::Full),
         }
     }
 
@@ -197,9 +197,9 @@ impl RunHandle {
 
 /// The right to have one event in a run's hands; given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Lease(Arc<RunHandle>);
+pub(crate) struct RunLease(Arc<RunHandle>);
 
-impl Lease {
+impl RunLease {
     /// The actor it is a lease of.
     pub(crate) fn actor(&self) -> &ActorRef<RunMessage> {
         &self.0.actor
@@ -211,7 +211,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for RunLease {
     fn drop(&mut self) {
         let since_start = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.idle_since.store(since_start, Ordering::Relaxed);

@@ -29,7 +29,7 @@ pub struct RunStatus {
     pub events: u64,
     /// What its actor says; `None` if there is no actor, or none that answers in time.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub in_hand: Option<InHand>,
+    pub in_hand: Option<RunActivity>,
 }
 
 /// Whether a run has an actor.
@@ -44,19 +44,19 @@ pub enum RunPhase {
 
 /// What a run's actor has in hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InHand {
+pub struct RunActivity {
     /// The session of the first event that the actor saw.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<SessionId>,
     /// The events whose hooks run, oldest first.
-    pub under_way: Vec<UnderWay>,
+    pub under_way: Vec<ActiveEvent>,
     /// How many interceptor events wait for their turn.
     pub pending: usize,
 }
 
 /// An event whose hooks run. Hooks that nobody waits for are an entry of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnderWay {
+pub struct ActiveEvent {
     /// Its kind.
     pub event: EventKind,
     /// How long ago it was accepted.

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use tokio::time::Instant;
 
-use super::message::{NoRun, Registry, SupervisorMessage};
+use super::message::{SpawnRunError, SupervisorMessage, WorkspaceSnapshots};
 use crate::{
     model::HandlerKind,
     pool::Pool,
@@ -41,7 +41,7 @@ pub(crate) struct Supervisor;
 #[derive(Debug)]
 pub(crate) struct SupervisorArguments {
     pub(crate) context: Arc<RunContext>,
-    pub(crate) registry: Arc<ArcSwap<Registry>>,
+    pub(crate) registry: Arc<ArcSwap<WorkspaceSnapshots>>,
     /// How many runs may be kept.
     pub(crate) most_runs: usize,
     /// After which a run without events gives up its actor.
@@ -103,12 +103,12 @@ impl Actor for Supervisor {
             SupervisorMessage::SpawnRun(key, reply) => drop(reply.send(state.spawn_run(key))),
             SupervisorMessage::Publish(snapshot, reply) => {
                 let registry = &state.arguments.registry;
-                registry.store(Arc::new(Registry::clone(&registry.load()).with(snapshot)));
+                registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).with(snapshot)));
                 drop(reply.send(()));
             }
             SupervisorMessage::Retire(id, reply) => {
                 let registry = &state.arguments.registry;
-                registry.store(Arc::new(Registry::clone(&registry.load()).without(&id)));
+                registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).without(&id)));
                 drop(reply.send(()));
             }
             SupervisorMessage::Sweep => state.sweep(),
@@ -162,13 +162,16 @@ impl Actor for Supervisor {
 
 impl SupervisorState {
     /// The run's actor; made, and linked to the supervisor, if it has none that takes messages.
-    fn spawn_run(&mut self, key: RunKey) -> Result<Arc<RunHandle>, NoRun> {
+    fn spawn_run(&mut self, key: RunKey) -> Result<Arc<RunHandle>, SpawnRunError> {
         if self.draining {
-            return Err(NoRun::ShuttingDown);
+            return Err(SpawnRunError::ShuttingDown);
         }
         let context = &self.arguments.context;
         let ended_before = context.directory.has_ended(&key);
-        let record = context.directory.find_or_make(&key, self.arguments.most_runs).ok_or(NoRun::TooMany)?;
+        let record = context
+            .directory
+            .find_or_make(&key, self.arguments.most_runs)
+            .ok_or(SpawnRunError::TooManyRuns)?;
         if let Some(handle) = record.handle().filter(|handle| handle.is_open() && self.knows(handle)) {
             return Ok(handle);
         }
@@ -178,7 +181,7 @@ impl SupervisorState {
         let actor = RunActor { context: Arc::clone(context), key: key.clone(), record: Arc::clone(&record) };
         let spawned = ActorRuntime::spawn_linked_instant(None, actor, (), self.myself.get_cell());
         // Only an actor's name can be refused here, and runs have none.
-        let (actor, _) = spawned.map_err(|_| NoRun::ShuttingDown)?;
+        let (actor, _) = spawned.map_err(|_| SpawnRunError::ShuttingDown)?;
         let handle = Arc::new(RunHandle::new(actor));
         record.attach(Arc::clone(&handle));
         self.runs.insert(handle.actor.get_id(), (key, Arc::clone(&handle)));

@@ -12,13 +12,13 @@ use crate::{
 
 /// The current snapshot of each workspace.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Registry {
+pub(crate) struct WorkspaceSnapshots {
     workspaces: HashMap<WorkspaceId, Arc<Snapshot>>,
     /// The workspace of events that name none: the only one.
     only: Option<Arc<Snapshot>>,
 }
 
-impl Registry {
+impl WorkspaceSnapshots {
     /// The snapshot of a workspace, or of the only one if none is named.
     pub(crate) fn find(&self, id: Option<&WorkspaceId>) -> Option<&Arc<Snapshot>> {
         match id {
@@ -39,7 +39,7 @@ impl Registry {
 
     /// This registry with a snapshot in the place of the workspace's former one, unless that is newer.
     pub(super) fn with(mut self, snapshot: Arc<Snapshot>) -> Self {
-        let id = snapshot.place().workspace_id.clone();
+        let id = snapshot.workspace().id.clone();
         let newer = self.workspaces.get(&id).is_some_and(|known| known.version() > snapshot.version());
         if !newer {
             self.workspaces.insert(id, snapshot);
@@ -62,9 +62,9 @@ impl Registry {
 
 /// Why a run gets no actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoRun {
+pub(crate) enum SpawnRunError {
     /// As many runs are kept as may be.
-    TooMany,
+    TooManyRuns,
     /// The supervisor is shutting down.
     ShuttingDown,
 }
@@ -73,7 +73,7 @@ pub(crate) enum NoRun {
 #[derive(Debug)]
 pub(crate) enum SupervisorMessage {
     /// Give this run an actor, if it has none.
-    SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, NoRun>>),
+    SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, SpawnRunError>>),
     /// Use this snapshot for the events to come.
     Publish(Arc<Snapshot>, RpcReplyPort<()>),
     /// Take no more events for this workspace.

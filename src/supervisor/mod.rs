@@ -5,4 +5,4 @@ mod actor;
 mod message;
 
 pub(crate) use actor::{Supervisor, SupervisorArguments};
-pub(crate) use message::{NoRun, Registry, SupervisorMessage};
+pub(crate) use message::{SpawnRunError, SupervisorMessage, WorkspaceSnapshots};

@@ -16,8 +16,8 @@ use tokio::{
 };
 
 use super::{
-    collect,
-    names::{self, Kind},
+    names::{self, MetricKind},
+    process_metrics,
 };
 
 /// How long a rendering is good for: many that ask at once get the same one.
@@ -69,7 +69,7 @@ impl Exporter {
         let runtime = Handle::current();
         let text = spawn_blocking(move || {
             sample();
-            handle.render() + &collect::text(&runtime)
+            handle.render() + &process_metrics::text(&runtime)
         });
         let text = Bytes::from(text.await.ok()?);
         *rendered = Some(Rendered { when: Instant::now(), text: text.clone() });
@@ -96,8 +96,8 @@ impl std::fmt::Debug for Exporter {
 
 fn builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::BuildError> {
     let buckets = names::ALL.iter().filter_map(|metric| match metric.kind {
-        Kind::Histogram(bounds) => Some((metric.name, bounds)),
-        Kind::Counter | Kind::Gauge => None,
+        MetricKind::Histogram(bounds) => Some((metric.name, bounds)),
+        MetricKind::Counter | MetricKind::Gauge => None,
     });
     buckets.into_iter().try_fold(PrometheusBuilder::new(), |builder, (name, bounds)| {
         builder.set_buckets_for_metric(Matcher::Full(name.to_owned()), bounds)

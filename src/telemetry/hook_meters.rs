@@ -11,11 +11,12 @@ use std::{
 use metrics::{Counter, Gauge, Histogram};
 
 use super::{
-    labels, names,
-    terms::{HttpClass, PatchResult, SpareResult, Stream, WorkerState},
+    hook_label,
+    labels::{HttpClass, OutputStream, PatchResult, SpareResult, WorkerState},
+    names,
 };
 use crate::model::{
-    Ended, EventKind, Handler, Hook, HookReport, Mode, NativeHandler, Target, Tokens, Verdict,
+    CommandMode, Ended, EventKind, Handler, Hook, HookReport, NativeHandler, Target, TokenUsage, Verdict,
 };
 
 /// The metric handles of one hook.
@@ -31,7 +32,7 @@ enum HandlerMeters {
     Http([Counter; HttpClass::ALL.len()]),
     Model(ModelMeters),
     Command {
-        truncated: [Counter; Stream::ALL.len()],
+        truncated: [Counter; OutputStream::ALL.len()],
         standing: StandingMeters,
     },
 }
@@ -70,7 +71,7 @@ impl HookMeters {
         if !hook.enabled {
             return Self { kinds: Vec::new(), handler: HandlerMeters::None };
         }
-        let name = labels::of_hook(hook.name.as_str());
+        let name = hook_label::of_hook(hook.name.as_str());
         let kinds = hook.events.iter().map(|kind| KindMeters::resolve(name, hook, kind)).collect();
         Self { kinds, handler: HandlerMeters::resolve(name, hook) }
     }
@@ -83,7 +84,7 @@ impl HookMeters {
     }
 
     /// Counts the tokens of an answer.
-    pub(crate) fn model_read_and_wrote(&self, tokens: Tokens) {
+    pub(crate) fn model_read_and_wrote(&self, tokens: TokenUsage) {
         if let HandlerMeters::Model(model) = &self.handler {
             model.input.increment(tokens.input);
             model.output.increment(tokens.output);
@@ -98,7 +99,7 @@ impl HookMeters {
     }
 
     /// Counts a program that wrote more than is kept.
-    pub(crate) fn truncated(&self, stream: Stream) {
+    pub(crate) fn truncated(&self, stream: OutputStream) {
         if let HandlerMeters::Command { truncated, .. } = &self.handler {
             truncated[stream as usize].increment(1);
         }
@@ -161,7 +162,8 @@ impl HandlerMeters {
             Handler::Prompt(prompt) => Self::Model(ModelMeters::resolve(&prompt.model.reference, hook)),
             Handler::Agent(task) => Self::Model(ModelMeters::resolve(&task.agent.model.reference, hook)),
             Handler::Command(command) => Self::Command {
-                truncated: Stream::ALL.map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
+                truncated: OutputStream::ALL
+                    .map(|stream| names::OUTPUT_TRUNCATED.counter([name, stream.as_str()])),
                 standing: StandingMeters::resolve(name, command.mode),
             },
             Handler::Native(_) => Self::None,
@@ -170,13 +172,13 @@ impl HandlerMeters {
 }
 
 impl StandingMeters {
-    fn resolve(name: &str, mode: Mode) -> Self {
+    fn resolve(name: &str, mode: CommandMode) -> Self {
         match mode {
-            Mode::Oneshot => Self::None,
-            Mode::Prespawn { .. } => Self::Spares(
+            CommandMode::Oneshot => Self::None,
+            CommandMode::Prespawn { .. } => Self::Spares(
                 SpareResult::ALL.map(|result| names::PRESPAWN_HITS.counter([name, result.as_str()])),
             ),
-            Mode::Worker(_) => Self::Workers(Arc::new(WorkerMeters::resolve(name))),
+            CommandMode::Worker(_) => Self::Workers(Arc::new(WorkerMeters::resolve(name))),
         }
     }
 }

@@ -1,84 +1,166 @@
-//! Which hooks get a label of their own. Counts over the whole process, whatever workspaces come and go, so that
-//! no number of hooks makes more series than a server of metrics can bear. Refuses to give a label away again: the
-//! series of a removed hook stay with whoever collects them.
+//! The closed sets that labels are from. Refuses text from outside.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasher, RandomState},
-    sync::{LazyLock, Mutex, PoisonError},
-};
+/// Declares an enum whose members are the values of a label.
+macro_rules! terms {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident $text:literal,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub(crate) enum $name {
+            $($(#[$member_doc])* $member,)*
+        }
 
-use super::names;
+        impl $name {
+            pub(super) const ALL: [Self; [$($text),*].len()] = [$(Self::$member),*];
 
-/// How many hooks get a label of their own; the rest share [`OTHER`].
-const MOST: usize = 200;
-
-/// The label of the hooks beyond [`MOST`].
-const OTHER: &str = "__other__";
-
-/// How many names beyond are told apart, so that each counts once; the rest count whenever they are loaded.
-const MOST_COUNTED: usize = 1 << 16;
-
-static LABELS: LazyLock<Mutex<Labels>> = LazyLock::new(Mutex::default);
-
-/// The names that came so far.
-#[derive(Default)]
-struct Labels {
-    own: HashSet<Box<str>>,
-    /// Hashes of the names that came too late.
-    beyond: HashSet<u64>,
-    hasher: RandomState,
+            pub(super) fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$member => $text,)*
+                }
+            }
+        }
+    )*};
 }
 
-/// What becomes of a name.
-#[derive(Debug, PartialEq, Eq)]
-enum Place {
-    Own,
-    /// It shares a label, and did before.
-    Shared,
-    /// It shares a label from now on.
-    NewlyShared,
-}
+terms! {
+    /// What became of a patch.
+    PatchResult {
+        /// It changed the payload.
+        Applied "applied",
+        /// The payload was already so.
+        Unchanged "unchanged",
+        /// The hook may not patch this.
+        NoCapability "no_capability",
+        /// Nobody may patch this, or not so.
+        Rejected "rejected",
+    }
 
-impl Labels {
-    fn place(&mut self, name: &str) -> Place {
-        if self.own.contains(name) {
-            return Place::Own;
-        }
-        if self.own.len() < MOST {
-            self.own.insert(name.into());
-            return Place::Own;
-        }
-        let hash = self.hasher.hash_one(name);
-        if self.beyond.len() < MOST_COUNTED && self.beyond.insert(hash) || !self.beyond.contains(&hash) {
-            return Place::NewlyShared;
-        }
-        Place::Shared
+    /// How a request of an http hook ended.
+    HttpClass {
+        /// Status 1xx, and whatever else is no status.
+        Other "other",
+        /// Status 2xx.
+        Success "2xx",
+        /// Status 3xx; it is not followed.
+        Redirect "3xx",
+        /// Status 4xx.
+        ClientError "4xx",
+        /// Status 5xx.
+        ServerError "5xx",
+        /// No connection, for no reason below.
+        Connect "connect",
+        /// The server turned the connection down.
+        Refused "refused",
+        /// The server's name could not be resolved.
+        Dns "dns",
+        /// The server could not prove who it is.
+        Tls "tls",
+        /// It took too long.
+        Timeout "timeout",
+        /// The connection ended before the answer did.
+        Broken "broken",
+    }
+
+    /// Where work was turned away.
+    ShedStage {
+        /// Before its run saw it.
+        Admission "admission",
+        /// In its run's pending queue.
+        Run "run",
+        /// In a pool's queue.
+        Pool "pool",
+    }
+
+    /// Why work was turned away.
+    ShedReason {
+        /// The queue was full.
+        Full "full",
+        /// It waited too long.
+        Deadline "deadline",
+        /// hookyard is shutting down.
+        Shutdown "shutdown",
+    }
+
+    /// How a process ended.
+    ProcessExit {
+        /// With exit code 0.
+        Ok "ok",
+        /// With exit code 2.
+        Block "block",
+        /// With another exit code.
+        Nonzero "nonzero",
+        /// By a signal of its own.
+        Signal "signal",
+        /// At its deadline, on being asked.
+        TimeoutTerm "timeout_term",
+        /// At its deadline, by force.
+        TimeoutKill "timeout_kill",
+    }
+
+    /// What a process left behind.
+    ProcessLeak {
+        /// A descendant held a pipe open.
+        PipeHeld "pipe_held",
+        /// A descendant in its group was still alive and was killed.
+        SurvivorKilled "survivor_killed",
+    }
+
+    /// Where a process writes.
+    OutputStream {
+        /// Its answer.
+        Stdout "stdout",
+        /// Its log.
+        Stderr "stderr",
+    }
+
+    /// What a worker does.
+    WorkerState {
+        /// It has not said hello yet.
+        Starting "starting",
+        /// It waits for an event.
+        Idle "idle",
+        /// It has an event.
+        Busy "busy",
+    }
+
+    /// Whether a process waited for an event.
+    SpareResult {
+        /// One did.
+        Hit "hit",
+        /// None did, or not one that could be used.
+        Miss "miss",
+    }
+
+    /// Whether a hook runs.
+    HookState {
+        /// It does.
+        Enabled "enabled",
+        /// It is switched off.
+        Disabled "disabled",
+        /// Its files are not trusted.
+        Untrusted "untrusted",
+        /// Its file has errors.
+        Invalid "invalid",
+    }
+
+    /// Whether a run has an actor.
+    RunGaugeState {
+        /// It has.
+        Active "active",
+        /// It gave it up.
+        Passivated "passivated",
     }
 }
 
-/// The label of a hook: its name, unless too many have one.
-pub(super) fn of_hook(name: &str) -> &str {
-    let place = LABELS.lock().unwrap_or_else(PoisonError::into_inner).place(name);
-    if place == Place::NewlyShared {
-        names::LABEL_OVERFLOW.counter([]).increment(1);
-    }
-    if place == Place::Own { name } else { OTHER }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_keeps_its_label_and_one_too_many_counts_once() {
-        let mut labels = Labels::default();
-        for number in 0..MOST {
-            assert_eq!(labels.place(&format!("hook-{number}")), Place::Own);
+impl HttpClass {
+    /// The class of an answer with this status.
+    pub(crate) fn of_status(status: u16) -> Self {
+        match status {
+            200..=299 => Self::Success,
+            300..=399 => Self::Redirect,
+            400..=499 => Self::ClientError,
+            500..=599 => Self::ServerError,
+            _ => Self::Other,
         }
-        assert_eq!(labels.place("late"), Place::NewlyShared);
-        assert_eq!(labels.place("late"), Place::Shared);
-        assert_eq!(labels.place("later"), Place::NewlyShared);
-        assert_eq!(labels.place("hook-7"), Place::Own);
     }
 }

@@ -12,8 +12,8 @@ use std::{
 use metrics::{Counter, Gauge, Histogram};
 
 use super::{
+    labels::{HookState, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage},
     names,
-    terms::{HookState, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere},
 };
 use crate::model::{DialectName, EventKind, HandlerKind, Verdict};
 
@@ -27,22 +27,22 @@ const COMMIT: &str = match option_env!("HOOKYARD_COMMIT") {
 };
 
 /// What can be turned away, where and why.
-const SHEDDING: [(ShedWhere, ShedReason); 7] = [
-    (ShedWhere::Admission, ShedReason::Full),
-    (ShedWhere::Admission, ShedReason::Shutdown),
-    (ShedWhere::Run, ShedReason::Full),
-    (ShedWhere::Run, ShedReason::Deadline),
-    (ShedWhere::Pool, ShedReason::Full),
-    (ShedWhere::Pool, ShedReason::Deadline),
-    (ShedWhere::Pool, ShedReason::Shutdown),
+const SHEDDING: [(ShedStage, ShedReason); 7] = [
+    (ShedStage::Admission, ShedReason::Full),
+    (ShedStage::Admission, ShedReason::Shutdown),
+    (ShedStage::Run, ShedReason::Full),
+    (ShedStage::Run, ShedReason::Deadline),
+    (ShedStage::Pool, ShedReason::Full),
+    (ShedStage::Pool, ShedReason::Deadline),
+    (ShedStage::Pool, ShedReason::Shutdown),
 ];
 
 /// The metric handles of one orchestrator.
 pub(crate) struct Meters {
     events: Vec<EventMeters>,
-    shed: [[OnceLock<Counter>; ShedReason::ALL.len()]; ShedWhere::ALL.len()],
+    shed: [[OnceLock<Counter>; ShedReason::ALL.len()]; ShedStage::ALL.len()],
     pub(crate) processes: Arc<ProcessMeters>,
-    runs: [Share; RunState::ALL.len()],
+    runs: [Share; RunGaugeState::ALL.len()],
     sessions: Share,
     hooks: Vec<[OnceLock<Share>; HookState::ALL.len()]>,
 }
@@ -76,8 +76,8 @@ impl Meters {
             events: events.collect(),
             shed: Default::default(),
             processes: Arc::new(ProcessMeters::resolve()),
-            runs: RunState::ALL.map(|state| Share::of(names::RUNS.gauge([state.as_str()]))),
-            sessions: Share::of(names::SESSIONS.gauge([RunState::Active.as_str()])),
+            runs: RunGaugeState::ALL.map(|state| Share::of(names::RUNS.gauge([state.as_str()]))),
+            sessions: Share::of(names::SESSIONS.gauge([RunGaugeState::Active.as_str()])),
             hooks: DialectName::ALL.iter().map(|_| Default::default()).collect(),
         };
         for (at, reason) in SHEDDING {
@@ -107,17 +107,17 @@ impl Meters {
     }
 
     /// Counts work that was turned away.
-    pub(crate) fn shed(&self, at: ShedWhere, reason: ShedReason) {
+    pub(crate) fn shed(&self, at: ShedStage, reason: ShedReason) {
         self.shed_counter(at, reason).increment(1);
     }
 
-    fn shed_counter(&self, at: ShedWhere, reason: ShedReason) -> &Counter {
+    fn shed_counter(&self, at: ShedStage, reason: ShedReason) -> &Counter {
         self.shed[at as usize][reason as usize]
             .get_or_init(|| names::SHED.counter([at.as_str(), reason.as_str()]))
     }
 
     /// Sets how many runs are in a state.
-    pub(crate) fn set_runs(&self, state: RunState, count: usize) {
+    pub(crate) fn set_runs(&self, state: RunGaugeState, count: usize) {
         self.runs[state as usize].set(count);
     }
 
@@ -233,7 +233,7 @@ pub(crate) struct PoolMeters {
 
 /// How full a pool is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fullness {
+pub(crate) struct PoolUsage {
     /// How many hooks run.
     pub(crate) used: usize,
     /// How many may.
@@ -246,7 +246,7 @@ pub(crate) struct Fullness {
 
 impl PoolMeters {
     /// The handles of a pool with such bounds.
-    pub(crate) fn resolve(kind: HandlerKind, bounds: Fullness) -> Self {
+    pub(crate) fn resolve(kind: HandlerKind, bounds: PoolUsage) -> Self {
         let pool = kind.as_str();
         let slots = |state| Share::of(names::POOL_SLOTS.gauge([pool, state]));
         let meters = Self {
@@ -272,7 +272,7 @@ impl PoolMeters {
     }
 
     /// Sets how full the pool is.
-    pub(crate) fn set(&self, now: Fullness) {
+    pub(crate) fn set(&self, now: PoolUsage) {
         self.used.set(now.used);
         self.limit.set(now.limit);
         self.depth.set(now.depth);

@@ -4,29 +4,29 @@
 #[cfg(feature = "daemon")]
 mod api_meters;
 #[cfg(feature = "daemon")]
-mod collect;
-#[cfg(feature = "daemon")]
 mod exporter;
+mod hook_label;
 mod hook_meters;
 mod labels;
 mod meters;
 mod names;
-mod occurrence;
-mod terms;
+mod occurrences;
+#[cfg(feature = "daemon")]
+mod process_metrics;
 
 /// The target of what is logged about single events, so that it can be asked for and left out.
-pub(crate) const EVENTS: &str = "hookyard::events";
+pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
 
 #[cfg(feature = "daemon")]
 pub(crate) use api_meters::ApiMeters;
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
-pub(crate) use meters::{Fullness, Meters, PoolMeters, ProcessMeters};
-pub(crate) use occurrence::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
-#[cfg(feature = "daemon")]
-pub(crate) use occurrence::{AuditDropped, SpansDropped};
-pub(crate) use terms::{
-    HookState, HttpClass, PatchResult, ProcessExit, ProcessLeak, RunState, ShedReason, ShedWhere,
-    SpareResult, Stream, WorkerState,
+pub(crate) use labels::{
+    HookState, HttpClass, OutputStream, PatchResult, ProcessExit, ProcessLeak, RunGaugeState, ShedReason,
+    ShedStage, SpareResult, WorkerState,
 };
+pub(crate) use meters::{Meters, PoolMeters, PoolUsage, ProcessMeters};
+pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
+#[cfg(feature = "daemon")]
+pub(crate) use occurrences::{AuditDropped, SpansDropped};

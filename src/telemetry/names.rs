@@ -19,7 +19,7 @@ const MODEL: &[f64] =
 
 /// What kind of metric it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum MetricKind {
     Counter,
     Gauge,
     /// With the upper bounds of its buckets.
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 #[cfg(feature = "daemon")]
-impl Kind {
+impl MetricKind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -41,7 +41,7 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: MetricKind,
     pub(super) unit: Unit,
     pub(super) labels: &'static [&'static str],
     pub(super) help: &'static str,
@@ -51,7 +51,7 @@ macro_rules! table {
     ($(#[$note:meta])* $all:ident: $($id:ident $name:literal $kind:ident $(($buckets:ident))? $unit:ident [$($label:literal)*] $help:literal;)*) => {
         $(pub(super) const $id: &Metric = &Metric {
             name: $name,
-            kind: Kind::$kind $(($buckets))?,
+            kind: MetricKind::$kind $(($buckets))?,
             unit: Unit::$unit,
             labels: &[$($label),*],
             help: $help,
@@ -180,19 +180,19 @@ static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, 
 impl Metric {
     /// The handle of the series with these values of its labels.
     pub(super) fn counter<const N: usize>(&self, values: [&str; N]) -> Counter {
-        debug_assert_eq!(self.kind, Kind::Counter, "{}", self.name);
+        debug_assert_eq!(self.kind, MetricKind::Counter, "{}", self.name);
         metrics::with_recorder(|recorder| recorder.register_counter(&self.key(values), &METADATA))
     }
 
     /// The handle of the series with these values of its labels.
     pub(super) fn gauge<const N: usize>(&self, values: [&str; N]) -> Gauge {
-        debug_assert_eq!(self.kind, Kind::Gauge, "{}", self.name);
+        debug_assert_eq!(self.kind, MetricKind::Gauge, "{}", self.name);
         metrics::with_recorder(|recorder| recorder.register_gauge(&self.key(values), &METADATA))
     }
 
     /// The handle of the series with these values of its labels.
     pub(super) fn histogram<const N: usize>(&self, values: [&str; N]) -> Histogram {
-        debug_assert!(matches!(self.kind, Kind::Histogram(_)), "{}", self.name);
+        debug_assert!(matches!(self.kind, MetricKind::Histogram(_)), "{}", self.name);
         metrics::with_recorder(|recorder| recorder.register_histogram(&self.key(values), &METADATA))
     }
 
@@ -209,9 +209,9 @@ pub(super) fn describe() {
         for metric in ALL {
             let (name, unit, help) = (metric.name.into(), Some(metric.unit), metric.help.into());
             match metric.kind {
-                Kind::Counter => recorder.describe_counter(name, unit, help),
-                Kind::Gauge => recorder.describe_gauge(name, unit, help),
-                Kind::Histogram(_) => recorder.describe_histogram(name, unit, help),
+                MetricKind::Counter => recorder.describe_counter(name, unit, help),
+                MetricKind::Gauge => recorder.describe_gauge(name, unit, help),
+                MetricKind::Histogram(_) => recorder.describe_histogram(name, unit, help),
             }
         }
     });
@@ -243,11 +243,16 @@ mod tests {
         let mut seen = HashSet::new();
         for metric in ALL.iter().chain(COLLECTED) {
             assert!(seen.insert(metric.name), "{} is there twice", metric.name);
-            assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
+            assert_eq!(
+                metric.kind == MetricKind::Counter,
+                metric.name.ends_with("_total"),
+                "{}",
+                metric.name
+            );
             let is_plain = |c: char| c.is_ascii_lowercase() || c == '_';
             assert!(metric.name.chars().all(is_plain), "{}", metric.name);
             assert!(metric.help.ends_with('.'), "{}", metric.name);
-            if let Kind::Histogram(bounds) = metric.kind {
+            if let MetricKind::Histogram(bounds) = metric.kind {
                 assert!(bounds.is_sorted() && metric.name.ends_with("_seconds"), "{}", metric.name);
             }
         }

@@ -13,7 +13,7 @@ use std::{
 use hookyard::{
     config::{LoadedWorkspace, Settings, WorkspaceKind, load_workspace},
     dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, read_hook},
-    model::{Guarded, Model, Secret, Severity, WorkspaceId},
+    model::{Model, Secret, SecretText, Severity, WorkspaceId},
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -413,7 +413,7 @@ fn programs_that_are_missing_leave_the_hook_loaded() {
 struct Nowhere;
 
 impl Surroundings for Nowhere {
-    fn variable(&self, _: &str) -> Option<Guarded> {
+    fn variable(&self, _: &str) -> Option<SecretText> {
         None
     }
 

@@ -112,7 +112,7 @@ fn told(outcome: &Outcome) -> Value {
 }
 
 fn answer(host: DialectName, event: &Event, outcome: &Outcome) -> Value {
-    let answer = named(host).write_answer(event, outcome);
+    let answer = named(host).write_response(event, outcome);
     let mut told = Map::new();
     let stdout = serde_json::from_str(&answer.stdout).unwrap_or(Value::String(answer.stdout));
     told.insert("stdout".into(), stdout);
@@ -342,7 +342,7 @@ async fn answers_of_servers_and_models_are_read() {
         let asked = format!("{raw:?}");
         let found = match hook.dialect.read_reply(&hook, EventKind::BeforeToolDispatch, raw) {
             Ok(reply) => {
-                let (verdict, reason) = reply.opinion.into_parts();
+                let (verdict, reason) = reply.decision.into_parts();
                 format!("{verdict} {}", reason.unwrap_or_default()).trim_end().to_owned()
             }
             Err(failure) => failure.ended.to_string(),
@@ -437,7 +437,7 @@ async fn every_event_of_claude_reaches_its_own_hooks() {
         let ran: Vec<_> = outcome.hooks.iter().map(|report| report.hook.to_string()).collect();
         assert_eq!(ran, [format!("claude.project.{name}.1.1")]);
         assert_eq!(outcome.verdict == Verdict::Block, blocked.contains(&name), "{name}");
-        let answer = named(DialectName::Claude).write_answer(&event, &outcome);
+        let answer = named(DialectName::Claude).write_response(&event, &outcome);
         let is_block = answer.exit_code == 2
             || [r#""decision":"block""#, r#""permissionDecision":"deny""#]
                 .iter()

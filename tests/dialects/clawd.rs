@@ -43,7 +43,7 @@ fn event(name: &str) -> Event {
 /// How a hook fares under the words for all hooks: whether it runs, its timeout in seconds, what a timeout and a
 /// failure count as, and how many run together.
 fn terms(hook: &Hook) -> (bool, f64, FailurePolicy, FailurePolicy, Option<usize>) {
-    let together = hook.manner.together.map(std::num::NonZeroUsize::get);
+    let together = hook.execution.max_parallel.map(std::num::NonZeroUsize::get);
     (hook.enabled, hook.timeout.as_secs_f64(), hook.on_timeout, hook.on_error, together)
 }
 
@@ -144,7 +144,7 @@ fn no_answer_is_milder_than_the_outcome() {
     for (name, verdict, exit_code, expected) in cases {
         let event = event(name);
         let outcome = Outcome { verdict, reason: Some("why".into()), ..Outcome::proceed(event.kind, 1) };
-        let answer = named(DialectName::Clawd).write_answer(&event, &outcome);
+        let answer = named(DialectName::Clawd).write_response(&event, &outcome);
         assert_eq!(serde_json::from_str::<Value>(&answer.stdout).unwrap(), expected, "{name} {verdict}");
         assert_eq!(
             (answer.exit_code, answer.stderr.contains("why")),
@@ -160,7 +160,7 @@ fn what_has_no_place_in_the_answer_is_not_lost() {
         let event = event(name);
         let mut outcome = Outcome::proceed(event.kind, 1);
         change(&mut outcome);
-        named(DialectName::Clawd).write_answer(&event, &outcome)
+        named(DialectName::Clawd).write_response(&event, &outcome)
     };
     let found = answer("UserPromptSubmit", |o| o.patched.set(Target::Prompt, Json::of("p").unwrap()));
     assert_eq!(found.exit_code, 2, "a prompt that went on unchanged might say what a hook took out");
@@ -185,7 +185,7 @@ fn a_workspace_is_found_by_its_settings() {
 #[test]
 fn a_changed_input_joins_one_level() {
     let json = |value: Value| Json::of(&value).unwrap();
-    let found = named(DialectName::Clawd).fold(
+    let found = named(DialectName::Clawd).apply_patch(
         Target::ToolInput,
         Some(&json(json!({ "a": { "x": 1 }, "b": 1 }))),
         &json(json!({ "a": { "y": 2 } })),

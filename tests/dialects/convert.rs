@@ -89,7 +89,7 @@ fn meanings(hook: &Hook) -> Vec<String> {
         Handler::Native(_) => unreachable!("no file has native hooks"),
     };
     let meaning =
-        |kind| format!("{kind} {:?} {accepted:?} {runs} {:?}", hook.manner.host_event, hook.timeout);
+        |kind| format!("{kind} {:?} {accepted:?} {runs} {:?}", hook.execution.host_event, hook.timeout);
     hook.events.iter().map(meaning).collect()
 }
 

@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use hookyard::{
     dialect::named,
     model::{
-        CommandHandler, CommandLine, DialectName, Draft, Failure, Fields, Handler, Hook, HookName, Json,
-        Manner, Mode, Note, NoteKind, Outcome, Patch, Place, RawReply, Reply, Scope, Source, Target, Verdict,
-        WorkspaceId,
+        CommandHandler, CommandLine, CommandMode, DialectName, Draft, ExecutionPolicy, Failure, Handler,
+        Hook, HookName, HookSource, Json, JsonFields, Note, NoteKind, Outcome, Patch, RawReply, Reply, Scope,
+        Target, Verdict, Workspace, WorkspaceId,
     },
 };
 use proptest::prelude::*;
@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/openharness");
 
-fn place() -> Place {
-    Place { workspace_id: WorkspaceId::new("shop").unwrap(), root: "/srv/shop".into() }
+fn place() -> Workspace {
+    Workspace { id: WorkspaceId::new("shop").unwrap(), root: "/srv/shop".into() }
 }
 
 fn hook() -> Hook {
@@ -31,7 +31,7 @@ fn hook() -> Hook {
             line: CommandLine::Shell("true".into()),
             cwd: "/srv/shop".into(),
             environment: Vec::new(),
-            mode: Mode::Oneshot,
+            mode: CommandMode::Oneshot,
         }),
         capabilities: [].into_iter().collect(),
         priority: 0,
@@ -40,8 +40,8 @@ fn hook() -> Hook {
         max_concurrency: None,
         on_error: hookyard::model::FailurePolicy::Ignore,
         on_timeout: hookyard::model::FailurePolicy::Ignore,
-        manner: Manner::default(),
-        source: Source { scope: Scope::Project, file: None, line: 1, position: 0 },
+        execution: ExecutionPolicy::default(),
+        source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0 },
     }
 }
 
@@ -85,15 +85,15 @@ fn described(read: &Result<Reply, Failure>) -> Value {
         Err(failure) => return json!({ "failed": failure.ended.as_str(), "message": failure.message }),
     };
     let mut told = Map::new();
-    let (verdict, reason) = reply.opinion.clone().into_parts();
+    let (verdict, reason) = reply.decision.clone().into_parts();
     told.insert("verdict".into(), verdict.as_str().into());
     told.extend(reason.map(|reason| ("reason".into(), reason.into())));
     for patch in &reply.patches {
         let (name, value) = match patch {
-            Patch::Target(target, json) | Patch::Onward(target, json) => {
+            Patch::Target(target, json) | Patch::HooksOnly(target, json) => {
                 (target.as_str().to_owned(), value(json))
             }
-            Patch::Foreign(name) => (name.clone(), "foreign".into()),
+            Patch::Unsupported(name) => (name.clone(), "foreign".into()),
         };
         let patches = told.entry("patches").or_insert_with(|| json!({}));
         patches.as_object_mut().unwrap().insert(name, value);
@@ -118,7 +118,8 @@ fn folded(draft: &Draft, reply: &Reply) -> Value {
         if let Patch::Target(patched, json) = patch
             && *patched == target
         {
-            current = Some(named(DialectName::OpenHarness).fold(target, current.as_ref(), json).unwrap());
+            current =
+                Some(named(DialectName::OpenHarness).apply_patch(target, current.as_ref(), json).unwrap());
         }
     }
     current.as_ref().map_or(Value::Null, value)
@@ -161,7 +162,7 @@ fn computed(case: &Map<String, Value>) -> Map<String, Value> {
         }
     }
     if let Some(said) = case.get("outcome") {
-        let answer = dialect.write_answer(draft.event(), &outcome(&draft, said));
+        let answer = dialect.write_response(draft.event(), &outcome(&draft, said));
         assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
         found.insert("answer".into(), serde_json::from_str(&answer.stdout).unwrap());
     }
@@ -278,7 +279,7 @@ proptest! {
         let dialect = named(DialectName::OpenHarness);
         let draft = Draft::new(Arc::new(dialect.read_event(event.as_bytes()).unwrap()));
         let envelope = dialect.envelope(&draft, &place());
-        let fields: Fields<'_> = serde_json::from_slice(&envelope).unwrap();
+        let fields: JsonFields<'_> = serde_json::from_slice(&envelope).unwrap();
         prop_assert_eq!(fields.get("tool_input").unwrap().get(), input.trim());
         prop_assert_eq!(fields.get("own").unwrap().get(), input.trim());
     }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use hookyard::{
     dialect::Canonical,
     model::{
-        AnswerForm, Conclusion, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure,
-        FailurePolicy, Handler, Hook, HookName, Json, JsonError, Manner, Matched, NativeAnswer,
-        NativeHandler, Opinion, Outcome, Place, RawReply, Reply, RunId, Scope, SessionId, Source, Strategy,
-        Target, Ties, Verdict, WorkspaceId,
+        Conclusion, Dialect, DialectName, Draft, Event, EventError, EventKind, ExecutionPolicy, Failure,
+        FailurePolicy, Handler, Hook, HookDecision, HookName, HookSource, HostResponse, Json, JsonError,
+        MatchField, MergeRule, NativeHandler, Outcome, RawReply, Reply, ResponseFormat, RunId, Scope,
+        SessionId, Strategy, Target, Verdict, Workspace, WorkspaceId,
     },
     registry::Snapshot,
     run::{Course, Progress},
@@ -37,12 +37,12 @@ impl Dialect for Joining {
         Canonical.cwd_of(bytes)
     }
 
-    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
-        Canonical.write_answer(event, outcome)
+    fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
+        Canonical.write_response(event, outcome)
     }
 
-    fn matched(&self, kind: EventKind) -> Option<Matched> {
-        kind.matched()
+    fn match_field(&self, kind: EventKind) -> Option<MatchField> {
+        kind.match_field()
     }
 
     fn strategy(&self, _: EventKind) -> Strategy {
@@ -53,11 +53,11 @@ impl Dialect for Joining {
         false
     }
 
-    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+    fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes {
         Canonical.envelope(draft, place)
     }
 
-    fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
+    fn environment(&self, _: &Draft, _: &Workspace, _: Duration) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -65,22 +65,22 @@ impl Dialect for Joining {
         Canonical.read_reply(hook, kind, raw)
     }
 
-    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
-        Canonical.answer_form(hook, kind)
+    fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat {
+        Canonical.response_format(hook, kind)
     }
 
-    fn ties(&self, _: EventKind) -> Ties {
-        Ties::Joined
+    fn merge_rule(&self, _: EventKind) -> MergeRule {
+        MergeRule::Combined
     }
 
-    fn join(&self, _: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
-        let reason = |reply: &Reply| reply.opinion.clone().into_parts().1;
+    fn combine(&self, _: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
+        let reason = |reply: &Reply| reply.decision.clone().into_parts().1;
         let reasons: Vec<String> = earlier.iter().chain([&reply]).filter_map(reason).collect();
-        Reply { opinion: Opinion::Block(Some(reasons.join("+"))), ..reply }
+        Reply { decision: HookDecision::Block(Some(reasons.join("+"))), ..reply }
     }
 
-    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-        Canonical.fold(target, current, patch)
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+        Canonical.apply_patch(target, current, patch)
     }
 }
 
@@ -98,14 +98,14 @@ fn hook(name: &str, position: usize) -> Hook {
         max_concurrency: None,
         on_error: FailurePolicy::Ignore,
         on_timeout: FailurePolicy::Ignore,
-        manner: Manner::default(),
-        source: Source { scope: Scope::Host, file: None, line: 0, position },
+        execution: ExecutionPolicy::default(),
+        source: HookSource { scope: Scope::Host, file: None, line: 0, position },
     }
 }
 
 #[test]
 fn replies_are_joined_in_configured_order() {
-    let place = Arc::new(Place { workspace_id: WorkspaceId::new("w").unwrap(), root: "/".into() });
+    let place = Arc::new(Workspace { id: WorkspaceId::new("w").unwrap(), root: "/".into() });
     let hooks = vec![hook("a", 0), hook("b", 1), hook("c", 2)];
     let snapshot = Snapshot::new(1, Arc::clone(&place), hooks);
     let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());

@@ -426,7 +426,7 @@ fn hooks_of_every_mode_are_recorded_until_their_end() {
         let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
         let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.facts.tool_name = Some("Bash".into());
+        event.attributes.tool_name = Some("Bash".into());
         event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"error"}"#).unwrap());
         let outcome = orchestrator.dispatch(event).await.unwrap();
         assert_eq!(outcome.hooks.len(), 3, "{outcome:?}");

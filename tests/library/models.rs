@@ -15,7 +15,8 @@ use hookyard::{
     config::Settings,
     handler::models::{ModelAnswer, ModelClient, ModelError, ModelRequest, Turn},
     model::{
-        Ended, Event, EventKind, Json, Model, Outcome, RunId, SessionId, Target, Tokens, ToolCallId, Verdict,
+        Ended, Event, EventKind, Json, Model, Outcome, RunId, SessionId, Target, TokenUsage, ToolCallId,
+        Verdict,
     },
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -88,7 +89,7 @@ fn event(call: usize) -> Event {
     let kind = EventKind::BeforeToolDispatch;
     let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new("run").unwrap());
     event.tool_call_id = Some(ToolCallId::new(format!("call-{call}")).unwrap());
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     let input = json!({ "command": "sh scripts/clean.sh", "description": INJECTION });
     event.targets.set(Target::ToolInput, Json::of(&input).unwrap());
     event
@@ -337,7 +338,7 @@ async fn a_repair_gets_no_deadline_of_its_own() {
     let says = [words("Well."), Says::Silence];
     let (outcome, asked) = ask(&workspace(&handler), Protocol::OpenAi, "", says).await;
     assert_eq!((outcome.hooks[0].ended, asked.len()), (Ended::TimedOut, 2));
-    assert_eq!(outcome.hooks[0].tokens, Some(Tokens { input: 100, output: 7 }), "what it cost is lost");
+    assert_eq!(outcome.hooks[0].tokens, Some(TokenUsage { input: 100, output: 7 }), "what it cost is lost");
 }
 
 #[tokio::test]

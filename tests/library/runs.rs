@@ -28,7 +28,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn event(kind: EventKind, run: &str) -> Event {
     let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap());
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event
 }
 
@@ -174,7 +174,7 @@ async fn dropping_a_dispatch_drops_the_hook_and_frees_the_run() {
     let stuck = NativeHook::task("stuck", [EventKind::BeforeToolDispatch], move |draft| {
         let held = Arc::clone(&held);
         async move {
-            if draft.event().facts.tool_name.as_deref() == Some("Stuck") {
+            if draft.event().attributes.tool_name.as_deref() == Some("Stuck") {
                 let _permit = held.acquire().await;
                 pending::<()>().await;
             }
@@ -183,7 +183,7 @@ async fn dropping_a_dispatch_drops_the_hook_and_frees_the_run() {
     });
     let orchestrator = orchestrator([stuck]).await;
     let mut event = tool("run");
-    event.facts.tool_name = Some("Stuck".into());
+    event.attributes.tool_name = Some("Stuck".into());
     let gave_up = timeout(SECOND, orchestrator.dispatch(event)).await;
     assert!(gave_up.is_err(), "the hook never ends");
     settle().await;
@@ -239,7 +239,7 @@ async fn a_tool_call_id_used_again_for_something_else_is_another_event() {
     orchestrator.dispatch(other).await.unwrap();
     let other = {
         let mut event = call("run", "1");
-        event.facts.tool_name = Some("Shell".into());
+        event.attributes.tool_name = Some("Shell".into());
         event
     };
     orchestrator.dispatch(other).await.unwrap();

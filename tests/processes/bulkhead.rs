@@ -34,7 +34,7 @@ const HOLDS: &str = "echo started >> started.txt; until [ -e go ]; do sleep 0.01
 
 fn event(kind: EventKind, run: &str, tool: &str) -> Event {
     let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap());
-    event.facts.tool_name = Some(tool.into());
+    event.attributes.tool_name = Some(tool.into());
     event
 }
 

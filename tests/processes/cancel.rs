@@ -40,7 +40,7 @@ fn workspace(id: &str) -> WorkspaceId {
 
 fn event(kind: EventKind, id: &str) -> Event {
     let mut event = Event::new(kind, SessionId::new("session").unwrap(), run(id));
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event
 }
 

@@ -40,7 +40,7 @@ fn event() -> Event {
         SessionId::new("session").unwrap(),
         RunId::new("run").unwrap(),
     );
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"\"; rm -rf ~ #"}"#).unwrap());
     event
 }

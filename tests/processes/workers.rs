@@ -84,7 +84,7 @@ fn write_hook(workspace: &Path, command: &str, keys: &str) {
 fn event(run: &str, input: &str) -> Event {
     let id = |text: &str| SessionId::new(text).unwrap();
     let mut event = Event::new(EventKind::BeforeToolDispatch, id(run), RunId::new(run).unwrap());
-    event.facts.tool_name = Some("Bash".into());
+    event.attributes.tool_name = Some("Bash".into());
     event.targets.set(Target::ToolInput, Json::parse(input).unwrap());
     event
 }

@@ -60,7 +60,7 @@ async fn a_workers_log_is_read_in_flat_memory() {
     let answer = async |command: &str| {
         let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.facts.tool_name = Some("Bash".into());
+        event.attributes.tool_name = Some("Bash".into());
         let input = format!(r#"{{"command":"{command}"}}"#);
         event.targets.set(Target::ToolInput, Json::parse(&input).unwrap());
         orchestrator.dispatch(event).await.unwrap().reason.unwrap()

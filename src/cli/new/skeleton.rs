@@ -10,7 +10,7 @@ use super::{
     files::{File, Part},
     in_hooks,
 };
-use crate::model::{EventKind, Matched};
+use crate::model::{EventKind, MatchField};
 
 /// The schema's file, from the directory of hook files.
 const SCHEMA: &str = "resources/openharness-hook.schema.json";
@@ -157,7 +157,7 @@ impl Order<'_> {
 
     fn hook_file(&self, handler: &str) -> String {
         let events: Vec<&str> = self.events.iter().map(|kind| kind.as_str()).collect();
-        let of_tools = self.events.iter().all(|kind| kind.matched() == Some(Matched::ToolName));
+        let of_tools = self.events.iter().all(|kind| kind.match_field() == Some(MatchField::ToolName));
         let matcher = if of_tools { "matcher: ^Bash$             # left out, every tool\n" } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
@@ -263,12 +263,12 @@ impl Order<'_> {
         let guarded = EventKind::BeforeToolDispatch;
         let kind = if self.is_guard() { guarded } else { self.events.first().copied().unwrap_or(guarded) };
         let mut event = json!({ "event": kind.as_str(), "session_id": "try", "run_id": "try" });
-        let more = match kind.matched() {
-            Some(Matched::ToolName) => {
+        let more = match kind.match_field() {
+            Some(MatchField::ToolName) => {
                 json!({ "tool_name": "Bash", "tool_input": { "command": "frobnicate --everything" } })
             }
-            Some(Matched::ModelRef) => json!({ "model_ref": MODEL }),
-            Some(Matched::TriggerType) => json!({ "trigger_type": "manual" }),
+            Some(MatchField::ModelRef) => json!({ "model_ref": MODEL }),
+            Some(MatchField::TriggerType) => json!({ "trigger_type": "manual" }),
             _ => json!({ "context": { "messages": [] } }),
         };
         if let (Value::Object(event), Value::Object(more)) = (&mut event, more) {

@@ -116,7 +116,7 @@ impl Player {
             copy,
             run: event.run_id.clone(),
             kind: event.kind,
-            matched: event.matched_text().map(Into::into),
+            matched: event.match_text().map(Into::into),
             before: event.targets.clone(),
             took: begun.elapsed(),
             answered: Answered::Anew,

@@ -11,28 +11,28 @@ use serde::Serialize;
 
 use super::changes;
 use crate::{
-    Finished, RunPlace,
+    FinishedEvent, RunRef,
     config::AuditPatches,
     model::{
-        DecisionId, Ended, EventKind, HandlerKind, HookReport, Json, Outcome, Redaction, Target, Targets,
-        Timestamp, Upheld, Verdict, milliseconds,
+        DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookReport, Json, Outcome, Redactor, Target,
+        Targets, Timestamp, Verdict, milliseconds,
     },
 };
 
 /// What a line is made of: an outcome, and no more of its event than is told.
 #[derive(Debug)]
 pub(super) struct Entry {
-    run: Arc<RunPlace>,
+    run: Arc<RunRef>,
     pub(super) outcome: Arc<Outcome>,
     /// What hooks changed, as the host sent it.
     pub(super) before: Targets,
     at: SystemTime,
-    secrets: Option<Arc<Redaction>>,
+    secrets: Option<Arc<Redactor>>,
 }
 
 impl Entry {
-    pub(super) fn of(finished: Finished, patches: AuditPatches) -> Self {
-        let Finished { run, event, outcome, at, secrets } = finished;
+    pub(super) fn of(finished: FinishedEvent, patches: AuditPatches) -> Self {
+        let FinishedEvent { run, event, outcome, at, secrets } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
         let before = if compared { event.targets.clone() } else { Targets::default() };
         Self { run, outcome, before, at, secrets }
@@ -69,7 +69,7 @@ struct Told<'a> {
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     duration: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
-    policy: Option<Upheld>,
+    policy: Option<FailureMode>,
 }
 
 #[derive(Serialize)]
@@ -111,9 +111,16 @@ pub(super) fn write(entry: &Entry, patches: AuditPatches, into: &mut Vec<u8>) ->
 }
 
 fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> Told<'a> {
-    let HookReport { hook, handler, ended, verdict, duration, policy, .. } = report;
+    let HookReport { hook, handler, ended, verdict, duration, failure_mode, .. } = report;
     let hook = clean.text(hook.as_str());
-    Told { hook, handler: *handler, ended: *ended, verdict: *verdict, duration: *duration, policy: *policy }
+    Told {
+        hook,
+        handler: *handler,
+        ended: *ended,
+        verdict: *verdict,
+        duration: *duration,
+        policy: *failure_mode,
+    }
 }
 
 fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
@@ -136,7 +143,7 @@ fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Pat
 
 /// Takes secrets out, if there are any.
 #[derive(Clone, Copy)]
-struct Clean<'s>(Option<&'s Redaction>);
+struct Clean<'s>(Option<&'s Redactor>);
 
 impl Clean<'_> {
     fn text(self, text: &str) -> Cow<'_, str> {

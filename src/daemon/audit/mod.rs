@@ -32,7 +32,7 @@ use outlet::{Outlet, Stdout};
 use writer::{Writer, WriterBounds};
 
 use crate::{
-    Finished, Witness,
+    FinishedEvent, OutcomeObserver,
     config::{AuditDestination, AuditPatches, AuditSettings},
     model::{HookReport, Outcome, Targets},
     telemetry::AuditDropped,
@@ -183,8 +183,8 @@ impl Audit {
     }
 }
 
-impl Witness for Audit {
-    fn finished(&self, finished: Finished) {
+impl OutcomeObserver for Audit {
+    fn event_finished(&self, finished: FinishedEvent) {
         let entry = Entry::of(finished, self.patches);
         let weight = weight(&entry);
         let queue = self.queue.load();

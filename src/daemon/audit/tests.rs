@@ -7,7 +7,7 @@ use std::{
 
 use super::*;
 use crate::{
-    RunPlace,
+    RunRef,
     config::AuditSync,
     model::{Event, EventKind, Json, RunId, SessionId, Target, WorkspaceId},
 };
@@ -87,12 +87,12 @@ fn audit(disk: &Disk, change: impl FnOnce(&mut AuditSettings)) -> Audit {
     Audit::on(Box::new(disk.clone()), "disk".to_owned(), &settings).unwrap()
 }
 
-fn finished(run: &str, at: SystemTime) -> Finished {
+fn finished(run: &str, at: SystemTime) -> FinishedEvent {
     let (session, run) = (SessionId::new("s").unwrap(), RunId::new(run).unwrap());
     let event = Event::new(EventKind::BeforeToolDispatch, session.clone(), run.clone());
     let workspace_id = WorkspaceId::new("shop").unwrap();
-    Finished {
-        run: Arc::new(RunPlace { workspace_id, session_id: session, run_id: run }),
+    FinishedEvent {
+        run: Arc::new(RunRef { workspace_id, session_id: session, run_id: run }),
         outcome: Arc::new(Outcome::proceed(event.kind, 1)),
         event: Arc::new(event),
         at,
@@ -101,7 +101,7 @@ fn finished(run: &str, at: SystemTime) -> Finished {
 }
 
 fn put(audit: &Audit, run: &str) {
-    audit.finished(finished(run, UNIX_EPOCH));
+    audit.event_finished(finished(run, UNIX_EPOCH));
 }
 
 fn runs(lines: &[String]) -> Vec<String> {
@@ -216,7 +216,7 @@ fn a_clock_that_jumps_changes_nothing_but_the_time() {
     let audit = audit(&disk, |settings| settings.sync = AuditSync::Every(Duration::from_hours(1)));
     let day = Duration::from_hours(24);
     for (run, at) in [("a", UNIX_EPOCH + 2 * day), ("b", UNIX_EPOCH - day), ("c", UNIX_EPOCH + day)] {
-        audit.finished(finished(run, at));
+        audit.event_finished(finished(run, at));
     }
     audit.close();
     let lines = disk.lines();

@@ -22,7 +22,7 @@ use crate::{
         shared::Shared,
     },
     dialect,
-    model::{DialectName, Event, NativeAnswer, Outcome},
+    model::{DialectName, Event, HostResponse, Outcome},
 };
 
 /// The header of every request that hookyard's http hooks send.
@@ -199,20 +199,20 @@ async fn read(
 }
 
 /// An agent takes an error for "no opinion", so where a hook with `on_error: deny` was to be asked it is told no.
-async fn answered(shared: &Shared, dialect: DialectName, mut event: Event) -> Result<NativeAnswer, ApiError> {
+async fn answered(shared: &Shared, dialect: DialectName, mut event: Event) -> Result<HostResponse, ApiError> {
     event.workspace_id = shared.locator.locate(&shared.orchestrator, &event).await?;
     let outcome = match shared.orchestrator.dispatch(event.clone()).await {
         Ok(outcome) => outcome,
         Err(error) => unserved(shared, &event, error)?,
     };
-    Ok(dialect::named(dialect).write_answer(&event, &outcome))
+    Ok(dialect::named(dialect).write_response(&event, &outcome))
 }
 
 fn unserved(shared: &Shared, event: &Event, error: DispatchError) -> Result<Outcome, ApiError> {
     shared.orchestrator.refuse_unserved(event, &error).ok_or_else(|| error.into())
 }
 
-fn write(answer: NativeAnswer, form: Form) -> Response {
+fn write(answer: HostResponse, form: Form) -> Response {
     match form {
         Form::Body => {
             let mut response = json(dialect::body(&answer).into_owned());
@@ -220,7 +220,7 @@ fn write(answer: NativeAnswer, form: Form) -> Response {
             response
         }
         Form::Process => {
-            let NativeAnswer { stdout, stderr, exit_code } = answer;
+            let HostResponse { stdout, stderr, exit_code } = answer;
             Json(ProcessAnswer { stdout, stderr, exit_code }).into_response()
         }
     }

@@ -17,7 +17,7 @@ use crate::{
         shared::Shared,
     },
     model::WorkspaceId,
-    registry::HookRow,
+    registry::HookListing,
 };
 
 /// Which hooks.
@@ -33,7 +33,7 @@ pub(in crate::daemon) struct Wanted {
 struct Row<'a> {
     workspace_id: &'a WorkspaceId,
     #[serde(flatten)]
-    hook: HookRow<'a>,
+    hook: HookListing<'a>,
 }
 
 /// The hooks of all workspaces, or of one, in the order in which they run.
@@ -60,8 +60,8 @@ pub(in crate::daemon) async fn list(
     let rows: Vec<Row<'_>> = snapshots
         .iter()
         .flat_map(|snapshot| {
-            let workspace_id = &snapshot.place().workspace_id;
-            snapshot.hooks().iter().map(move |known| Row { workspace_id, hook: HookRow::of(&known.hook) })
+            let workspace_id = &snapshot.workspace().id;
+            snapshot.hooks().iter().map(move |known| Row { workspace_id, hook: HookListing::of(&known.hook) })
         })
         .collect();
     Ok(Json(rows).into_response())

@@ -23,7 +23,7 @@ use utoipa::IntoParams;
 
 use super::{bad_query, workspace_id};
 use crate::{
-    Notice, RunPlace,
+    Notice, RunRef,
     daemon::{
         error::{ApiError, ErrorBody},
         shared::Shared,
@@ -69,7 +69,7 @@ struct Reader {
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
-    run: &'a RunPlace,
+    run: &'a RunRef,
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<EventKind>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use super::TracesError;
-use crate::{Finished, Witness, config::TraceSettings, model::Event};
+use crate::{FinishedEvent, OutcomeObserver, config::TraceSettings, model::Event};
 
 /// A tracer that is never there.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Tracer {
     }
 }
 
-impl Witness for Tracer {
-    fn finished(&self, _: Finished) {
+impl OutcomeObserver for Tracer {
+    fn event_finished(&self, _: FinishedEvent) {
         match self.0 {}
     }
 }

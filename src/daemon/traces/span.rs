@@ -9,9 +9,9 @@ use std::{
 
 use super::ids::Ids;
 use crate::{
-    Finished, RunPlace,
+    FinishedEvent, RunRef,
     model::{
-        DecisionId, Ended, EventKind, EventSpan, HandlerKind, HookName, HookReport, Redaction, TraceParent,
+        DecisionId, Ended, EventKind, EventSpan, HandlerKind, HookName, HookReport, Redactor, TraceParent,
         Verdict,
     },
 };
@@ -27,13 +27,13 @@ pub(super) struct Span {
     pub(super) end: u64,
     pub(super) of: Subject,
     /// What must not be told.
-    pub(super) secrets: Option<Arc<Redaction>>,
+    pub(super) secrets: Option<Arc<Redactor>>,
 }
 
 /// What a span is of.
 #[derive(Debug)]
 pub(super) enum Subject {
-    Event { run: Arc<RunPlace>, kind: EventKind, answer: Option<Answer> },
+    Event { run: Arc<RunRef>, kind: EventKind, answer: Option<Answer> },
     Hook { hook: HookName, handler: HandlerKind, ended: Ended, verdict: Verdict },
 }
 
@@ -57,8 +57,8 @@ pub(super) enum Scope {
 }
 
 /// The spans of an event; none if it has no span of its own.
-pub(super) fn of(finished: Finished, scope: Scope, ids: &Ids, now: Instant) -> Vec<Span> {
-    let Finished { run, event, outcome, at, secrets } = finished;
+pub(super) fn of(finished: FinishedEvent, scope: Scope, ids: &Ids, now: Instant) -> Vec<Span> {
+    let FinishedEvent { run, event, outcome, at, secrets } = finished;
     let (Some(trace), Some(own)) = (event.trace, event.span) else { return Vec::new() };
     let clock = Clock { now, at: since_epoch(at) };
     let mut spans = Vec::with_capacity(1 + outcome.hooks.len());
@@ -81,13 +81,13 @@ fn event_span(
     own: EventSpan,
     of: Subject,
     clock: Clock,
-    secrets: Option<Arc<Redaction>>,
+    secrets: Option<Arc<Redactor>>,
 ) -> Span {
     Span {
         trace: trace.trace(),
         id: trace.span(),
         parent: own.parent,
-        start: clock.read(own.began),
+        start: clock.read(own.started),
         end: clock.at,
         of,
         secrets,
@@ -99,10 +99,10 @@ fn hook_span(
     report: &HookReport,
     id: NonZeroU64,
     clock: Clock,
-    secrets: Option<Arc<Redaction>>,
+    secrets: Option<Arc<Redactor>>,
 ) -> Span {
     // One that did not run is where the event ends.
-    let start = report.began.map_or(clock.at, |began| clock.read(began));
+    let start = report.started.map_or(clock.at, |began| clock.read(began));
     let HookReport { hook, handler, ended, verdict, duration, .. } = report;
     Span {
         trace: trace.trace(),

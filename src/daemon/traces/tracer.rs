@@ -23,7 +23,7 @@ use super::{
     span::{self, Scope, Span},
 };
 use crate::{
-    Finished, Witness,
+    FinishedEvent, OutcomeObserver,
     config::TraceSettings,
     model::{Address, Event, EventSpan, Sampling, TraceParent},
     telemetry::SpansDropped,
@@ -84,7 +84,7 @@ impl Tracer {
     /// Gives an event that has just come its span, which hooks are told of from here on. Where its host has a trace that
     /// nobody keeps, hooks are told of that one.
     pub(in crate::daemon) fn begin(&self, event: &mut Event) {
-        let began = Instant::now().into_std();
+        let started = Instant::now().into_std();
         let (trace, parent) = match event.trace {
             Some(host) if host.sampling() == Sampling::Dropped => return,
             Some(host) => (host.with_span(self.ids.span()), Some(host.span())),
@@ -94,7 +94,7 @@ impl Tracer {
             }
         };
         event.trace = Some(trace);
-        event.span = (trace.sampling() == Sampling::Kept).then_some(EventSpan { parent, began });
+        event.span = (trace.sampling() == Sampling::Kept).then_some(EventSpan { parent, started });
     }
 
     /// Takes no more spans, and has those that wait exported, as far as that is quickly done.
@@ -112,7 +112,7 @@ impl Tracer {
     }
 
     /// Takes the spans of an event, all or none: a trace with holes misleads.
-    fn keep(&self, finished: Finished, scope: Scope) {
+    fn keep(&self, finished: FinishedEvent, scope: Scope) {
         if finished.event.span.is_none() {
             return;
         }
@@ -129,16 +129,16 @@ impl Tracer {
     }
 }
 
-impl Witness for Tracer {
-    fn finished(&self, finished: Finished) {
+impl OutcomeObserver for Tracer {
+    fn event_finished(&self, finished: FinishedEvent) {
         self.keep(finished, Scope::Answered);
     }
 
-    fn finished_beside(&self, finished: Finished) {
+    fn background_hooks_finished(&self, finished: FinishedEvent) {
         self.keep(finished, Scope::Beside);
     }
 
-    fn given_up(&self, finished: Finished) {
+    fn event_abandoned(&self, finished: FinishedEvent) {
         self.keep(finished, Scope::GivenUp);
     }
 }
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        RunPlace,
+        RunRef,
         model::{EventKind, Outcome, RunId, SessionId, WorkspaceId},
     };
 
@@ -175,13 +175,13 @@ mod tests {
         Ok(named.map(|address| address.to_string()))
     }
 
-    fn finished(tracer: &Tracer) -> Finished {
+    fn finished(tracer: &Tracer) -> FinishedEvent {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session.clone(), run.clone());
         tracer.begin(&mut event);
         let workspace_id = WorkspaceId::new("shop").unwrap();
-        Finished {
-            run: Arc::new(RunPlace { workspace_id, session_id: session, run_id: run }),
+        FinishedEvent {
+            run: Arc::new(RunRef { workspace_id, session_id: session, run_id: run }),
             outcome: Arc::new(Outcome::proceed(event.kind, 1)),
             event: Arc::new(event),
             at: SystemTime::now(),
@@ -209,7 +209,7 @@ mod tests {
             // The export is a task of this thread, so it takes nothing while this goes on.
             let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap().unwrap();
             for _ in 0..QUEUE + 100 {
-                tracer.finished(finished(&tracer));
+                tracer.event_finished(finished(&tracer));
             }
             assert_eq!(tracer.waiting.load(Ordering::Relaxed), QUEUE);
         });
@@ -221,11 +221,11 @@ mod tests {
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", silent.local_addr().unwrap());
         let tracer = Tracer::start(&settings(&endpoint, 1.0), &|_| None).unwrap().unwrap();
-        tracer.finished(finished(&tracer));
+        tracer.event_finished(finished(&tracer));
         let begun = Instant::now();
         tracer.close().await;
         assert!(begun.elapsed() <= LAST_SPANS + Duration::from_millis(10), "{:?}", begun.elapsed());
-        tracer.finished(finished(&tracer));
+        tracer.event_finished(finished(&tracer));
         tracer.close().await;
     }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 
 use super::span::{Answer, Span, Subject};
-use crate::model::{Ended, Redaction};
+use crate::model::{Ended, Redactor};
 
 /// The kinds of span, by their numbers.
 const INTERNAL: u8 = 1;
@@ -97,7 +97,7 @@ fn attribute(key: &str, value: &str) -> Value {
 }
 
 /// Takes secrets out of what comes from outside.
-struct Clean<'a>(Option<&'a Redaction>);
+struct Clean<'a>(Option<&'a Redactor>);
 
 impl Clean<'_> {
     fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {

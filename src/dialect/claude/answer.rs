@@ -11,7 +11,7 @@ use crate::{
         answer::{self, BLOCK, word},
         row::{Block, Context, Row},
     },
-    model::{EventKind, Json, NativeAnswer, Outcome, Target, Verdict},
+    model::{EventKind, HostResponse, Json, Outcome, Target, Verdict},
 };
 
 /// Printed if an answer has no JSON form.
@@ -70,7 +70,7 @@ impl Serialize for Object<'_> {
 }
 
 /// Writes the answer to an event of this row.
-pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
+pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> HostResponse {
     let Some(row) = row else { return answer::unread(outcome) };
     let mut output = Printed {
         suppress_output: (outcome.suppress_output || word(outcome, "suppressOutput").is_some())
@@ -99,7 +99,7 @@ pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outc
     let by_exit = matches!(row.block, Block::PreventsByExit | Block::Declines);
     let stderr = output.reason.as_deref().filter(|_| by_exit).unwrap_or_default().to_owned();
     let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    NativeAnswer { stderr, exit_code, ..answer::of(&output, STRICTEST) }
+    HostResponse { stderr, exit_code, ..answer::of(&output, STRICTEST) }
 }
 
 impl<'a> Printed<'a> {

@@ -15,44 +15,44 @@ use crate::{
             Unit, exact_list_or_regex,
         },
     },
-    model::{DialectName, HandlerKind, Json, JsonError, Place as HookPlace, Scope, Target, Verdict},
+    model::{DialectName, HandlerKind, Json, JsonError, Scope, Target, Verdict, Workspace},
 };
 
 /// Its 31 events: the name, the kind, what matchers look at, how hooks run, what becomes of equal verdicts, what
 /// a block means, what plain text on standard output means, whether hosts take words for the model, how often
 /// hooks run, and what they may change.
 const ROWS: &[Row] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel FirstDecides, Nothing, Told Taken, Always, [];
-    "Setup" HostEvent Field("trigger"), Parallel FirstDecides, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel FirstDecides, Prevents, Told Taken, Always, [];
-    "UserPromptExpansion" HostEvent Field("command_name"), Parallel FirstDecides, Nothing, Ignored Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Parallel FirstDecides, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Parallel FirstDecides, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PermissionDenied" HostEvent Field("tool_name"), Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "PostToolUse" AfterToolDispatch Fact, Parallel FirstDecides, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
-    "PostToolUseFailure" ToolFailed Fact, Parallel FirstDecides, Tells, Ignored Taken, Always, [];
-    "PostToolBatch" HostEvent Nowhere, Parallel FirstDecides, Prevents, Ignored Taken, Always, [];
-    "Notification" Notification Fact, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "MessageDisplay" HostEvent Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Nowhere, Parallel FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "StopFailure" RunFailed Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "SubagentStart" SubagentStarted Fact, Parallel FirstDecides, Nothing, Ignored Taken, Always, [];
-    "SubagentStop" SubagentStopping Fact, Parallel FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "TaskCreated" HostEvent Nowhere, Parallel FirstDecides, PreventsByExit, Ignored NoPlace, Always, [];
-    "TaskCompleted" HostEvent Nowhere, Parallel FirstDecides, PreventsByExit, Ignored NoPlace, Always, [];
-    "TeammateIdle" HostEvent Nowhere, Parallel FirstDecides, PreventsByExit, Ignored NoPlace, Always, [];
-    "PreCompact" BeforeContextCompact Fact, Parallel FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "PostCompact" AfterContextCompact Fact, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "InstructionsLoaded" HostEvent Field("load_reason"), Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "ConfigChange" HostEvent Field("source"), Parallel FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "CwdChanged" HostEvent Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "DirectoryAdded" HostEvent Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "FileChanged" HostEvent FileName("file_path"), Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "WorktreeCreate" HostEvent Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "WorktreeRemove" HostEvent Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "Elicitation" HostEvent Field("mcp_server_name"), Parallel FirstDecides, Declines, Ignored NoPlace, Always, [];
-    "ElicitationResult" HostEvent Field("mcp_server_name"), Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
+    "Setup" HostEvent Field("trigger"), Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel Strictest, Prevents, Told Taken, Always, [];
+    "UserPromptExpansion" HostEvent Field("command_name"), Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
+    "PermissionDenied" HostEvent Field("tool_name"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Ignored Taken, Always, [];
+    "PostToolBatch" HostEvent Nowhere, Parallel Strictest, Prevents, Ignored Taken, Always, [];
+    "Notification" Notification Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "MessageDisplay" HostEvent Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Stop" AgentStopping Nowhere, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "StopFailure" RunFailed Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SubagentStop" SubagentStopping Fact, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "TaskCreated" HostEvent Nowhere, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
+    "TaskCompleted" HostEvent Nowhere, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
+    "TeammateIdle" HostEvent Nowhere, Parallel Strictest, PreventsByExit, Ignored NoPlace, Always, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "InstructionsLoaded" HostEvent Field("load_reason"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "ConfigChange" HostEvent Field("source"), Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "CwdChanged" HostEvent Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "DirectoryAdded" HostEvent Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "FileChanged" HostEvent FileName("file_path"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "WorktreeCreate" HostEvent Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "WorktreeRemove" HostEvent Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Elicitation" HostEvent Field("mcp_server_name"), Parallel Strictest, Declines, Ignored NoPlace, Always, [];
+    "ElicitationResult" HostEvent Field("mcp_server_name"), Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
 };
 
 /// Fields with a canonical name, in the family of Claude Code.
@@ -143,7 +143,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
         switches: Switches::All("disableAllHooks"),
     },
     environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
-    answer_form: judgement,
+    response_format: judgement,
     read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
     write: |_, row, outcome| write(&WORDS, row, outcome),
     fold: replace,
@@ -155,7 +155,7 @@ pub(in crate::dialect) static CLAUDE: Native = Native {
 /// Variables that hold the project's directory.
 pub(in crate::dialect) fn project_directory(
     names: &[&'static str],
-    place: &HookPlace,
+    place: &Workspace,
 ) -> Vec<(&'static str, String)> {
     names.iter().map(|name| (*name, place.root.display().to_string())).collect()
 }

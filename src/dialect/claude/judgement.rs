@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use crate::{dialect::row::Row, model::AnswerForm};
+use crate::{dialect::row::Row, model::ResponseFormat};
 
 /// What stands in a prompt where the envelope belongs.
 const ARGUMENTS: &str = "$ARGUMENTS";
 
 /// The form of an answer, for every event.
-pub(in crate::dialect) fn judgement(_: &Row) -> AnswerForm {
+pub(in crate::dialect) fn judgement(_: &Row) -> ResponseFormat {
     let instructions = "Answer with one JSON object and nothing else: {\"ok\": true} if what is asked for holds and \
                         the agent may go on, or {\"ok\": false, \"reason\": \"why, for the agent\"} if not.";
-    AnswerForm {
+    ResponseFormat {
         instructions: instructions.to_owned(),
         schema: json!({
             "type": "object",

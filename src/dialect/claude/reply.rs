@@ -12,7 +12,9 @@ use crate::{
         },
         row::{Block, Plain, Row},
     },
-    model::{EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Target},
+    model::{
+        EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Target,
+    },
 };
 
 /// The exit code of a block.
@@ -111,13 +113,15 @@ impl Reader<'_> {
         self.reply.native.retain(|(name, _)| **name == *"suppressOutput");
         let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
         let said = (!stderr.is_empty()).then_some(stderr);
-        self.reply.opinion = match std::mem::take(&mut self.reply.opinion) {
-            Opinion::Halt(reason) => Opinion::Halt(reason),
-            Opinion::Block(reason) if said.is_none() => Opinion::Block(reason),
-            _ if self.row.prevents() => Opinion::Block(Some(said.unwrap_or_else(|| self.reason("blocked")))),
+        self.reply.decision = match std::mem::take(&mut self.reply.decision) {
+            HookDecision::Halt(reason) => HookDecision::Halt(reason),
+            HookDecision::Block(reason) if said.is_none() => HookDecision::Block(reason),
+            _ if self.row.prevents() => {
+                HookDecision::Block(Some(said.unwrap_or_else(|| self.reason("blocked"))))
+            }
             _ => {
                 self.aside(said);
-                Opinion::None
+                HookDecision::None
             }
         };
     }
@@ -132,12 +136,12 @@ impl Reader<'_> {
         {
             true => {}
             false if self.row.block == Block::Nothing => self.aside(reason),
-            false => self.opine(Opinion::Block(Some(reason.unwrap_or_else(|| self.reason("blocked"))))),
+            false => self.opine(HookDecision::Block(Some(reason.unwrap_or_else(|| self.reason("blocked"))))),
         }
         Ok(())
     }
 
-    fn top(&mut self, fields: &Fields<'_>) -> Result<(), Failure> {
+    fn top(&mut self, fields: &JsonFields<'_>) -> Result<(), Failure> {
         self.reply.warnings.extend(unknown_keys(fields, &TOP_KEYS, ""));
         let said = |text: &String| !text.trim().is_empty();
         let stop_reason = text_of(fields, "", "stopReason")?.filter(said);
@@ -153,7 +157,7 @@ impl Reader<'_> {
         self.decision(decision.as_deref(), reason.clone())?;
         if flag_of(fields, "", "continue")? == Some(false) {
             let reason = stop_reason.or(reason).unwrap_or_else(|| self.reason("stopped"));
-            self.opine(Opinion::Halt(Some(reason)));
+            self.opine(HookDecision::Halt(Some(reason)));
         }
         Ok(())
     }
@@ -161,7 +165,7 @@ impl Reader<'_> {
     fn decision(&mut self, decision: Option<&str>, reason: Option<String>) -> Result<(), Failure> {
         match decision {
             Some("approve") if self.row.kind == EventKind::BeforeToolDispatch => {
-                self.opine(Opinion::Allow(reason));
+                self.opine(HookDecision::Allow(reason));
             }
             None | Some("approve") => {}
             Some("block") if self.row.block == Block::Nothing => {
@@ -169,7 +173,7 @@ impl Reader<'_> {
                 self.aside(reason);
             }
             Some("block") => {
-                self.opine(Opinion::Block(Some(reason.unwrap_or_else(|| self.reason("blocked")))));
+                self.opine(HookDecision::Block(Some(reason.unwrap_or_else(|| self.reason("blocked")))));
             }
             Some(other) => {
                 let shown = excerpt(other);
@@ -181,7 +185,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn specific(&mut self, fields: &Fields<'_>, reason: Option<&String>) -> Result<(), Failure> {
+    fn specific(&mut self, fields: &JsonFields<'_>, reason: Option<&String>) -> Result<(), Failure> {
         let named = text_of(fields, WITHIN, "hookEventName")?;
         if let Some(other) = named.filter(|name| name != self.row.name) {
             self.reply.warnings.push(format!(
@@ -217,20 +221,20 @@ impl Reader<'_> {
     }
 
     /// What a hook decides about a tool call.
-    fn permission(&mut self, fields: &Fields<'_>, reason: Option<&String>) -> Result<(), Failure> {
+    fn permission(&mut self, fields: &JsonFields<'_>, reason: Option<&String>) -> Result<(), Failure> {
         let given = text_of(fields, WITHIN, "permissionDecisionReason")?;
         let given = given.filter(|text| !text.trim().is_empty()).or_else(|| reason.cloned());
         let decision = text_of(fields, WITHIN, "permissionDecision")?;
         let input = value_of(fields, self.words.input);
         match decision.as_deref() {
             None => {}
-            Some("allow") => self.opine(Opinion::Allow(given)),
-            Some("ask") => self.opine(Opinion::Ask(given)),
+            Some("allow") => self.opine(HookDecision::Allow(given)),
+            Some("ask") => self.opine(HookDecision::Ask(given)),
             Some("deny") => {
-                self.opine(Opinion::Block(Some(given.unwrap_or_else(|| self.reason("blocked")))));
+                self.opine(HookDecision::Block(Some(given.unwrap_or_else(|| self.reason("blocked")))));
             }
             Some(word) if self.words.defer == Some(word) => {
-                self.opine(Opinion::Ask(given));
+                self.opine(HookDecision::Ask(given));
                 return self.keep_word("permissionDecision", &word);
             }
             Some(other) => {
@@ -248,18 +252,18 @@ impl Reader<'_> {
     }
 
     /// What a hook answers in place of the person who would be asked.
-    fn answered(&mut self, decision: &Fields<'_>) -> Result<(), Failure> {
+    fn answered(&mut self, decision: &JsonFields<'_>) -> Result<(), Failure> {
         const WITHIN_DECISION: &str = "hookSpecificOutput.decision.";
         let message = text_of(decision, WITHIN_DECISION, "message")?.filter(|text| !text.trim().is_empty());
         match text_of(decision, WITHIN_DECISION, "behavior")?.as_deref() {
             Some("allow") => {
-                self.opine(Opinion::Allow(message));
+                self.opine(HookDecision::Allow(message));
                 if let Some(input) = value_of(decision, "updatedInput") {
                     self.patch(Target::ToolInput, input)?;
                 }
             }
             Some("deny") => {
-                self.opine(Opinion::Block(Some(message.unwrap_or_else(|| self.reason("blocked")))));
+                self.opine(HookDecision::Block(Some(message.unwrap_or_else(|| self.reason("blocked")))));
             }
             other => {
                 let shown = excerpt(other.unwrap_or_default());
@@ -279,7 +283,7 @@ impl Reader<'_> {
     }
 
     /// Keeps what only hosts of the same dialect understand, and warns of what looks like a slip.
-    fn keep(&mut self, fields: &Fields<'_>, known: &[&str]) {
+    fn keep(&mut self, fields: &JsonFields<'_>, known: &[&str]) {
         for (name, value) in fields.iter().filter(|(name, _)| !known.contains(name)) {
             self.reply.warnings.extend(misspelt_key(name, known, WITHIN));
             self.reply.native.push((name.into(), Json::checked(value)));
@@ -316,10 +320,10 @@ impl Reader<'_> {
     }
 
     /// Of several opinions in one answer, the strictest counts.
-    fn opine(&mut self, opinion: Opinion) {
-        let strictness = |opinion: &Opinion| opinion.clone().into_parts().0;
-        if strictness(&opinion) > strictness(&self.reply.opinion) {
-            self.reply.opinion = opinion;
+    fn opine(&mut self, opinion: HookDecision) {
+        let strictness = |opinion: &HookDecision| opinion.clone().into_parts().0;
+        if strictness(&opinion) > strictness(&self.reply.decision) {
+            self.reply.decision = opinion;
         }
     }
 

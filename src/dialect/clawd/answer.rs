@@ -10,7 +10,7 @@ use crate::{
         answer::{self, BLOCK},
         row::{Block, Context, Row},
     },
-    model::{EventKind, Json, NativeAnswer, Outcome, Target, Verdict},
+    model::{EventKind, HostResponse, Json, Outcome, Target, Verdict},
 };
 
 /// Printed if an answer has no JSON form.
@@ -36,7 +36,7 @@ struct Printed<'a> {
 }
 
 /// Writes the answer to an event of this row; without one, to an event that could not be read.
-pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
+pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> HostResponse {
     let mut output = Printed::default();
     // What has no place in the answer is for the person at the host.
     let mut aside: Vec<String> = answer::for_person(outcome).into_iter().collect();
@@ -63,7 +63,7 @@ pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
     aside.extend(unexpressed(row, outcome));
     output.context(row, outcome, &mut aside);
     let printed = answer::of(&output, STRICTEST);
-    NativeAnswer { stderr: aside.join("\n\n"), exit_code, ..printed }
+    HostResponse { stderr: aside.join("\n\n"), exit_code, ..printed }
 }
 
 /// Why the host must not go on.

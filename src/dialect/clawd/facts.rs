@@ -16,24 +16,24 @@ use crate::{
         },
     },
     model::{
-        AnswerForm, DialectName, Draft, EventKind, HandlerKind, Place as HookPlace, Scope, Target, Verdict,
+        DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Target, Verdict, Workspace,
         merge_one_level,
     },
 };
 
 /// Its events; the columns are those of Claude Code's table.
 const ROWS: &[Row] = rows! {
-    "SessionStart" SessionStarted Nowhere, Parallel FirstDecides, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel FirstDecides, PreventsByExit, Told Taken, Always, [];
-    "PreToolUse" BeforeToolDispatch Fact, Serial FirstDecides, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PermissionRequest" PermissionRequested Fact, Serial FirstDecides, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
-    "PostToolUse" AfterToolDispatch Fact, Parallel FirstDecides, Tells, Told Taken, Always, [];
-    "PostToolUseFailure" ToolFailed Fact, Parallel FirstDecides, Tells, Told Taken, Always, [];
-    "Notification" Notification Nowhere, Parallel FirstDecides, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Nowhere, Serial FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "SubagentStop" SubagentStopping Nowhere, Serial FirstDecides, Prevents, Ignored NoPlace, Always, [];
-    "Compaction" BeforeContextCompact Nowhere, Serial FirstDecides, Prevents, Ignored NoPlace, Always, [];
+    "SessionStart" SessionStarted Nowhere, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SessionEnd" SessionEnded Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel Strictest, PreventsByExit, Told Taken, Always, [];
+    "PreToolUse" BeforeToolDispatch Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Told Taken, Always, [];
+    "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Told Taken, Always, [];
+    "Notification" Notification Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Stop" AgentStopping Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "SubagentStop" SubagentStopping Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "Compaction" BeforeContextCompact Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
 };
 
 /// Fields with a canonical name. A prompt and a result each have two names, since its own hooks know the second.
@@ -126,7 +126,7 @@ pub(in crate::dialect) static CLAWD: Native = Native {
     },
     environment,
     // No model answers for its hooks: they are commands.
-    answer_form: |_| AnswerForm::default(),
+    response_format: |_| ResponseFormat::default(),
     read: |_, row, hook, raw| read(row, hook, raw),
     write: |_, row, outcome| write(row, outcome),
     fold: |_: Target, current, patch| merge_one_level(current, patch),
@@ -141,7 +141,7 @@ pub(in crate::dialect) static CLAWD: Native = Native {
     },
 };
 
-fn environment(draft: &Draft, place: &HookPlace) -> Vec<(&'static str, String)> {
+fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {
     let event = draft.event();
     let name = CLAWD.row(event).map_or(event.kind.as_str(), |row| row.name);
     let path = draft.target(Target::ToolInput).and_then(subject::path);

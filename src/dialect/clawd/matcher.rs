@@ -107,7 +107,7 @@ impl Subject {
 
 impl Condition for Subject {
     fn holds(&self, event: &Event) -> bool {
-        let tool = event.facts.tool_name.as_deref();
+        let tool = event.attributes.tool_name.as_deref();
         let input = event.targets.get(Target::ToolInput);
         let path = || input.and_then(subject::path);
         let command = || input.and_then(|input| subject::command(tool?, input));

@@ -10,7 +10,8 @@ use crate::{
         row::{Block, Plain, Row},
     },
     model::{
-        Ended, EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Target,
+        Ended, EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply,
+        Target,
     },
 };
 
@@ -45,7 +46,7 @@ pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failu
         RawReply::Command { exit_code: TIMEOUT, .. } => {
             Err(Failure::new(Ended::TimedOut, format!("exit code {TIMEOUT}, which means a timeout")))
         }
-        RawReply::Command { exit_code, stderr, .. } => Err(exited(exit_code, &stderr).let_pass()),
+        RawReply::Command { exit_code, stderr, .. } => Err(exited(exit_code, &stderr).ignored()),
         RawReply::Http { .. } | RawReply::Text(_) => Err(invalid("only commands answer in this dialect")),
         RawReply::Native(reply) => Ok(reply),
     }
@@ -83,7 +84,7 @@ fn refused(row: &Row, hook: &Hook, stdout: &[u8], stderr: &[u8]) -> Reply {
     };
     let reason = if stderr.is_empty() { printed() } else { Some(stderr) };
     if row.kind.is_interceptor() {
-        reply.opinion = Opinion::Block(Some(reason.unwrap_or_else(|| default_reason(hook, "blocked"))));
+        reply.decision = HookDecision::Block(Some(reason.unwrap_or_else(|| default_reason(hook, "blocked"))));
     } else if row.block == Block::Tells {
         note(&mut reply, NoteKind::AdditionalContext, reason);
     } else {
@@ -98,21 +99,21 @@ fn note(reply: &mut Reply, kind: NoteKind, text: Option<String>) {
 
 /// What a hook said, at both places.
 struct Said<'a> {
-    specific: Fields<'a>,
-    top: Fields<'a>,
+    specific: JsonFields<'a>,
+    top: JsonFields<'a>,
 }
 
 impl<'a> Said<'a> {
-    fn of(top: Fields<'a>) -> Result<Self, Failure> {
+    fn of(top: JsonFields<'a>) -> Result<Self, Failure> {
         let specific = match value_of(&top, SPECIFIC) {
             Some(value) => object_of(SPECIFIC, value)?,
-            None => Fields::default(),
+            None => JsonFields::default(),
         };
         Ok(Self { specific, top })
     }
 
     /// Both places, the more particular first, each with what stands before its names in messages.
-    fn places(&self) -> [(&Fields<'a>, &'static str); 2] {
+    fn places(&self) -> [(&JsonFields<'a>, &'static str); 2] {
         [(&self.specific, WITHIN), (&self.top, "")]
     }
 
@@ -157,21 +158,22 @@ impl<'a> Said<'a> {
         self.warn(row, reply);
         note(reply, NoteKind::AdditionalContext, self.text("additionalContext")?);
         let reason = self.reason()?;
-        let block = |verb| Opinion::Block(Some(reason.clone().unwrap_or_else(|| default_reason(hook, verb))));
+        let block =
+            |verb| HookDecision::Block(Some(reason.clone().unwrap_or_else(|| default_reason(hook, verb))));
         match row.kind {
             EventKind::AgentStopping | EventKind::SubagentStopping if self.flag("continue")? => {
-                reply.opinion = block("kept at work");
+                reply.decision = block("kept at work");
             }
-            EventKind::BeforeContextCompact if self.flag("prevent")? => reply.opinion = block("prevented"),
+            EventKind::BeforeContextCompact if self.flag("prevent")? => reply.decision = block("prevented"),
             kind if decides(kind) => match self.decision()? {
                 None => {}
-                Some(Decision::Allow) => reply.opinion = Opinion::Allow(reason),
-                Some(Decision::Deny) => reply.opinion = block("blocked"),
+                Some(Decision::Allow) => reply.decision = HookDecision::Allow(reason),
+                Some(Decision::Deny) => reply.decision = block("blocked"),
                 // The next hook may still decide, and if none does a person is asked anyway.
                 Some(Decision::Ask) if kind == EventKind::PermissionRequested => {
                     note(reply, NoteKind::SystemMessage, reason);
                 }
-                Some(Decision::Ask) => reply.opinion = Opinion::Ask(reason),
+                Some(Decision::Ask) => reply.decision = HookDecision::Ask(reason),
             },
             _ => {}
         }

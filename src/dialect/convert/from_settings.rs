@@ -13,7 +13,7 @@ use super::{
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent, name_of, plain},
 };
-use crate::model::{EventKind, FailurePolicy, HandlerKind, Matched, Strategy};
+use crate::model::{EventKind, FailurePolicy, HandlerKind, MatchField, Strategy};
 
 /// The hooks of some files.
 pub(super) fn read(native: &Native, files: &[WrittenHooks], lost: &mut Lost) -> Vec<Portable> {
@@ -55,7 +55,7 @@ fn entry(
     let wants = matcher.as_str().map_or(Wants::Everything, |text| match native.settings.form {
         Form::Parts => Wants::of_list_or_whole(text),
         Form::ListOrPattern => Wants::of_list_or_pattern(text),
-        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => {
+        Form::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
             Wants::of_pattern_or_text(text)
         }
         Form::PatternOrText => Wants::of_text(text),

@@ -16,7 +16,7 @@ use super::{
     matcher::Wants,
     portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
 };
-use crate::model::{EventKind, HandlerKind, Matched, Scope, Strategy};
+use crate::model::{EventKind, HandlerKind, MatchField, Scope, Strategy};
 
 #[derive(Serialize)]
 struct File {
@@ -169,7 +169,7 @@ fn matcher(native: &Native, row: &Row, hook: &Portable, lost: &mut Lost) -> Opti
     match native.settings.form {
         Form::Parts => hook.wants.list_or_whole().map(|tools| Matcher::Parts { tools }),
         Form::ListOrPattern => hook.wants.list_or_pattern().map(Matcher::Text),
-        Form::PatternOrText if row.kind.matched() == Some(Matched::ToolName) => {
+        Form::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
             hook.wants.pattern().map(Matcher::Text)
         }
         Form::PatternOrText => {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     dialect::{answer, row::Row},
-    model::{Event, EventKind, Json, NativeAnswer, NoteKind, Outcome, Target, Verdict},
+    model::{Event, EventKind, HostResponse, Json, NoteKind, Outcome, Target, Verdict},
 };
 
 /// Printed if an answer has no JSON form.
@@ -19,7 +19,7 @@ const STRICTEST: &str =
 const PLACED: [&str; 5] = ["continue", "stopReason", "decision", "reason", "suppressOutput"];
 
 /// Writes the answer to an event of this row.
-pub(super) fn write(event: &Event, row: Option<&Row>, outcome: &Outcome) -> NativeAnswer {
+pub(super) fn write(event: &Event, row: Option<&Row>, outcome: &Outcome) -> HostResponse {
     let Some(row) = row else { return answer::unread(outcome) };
     let mut said = decided(row, outcome);
     said.suppress_output =

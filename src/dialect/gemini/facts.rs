@@ -15,22 +15,22 @@ use crate::{
             Unit, exact_or_regex,
         },
     },
-    model::{AnswerForm, DialectName, Draft, HandlerKind, Place as HookPlace, Scope, Verdict},
+    model::{DialectName, Draft, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
 };
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
 const ROWS: &[Row] = rows! {
-    "SessionStart" SessionStarted Fact, Parallel Joined, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Fact, Parallel Replaced, Nothing, Ignored Taken, Always, [];
-    "BeforeAgent" PromptSubmitted Nowhere, Parallel Joined, Prevents, Ignored Taken, Always, [RewritePrompt];
-    "AfterAgent" AgentStopping Nowhere, Parallel Joined, Prevents, Ignored Taken, Always, [];
-    "BeforeModel" BeforeModelCall Nowhere, Parallel Replaced, Prevents, Ignored Taken, Always, [RewriteModelRequest];
-    "AfterModel" AfterModelCall Nowhere, Parallel Replaced, Prevents, Ignored Taken, Always, [RewriteModelResponse];
-    "BeforeToolSelection" BeforeToolSelection Nowhere, Parallel Joined, Nothing, Ignored Taken, Always, [RewriteToolConfig];
-    "BeforeTool" BeforeToolDispatch Fact, Parallel Joined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
-    "AfterTool" AfterToolDispatch Fact, Parallel Joined, Tells, Ignored Taken, Always, [SuppressOutput];
-    "PreCompress" BeforeContextCompact Fact, Parallel Replaced, Nothing, Ignored Taken, Always, [];
-    "Notification" Notification Fact, Parallel Replaced, Nothing, Ignored Taken, Always, [];
+    "SessionStart" SessionStarted Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
+    "SessionEnd" SessionEnded Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
+    "BeforeAgent" PromptSubmitted Nowhere, Parallel Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
+    "AfterAgent" AgentStopping Nowhere, Parallel Combined, Prevents, Ignored Taken, Always, [];
+    "BeforeModel" BeforeModelCall Nowhere, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelRequest];
+    "AfterModel" AfterModelCall Nowhere, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelResponse];
+    "BeforeToolSelection" BeforeToolSelection Nowhere, Parallel Combined, Nothing, Ignored Taken, Always, [RewriteToolConfig];
+    "BeforeTool" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "AfterTool" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [SuppressOutput];
+    "PreCompress" BeforeContextCompact Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
+    "Notification" Notification Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
 };
 
 /// Fields with a canonical name. One with a dot in it is a part of another.
@@ -96,7 +96,7 @@ pub(in crate::dialect) static GEMINI: Native = Native {
         switches: Switches::AllOrSome("hooksConfig"),
     },
     environment,
-    answer_form: |_| AnswerForm::default(),
+    response_format: |_| ResponseFormat::default(),
     read: |_, row, hook, raw| read(row, hook, raw),
     write,
     translate,
@@ -105,7 +105,7 @@ pub(in crate::dialect) static GEMINI: Native = Native {
     ends_chain: |_| &[Verdict::Halt],
 };
 
-fn environment(draft: &Draft, place: &HookPlace) -> Vec<(&'static str, String)> {
+fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {
     let (event, root) = (draft.event(), place.root.display().to_string());
     // No variable can hold a NUL character.
     let cwd = event.cwd.as_deref().filter(|cwd| !cwd.contains('\0')).unwrap_or(&root).to_owned();

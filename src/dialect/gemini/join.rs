@@ -9,8 +9,8 @@ use super::{
 use crate::{
     dialect::{fold, row::Row},
     model::{
-        DialectName, Draft, EventKind, Json, JsonError, NoteKind, Opinion, Patch, Reply, Strategy, Target,
-        Ties, Verdict, merge_one_level,
+        DialectName, Draft, EventKind, HookDecision, Json, JsonError, MergeRule, NoteKind, Patch, Reply,
+        Strategy, Target, Verdict, merge_one_level,
     },
 };
 
@@ -19,13 +19,13 @@ pub(super) fn join(row: &Row, told: &Draft, earlier: &[Reply], mut reply: Reply)
     let all = || earlier.iter().chain([&reply]);
     let Some(mut said) = Said::folded(row, all().filter_map(Said::kept_in).collect()) else { return reply };
     let is_home = told.event().dialect == DialectName::Gemini;
-    let decides = row.ties == Ties::Joined && row.kind != EventKind::BeforeToolSelection;
+    let decides = row.ties == MergeRule::Combined && row.kind != EventKind::BeforeToolSelection;
     if decides && is_home && said.decision.is_none() && said.r#continue != Some(false) {
         said.decision = Some(Decision::Allow);
     }
     let configs: Vec<Json> = all().flat_map(|reply| &reply.patches).filter_map(tool_config).collect();
     let opinion = given_a_reason(opinion(&said), all());
-    let mut joined = Reply { opinion, native: words(row, &said), ..std::mem::take(&mut reply) };
+    let mut joined = Reply { decision: opinion, native: words(row, &said), ..std::mem::take(&mut reply) };
     if row.kind == EventKind::BeforeToolSelection {
         joined.notes.clear();
     }
@@ -48,12 +48,15 @@ fn tool_config(patch: &Patch) -> Option<Json> {
 }
 
 /// A hook that blocks without a reason was given one when its reply was read.
-fn given_a_reason<'a>(opinion: Opinion, all: impl DoubleEndedIterator<Item = &'a Reply>) -> Opinion {
+fn given_a_reason<'a>(
+    opinion: HookDecision,
+    all: impl DoubleEndedIterator<Item = &'a Reply>,
+) -> HookDecision {
     let verdict = opinion.verdict();
     match opinion {
-        Opinion::Halt(None) | Opinion::Block(None) => {
-            let given = all.rev().find(|reply| reply.opinion.verdict() == verdict);
-            given.map_or(opinion, |reply| reply.opinion.clone())
+        HookDecision::Halt(None) | HookDecision::Block(None) => {
+            let given = all.rev().find(|reply| reply.decision.verdict() == verdict);
+            given.map_or(opinion, |reply| reply.decision.clone())
         }
         opinion => opinion,
     }
@@ -82,7 +85,7 @@ fn prompt(row: &Row, told: &Draft, notes: &[(NoteKind, String)]) -> Option<Patch
     let (_, context) = notes.iter().find(|(kind, _)| *kind == NoteKind::AdditionalContext)?;
     let prompt: String = told.target(Target::Prompt)?.read().ok()?;
     let next = Json::of(&format!("{prompt}\n\n{context}")).ok()?;
-    Some(Patch::Onward(Target::Prompt, next))
+    Some(Patch::HooksOnly(Target::Prompt, next))
 }
 
 /// What hosts of the same dialect are told beyond the outcome.
@@ -129,12 +132,12 @@ fn abroad(row: &Row, specific: &Specific, joined: &mut Reply) {
             joined.warnings.push(format!("`{name}` ignored: this host cannot be told"));
         }
     }
-    if row.kind != EventKind::BeforeModelCall || joined.opinion.verdict() >= Verdict::Block {
+    if row.kind != EventKind::BeforeModelCall || joined.decision.verdict() >= Verdict::Block {
         return;
     }
     // An answer in the model's place means that the model is not to be asked.
     if let Some(answer) = specific.get("llm_response") {
         let text = parts::text_of(answer).unwrap_or_default();
-        joined.opinion = Opinion::Block(Some(format!("a hook answered in the model's place: {text}")));
+        joined.decision = HookDecision::Block(Some(format!("a hook answered in the model's place: {text}")));
     }
 }

@@ -6,13 +6,15 @@ use std::{borrow::Cow, collections::BTreeSet};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use crate::model::{Event, Fields, Json, JsonError, Target};
+use crate::model::{Event, Json, JsonError, JsonFields, Target};
 
 /// How a hook is told a part of the payload of another dialect's host, where not as it is.
 pub(super) fn translate(event: &Event, target: Target, value: &Json) -> Option<Json> {
     match target {
         Target::ToolOutput => tool_response(value),
-        Target::ModelRequest => with(value, "model", || Json::of(&**event.facts.model_ref.as_ref()?).ok()),
+        Target::ModelRequest => {
+            with(value, "model", || Json::of(&**event.attributes.model_ref.as_ref()?).ok())
+        }
         Target::ModelResponse => with(value, "candidates", || Json::of(&candidates(value)?).ok()),
         Target::Prompt | Target::Context | Target::ToolConfig | Target::ToolInput => None,
     }
@@ -94,8 +96,8 @@ pub(super) fn response_abroad(response: &Json) -> Json {
     without_candidates(&fields).unwrap_or_else(|_| response.clone())
 }
 
-fn without_candidates(fields: &Fields<'_>) -> Result<Json, JsonError> {
-    let mut rest = Fields::default();
+fn without_candidates(fields: &JsonFields<'_>) -> Result<Json, JsonError> {
+    let mut rest = JsonFields::default();
     for (name, value) in fields.iter().filter(|(name, _)| *name != "candidates") {
         rest.set(Cow::Owned(name.to_owned()), value);
     }

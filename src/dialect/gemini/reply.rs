@@ -8,7 +8,8 @@ use crate::{
         row::Row,
     },
     model::{
-        EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Strategy, Target,
+        EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Strategy,
+        Target,
     },
 };
 
@@ -46,7 +47,7 @@ pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failu
 /// What the JSON object in a text, or in the string that the text is, comes to; nothing, if there is none.
 fn object_in<T>(
     text: &str,
-    read: impl FnOnce(&Fields<'_>) -> Result<T, Failure>,
+    read: impl FnOnce(&JsonFields<'_>) -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {
     let inner = Json::parse(text).ok().and_then(|json| json.read::<String>().ok());
     let text = inner.as_deref().unwrap_or(text).trim();
@@ -83,17 +84,17 @@ fn reply_of(row: &Row, hook: &Hook, mut said: Said) -> Reply {
     let notes =
         notes.into_iter().filter_map(|(kind, text)| Some((kind, text.filter(|text| !text.is_empty())?)));
     reply.notes.extend(notes);
-    reply.opinion = match opinion(&said) {
-        Opinion::None => Opinion::None,
+    reply.decision = match opinion(&said) {
+        HookDecision::None => HookDecision::None,
         opinion if row.kind == EventKind::BeforeToolSelection => {
             let verdict = opinion.verdict();
             reply.warnings.push(format!("verdict `{verdict}` ignored: {} takes `toolConfig` only", row.name));
-            Opinion::None
+            HookDecision::None
         }
-        Opinion::Halt(None) => Opinion::Halt(Some(default_reason(hook, "stopped"))),
-        Opinion::Block(None) => Opinion::Block(Some(default_reason(hook, "blocked"))),
+        HookDecision::Halt(None) => HookDecision::Halt(Some(default_reason(hook, "stopped"))),
+        HookDecision::Block(None) => HookDecision::Block(Some(default_reason(hook, "blocked"))),
         // Text is always a decision, also where there is nothing to decide.
-        Opinion::Allow(_) if row.kind.strategy() == Strategy::Parallel => Opinion::None,
+        HookDecision::Allow(_) if row.kind.strategy() == Strategy::Parallel => HookDecision::None,
         opinion => opinion,
     };
     said.keep_in(&mut reply);
@@ -114,16 +115,16 @@ pub(super) fn changed(row: &Row) -> Option<(&'static str, Target)> {
 }
 
 /// What was said, as an opinion.
-pub(super) fn opinion(said: &Said) -> Opinion {
+pub(super) fn opinion(said: &Said) -> HookDecision {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let reason = text(&said.reason);
     if said.r#continue == Some(false) {
-        return Opinion::Halt(text(&said.stop_reason).or(reason));
+        return HookDecision::Halt(text(&said.stop_reason).or(reason));
     }
     match said.decision {
-        None => Opinion::None,
-        Some(Decision::Allow | Decision::Approve) => Opinion::Allow(reason),
-        Some(Decision::Ask) => Opinion::Ask(reason),
-        Some(Decision::Block | Decision::Deny) => Opinion::Block(reason),
+        None => HookDecision::None,
+        Some(Decision::Allow | Decision::Approve) => HookDecision::Allow(reason),
+        Some(Decision::Ask) => HookDecision::Ask(reason),
+        Some(Decision::Block | Decision::Deny) => HookDecision::Block(reason),
     }
 }

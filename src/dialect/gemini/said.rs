@@ -12,7 +12,7 @@ use crate::{
         },
         row::Row,
     },
-    model::{EventKind, Failure, Fields, Json, Reply, Ties},
+    model::{EventKind, Failure, Json, JsonFields, MergeRule, Reply},
 };
 
 const TOP_KEYS: [&str; 7] =
@@ -129,7 +129,7 @@ impl Said {
     /// Reads what a hook said, with warnings about what looks like a slip.
     ///
     /// Returns a failure if a known field has the wrong type or the decision is no known word.
-    pub(super) fn read(fields: &Fields<'_>) -> Result<(Self, Vec<String>), Failure> {
+    pub(super) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
         let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
         let decision = match text_of(fields, "", "decision")? {
             Some(word) => Some(Decision::of(&word).ok_or_else(|| no_decision(&word))?),
@@ -180,8 +180,8 @@ impl Said {
     pub(super) fn folded(row: &Row, all: Vec<Self>) -> Option<Self> {
         let fold = match (row.kind, row.ties) {
             (EventKind::BeforeToolSelection, _) => |_: Self, _: Self| Self::default(),
-            (_, Ties::Joined) => Self::and,
-            (_, Ties::Replaced | Ties::FirstDecides) => Self::replaced_by,
+            (_, MergeRule::Combined) => Self::and,
+            (_, MergeRule::CombinedLatestNotes | MergeRule::Strictest) => Self::replaced_by,
         };
         let first = Self::default();
         (!all.is_empty()).then(|| all.into_iter().fold(first, fold))

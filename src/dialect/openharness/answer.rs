@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::super::answer;
-use crate::model::{EventKind, NativeAnswer, Outcome, Targets, Verdict};
+use crate::model::{EventKind, HostResponse, Outcome, Targets, Verdict};
 
 /// Printed if an answer has no JSON form.
 const STRICTEST: &str = r#"{"continue":true,"decision":"block","reason":"the answer could not be written"}"#;
@@ -39,7 +39,7 @@ struct Specific<'a> {
     patch: &'a Targets,
 }
 
-pub(super) fn write(outcome: &Outcome) -> NativeAnswer {
+pub(super) fn write(outcome: &Outcome) -> HostResponse {
     let given = outcome.reason.as_deref();
     let reason = answer::refusal(outcome);
     let halted = outcome.verdict == Verdict::Halt;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::super::fields::FACTS;
-use crate::model::{DialectName, Draft, Event, Place, Target};
+use crate::model::{DialectName, Draft, Event, Target, Workspace};
 
 /// The facts that OpenHarness has a word for.
 const OWN_FACTS: [&str; 6] =
@@ -25,7 +25,7 @@ const OTHER_FIELDS: [&str; 6] =
 const USUAL_FRAME: usize = 512;
 
 /// The envelope of an event as it stands.
-pub(super) fn write(draft: &Draft, place: &Place) -> Bytes {
+pub(super) fn write(draft: &Draft, place: &Workspace) -> Bytes {
     let payload = OWN_TARGETS.iter().filter_map(|target| draft.target(*target));
     let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
     let mut text = Vec::with_capacity(size);
@@ -38,7 +38,11 @@ pub(super) fn write(draft: &Draft, place: &Place) -> Bytes {
 }
 
 /// The variables a command hook gets beside the allowed ones.
-pub(super) fn environment(draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)> {
+pub(super) fn environment(
+    draft: &Draft,
+    place: &Workspace,
+    timeout: Duration,
+) -> Vec<(&'static str, String)> {
     vec![
         ("OPENHARNESS_WORKSPACE_ROOT", place.root.display().to_string()),
         ("HOOKYARD_EVENT", draft.event().kind.as_str().to_owned()),
@@ -48,14 +52,14 @@ pub(super) fn environment(draft: &Draft, place: &Place, timeout: Duration) -> Ve
 
 struct Envelope<'a> {
     draft: &'a Draft,
-    place: &'a Place,
+    place: &'a Workspace,
 }
 
 impl Serialize for Envelope<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let event = self.draft.event();
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("workspace_id", event.workspace_id.as_ref().unwrap_or(&self.place.workspace_id))?;
+        map.serialize_entry("workspace_id", event.workspace_id.as_ref().unwrap_or(&self.place.id))?;
         map.serialize_entry("session_id", &event.session_id)?;
         map.serialize_entry("run_id", &event.run_id)?;
         match &event.cwd {
@@ -87,7 +91,7 @@ enum Words {
 impl Envelope<'_> {
     fn payload<M: SerializeMap>(&self, map: &mut M, words: Words) -> Result<(), M::Error> {
         let meant = |own: bool| own == (words == Words::Own);
-        let facts = &self.draft.event().facts;
+        let facts = &self.draft.event().attributes;
         for fact in FACTS {
             if let Some(text) = (fact.get)(facts)
                 && meant(OWN_FACTS.contains(&fact.name))

@@ -1,7 +1,7 @@
 //! Which events OpenHarness has and how its hosts name them. Refuses events of other dialects.
 
 use super::super::fields::{Names, Vocabulary};
-use crate::model::{DialectName, EventKind, Matched, Target};
+use crate::model::{DialectName, EventKind, MatchField, Target};
 
 /// The event kinds of OpenHarness.
 pub(crate) const KINDS: &[EventKind] = &[
@@ -26,8 +26,8 @@ pub(super) static VOCABULARY: Vocabulary = Vocabulary {
 
 /// What matchers of hooks on this kind look at. Those on context events look at nothing, though a compaction
 /// has a trigger.
-pub(super) fn matched(kind: EventKind) -> Option<Matched> {
-    kind.matched().filter(|_| kind.target() != Some(Target::Context))
+pub(super) fn matched(kind: EventKind) -> Option<MatchField> {
+    kind.match_field().filter(|_| kind.target() != Some(Target::Context))
 }
 
 /// Whether hooks of OpenHarness may want events of a kind.

@@ -12,7 +12,7 @@ use super::{
     variables::{self, UnsafeVariables},
     written::{HookRules, Located, Surroundings},
 };
-use crate::model::{CommandHandler, CommandLine, Guarded, Handler, HandlerKind, Mode};
+use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
 
 /// The longest single argument of a program, in bytes, as Linux has it.
 const LONGEST_ARGUMENT: usize = 128 << 10;
@@ -53,7 +53,7 @@ struct CommandAsWritten<'d> {
     args: Option<Value<'d>>,
     cwd: Option<Value<'d>>,
     /// `None` if it was refused.
-    mode: Option<Mode>,
+    mode: Option<CommandMode>,
     environment: Vec<Value<'d>>,
 }
 
@@ -293,8 +293,8 @@ fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surrounding
 pub(in crate::dialect) fn variable(
     value: &Value<'_>,
     rules: &HookRules,
-    expanded: &dyn Fn(&Value<'_>) -> Option<Guarded>,
-) -> Option<(String, Guarded)> {
+    expanded: &dyn Fn(&Value<'_>) -> Option<SecretText>,
+) -> Option<(String, SecretText)> {
     let name = value.name();
     let shown = shorten(name, 64);
     if !variables::is_name(name) {

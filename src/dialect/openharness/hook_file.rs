@@ -9,7 +9,9 @@ use super::{
     handlers::Ready,
     written::{HookAsWritten, HookRules, Said, Surroundings},
 };
-use crate::model::{Capability, Diagnostic, EventKind, FailurePolicy, Hook, Manner, Scope, Source, Strategy};
+use crate::model::{
+    Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, Scope, Strategy,
+};
 
 /// Reads one hook file.
 ///
@@ -37,8 +39,8 @@ pub fn read_hook(
 fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready: Ready) -> Option<Hook> {
     let name = written.name?;
     Some(Hook {
-        manner: Manner::default(),
-        source: Source {
+        execution: ExecutionPolicy::default(),
+        source: HookSource {
             scope: Scope::Project,
             file: Some(file.into()),
             line: document.line(&name.spot),

@@ -2,7 +2,6 @@
 
 mod agent_file;
 mod answer;
-mod answer_form;
 mod envelope;
 mod event;
 mod handlers;
@@ -11,6 +10,7 @@ mod mode;
 mod models;
 mod reply;
 mod requests;
+mod response_format;
 mod speaker;
 mod variables;
 mod written;

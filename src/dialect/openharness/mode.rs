@@ -4,7 +4,7 @@
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use super::super::{Document, Mapping, Value};
-use crate::model::{Diagnostic, Mode, WorkerBounds};
+use crate::model::{CommandMode, Diagnostic, WorkerBounds};
 
 /// The most workers or spares of one hook.
 const MOST_WORKERS: usize = 64;
@@ -32,7 +32,7 @@ const NAMES: [(&str, Name); 3] =
     [("oneshot", Name::Oneshot), ("prespawn", Name::Prespawn), ("worker", Name::Worker)];
 
 /// The mode as it is run, or `None` if anything about it is wrong.
-pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
+pub(super) fn read(handler: &Mapping<'_>) -> Option<CommandMode> {
     let name = match handler.get("mode") {
         Some(mode) => mode.choice(&NAMES)?,
         None => Name::Oneshot,
@@ -48,12 +48,12 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<Mode> {
         return None;
     }
     Some(match name {
-        Name::Oneshot => Mode::Oneshot,
+        Name::Oneshot => CommandMode::Oneshot,
         Name::Prespawn => {
             let spares = handler.get("spares").map(|value| count(&value, MOST_WORKERS));
-            Mode::Prespawn { spares: spares.unwrap_or(Some(NonZeroUsize::MIN))? }
+            CommandMode::Prespawn { spares: spares.unwrap_or(Some(NonZeroUsize::MIN))? }
         }
-        Name::Worker => Mode::Worker(bounds(handler)?),
+        Name::Worker => CommandMode::Worker(bounds(handler)?),
     })
 }
 

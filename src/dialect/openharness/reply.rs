@@ -8,7 +8,7 @@ use super::super::output::{
     refused_by_server, text_in, text_of, unknown_keys, value_of,
 };
 use crate::model::{
-    EventKind, Failure, Fields, Hook, Json, NoteKind, Opinion, Patch, RawReply, Reply, Target,
+    EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Target,
 };
 
 /// The exit code of a block.
@@ -70,7 +70,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn top(&mut self, fields: &Fields<'_>) -> Result<(), Failure> {
+    fn top(&mut self, fields: &JsonFields<'_>) -> Result<(), Failure> {
         self.reply.warnings.extend(unknown_keys(fields, &TOP_KEYS, ""));
         let stop_reason = text_of(fields, "", "stopReason")?;
         let reason = text_of(fields, "", "reason")?;
@@ -83,15 +83,15 @@ impl Reader<'_> {
         }
         let given = stop_reason.or(reason).filter(|text| !text.trim().is_empty());
         let message = |verb| Some(given.clone().unwrap_or_else(|| default_reason(self.hook, verb)));
-        self.reply.opinion = match (goes_on, blocks) {
-            (false, _) => Opinion::Halt(message("stopped")),
-            (true, true) => Opinion::Block(message("blocked")),
-            (true, false) => Opinion::None,
+        self.reply.decision = match (goes_on, blocks) {
+            (false, _) => HookDecision::Halt(message("stopped")),
+            (true, true) => HookDecision::Block(message("blocked")),
+            (true, false) => HookDecision::None,
         };
         Ok(())
     }
 
-    fn specific(&mut self, fields: &Fields<'_>) -> Result<(), Failure> {
+    fn specific(&mut self, fields: &JsonFields<'_>) -> Result<(), Failure> {
         let named = text_of(fields, "hookSpecificOutput.", "hookEventName")?;
         if let Some(other) = named.filter(|name| name != self.kind.as_str()) {
             self.reply.warnings.push(format!(
@@ -114,7 +114,7 @@ impl Reader<'_> {
         for (name, value) in object_of("hookSpecificOutput.patch", patch)?.iter() {
             self.reply.patches.push(match Target::from_name(name) {
                 Some(target) => Patch::Target(target, Json::checked(value)),
-                None => Patch::Foreign(excerpt(name)),
+                None => Patch::Unsupported(excerpt(name)),
             });
         }
         Ok(())

@@ -7,7 +7,7 @@ use super::{
     variables,
     written::{HookRules, Surroundings},
 };
-use crate::model::{Address, Guarded, HttpHandler, HttpMethod};
+use crate::model::{Address, HttpHandler, HttpMethod, SecretText};
 
 /// Headers that say how a message is framed or carried. The client writes them; a second opinion in a hook file
 /// would let one request be taken for two.
@@ -88,7 +88,7 @@ impl<'d> HttpAsWritten<'d> {
 }
 
 /// A value with its references replaced.
-pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroundings) -> Option<Guarded> {
+pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroundings) -> Option<SecretText> {
     match variables::expand(text, surroundings) {
         Ok(expanded) => Some(expanded),
         Err((message, help)) => {
@@ -98,15 +98,15 @@ pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroun
     }
 }
 
-fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, Guarded)> {
+fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, SecretText)> {
     http_header(value, |text| expanded(value, text, surroundings))
 }
 
 /// A header, with what its value stands for.
 pub(in crate::dialect) fn http_header(
     value: &Value<'_>,
-    expand: impl FnOnce(&str) -> Option<Guarded>,
-) -> Option<(String, Guarded)> {
+    expand: impl FnOnce(&str) -> Option<SecretText>,
+) -> Option<(String, SecretText)> {
     let name = value.name();
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {

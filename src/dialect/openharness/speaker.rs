@@ -6,11 +6,11 @@ use bytes::Bytes;
 
 use super::{
     super::{answer as shared, fields, fold},
-    answer, answer_form, envelope, event, reply,
+    answer, envelope, event, reply, response_format,
 };
 use crate::model::{
-    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict,
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
+    MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
 /// The OpenHarness dialect.
@@ -34,11 +34,11 @@ impl Dialect for OpenHarness {
         fields::cwd_of_unread(bytes, &event::VOCABULARY)
     }
 
-    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer {
+    fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
         answer::write(&shared::tellable(self, event, outcome))
     }
 
-    fn matched(&self, kind: EventKind) -> Option<Matched> {
+    fn match_field(&self, kind: EventKind) -> Option<MatchField> {
         event::matched(kind)
     }
 
@@ -50,31 +50,36 @@ impl Dialect for OpenHarness {
         matches!(verdict, Verdict::Block | Verdict::Halt)
     }
 
-    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes {
+    fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes {
         envelope::write(draft, place)
     }
 
-    fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)> {
+    fn environment(
+        &self,
+        draft: &Draft,
+        place: &Workspace,
+        timeout: Duration,
+    ) -> Vec<(&'static str, String)> {
         envelope::environment(draft, place, timeout)
     }
 
-    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm {
-        answer_form::of(hook, kind)
+    fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat {
+        response_format::of(hook, kind)
     }
 
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
         reply::read(hook, kind, raw)
     }
 
-    fn ties(&self, _: EventKind) -> Ties {
-        Ties::FirstDecides
+    fn merge_rule(&self, _: EventKind) -> MergeRule {
+        MergeRule::Strictest
     }
 
-    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
+    fn combine(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 
-    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
         fold::fold(target, current, patch)
     }
 }

@@ -2,7 +2,7 @@
 //! substitution and is none, so that no secret's name is ever sent in place of its value.
 
 use super::written::Surroundings;
-use crate::model::Guarded;
+use crate::model::SecretText;
 
 /// Whether hooks may set variables that make programs run code of someone else's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,11 +75,11 @@ fn is_secret_name(name: &str) -> bool {
 ///
 /// Returns what is wrong and what to do if anything else in it looks like a substitution, or if there is no
 /// variable or secret of the name.
-pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
+pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<SecretText, (String, String)> {
     if value.contains("$(") {
         return Err(("commands in values are not run".into(), "remove the `$(…)`".into()));
     }
-    let mut expanded = Guarded::default();
+    let mut expanded = SecretText::default();
     let mut rest = value;
     while let Some(start) = rest.find("${") {
         expanded.push(&rest[..start]);
@@ -93,14 +93,14 @@ pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Gua
     Ok(expanded)
 }
 
-fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<Guarded, (String, String)> {
+fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<SecretText, (String, String)> {
     let shown = super::super::near::shorten(reference, 64);
     match reference.split_once('.') {
         Some(("env", name)) if is_name(name) => surroundings.variable(name).ok_or_else(|| {
             let help = "set it where hookyard is started, or write the value out";
             (format!("the variable `{shown}` is not set"), help.into())
         }),
-        Some(("secrets", name)) if is_secret_name(name) => surroundings.secret(name).map(Guarded::secret),
+        Some(("secrets", name)) if is_secret_name(name) => surroundings.secret(name).map(SecretText::secret),
         Some(("secrets", _)) => {
             let help = "use `A-Z a-z 0-9 _ . -`, beginning with a letter, a digit or `_`";
             Err((format!("`${{{shown}}}` is no name for a secret"), help.into()))
@@ -125,7 +125,7 @@ mod tests {
     struct Home;
 
     impl Surroundings for Home {
-        fn variable(&self, name: &str) -> Option<Guarded> {
+        fn variable(&self, name: &str) -> Option<SecretText> {
             (name == "HOME").then(|| "/home/a".into())
         }
 

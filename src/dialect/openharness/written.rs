@@ -15,7 +15,7 @@ use super::{
     handlers::{self, HandlerAsWritten},
 };
 use crate::model::{
-    Capability, EventKind, FailurePolicy, Guarded, HookName, Matcher, MatcherError, Model, Secret,
+    Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError, Model, Secret, SecretText,
 };
 
 /// What hook files are checked against.
@@ -46,7 +46,7 @@ pub enum Located {
 /// What a hook file refers to outside itself. Whoever loads hook files looks these things up.
 pub trait Surroundings {
     /// The value of a variable of hookyard's own environment.
-    fn variable(&self, name: &str) -> Option<Guarded>;
+    fn variable(&self, name: &str) -> Option<SecretText>;
 
     /// A secret by its name.
     ///

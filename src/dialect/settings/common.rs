@@ -101,7 +101,7 @@ impl Common {
         }
         hook.on_timeout = self.on_timeout.unwrap_or(hook.on_timeout);
         hook.on_error = self.on_error.unwrap_or(hook.on_error);
-        hook.manner.together = self.together.or(hook.manner.together);
+        hook.execution.max_parallel = self.together.or(hook.execution.max_parallel);
     }
 }
 

@@ -14,7 +14,8 @@ use super::{
     rule::Rule,
 };
 use crate::model::{
-    Company, Condition, Delivery, EventKind, FailurePolicy, Frequency, Hook, HookName, Manner, Source,
+    Concurrency, Condition, Delivery, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook, HookName,
+    HookSource,
 };
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
@@ -31,11 +32,11 @@ pub(super) fn read(
     let Some(wanted) = wanted(origin, row, &entry) else { return Vec::new() };
     let company = match entry.get("sequential").filter(|value| keys.contains(&value.name())) {
         Some(value) => match value.flag() {
-            Some(true) => Company::Alone,
-            Some(false) => Company::Welcome,
+            Some(true) => Concurrency::Exclusive,
+            Some(false) => Concurrency::Shared,
             None => return Vec::new(),
         },
-        None => Company::Welcome,
+        None => Concurrency::Shared,
     };
     let Some(items) = entry.require_such_as("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
         return Vec::new();
@@ -72,7 +73,7 @@ struct Parts<'a> {
     origin: &'a Origin<'a>,
     row: &'a Row,
     wanted: &'a Wanted,
-    company: Company,
+    company: Concurrency,
     /// The numbers of the entry and of the hook in it, from 1.
     name: [usize; 2],
     place: usize,
@@ -109,17 +110,17 @@ impl Parts<'_> {
             max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
-            manner: Manner {
+            execution: ExecutionPolicy {
                 host_event,
                 condition,
-                identity,
+                dedup_key: identity,
                 frequency,
                 delivery,
-                company: self.company,
-                together: None,
-                turn,
+                concurrency: self.company,
+                max_parallel: None,
+                order_scope: turn,
             },
-            source: Source {
+            source: HookSource {
                 scope: origin.scope,
                 file: Some(origin.file.into()),
                 line: item.document().line(&item.spot()),

@@ -15,8 +15,8 @@ use super::{
     file::{Origin, warn_of_slips},
 };
 use crate::model::{
-    Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, Guarded, Handler, HandlerKind, HttpHandler,
-    HttpMethod, Mode, Model, PromptHandler,
+    Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,
+    HttpHandler, HttpMethod, Model, PromptHandler, SecretText,
 };
 
 /// The model of the settings that hooks without a `model` ask.
@@ -145,7 +145,7 @@ fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)>
         CommandLine::Shell(line) => format!("sh {line}"),
         CommandLine::Exec { program, args } => format!("exec {}\0{}", program.display(), args.join("\0")),
     };
-    let handler = CommandHandler { line, cwd, environment, mode: Mode::Oneshot };
+    let handler = CommandHandler { line, cwd, environment, mode: CommandMode::Oneshot };
     Some((Handler::Command(handler), identity))
 }
 
@@ -232,8 +232,8 @@ fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
 }
 
 /// A header's value with the variables in it that the hook may see; others stand for nothing.
-fn expanded(origin: &Origin<'_>, text: &str, allowed: &[String]) -> Guarded {
-    let mut found = Guarded::default();
+fn expanded(origin: &Origin<'_>, text: &str, allowed: &[String]) -> SecretText {
+    let mut found = SecretText::default();
     for part in parts(text) {
         match part {
             Part::Text(text) => found.push(text),

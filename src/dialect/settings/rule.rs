@@ -42,7 +42,7 @@ impl Rule {
 
 impl Condition for Rule {
     fn holds(&self, event: &Event) -> bool {
-        if !event.facts.tool_name.as_deref().is_some_and(|name| self.tool.accepts(name)) {
+        if !event.attributes.tool_name.as_deref().is_some_and(|name| self.tool.accepts(name)) {
             return false;
         }
         let Some(wanted) = &self.subject else { return true };
@@ -82,7 +82,7 @@ mod tests {
     fn holds(rule: &str, tool: &str, input: &str) -> bool {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.facts.tool_name = Some(tool.into());
+        event.attributes.tool_name = Some(tool.into());
         event.targets.set(Target::ToolInput, Json::parse(input).unwrap());
         Rule::parse(rule).unwrap().holds(&event)
     }

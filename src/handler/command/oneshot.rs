@@ -12,7 +12,7 @@ use super::{
 use crate::{
     handler::Invocation,
     model::{Ended, Failure, RawReply},
-    telemetry::{ProcessExit, ProcessLeak, ProcessMeters, Stream},
+    telemetry::{OutputStream, ProcessExit, ProcessLeak, ProcessMeters},
 };
 
 /// Between SIGTERM and SIGKILL.
@@ -64,7 +64,9 @@ impl Once<'_> {
     ) -> Result<RawReply, Failure> {
         let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
         count(&finished, self.meters);
-        for (stream, captured) in [(Stream::Stdout, &finished.stdout), (Stream::Stderr, &finished.stderr)] {
+        for (stream, captured) in
+            [(OutputStream::Stdout, &finished.stdout), (OutputStream::Stderr, &finished.stderr)]
+        {
             if captured.truncated() {
                 self.invocation.hook.meters.truncated(stream);
             }

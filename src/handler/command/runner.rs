@@ -25,10 +25,10 @@ use super::{
 use crate::{
     handler::{Brought, Invocation, Runner},
     model::{
-        CommandHandler, CommandLine, Draft, Ended, Failure, Handler, Hook, HookName, Mode, Place,
-        WorkerBounds,
+        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, Handler, Hook, HookName,
+        WorkerBounds, Workspace,
     },
-    registry::Registered,
+    registry::RegisteredHook,
     telemetry::{ProcessMeters, SpareResult, WorkerMeters},
 };
 
@@ -75,8 +75,8 @@ impl CommandRunner {
         let mut warning = None;
         let mut busy = None;
         match handler.mode {
-            Mode::Oneshot => {}
-            Mode::Prespawn { spares } => {
+            CommandMode::Oneshot => {}
+            CommandMode::Prespawn { spares } => {
                 let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
                 let (waiting, until_done) = spares.take();
                 busy = Some(until_done);
@@ -86,9 +86,9 @@ impl CommandRunner {
                     return once.feed(waiting, left, cancel).await.into();
                 }
             }
-            Mode::Worker(bounds) => {
+            CommandMode::Worker(bounds) => {
                 let make = || {
-                    let Registered { hook, meters, .. } = &*invocation.hook;
+                    let RegisteredHook { hook, meters, .. } = &*invocation.hook;
                     let environment = &invocation.environment;
                     self.fleet(&hook.name, meters.workers(), handler, bounds, &invocation.root, environment)
                 };
@@ -139,9 +139,9 @@ impl CommandRunner {
     ///
     /// Returns why it is no worker if there is no hello.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
-    pub(crate) async fn greet(&self, hook: &Hook, draft: &Draft, place: &Place) -> Result<(), String> {
+    pub(crate) async fn greet(&self, hook: &Hook, draft: &Draft, place: &Workspace) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
-        let Mode::Worker(bounds) = handler.mode else { return Ok(()) };
+        let CommandMode::Worker(bounds) = handler.mode else { return Ok(()) };
         let environment = hook.dialect.environment(draft, place, hook.timeout);
         self.fleet(&hook.name, None, handler, bounds, &place.root, &environment).greet().await
     }
@@ -186,7 +186,7 @@ impl Runner for CommandRunner {
         Box::pin(self.answer(invocation, cancel))
     }
 
-    fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         self.within.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
         self.workers.reloaded(root, hooks);
         self.spares.reloaded(root, hooks);

@@ -10,7 +10,7 @@ use super::{files::Files, runner::lasting};
 use crate::{
     handler::Invocation,
     model::{CommandHandler, Handler, HookName},
-    registry::Registered,
+    registry::RegisteredHook,
 };
 
 /// Something that stands ready for the events of one hook.
@@ -77,9 +77,9 @@ impl<T: Ready> Standing<T> {
 
     /// Gives up what belongs to hooks of a workspace that are no longer there or no longer the same. Events under
     /// way keep it until they are done.
-    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         self.entries().retain(|entry| {
-            let stays = |known: &Arc<Registered>| {
+            let stays = |known: &Arc<RegisteredHook>| {
                 known.hook.enabled
                     && known.hook.name == entry.hook
                     && matches!(&known.hook.handler, Handler::Command(handler) if *handler == entry.handler)

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use crate::{
     model::{Address, Handler},
-    registry::Registered,
+    registry::RegisteredHook,
 };
 
 /// How long making a connection may take, within the hook's own deadline. A server that does not pick up for so
@@ -97,7 +97,7 @@ impl Clients {
 
     /// Gives the clients up whose sockets no hook of the workspace names any more. An event under way that
     /// still knows such a hook may bring one back, until the next reload.
-    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         let named = |socket: &Socket| {
             let names = |handler: &Handler| matches!(handler, Handler::Http(http) if http.address.socket() == Some(socket));
             hooks.iter().any(|known| known.hook.enabled && names(&known.hook.handler))
@@ -148,8 +148,8 @@ mod tests {
     use crate::{
         dialect,
         model::{
-            Capabilities, DialectName, FailurePolicy, Hook, HookName, HttpHandler, HttpMethod, Manner, Place,
-            Scope, Source, WorkspaceId,
+            Capabilities, DialectName, ExecutionPolicy, FailurePolicy, Hook, HookName, HookSource,
+            HttpHandler, HttpMethod, Scope, Workspace, WorkspaceId,
         },
         registry::Snapshot,
     };
@@ -176,10 +176,10 @@ mod tests {
             max_concurrency: None,
             on_error: FailurePolicy::Ignore,
             on_timeout: FailurePolicy::Ignore,
-            manner: Manner::default(),
-            source: Source { scope: Scope::Project, file: None, line: 0, position: 0 },
+            execution: ExecutionPolicy::default(),
+            source: HookSource { scope: Scope::Project, file: None, line: 0, position: 0 },
         };
-        let place = Place { workspace_id: WorkspaceId::new("here").unwrap(), root: "/here".into() };
+        let place = Workspace { id: WorkspaceId::new("here").unwrap(), root: "/here".into() };
         Snapshot::new(1, Arc::new(place), vec![hook])
     }
 

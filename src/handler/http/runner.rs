@@ -12,7 +12,7 @@ use super::{client::Clients, exchange::Exchange, failure::Setback};
 use crate::{
     handler::{Brought, Invocation, Runner},
     model::{Address, Ended, Failure, Handler, RawReply},
-    registry::Registered,
+    registry::RegisteredHook,
     telemetry::HttpClass,
 };
 
@@ -143,7 +143,7 @@ impl Runner for HttpRunner {
         Box::pin(async { self.answer(invocation, cancel).await.into() })
     }
 
-    fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         self.clients.reloaded(root, hooks);
     }
 }

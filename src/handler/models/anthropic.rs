@@ -9,7 +9,7 @@ use super::{
     api::Wire,
     client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolUse, Turn},
 };
-use crate::model::{ApiModel, JsonOutput, Tokens};
+use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
 /// The version of the protocol that is spoken.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
@@ -136,7 +136,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     }
     let usage = message.usage;
     let mut answer = ModelAnswer {
-        tokens: usage.map(|usage| Tokens { input: usage.input_tokens, output: usage.output_tokens }),
+        tokens: usage.map(|usage| TokenUsage { input: usage.input_tokens, output: usage.output_tokens }),
         cut_off: stopped == Some("max_tokens"),
         ..ModelAnswer::default()
     };

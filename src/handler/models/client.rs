@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 
-use crate::model::{Model, Tokens};
+use crate::model::{Model, TokenUsage};
 
 /// Reaches language models.
 ///
@@ -103,7 +103,7 @@ pub struct ModelAnswer {
     /// What it wants done before it goes on.
     pub calls: Vec<ToolCall>,
     /// What the answer cost, where the model's server says so.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenUsage>,
     /// Whether the answer was cut off because it became too long.
     pub cut_off: bool,
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     handler::Invocation,
-    model::{AnswerForm, Ended, Failure, Model, RawReply},
+    model::{Ended, Failure, Model, RawReply, ResponseFormat},
 };
 
 /// What every model is told first, before the form of its answer.
@@ -40,9 +40,9 @@ impl<'a> Dialogue<'a> {
         tools: Vec<ToolSpecification>,
     ) -> Self {
         let hook = &talk.invocation.hook.hook;
-        let form = hook.dialect.answer_form(hook, talk.invocation.event.kind);
+        let form = hook.dialect.response_format(hook, talk.invocation.event.kind);
         let first = message(question, &talk.invocation.envelope, &form);
-        let AnswerForm { instructions, schema, .. } = form;
+        let ResponseFormat { instructions, schema, .. } = form;
         let parts = [role, RULES, &instructions];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let request = ModelRequest {
@@ -114,7 +114,7 @@ impl<'a> Dialogue<'a> {
 }
 
 /// The first message: the question with the event where it belongs.
-fn message(question: &str, envelope: &[u8], form: &AnswerForm) -> String {
+fn message(question: &str, envelope: &[u8], form: &ResponseFormat) -> String {
     let event = event_data(envelope);
     match form.placeholder.filter(|placeholder| question.contains(placeholder)) {
         Some(placeholder) => question.replace(placeholder, &event),
@@ -134,8 +134,8 @@ fn event_data(envelope: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn form(placeholder: Option<&'static str>) -> AnswerForm {
-        AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder }
+    fn form(placeholder: Option<&'static str>) -> ResponseFormat {
+        ResponseFormat { instructions: String::new(), schema: serde_json::Value::Null, placeholder }
     }
 
     #[test]

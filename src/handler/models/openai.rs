@@ -9,7 +9,7 @@ use super::{
     api::Wire,
     client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolUse, Turn},
 };
-use crate::model::{ApiModel, JsonOutput, Tokens};
+use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
 #[derive(Serialize)]
 struct Question<'a> {
@@ -163,7 +163,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
         calls: tool_calls.unwrap_or_default().into_iter().map(call).collect(),
         tokens: completion
             .usage
-            .map(|usage| Tokens { input: usage.prompt_tokens, output: usage.completion_tokens }),
+            .map(|usage| TokenUsage { input: usage.prompt_tokens, output: usage.completion_tokens }),
         cut_off: choice.finish_reason.as_deref() == Some("length"),
     })
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::door::ModelDoor;
 use crate::{
     handler::{Brought, Invocation},
-    model::{Ended, Failure, RawReply, Tokens},
+    model::{Ended, Failure, RawReply, TokenUsage},
 };
 
 /// What whoever talks to a model for an invocation needs.
@@ -21,15 +21,15 @@ pub(in crate::handler) struct Talk<'a> {
 
 /// What was spent so far, also if the talk is given up in the middle.
 #[derive(Debug, Default)]
-pub(super) struct Spent(Mutex<Option<Tokens>>);
+pub(super) struct Spent(Mutex<Option<TokenUsage>>);
 
 impl Spent {
-    pub(super) fn add(&self, tokens: Tokens) {
+    pub(super) fn add(&self, tokens: TokenUsage) {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *spent = Some(spent.unwrap_or_default().plus(tokens));
     }
 
-    fn into_tokens(self) -> Option<Tokens> {
+    fn into_tokens(self) -> Option<TokenUsage> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,9 +11,9 @@ use hookyard::{
     config::Settings,
     dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, named, read_hook},
     model::{
-        DecisionId, Diagnostic, DialectName, Ended, EventKind, Guarded, HandlerKind, HookName, HookReport,
-        Json, Model, ModelAccess, Note, NoteKind, Outcome, Secret, Severity, Target, Targets, Tokens,
-        Verdict,
+        DecisionId, Diagnostic, DialectName, Ended, EventKind, HandlerKind, HookName, HookReport, Json,
+        Model, ModelAccess, Note, NoteKind, Outcome, Secret, SecretText, Severity, Target, Targets,
+        TokenUsage, Verdict,
     },
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::authoring::schemas::{objections, printed};
 struct Anywhere(String);
 
 impl Surroundings for Anywhere {
-    fn variable(&self, _: &str) -> Option<Guarded> {
+    fn variable(&self, _: &str) -> Option<SecretText> {
         Some("value".into())
     }
 
@@ -362,10 +362,10 @@ fn full_outcome(kind: NoteKind) -> Outcome {
             verdict: Verdict::Ask,
             patched: vec![Target::ToolInput],
             duration: Duration::from_millis(3),
-            tokens: Some(Tokens { input: 1, output: 2 }),
+            tokens: Some(TokenUsage { input: 1, output: 2 }),
             error: Some("x".into()),
-            policy: None,
-            began: None,
+            failure_mode: None,
+            started: None,
             warnings: vec!["x".to_owned()],
         }],
         snapshot_version: 1,

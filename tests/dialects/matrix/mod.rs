@@ -69,7 +69,7 @@ impl Yard {
         // In one dialect, a hook that says something with an exit code has failed as well.
         assert!(report.error.is_none() || report.verdict != Verdict::Proceed, "{outcome:?}");
         assert!(report.warnings.is_empty(), "{outcome:?}");
-        (host.reads)(&named(host.name).write_answer(&event, &outcome), input)
+        (host.reads)(&named(host.name).write_response(&event, &outcome), input)
     }
 
     async fn close(self) {
@@ -179,7 +179,7 @@ fn a_change_that_would_be_lost_is_a_block() {
         let event = named(host).read_event(event.to_string().as_bytes()).unwrap();
         let mut outcome = Outcome { verdict, ..Outcome::proceed(event.kind, 1) };
         outcome.patched.set(target, Json::parse(&after.to_string()).unwrap());
-        let answer = named(host).write_answer(&event, &outcome).stdout;
+        let answer = named(host).write_response(&event, &outcome).stdout;
         assert!(answer.contains(expected), "{host}, {verdict}: {answer}");
     }
 }

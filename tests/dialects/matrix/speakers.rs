@@ -2,7 +2,7 @@
 //! what a host sends and what it reads from an answer. Written from the dialects' own rules; refuses to call
 //! any code of hookyard.
 
-use hookyard::model::{DialectName, NativeAnswer};
+use hookyard::model::{DialectName, HostResponse};
 use serde_json::{Map, Value, json};
 
 use crate::matrix::words::{CONTEXT, Heard, Move, REASON, Thing};
@@ -17,7 +17,7 @@ pub(crate) struct Speaker {
     /// What a host sends before a tool call with this input.
     pub(crate) sends: fn(&Value) -> Value,
     /// What a host does about a tool call with this input that got this answer.
-    pub(crate) reads: fn(&NativeAnswer, &Value) -> Heard,
+    pub(crate) reads: fn(&HostResponse, &Value) -> Heard,
 }
 
 /// Every dialect, in the order of [`DialectName::ALL`].
@@ -207,7 +207,7 @@ fn family_sends(session: &str, input: &Value) -> Value {
 }
 
 /// What a host of Claude Code's family reads, but for the changed input.
-fn family_reads(answer: &NativeAnswer) -> (Value, Heard) {
+fn family_reads(answer: &HostResponse) -> (Value, Heard) {
     let said = object(&answer.stdout);
     let specific = &said["hookSpecificOutput"];
     let reason = &specific["permissionDecisionReason"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hookyard::{
     model::{HookName, HookReport, Outcome, Target},
-    registry::Skip,
+    registry::SkipReason,
 };
 use proptest::prelude::*;
 
@@ -101,21 +101,21 @@ fn gives(expected: Reason, reason: Option<&str>) -> bool {
 }
 
 /// The reason for which a hook was left out, in the model's words, after a look at what it names.
-pub(crate) fn why(skip: &Skip, scenario: &Scenario) -> Why {
+pub(crate) fn why(skip: &SkipReason, scenario: &Scenario) -> Why {
     match skip {
-        Skip::Disabled => Why::Disabled,
-        Skip::OtherEvents(kind) => {
+        SkipReason::Disabled => Why::Disabled,
+        SkipReason::OtherEvents(kind) => {
             assert_eq!(*kind, scenario.kind);
             Why::OtherEvents
         }
-        Skip::OtherHostEvent(_) | Skip::SameAs(_) | Skip::LacksCondition(_) => {
+        SkipReason::OtherHostEvent(_) | SkipReason::SameAs(_) | SkipReason::LacksCondition(_) => {
             panic!("no hook of a scenario is left out for this")
         }
-        Skip::NotAccepted { field, value, pattern: _ } => {
+        SkipReason::NotAccepted { field, value, pattern: _ } => {
             assert_eq!((*field, Some(&**value)), (field_of(scenario), scenario.text));
             Why::NotMatched
         }
-        Skip::NothingToMatch { field } => {
+        SkipReason::NothingToMatch { field } => {
             assert_eq!(*field, field_of(scenario));
             Why::NothingToMatch
         }
@@ -123,7 +123,7 @@ pub(crate) fn why(skip: &Skip, scenario: &Scenario) -> Why {
 }
 
 fn field_of(scenario: &Scenario) -> &'static str {
-    scenario.kind.matched().expect("a kind with something to match on").as_str()
+    scenario.kind.match_field().expect("a kind with something to match on").as_str()
 }
 
 fn as_text(payload: &BTreeMap<Target, Tree>) -> BTreeMap<Target, String> {

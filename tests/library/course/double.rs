@@ -5,9 +5,9 @@ use std::{fmt, path::PathBuf, sync::LazyLock, time::Duration};
 
 use bytes::Bytes;
 use hookyard::model::{
-    AnswerForm, Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError,
-    Matched, NativeAnswer, Outcome, Place, RawReply, Reply, Strategy, Target, Ties, Verdict, WorkspaceId,
-    merge_deep, merge_one_level,
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
+    MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    WorkspaceId, merge_deep, merge_one_level,
 };
 
 /// How the hooks of a dialect run.
@@ -109,9 +109,9 @@ impl Dialect for Double {
         self.name
     }
 
-    fn matched(&self, kind: EventKind) -> Option<Matched> {
+    fn match_field(&self, kind: EventKind) -> Option<MatchField> {
         match self.matching {
-            Matching::AsTheKind => kind.matched(),
+            Matching::AsTheKind => kind.match_field(),
             Matching::Nothing => None,
         }
     }
@@ -133,20 +133,20 @@ impl Dialect for Double {
         }
     }
 
-    fn envelope(&self, draft: &Draft, _: &Place) -> Bytes {
+    fn envelope(&self, draft: &Draft, _: &Workspace) -> Bytes {
         let parts = Target::ALL.into_iter().filter_map(|t| Some((t, draft.target(t)?.as_str())));
         Self::told(self.name, parts).into()
     }
 
-    fn ties(&self, _: EventKind) -> Ties {
-        Ties::FirstDecides
+    fn merge_rule(&self, _: EventKind) -> MergeRule {
+        MergeRule::Strictest
     }
 
-    fn join(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
+    fn combine(&self, _: &Draft, _: &[Reply], reply: Reply) -> Reply {
         reply
     }
 
-    fn fold(&self, _: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+    fn apply_patch(&self, _: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
         match self.join {
             Join::Replace => Ok(patch.clone()),
             Join::OneLevel => merge_one_level(current, patch),
@@ -169,16 +169,16 @@ impl Dialect for Double {
         None
     }
 
-    fn write_answer(&self, _: &Event, _: &Outcome) -> NativeAnswer {
+    fn write_response(&self, _: &Event, _: &Outcome) -> HostResponse {
         unreachable!("a course ends with the canonical outcome")
     }
 
-    fn environment(&self, _: &Draft, _: &Place, _: Duration) -> Vec<(&'static str, String)> {
+    fn environment(&self, _: &Draft, _: &Workspace, _: Duration) -> Vec<(&'static str, String)> {
         unreachable!("a course starts no process")
     }
 
-    fn answer_form(&self, _: &Hook, _: EventKind) -> AnswerForm {
-        AnswerForm { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
+    fn response_format(&self, _: &Hook, _: EventKind) -> ResponseFormat {
+        ResponseFormat { instructions: String::new(), schema: serde_json::Value::Null, placeholder: None }
     }
 
     fn read_reply(&self, _: &Hook, _: EventKind, _: RawReply) -> Result<Reply, Failure> {
@@ -187,6 +187,6 @@ impl Dialect for Double {
 }
 
 /// The place all test hooks run in.
-pub(crate) fn place() -> Place {
-    Place { workspace_id: WorkspaceId::new("shop").unwrap(), root: PathBuf::from("/srv/shop") }
+pub(crate) fn place() -> Workspace {
+    Workspace { id: WorkspaceId::new("shop").unwrap(), root: PathBuf::from("/srv/shop") }
 }

@@ -84,7 +84,7 @@ impl<'a> Drive<'a> {
     fn begin(scenario: &'a Scenario, snapshot: &Snapshot, plan: &Plan) -> Self {
         let mut stages: Vec<_> = (0..).map_while(|number| plan.stage(number)).collect();
         stages.reverse();
-        let (event, place) = (Arc::new(scenario.event()), Arc::clone(snapshot.place()));
+        let (event, place) = (Arc::new(scenario.event()), Arc::clone(snapshot.workspace()));
         let (course, progress) = Course::begin(event, plan.clone(), place, snapshot.version());
         let steps = plan.steps().len();
         Self { scenario, course, stages, steps, ran: Vec::new(), ended: 0, progress }

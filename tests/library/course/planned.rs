@@ -49,7 +49,7 @@ pub(crate) fn reasons_to_skip(scenario: &Scenario, rule: &Rule) -> Vec<Why> {
     if !rule.events.contains(&scenario.kind) {
         why.push(Why::OtherEvents);
     }
-    let looks = rule.dialect.matching == Matching::AsTheKind && scenario.kind.matched().is_some();
+    let looks = rule.dialect.matching == Matching::AsTheKind && scenario.kind.match_field().is_some();
     if let (Some(pattern), true) = (rule.matcher, looks) {
         match scenario.text {
             None => why.push(Why::NothingToMatch),

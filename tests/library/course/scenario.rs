@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
 
 use hookyard::model::{
-    Address, Agent, AgentHandler, Capability, Ended, Event, EventKind, Failure, FailurePolicy, Handler, Hook,
-    HookName, HostEvent, HttpHandler, HttpMethod, Manner, Matched, Matcher, Model, ModelAccess,
-    NativeHandler, NoteKind, Opinion, Patch, PromptHandler, Reply, RunId, Scope, SessionId, Source, Strategy,
-    Target, Verdict,
+    Address, Agent, AgentHandler, Capability, Ended, Event, EventKind, ExecutionPolicy, Failure,
+    FailurePolicy, Handler, Hook, HookDecision, HookName, HookSource, HostEvent, HttpHandler, HttpMethod,
+    MatchField, Matcher, Model, ModelAccess, NativeHandler, NoteKind, Patch, PromptHandler, Reply, RunId,
+    Scope, SessionId, Strategy, Target, Verdict,
 };
 
 use crate::course::{double::Double, tree::Tree};
@@ -132,19 +132,19 @@ impl Scenario {
         for (target, value) in &self.payload {
             event.targets.set(*target, value.json());
         }
-        let facts = &mut event.facts;
-        let fact = match self.kind.matched() {
-            Some(Matched::Source) => &mut facts.source,
-            Some(Matched::Reason) => &mut facts.reason,
-            Some(Matched::Trigger) => &mut facts.trigger,
-            Some(Matched::ModelRef) => &mut facts.model_ref,
-            Some(Matched::ToolName) => &mut facts.tool_name,
-            Some(Matched::NotificationType) => &mut facts.notification_type,
-            Some(Matched::AgentType) => &mut facts.agent_type,
-            Some(Matched::TriggerType) => &mut facts.trigger_type,
-            Some(Matched::Own) => {
+        let facts = &mut event.attributes;
+        let fact = match self.kind.match_field() {
+            Some(MatchField::Source) => &mut facts.source,
+            Some(MatchField::Reason) => &mut facts.reason,
+            Some(MatchField::Trigger) => &mut facts.trigger,
+            Some(MatchField::ModelRef) => &mut facts.model_ref,
+            Some(MatchField::ToolName) => &mut facts.tool_name,
+            Some(MatchField::NotificationType) => &mut facts.notification_type,
+            Some(MatchField::AgentType) => &mut facts.agent_type,
+            Some(MatchField::TriggerType) => &mut facts.trigger_type,
+            Some(MatchField::HostEvent) => {
                 let (name, strategy) = ("SomethingElse".into(), Strategy::Parallel);
-                event.host_event = Some(HostEvent { name, matched: self.text.map(Arc::from), strategy });
+                event.host_event = Some(HostEvent { name, match_text: self.text.map(Arc::from), strategy });
                 return event;
             }
             None => return event,
@@ -223,8 +223,8 @@ impl Rule {
             max_concurrency: None,
             on_error: self.on_error,
             on_timeout: self.on_timeout,
-            manner: Manner::default(),
-            source: Source {
+            execution: ExecutionPolicy::default(),
+            source: HookSource {
                 scope: self.scope,
                 file: self.file.map(|file| Arc::from(Path::new(file))),
                 line: self.position + 1,
@@ -312,12 +312,12 @@ impl Says {
     fn reply(&self) -> Reply {
         let reason = self.reason.map(str::to_owned);
         Reply {
-            opinion: match self.verdict {
-                Verdict::Proceed => Opinion::None,
-                Verdict::Allow => Opinion::Allow(reason),
-                Verdict::Ask => Opinion::Ask(reason),
-                Verdict::Block => Opinion::Block(reason),
-                Verdict::Halt => Opinion::Halt(reason),
+            decision: match self.verdict {
+                Verdict::Proceed => HookDecision::None,
+                Verdict::Allow => HookDecision::Allow(reason),
+                Verdict::Ask => HookDecision::Ask(reason),
+                Verdict::Block => HookDecision::Block(reason),
+                Verdict::Halt => HookDecision::Halt(reason),
             },
             patches: self.changes.iter().map(Change::patch).collect(),
             notes: self.notes.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect(),
@@ -333,7 +333,7 @@ impl Change {
     fn patch(&self) -> Patch {
         match self {
             Self::Of(target, value) => Patch::Target(*target, value.json()),
-            Self::Foreign(name) => Patch::Foreign((*name).to_owned()),
+            Self::Foreign(name) => Patch::Unsupported((*name).to_owned()),
         }
     }
 }

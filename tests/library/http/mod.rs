@@ -67,7 +67,7 @@ async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
 fn event(kind: EventKind) -> Event {
     let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new("run").unwrap());
     if kind == EventKind::BeforeToolDispatch {
-        event.facts.tool_name = Some("Bash".into());
+        event.attributes.tool_name = Some("Bash".into());
         event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"npm run lint"}"#).unwrap());
     }
     event

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::terms::{Errors, Terms};
-use crate::telemetry::EVENTS;
+use crate::telemetry::EVENTS_TARGET;
 
 /// Room made before each read.
 const CHUNK: usize = 8 * 1024;
@@ -155,13 +155,13 @@ impl Log {
                 Ok(1..) => {
                     let shown = &self.buffer[..self.buffer.len().min(self.left)];
                     self.left -= shown.len();
-                    if !shown.is_empty() && tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
+                    if !shown.is_empty() && tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
                         let text = match terms.errors {
                             Errors::Shown => String::from_utf8_lossy(shown),
                             Errors::Withheld => "left out, because the hook has secrets".into(),
                         };
                         let hook = &*terms.hook;
-                        tracing::debug!(target: EVENTS, hook, stderr = text.trim_end(), "standard error of a worker");
+                        tracing::debug!(target: EVENTS_TARGET, hook, stderr = text.trim_end(), "standard error of a worker");
                     }
                 }
                 Ok(0) | Err(_) => self.pipe = None,

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     actor::RunActor,
-    memory::Memory,
-    message::{Caller, Waiter},
-    news::{Ended, News},
-    record::{Halt, Lease},
-    state::{Part, RunState, Running},
+    actor_state::{CourseRole, InFlightEvent, RunActorState},
+    message::{Caller, OutcomeSender},
+    notify::{EndedEvent, NoticeKind},
+    record::{Halt, RunLease},
+    run_state::RunState,
 };
 use crate::model::{Event, EventKind, Outcome, Verdict};
 
@@ -19,17 +19,21 @@ const CANCELLED: &str = "the run was cancelled";
 
 impl RunActor {
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
-    pub(super) fn finish(&self, state: &mut RunState, running: Running) {
-        let Running { course, key, part, callers, detached, accepted, .. } = running;
+    pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
+        let InFlightEvent { course, key, part, callers, detached, accepted, .. } = running;
         let (event, secrets) = (Arc::clone(course.event()), course.secrets().cloned());
         let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome();
-        let ended =
-            |outcome| Ended { event: &event, outcome, waited: accepted.elapsed(), secrets: secrets.as_ref() };
-        if part == Part::Beside {
-            return self.announce(ended(&outcome), News::Beside);
+        let ended = |outcome| EndedEvent {
+            event: &event,
+            outcome,
+            waited: accepted.elapsed(),
+            secrets: secrets.as_ref(),
+        };
+        if part == CourseRole::Background {
+            return self.announce(ended(&outcome), NoticeKind::Background);
         }
-        state.memory.break_loop(&mut outcome);
+        state.run_state.break_loop(&mut outcome);
         if outcome.verdict == Verdict::Halt && event.is_interceptor() {
             let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
             self.context.directory.halt(&state.record, halt);
@@ -37,10 +41,10 @@ impl RunActor {
         if detached.is_none() {
             self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
-        self.announce(ended(&outcome), News::Outcome);
+        self.announce(ended(&outcome), NoticeKind::Outcome);
         state.ended |= event.ends_run();
         if let Some(key) = key {
-            state.memory.answers.remember(key, outcome.clone(), self.context.answers);
+            state.run_state.answers.remember(key, outcome.clone(), self.context.answers);
         }
         // First the end, then the answer: what the host sends next belongs to a new run.
         drop(detached);
@@ -50,14 +54,14 @@ impl RunActor {
     }
 
     /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
-    pub(super) fn abandon(&self, state: &mut RunState) {
+    pub(super) fn abandon(&self, state: &mut RunActorState) {
         for running in state.abandoned() {
             self.cut_short_unanswered(running, "nobody waits for the outcome any more");
         }
     }
 
     /// hookyard shuts down: nobody is answered, which those who wait take for what it is.
-    pub(super) fn stop_short(&self, state: &mut RunState) {
+    pub(super) fn stop_short(&self, state: &mut RunActorState) {
         for running in std::mem::take(&mut state.running).into_values() {
             self.cut_short_unanswered(*running, "hookyard is shutting down");
         }
@@ -65,11 +69,11 @@ impl RunActor {
 
     /// Cuts short everything in hand and ends the run. Returns how many events that were. Is another event on its way
     /// to this actor, then it is the first of the next run of this id.
-    pub(super) fn cancel(&self, state: &mut RunState, lease: Lease) -> usize {
-        let mut answers: Vec<(Vec<Waiter>, Outcome)> = Vec::new();
+    pub(super) fn cancel(&self, state: &mut RunActorState, lease: RunLease) -> usize {
+        let mut answers: Vec<(Vec<OutcomeSender>, Outcome)> = Vec::new();
         for running in std::mem::take(&mut state.running).into_values() {
             let (part, accepted, is_detached) = (running.part, running.accepted, running.detached.is_some());
-            if part == Part::Beside {
+            if part == CourseRole::Background {
                 self.cut_short_unanswered(*running, CANCELLED);
                 continue;
             }
@@ -82,8 +86,8 @@ impl RunActor {
             if !is_detached {
                 self.context.meters.answered(event.kind, outcome.verdict, waited);
             }
-            let ended = Ended { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
-            self.announce(ended, News::Outcome);
+            let ended = EndedEvent { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+            self.announce(ended, NoticeKind::Outcome);
             answers.push((waiters, outcome));
         }
         let halt = Halt { reason: Some(CANCELLED.into()), by: None };
@@ -95,8 +99,8 @@ impl RunActor {
             let outcome = halt.outcome(event.kind, request.snapshot_version);
             let waited = request.accepted.elapsed();
             self.context.meters.answered(event.kind, outcome.verdict, waited);
-            let ended = Ended { event, outcome: &outcome, waited, secrets: request.plan.secrets() };
-            self.announce(ended, News::Outcome);
+            let ended = EndedEvent { event, outcome: &outcome, waited, secrets: request.plan.secrets() };
+            self.announce(ended, NoticeKind::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
         drop(lease);
@@ -104,7 +108,7 @@ impl RunActor {
         state.ended = true;
         if !self.leave_if_over(state) {
             state.record = self.context.directory.renew(&self.key, &state.record);
-            (state.memory, state.session, state.ended) = (Memory::default(), None, false);
+            (state.run_state, state.session, state.ended) = (RunState::default(), None, false);
         }
         let events = answers.len();
         for (waiters, outcome) in answers {
@@ -121,16 +125,20 @@ impl RunActor {
     }
 
     /// Cuts an event short that gets no outcome.
-    fn cut_short_unanswered(&self, running: Running, why: &str) {
+    fn cut_short_unanswered(&self, running: InFlightEvent, why: &str) {
         let (waited, secrets) = (running.accepted.elapsed(), running.course.secrets().cloned());
-        let news = if running.part == Part::Beside { News::Beside } else { News::Unanswered };
+        let kind = if running.part == CourseRole::Background {
+            NoticeKind::Background
+        } else {
+            NoticeKind::Abandoned
+        };
         let (event, _, outcome) = cut_short(running, why);
-        let ended = Ended { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
-        self.announce(ended, news);
+        let ended = EndedEvent { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+        self.announce(ended, kind);
     }
 
     /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.
-    pub(super) fn leave_if_over(&self, state: &RunState) -> bool {
+    pub(super) fn leave_if_over(&self, state: &RunActorState) -> bool {
         let leaves = state.ended && state.go_away();
         if leaves {
             self.context.directory.end(&self.key);
@@ -142,8 +150,8 @@ impl RunActor {
 
 /// Ends the invocations of an event as cancelled and kills their processes. What was set aside for the event is
 /// given back.
-fn cut_short(running: Running, why: &str) -> (Arc<Event>, Vec<Waiter>, Outcome) {
-    let Running { mut course, callers, cancel, .. } = running;
+fn cut_short(running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<OutcomeSender>, Outcome) {
+    let InFlightEvent { mut course, callers, cancel, .. } = running;
     cancel.cancel();
     course.cancel(why);
     let event = Arc::clone(course.event());
@@ -151,7 +159,7 @@ fn cut_short(running: Running, why: &str) -> (Arc<Event>, Vec<Waiter>, Outcome) 
 }
 
 /// Gives an answer to all who wait for it.
-fn answer(mut waiters: Vec<Waiter>, outcome: Outcome) {
+fn answer(mut waiters: Vec<OutcomeSender>, outcome: Outcome) {
     // A send fails only if the caller has stopped waiting.
     let Some(last) = waiters.pop() else { return };
     for waiter in waiters {

@@ -11,28 +11,28 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    answers::EventKey,
     course::Course,
-    directory::Seat,
-    memory::Memory,
-    message::{Caller, Held, Request, RunMessage},
+    directory::SessionGuard,
+    idempotency::IdempotencyKey,
+    message::{Caller, EventRequest, InFlightGuard, RunMessage},
     record::RunRecord,
-    status::{InHand, UnderWay},
+    run_state::RunState,
+    status::{ActiveEvent, RunActivity},
 };
 use crate::model::{Delivery, Event, Outcome};
 
 /// What the actor knows.
 #[derive(Debug)]
-pub(crate) struct RunState {
+pub(crate) struct RunActorState {
     pub(super) myself: ActorRef<RunMessage>,
     /// Events under way, by number. Boxed: the map keeps room for several also when it is empty, as it mostly is.
-    pub(super) running: BTreeMap<u64, Box<Running>>,
+    pub(super) running: BTreeMap<u64, Box<InFlightEvent>>,
     /// Interceptor events that wait for their turn.
-    pub(super) pending: VecDeque<Request>,
+    pub(super) pending: VecDeque<EventRequest>,
     pub(super) record: Arc<RunRecord>,
-    pub(super) memory: Memory,
+    pub(super) run_state: RunState,
     /// The session of its first event.
-    pub(super) session: Option<Seat>,
+    pub(super) session: Option<SessionGuard>,
     pub(super) next_number: u64,
     pub(super) ended: bool,
     /// Whether a look at the queue is due when its first event has waited too long.
@@ -41,15 +41,15 @@ pub(crate) struct RunState {
 
 /// An event under way.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct InFlightEvent {
     pub(super) course: Course,
-    pub(super) key: Option<EventKey>,
+    pub(super) key: Option<IdempotencyKey>,
     /// The one whose event it is, and those that sent it again.
     pub(super) callers: Vec<Caller>,
     /// What is set aside for it where it goes on without anyone waiting.
-    pub(super) detached: Option<Arc<Held>>,
+    pub(super) detached: Option<Arc<InFlightGuard>>,
     /// Whether it has a say.
-    pub(super) part: Part,
+    pub(super) part: CourseRole,
     pub(super) cancel: CancellationToken,
     /// Cancels its invocations when the event is dropped, also by the death of the actor.
     pub(super) _cancel_on_drop: DropGuard,
@@ -58,14 +58,14 @@ pub(super) struct Running {
 
 /// Whether an event under way has a say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum CourseRole {
     /// Its outcome is the answer.
-    Answers,
+    OutcomeCache,
     /// It was only started beside the one that answers.
-    Beside,
+    Background,
 }
 
-impl Running {
+impl InFlightEvent {
     /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
         if event.delivery == Delivery::Detached && !event.is_interceptor() {
@@ -77,17 +77,17 @@ impl Running {
     }
 }
 
-impl RunState {
+impl RunActorState {
     /// Joins an event to the one it repeats: it gets the first answer, now or when it is there. Returns an event
     /// that repeats none.
-    pub(super) fn join(&mut self, request: Request) -> Option<Request> {
-        let Some(key) = EventKey::of(&request.event) else { return Some(request) };
-        if let Some(outcome) = self.memory.answers.get(&key) {
+    pub(super) fn join(&mut self, request: EventRequest) -> Option<EventRequest> {
+        let Some(key) = IdempotencyKey::of(&request.event) else { return Some(request) };
+        if let Some(outcome) = self.run_state.answers.get(&key) {
             request.caller.answer(Ok(outcome.clone()));
             return None;
         }
         let twin =
-            |running: &&mut Box<Running>| running.key.as_ref().is_some_and(|known| known.is_same(&key));
+            |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(&key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
         running.take_in(&request.event, request.snapshot_version, request.caller);
         None
@@ -102,17 +102,17 @@ impl RunState {
     }
 
     pub(super) fn interceptors_running(&self) -> usize {
-        let running = self.running.values().filter(|running| running.part == Part::Answers);
+        let running = self.running.values().filter(|running| running.part == CourseRole::OutcomeCache);
         running.filter(|running| running.course.event().is_interceptor()).count()
     }
 
     /// Some caller is gone: takes out the events that nobody waits for any more.
-    pub(super) fn abandoned(&mut self) -> Vec<Running> {
+    pub(super) fn abandoned(&mut self) -> Vec<InFlightEvent> {
         self.pending.retain(|request| !request.caller.is_gone());
         for running in self.running.values_mut() {
             running.callers.retain(|caller| !caller.is_gone());
         }
-        let unwanted = |running: &Running| running.callers.is_empty() && running.detached.is_none();
+        let unwanted = |running: &InFlightEvent| running.callers.is_empty() && running.detached.is_none();
         self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| *running).collect()
     }
 
@@ -124,13 +124,13 @@ impl RunState {
     }
 
     /// What is in hand, for those who look.
-    pub(super) fn in_hand(&self) -> InHand {
-        let under_way = |running: &Running| UnderWay {
+    pub(super) fn in_hand(&self) -> RunActivity {
+        let under_way = |running: &InFlightEvent| ActiveEvent {
             event: running.course.event().kind,
             since: running.accepted.elapsed(),
             hooks: running.course.under_way().map(|step| step.hook.name.clone()).collect(),
         };
-        InHand {
+        RunActivity {
             session_id: self.session.as_ref().map(|seat| seat.session.clone()),
             under_way: self.running.values().map(|running| under_way(running)).collect(),
             pending: self.pending.len(),

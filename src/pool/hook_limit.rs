@@ -14,23 +14,23 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::job::{Class, ReplyPort};
+use super::job::{JobClass, ReplyPort};
 use crate::{
     model::{Conclusion, Ended},
-    registry::Registered,
-    telemetry::{Meters, ShedReason, ShedWhere},
+    registry::RegisteredHook,
+    telemetry::{Meters, ShedReason, ShedStage},
 };
 
 /// How many may wait at a gate, and how long.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct QueueLimits {
     pub(super) queue: usize,
     pub(super) deadline: Duration,
 }
 
 /// The gates of the hooks that have one. There are few such hooks, so they are searched one by one.
 #[derive(Debug)]
-pub(crate) struct Gates {
+pub(crate) struct HookLimits {
     entries: Mutex<Vec<Entry>>,
     meters: Arc<Meters>,
 }
@@ -39,55 +39,55 @@ pub(crate) struct Gates {
 #[derive(Debug)]
 struct Entry {
     root: PathBuf,
-    hook: Arc<Registered>,
-    gate: Arc<Gate>,
+    hook: Arc<RegisteredHook>,
+    limit: Arc<HookLimit>,
 }
 
 /// Lets in so many invocations of one hook at once.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct HookLimit {
     most: usize,
-    line: Mutex<Line>,
+    line: Mutex<WaitQueue>,
     meters: Arc<Meters>,
 }
 
 /// Who is in, and who waits: interceptors before lifecycle hooks, each in order of arrival.
 #[derive(Debug, Default)]
-struct Line {
+struct WaitQueue {
     inside: usize,
     interceptors: VecDeque<Waiter>,
     lifecycle: VecDeque<Waiter>,
 }
 
 /// Closed once nobody waits any more; dropped to turn away.
-type Waiter = oneshot::Sender<Place>;
+type Waiter = oneshot::Sender<Workspace>;
 
 /// The right of one invocation to run. Dropping it lets the next one in.
 #[derive(Debug)]
-struct Place(Arc<Gate>);
+struct Workspace(Arc<HookLimit>);
 
-impl Gates {
+impl HookLimits {
     /// No gates yet.
     pub(crate) fn new(meters: &Arc<Meters>) -> Self {
         Self { entries: Mutex::default(), meters: Arc::clone(meters) }
     }
 
     /// The gate of a hook; none for one that may run as often as its pool has places.
-    pub(super) fn of(&self, root: &Path, hook: &Arc<Registered>) -> Option<Arc<Gate>> {
+    pub(super) fn of(&self, root: &Path, hook: &Arc<RegisteredHook>) -> Option<Arc<HookLimit>> {
         let most = hook.hook.max_concurrency?.get();
         let mut entries = self.entries();
         let known = entries.iter().find(|entry| entry.root == root && is_same(&entry.hook, hook));
         if let Some(entry) = known {
-            return Some(Arc::clone(&entry.gate));
+            return Some(Arc::clone(&entry.limit));
         }
-        let gate = Arc::new(Gate { most, line: Mutex::default(), meters: Arc::clone(&self.meters) });
-        entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), gate: Arc::clone(&gate) });
-        Some(gate)
+        let limit = Arc::new(HookLimit { most, line: Mutex::default(), meters: Arc::clone(&self.meters) });
+        entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), limit: Arc::clone(&limit) });
+        Some(limit)
     }
 
     /// Gives up the gates of a workspace's hooks that are no longer there or no longer the same. Who waits at one
     /// still gets in.
-    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<Registered>]) {
+    pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         self.entries().retain_mut(|entry| {
             if entry.root != root {
                 return true;
@@ -106,25 +106,25 @@ impl Gates {
 }
 
 /// Whether two are one definition of one hook.
-fn is_same(one: &Arc<Registered>, other: &Arc<Registered>) -> bool {
+fn is_same(one: &Arc<RegisteredHook>, other: &Arc<RegisteredHook>) -> bool {
     let (a, b) = (&one.hook, &other.hook);
     Arc::ptr_eq(one, other)
         || (a.name == b.name && a.max_concurrency == b.max_concurrency && a.handler == b.handler)
 }
 
-impl Gate {
+impl HookLimit {
     /// Has `go` run an invocation, now or when it is its turn, with what is left of its time to wait. The port that
     /// `go` gets keeps the place until it is used or dropped, however the invocation ends.
     pub(super) fn pass(
         self: Arc<Self>,
-        class: Class,
+        class: JobClass,
         cancel: CancellationToken,
-        patience: Patience,
+        limits: QueueLimits,
         reply: ReplyPort,
         go: impl FnOnce(ReplyPort, Duration) + Send + 'static,
     ) {
-        let turn = match self.enter(class, patience.queue) {
-            Ok(place) => return go(place.until_concluded(reply), patience.deadline),
+        let turn = match self.enter(class, limits.queue) {
+            Ok(place) => return go(place.until_concluded(reply), limits.deadline),
             Err(turn) => turn,
         };
         let begun = Instant::now();
@@ -133,7 +133,7 @@ impl Gate {
                 biased;
                 place = turn => match place {
                     Ok(place) => {
-                        let left = patience.deadline.saturating_sub(begun.elapsed());
+                        let left = limits.deadline.saturating_sub(begun.elapsed());
                         return go(place.until_concluded(reply), left);
                     }
                     Err(_) => self.shed(ShedReason::Full, "too many others wait for a place"),
@@ -141,7 +141,7 @@ impl Gate {
                 () = cancel.cancelled() => {
                     Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more")
                 }
-                () = sleep(patience.deadline) => {
+                () = sleep(limits.deadline) => {
                     self.shed(ShedReason::Deadline, "it waited too long for a place")
                 }
             };
@@ -151,16 +151,20 @@ impl Gate {
 
     /// A place, or where one will come from. If too many wait, one of them is turned away, as the pool's queue does:
     /// one that nobody waits for any more, or else a lifecycle hook, or else the interceptor that came last.
-    fn enter(self: &Arc<Self>, class: Class, queue: usize) -> Result<Place, oneshot::Receiver<Place>> {
+    fn enter(
+        self: &Arc<Self>,
+        class: JobClass,
+        queue: usize,
+    ) -> Result<Workspace, oneshot::Receiver<Workspace>> {
         let mut line = self.line();
         if line.inside < self.most {
             line.inside += 1;
-            return Ok(Place(Arc::clone(self)));
+            return Ok(Workspace(Arc::clone(self)));
         }
         let (waiter, turn) = oneshot::channel();
         match class {
-            Class::Interceptor => line.interceptors.push_back(waiter),
-            Class::Lifecycle => line.lifecycle.push_back(waiter),
+            JobClass::Interceptor => line.interceptors.push_back(waiter),
+            JobClass::Lifecycle => line.lifecycle.push_back(waiter),
         }
         if line.waiting() > queue {
             line.interceptors.retain(|waiter| !waiter.is_closed());
@@ -181,23 +185,23 @@ impl Gate {
         };
         drop(line);
         // Not under the lock: one that has left in this moment gives the place back, and so releases it again.
-        drop(next.send(Place(Arc::clone(self))));
+        drop(next.send(Workspace(Arc::clone(self))));
     }
 
     fn shed(&self, reason: ShedReason, why: &str) -> Conclusion {
-        self.meters.shed(ShedWhere::Pool, reason);
+        self.meters.shed(ShedStage::Pool, reason);
         Conclusion::not_run(
             Ended::Shed,
             format!("{why} of the hook's own (`max_concurrency: {}`)", self.most),
         )
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, WaitQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl WaitQueue {
     fn waiting(&self) -> usize {
         self.interceptors.len() + self.lifecycle.len()
     }
@@ -208,7 +212,7 @@ impl Line {
     }
 }
 
-impl Place {
+impl Workspace {
     /// A port that gives the place back before it passes the conclusion on: a host that has its answer finds the
     /// place free.
     fn until_concluded(self, reply: ReplyPort) -> ReplyPort {
@@ -219,7 +223,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Workspace {
     fn drop(&mut self) {
         self.0.release();
     }

@@ -6,22 +6,22 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, Matched, Outcome,
+    DialectName, Draft, Event, EventError, EventKind, Failure, Hook, Json, JsonError, MatchField, Outcome,
     RawReply, Reply, Strategy, Target, Verdict, WorkspaceId,
 };
 
 /// Where a hook runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct Workspace {
     /// The workspace's id.
-    pub workspace_id: WorkspaceId,
+    pub id: WorkspaceId,
     /// Its directory: absolute, without symbolic links.
     pub root: PathBuf,
 }
 
 /// What a host of a dialect gets: what a hook of that dialect would have printed, and its exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NativeAnswer {
+pub struct HostResponse {
     /// For standard output, or the body of an answer over HTTP.
     pub stdout: String,
     /// For standard error.
@@ -32,7 +32,7 @@ pub struct NativeAnswer {
 
 /// How a model has to answer for a hook, so that its dialect can read the answer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AnswerForm {
+pub struct ResponseFormat {
     /// The form in words, with examples.
     pub instructions: String,
     /// The form as a JSON Schema of an object.
@@ -43,13 +43,13 @@ pub struct AnswerForm {
 
 /// What the replies of the same dialect's hooks to one event come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ties {
+pub enum MergeRule {
     /// Each reply counts as it is, and of equally strict verdicts the first decides.
-    FirstDecides,
-    /// The last decides, with what [`Dialect::join`] makes of all replies so far; of the notes, all are kept.
-    Joined,
+    Strictest,
+    /// The last decides, with what [`Dialect::combine`] makes of all replies so far; of the notes, all are kept.
+    Combined,
     /// The same, but of the notes of one kind, the last reply with any has its say.
-    Replaced,
+    CombinedLatestNotes,
 }
 
 /// One dialect, on both sides: what hosts say and expect, and what hooks are told and answer.
@@ -73,10 +73,10 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
     /// thing it can, never the milder one.
-    fn write_answer(&self, event: &Event, outcome: &Outcome) -> NativeAnswer;
+    fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse;
 
     /// What the matchers of this dialect's hooks look at for a kind, or `None` if they are ignored there.
-    fn matched(&self, kind: EventKind) -> Option<Matched>;
+    fn match_field(&self, kind: EventKind) -> Option<MatchField>;
 
     /// How this dialect's hooks for a kind run.
     fn strategy(&self, kind: EventKind) -> Strategy;
@@ -86,13 +86,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
     /// The envelope: what a hook of this dialect is told about the event as it stands.
-    fn envelope(&self, draft: &Draft, place: &Place) -> Bytes;
+    fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes;
 
     /// The variables a command hook of this dialect gets, beside the allowed ones and its own.
-    fn environment(&self, draft: &Draft, place: &Place, timeout: Duration) -> Vec<(&'static str, String)>;
+    fn environment(&self, draft: &Draft, place: &Workspace, timeout: Duration)
+    -> Vec<(&'static str, String)>;
 
     /// How a model answers for a hook of this dialect on an event of this kind.
-    fn answer_form(&self, hook: &Hook, kind: EventKind) -> AnswerForm;
+    fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat;
 
     /// Reads a hook's answer.
     ///
@@ -100,14 +101,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
 
     /// What the replies of this dialect's hooks to one event come to.
-    fn ties(&self, kind: EventKind) -> Ties;
+    fn merge_rule(&self, kind: EventKind) -> MergeRule;
 
     /// A reply as it counts after the `earlier` ones of this dialect's hooks for the event, in configured order;
-    /// `told` is the draft that its hook was told. Asked only where [`Dialect::ties`] says that replies are joined.
-    fn join(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
+    /// `told` is the draft that its hook was told. Asked only where [`Dialect::merge_rule`] says that replies are joined.
+    fn combine(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
 
     /// Joins a patch with what was there.
     ///
     /// Returns an error if either is no JSON, which [`Json`] rules out.
-    fn fold(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError>;
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError>;
 }

@@ -9,7 +9,7 @@ use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, H
 
 /// One hook as programs see it.
 #[derive(Debug, Serialize)]
-pub struct HookRow<'a> {
+pub struct HookListing<'a> {
     name: &'a str,
     dialect: DialectName,
     events: EventKinds,
@@ -50,14 +50,14 @@ impl<'a> Command<'a> {
     }
 }
 
-impl<'a> HookRow<'a> {
+impl<'a> HookListing<'a> {
     /// The row of a hook.
     pub fn of(hook: &'a Hook) -> Self {
         Self {
             name: hook.name.as_str(),
             dialect: hook.dialect.name(),
             events: hook.events,
-            host_event: hook.manner.host_event.as_deref(),
+            host_event: hook.execution.host_event.as_deref(),
             matcher: hook.matcher.as_ref().map(Matcher::pattern),
             handler: hook.handler.kind(),
             mode: hook.handler.mode(),

@@ -5,12 +5,16 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::model::{AnswerForm, EventKind, Hook, Target};
+use crate::model::{EventKind, Hook, ResponseFormat, Target};
 
 /// The form for a hook on an event of this kind.
-pub(super) fn of(hook: &Hook, kind: EventKind) -> AnswerForm {
+pub(super) fn of(hook: &Hook, kind: EventKind) -> ResponseFormat {
     let target = kind.target().filter(|target| hook.capabilities.contains(target.capability()));
-    AnswerForm { instructions: instructions(kind, target), schema: schema(kind, target), placeholder: None }
+    ResponseFormat {
+        instructions: instructions(kind, target),
+        schema: schema(kind, target),
+        placeholder: None,
+    }
 }
 
 fn instructions(kind: EventKind, target: Option<Target>) -> String {

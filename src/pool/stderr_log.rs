@@ -2,17 +2,17 @@
 
 use crate::{
     model::{Failure, RawReply},
-    registry::Registered,
-    telemetry::EVENTS,
+    registry::RegisteredHook,
+    telemetry::EVENTS_TARGET,
 };
 
 /// How much of a program's standard error is logged, in bytes.
 const MOST_LOGGED: usize = 4096;
 
 /// Has the log show what a program said on its standard error, at level debug.
-pub(super) fn log_errors(registered: &Registered, raw: &Result<RawReply, Failure>) {
+pub(super) fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Failure>) {
     let Ok(RawReply::Command { stderr, .. }) = raw else { return };
-    if stderr.is_empty() || !tracing::enabled!(target: EVENTS, tracing::Level::DEBUG) {
+    if stderr.is_empty() || !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
         return;
     }
     let mut text = String::from_utf8_lossy(stderr).into_owned();
@@ -21,5 +21,5 @@ pub(super) fn log_errors(registered: &Registered, raw: &Result<RawReply, Failure
         text = secrets.text(text);
     }
     let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
-    tracing::debug!(target: EVENTS, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
+    tracing::debug!(target: EVENTS_TARGET, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::answers::Answers;
+use super::idempotency::OutcomeCache;
 use crate::{
     model::{Event, EventKind, Frequency, HookName, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
@@ -15,18 +15,18 @@ const MOST_STOPS_BLOCKED: u8 = 8;
 
 /// What a run remembers.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub(super) answers: Answers,
+pub(crate) struct RunState {
+    pub(super) answers: OutcomeCache,
     /// The hooks that run once and have run.
     had_turn: HashSet<HookName>,
     stops_blocked: u8,
 }
 
-impl Memory {
+impl RunState {
     /// The plan without hooks that had their only turn; it is the turn of those that are in it.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
         let plan = plan.only(event, |hook| !self.had_turn.contains(&hook.name));
-        let once = plan.steps().iter().filter(|step| step.hook.manner.frequency == Frequency::OncePerRun);
+        let once = plan.steps().iter().filter(|step| step.hook.execution.frequency == Frequency::OncePerRun);
         self.had_turn.extend(once.map(|step| step.hook.name.clone()));
         plan
     }
@@ -74,12 +74,12 @@ mod tests {
 
     #[test]
     fn the_ninth_block_in_a_row_lets_the_agent_stop() {
-        let mut memory = Memory::default();
+        let mut run_state = RunState::default();
         let mut stop = |verdict| {
             let mut outcome = Outcome::proceed(EventKind::AgentStopping, 1);
             outcome.verdict = verdict;
             outcome.by = HookName::new("guard").ok();
-            memory.break_loop(&mut outcome);
+            run_state.break_loop(&mut outcome);
             (outcome.verdict, outcome.notes.iter().any(|note| note.kind == NoteKind::LoopBroken))
         };
         for _ in 0..8 {

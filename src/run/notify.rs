@@ -11,55 +11,55 @@ use super::{
     actor::{RunActor, RunContext},
     directory::RunKey,
     log,
-    message::{Notice, RunPlace},
+    message::{Notice, RunRef},
 };
 use crate::{
-    model::{Event, Outcome, Redaction},
+    model::{Event, Outcome, Redactor},
     registry::Snapshot,
 };
 
 /// What there is to tell of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum NoticeKind {
     /// How hooks fared that its outcome did not wait for.
-    Beside,
+    Background,
     /// How its hooks fared; it gets no outcome.
-    Unanswered,
+    Abandoned,
     /// How its hooks fared, and what it got.
     Outcome,
 }
 
 /// An event that has ended.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ended<'a> {
+pub(super) struct EndedEvent<'a> {
     pub(super) event: &'a Arc<Event>,
     pub(super) outcome: &'a Outcome,
     /// How long it took.
     pub(super) waited: Duration,
     /// What must not be told about it.
-    pub(super) secrets: Option<&'a Arc<Redaction>>,
+    pub(super) secrets: Option<&'a Arc<Redactor>>,
 }
 
 /// Is told of every outcome in the moment it is there. Unlike a subscriber it loses none, so it must not wait: whoever
 /// tells it works on other events as well.
-pub trait Witness: fmt::Debug + Send + Sync {
+pub trait OutcomeObserver: fmt::Debug + Send + Sync {
     /// Takes note of an outcome.
-    fn finished(&self, finished: Finished);
+    fn event_finished(&self, finished: FinishedEvent);
 
     /// Takes note of hooks that ran beside an event, whose outcome did not wait for them: theirs says only how they
     /// fared. Does nothing of itself.
-    fn finished_beside(&self, _finished: Finished) {}
+    fn background_hooks_finished(&self, _finished: FinishedEvent) {}
 
     /// Takes note of an event that was given up before it had an outcome: this one says only how its hooks fared. Does
     /// nothing of itself.
-    fn given_up(&self, _finished: Finished) {}
+    fn event_abandoned(&self, _finished: FinishedEvent) {}
 }
 
 /// An event with its outcome.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedEvent {
     /// The run it belongs to.
-    pub run: Arc<RunPlace>,
+    pub run: Arc<RunRef>,
     /// The event as the host sent it.
     pub event: Arc<Event>,
     /// The outcome.
@@ -67,36 +67,40 @@ pub struct Finished {
     /// When that was, by the machine's clock.
     pub at: SystemTime,
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon writes them down"))]
-    pub(crate) secrets: Option<Arc<Redaction>>,
+    pub(crate) secrets: Option<Arc<Redactor>>,
 }
 
 impl RunActor {
     /// Tells those who want to know, if anyone does.
-    pub(super) fn announce(&self, ended: Ended<'_>, news: News) {
-        self.context.announce(&self.key, ended, news);
+    pub(super) fn announce(&self, ended: EndedEvent<'_>, kind: NoticeKind) {
+        self.context.announce(&self.key, ended, kind);
     }
 }
 
 impl RunContext {
     /// Tells of the answer to an event of a run that is over, if anyone wants to know.
     pub(crate) fn tell_halted(&self, key: &RunKey, event: Event, outcome: &Outcome, snapshot: &Snapshot) {
-        let ended =
-            Ended { event: &Arc::new(event), outcome, waited: Duration::ZERO, secrets: snapshot.secrets() };
-        self.announce(key, ended, News::Outcome);
+        let ended = EndedEvent {
+            event: &Arc::new(event),
+            outcome,
+            waited: Duration::ZERO,
+            secrets: snapshot.secrets(),
+        };
+        self.announce(key, ended, NoticeKind::Outcome);
     }
 
-    fn announce(&self, key: &RunKey, ended: Ended<'_>, news: News) {
-        let Ended { event, outcome, .. } = ended;
+    fn announce(&self, key: &RunKey, ended: EndedEvent<'_>, kind: NoticeKind) {
+        let EndedEvent { event, outcome, .. } = ended;
         log::invocations(key, ended);
-        if news == News::Outcome {
+        if kind == NoticeKind::Outcome {
             log::verdict(key, ended);
         }
         let notices = &self.notices;
         let is_watched = notices.receiver_count() > 0;
-        if !is_watched && self.witnesses.is_empty() {
+        if !is_watched && self.observers.is_empty() {
             return;
         }
-        let run = Arc::new(RunPlace {
+        let run = Arc::new(RunRef {
             workspace_id: key.workspace.clone(),
             session_id: event.session_id.clone(),
             run_id: event.run_id.clone(),
@@ -106,26 +110,26 @@ impl RunContext {
             let report = report.clone();
             drop(notices.send(Notice::Invocation { run: Arc::clone(&run), event: event.kind, report }));
         }
-        if news != News::Outcome && self.witnesses.is_empty() {
+        if kind != NoticeKind::Outcome && self.observers.is_empty() {
             return;
         }
         let outcome = Arc::new(outcome.clone());
         let at = SystemTime::now();
-        for witness in &self.witnesses {
-            let finished = Finished {
+        for observer in &self.observers {
+            let finished = FinishedEvent {
                 run: Arc::clone(&run),
                 event: Arc::clone(event),
                 outcome: Arc::clone(&outcome),
                 at,
                 secrets: ended.secrets.cloned(),
             };
-            match news {
-                News::Beside => witness.finished_beside(finished),
-                News::Unanswered => witness.given_up(finished),
-                News::Outcome => witness.finished(finished),
+            match kind {
+                NoticeKind::Background => observer.background_hooks_finished(finished),
+                NoticeKind::Abandoned => observer.event_abandoned(finished),
+                NoticeKind::Outcome => observer.event_finished(finished),
             }
         }
-        if news == News::Outcome {
+        if kind == NoticeKind::Outcome {
             drop(notices.send(Notice::Outcome { run, outcome }));
         }
     }

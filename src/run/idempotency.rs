@@ -11,12 +11,12 @@ use crate::model::{Event, EventId, EventKind, Outcome, ToolCallId};
 
 /// What makes two events the same: the host's event id, or the tool call, the kind and the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EventKey {
+pub(super) struct IdempotencyKey {
     id: Option<EventId>,
     call: Option<(EventKind, ToolCallId, u64)>,
 }
 
-impl EventKey {
+impl IdempotencyKey {
     /// The key of an event, or `None` if it has nothing to be recognised by.
     pub(super) fn of(event: &Event) -> Option<Self> {
         let call = event.tool_call_id.clone().map(|call| (event.kind, call, fingerprint(event)));
@@ -38,7 +38,7 @@ fn fingerprint(event: &Event) -> u64 {
     static SEED: OnceLock<RandomState> = OnceLock::new();
     let mut hasher = SEED.get_or_init(RandomState::new).build_hasher();
     event.host_event.as_ref().map(|host| &host.name).hash(&mut hasher);
-    event.facts.tool_name.hash(&mut hasher);
+    event.attributes.tool_name.hash(&mut hasher);
     for (target, value) in event.targets.iter() {
         (target, value.as_str()).hash(&mut hasher);
     }
@@ -47,16 +47,16 @@ fn fingerprint(event: &Event) -> u64 {
 
 /// The latest answers of one run, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(VecDeque<(EventKey, Outcome)>);
+pub(crate) struct OutcomeCache(VecDeque<(IdempotencyKey, Outcome)>);
 
-impl Answers {
+impl OutcomeCache {
     /// The answer that was given to the same event.
-    pub(super) fn get(&self, key: &EventKey) -> Option<&Outcome> {
+    pub(super) fn get(&self, key: &IdempotencyKey) -> Option<&Outcome> {
         self.0.iter().rev().find(|(known, _)| known.is_same(key)).map(|(_, outcome)| outcome)
     }
 
     /// Remembers an answer and forgets the oldest beyond `most`.
-    pub(super) fn remember(&mut self, key: EventKey, outcome: Outcome, most: usize) {
+    pub(super) fn remember(&mut self, key: IdempotencyKey, outcome: Outcome, most: usize) {
         if self.0.is_empty() {
             // Many runs give one answer and no more.
             self.0.reserve_exact(1);

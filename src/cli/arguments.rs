@@ -1,22 +1,19 @@
-//! What can be typed: the commands and the flags they share. Refuses to act on any of it.
+//! The command line as it is typed: the program and its subcommands.
 
-use std::path::PathBuf;
-
-use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum, builder::PossibleValue};
+use clap::{ColorChoice, Parser, Subcommand};
 
 use super::{
-    check::Check, completions::Completions, convert::Convert, explain::Explain, fire::Fire, list::List,
-    new::New, replay::Replay, schema::Schema,
+    check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
+    fire::FireCommand, list::ListCommand, new::NewCommand, replay::ReplayCommand, schema::SchemaCommand,
 };
 #[cfg(feature = "daemon")]
 use super::{
-    daemon_runs::Runs,
-    daemon_status::{Reload, Status},
-    relay::Relay,
-    serve::Serve,
-    top::Top,
+    relay::RelayCommand,
+    runs::RunsCommand,
+    serve::ServeCommand,
+    status::{ReloadCommand, StatusCommand},
+    top::TopCommand,
 };
-use crate::model::DialectName;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,7 +38,7 @@ Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
 #[command(name = "hookyard", version, after_help = EXAMPLES)]
 pub(super) struct Arguments {
     #[command(subcommand)]
-    pub(super) command: Command,
+    pub(super) command: CliCommand,
 
     /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -49,98 +46,28 @@ pub(super) struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
-    Check(Check),
-    List(List),
-    Explain(Explain),
-    Fire(Fire),
-    Replay(Replay),
-    New(New),
-    Schema(Schema),
-    Convert(Convert),
+pub(super) enum CliCommand {
+    Check(CheckCommand),
+    List(ListCommand),
+    Explain(ExplainCommand),
+    Fire(FireCommand),
+    Replay(ReplayCommand),
+    New(NewCommand),
+    Schema(SchemaCommand),
+    Convert(ConvertCommand),
     #[cfg(feature = "daemon")]
-    Serve(Serve),
+    Serve(ServeCommand),
     #[cfg(feature = "daemon")]
-    Relay(Relay),
+    Relay(RelayCommand),
     #[cfg(feature = "daemon")]
-    Status(Status),
+    Status(StatusCommand),
     #[cfg(feature = "daemon")]
-    Runs(Runs),
+    Runs(RunsCommand),
     #[cfg(feature = "daemon")]
-    Top(Top),
+    Top(TopCommand),
     #[cfg(feature = "daemon")]
-    Reload(Reload),
-    Completions(Completions),
-}
-
-/// Which hooks, under which settings.
-#[derive(Debug, Clone, Args)]
-pub(super) struct WorkspaceFlags {
-    /// The workspace; without it, the nearest directory with hook files, from here upwards
-    #[arg(long, short, value_name = "DIR")]
-    pub(super) workspace: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub(super) settings: SettingsFlags,
-}
-
-/// Which settings.
-#[derive(Debug, Clone, Args)]
-pub(super) struct SettingsFlags {
-    /// The home directory with the user's own hooks; without it, `$HOOKYARD_HOME`, that of the settings, or `$HOME`
-    #[arg(long, value_name = "DIR")]
-    pub(super) home: Option<PathBuf>,
-
-    /// A settings file; what it leaves out has its default. A variable such as `HOOKYARD_LIMITS_IN_FLIGHT`
-    /// counts before the file
-    #[arg(long, value_name = "FILE")]
-    pub(super) config: Option<PathBuf>,
-
-    /// One setting, which counts before file and variables: `--set limits.in_flight=100`; can be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
-    pub(super) set: Vec<(String, String)>,
-}
-
-fn assignment(text: &str) -> Result<(String, String), &'static str> {
-    let (key, value) = text.split_once('=').ok_or("write a key, `=` and its value: limits.in_flight=100")?;
-    Ok((key.trim().to_owned(), value.to_owned()))
-}
-
-/// Which event, in which words.
-#[derive(Debug, Clone, Args)]
-pub(super) struct EventFlags {
-    /// A file with the event as JSON; `-` reads it from standard input
-    #[arg(long, short, value_name = "FILE")]
-    pub(super) event: PathBuf,
-
-    #[command(flatten)]
-    pub(super) dialect: DialectFlag,
-}
-
-/// Whose words an event is written in.
-#[derive(Debug, Clone, Copy, Args)]
-pub(super) struct DialectFlag {
-    /// Whose words the event is written in
-    #[arg(long, short, value_name = "NAME", default_value = "canonical")]
-    pub(super) dialect: DialectName,
-}
-
-/// Who reads the result.
-#[derive(Debug, Clone, Copy, Args)]
-pub(super) struct JsonFlag {
-    /// Prints JSON, for programs
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-impl ValueEnum for DialectName {
-    fn value_variants<'a>() -> &'a [Self] {
-        Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.as_str()).help(self.events()))
-    }
+    Reload(ReloadCommand),
+    Completions(CompletionsCommand),
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    arguments::{JsonFlag, WorkspaceFlags},
     diagnostics,
-    exit::{Ending, Exit},
-    greetings,
+    exit::{CliResult, Exit},
+    flags::{JsonFlag, WorkspaceFlags},
     page::Page,
+    paths::display_path,
     screen::Screen,
-    workspace::{Found, counted, shown},
+    units::plural,
+    worker_probe,
+    workspace::LocatedWorkspace,
 };
 use crate::{
     config::LoadedWorkspace,
@@ -37,7 +39,7 @@ Exit code 1 means that there are errors; warnings alone are no failure.";
 /// whether they say hello, and stopped; other hooks are not run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Check {
+pub(super) struct CheckCommand {
     #[command(flatten)]
     workspace: WorkspaceFlags,
 
@@ -54,58 +56,58 @@ pub(super) struct Check {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct CheckReport<'a> {
     hooks: usize,
     files: &'a [std::path::PathBuf],
     diagnostics: Vec<&'a Diagnostic>,
 }
 
-impl Check {
-    pub(super) async fn run(self, screen: &Screen) -> Ending {
-        let found = match Found::find_or_settings(&self.workspace)? {
+impl CheckCommand {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        let found = match LocatedWorkspace::find_or_settings(&self.workspace)? {
             Ok(found) => found,
             Err(diagnostics) => return self.settings_alone(&diagnostics, screen),
         };
         let mut loaded = found.load();
         if !self.no_start {
-            match greetings::missing(&loaded, &found.settings).await? {
+            match worker_probe::probe_workers(&loaded, &found.settings).await? {
                 Ok(warnings) => loaded.warn(warnings),
                 Err(exit) => return Ok(exit),
             }
         }
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
-        let verdict = verdict(&diagnostics);
+        let exit_status = exit_status(&diagnostics);
         if self.output.json {
             let hooks = loaded.hooks.len();
-            screen.print_json(&Report { hooks, files: &loaded.files, diagnostics })?;
+            screen.print_json(&CheckReport { hooks, files: &loaded.files, diagnostics })?;
         } else {
             screen.print(&self.report(&diagnostics, &loaded, screen))?;
             if loaded.files.is_empty() {
                 screen.note(&found.no_files());
             }
         }
-        Ok(verdict)
+        Ok(exit_status)
     }
 
     /// Says what is wrong with a settings file, where there is no workspace.
-    fn settings_alone(&self, diagnostics: &[Diagnostic], screen: &Screen) -> Ending {
+    fn settings_alone(&self, diagnostics: &[Diagnostic], screen: &Screen) -> CliResult {
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
-            screen.print_json(&Report { hooks: 0, files: &[], diagnostics: diagnostics.clone() })?;
+            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: diagnostics.clone() })?;
         } else {
-            let mut page = told(&diagnostics, screen);
-            page.line(&format!("settings: {}", mistakes(&diagnostics, screen)));
+            let mut page = diagnostics_page(&diagnostics, screen);
+            page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
             screen.print(&page.into_text())?;
         }
         screen.note("note: there is no workspace here, so only the settings were checked");
-        Ok(verdict(&diagnostics))
+        Ok(exit_status(&diagnostics))
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
-        let mut page = told(diagnostics, screen);
+        let mut page = diagnostics_page(diagnostics, screen);
         if self.verbose || loaded.files.len() <= FEW_FILES {
             for file in &loaded.files {
-                page.line(&format!("{} {}", screen.out.paint.dim("read"), shown(file)));
+                page.line(&format!("{} {}", screen.out.paint.dim("read"), display_path(file)));
             }
         }
         page.line(&summary(diagnostics, loaded, screen));
@@ -114,7 +116,7 @@ impl Check {
 }
 
 /// A page that begins with what is wrong.
-fn told(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
+fn diagnostics_page(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
     let mut page = Page::default();
     for diagnostic in diagnostics {
         page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
@@ -122,17 +124,17 @@ fn told(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
     page
 }
 
-fn verdict(diagnostics: &[&Diagnostic]) -> Exit {
+fn exit_status(diagnostics: &[&Diagnostic]) -> Exit {
     let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     if has_errors { Exit::Failed } else { Exit::Done }
 }
 
 fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
-    let (hooks, files) = (counted(loaded.hooks.len(), "hook"), counted(loaded.files.len(), "file"));
-    format!("{hooks} loaded, {files} read, {}", mistakes(diagnostics, screen))
+    let (hooks, files) = (plural(loaded.hooks.len(), "hook"), plural(loaded.files.len(), "file"));
+    format!("{hooks} loaded, {files} read, {}", problem_counts(diagnostics, screen))
 }
 
-fn mistakes(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
+fn problem_counts(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
     let paint = screen.out.paint;
     let number = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
@@ -142,7 +144,7 @@ fn mistakes(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
     };
     format!(
         "{}, {}",
-        colored(errors, Severity::Error, counted(errors, "error")),
-        colored(warnings, Severity::Warning, counted(warnings, "warning")),
+        colored(errors, Severity::Error, plural(errors, "error")),
+        colored(warnings, Severity::Warning, plural(warnings, "warning")),
     )
 }

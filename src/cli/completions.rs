@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::Shell;
 
 use super::{
-    exit::{Ending, Exit},
+    exit::{CliResult, Exit},
     screen::Screen,
 };
 
@@ -19,14 +19,14 @@ Examples:
 /// Save it where your shell looks for completions; a new shell then knows them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Completions {
+pub(super) struct CompletionsCommand {
     /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
-impl Completions {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
+impl CompletionsCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut super::command(), "hookyard", &mut script);
         screen.print(&String::from_utf8_lossy(&script))?;

@@ -6,12 +6,14 @@ use std::{fs, io::Write, path::Path};
 use clap::Args;
 
 use super::{
-    arguments::{JsonFlag, WorkspaceFlags},
     escape,
-    exit::{Ending, Exit, Trouble},
+    exit::{CliError, CliResult, Exit},
+    flags::{JsonFlag, WorkspaceFlags},
     page::Page,
+    paths::io_reason,
     screen::Screen,
-    workspace::{Found, counted, reason},
+    units::plural,
+    workspace::LocatedWorkspace,
     wrap,
 };
 use crate::{
@@ -35,7 +37,7 @@ Only configuration is converted: scripts have to learn the other dialect's words
 /// those who move.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Convert {
+pub(super) struct ConvertCommand {
     /// Whose hooks are read
     #[arg(long, value_name = "NAME")]
     from: DialectName,
@@ -55,20 +57,20 @@ pub(super) struct Convert {
     output: JsonFlag,
 }
 
-impl Convert {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
+impl ConvertCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
         for name in [self.from, self.to] {
             if name == DialectName::Canonical {
                 let help = "canonical is what hosts speak; take the dialect of an agent";
-                return Err(Trouble::with_help("there are no hooks in the dialect canonical", help));
+                return Err(CliError::with_help("there are no hooks in the dialect canonical", help));
             }
         }
-        let found = Found::find_sound(&self.workspace, screen)?;
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let root = &found.root;
         let files = config::raw_hook_files(root, self.from, &found.settings);
         if files.is_empty() {
             let what = format!("the workspace has no hooks in the dialect {}", self.from);
-            return Err(Trouble::with_help(what, "name another with `--from`; `hookyard list` shows them"));
+            return Err(CliError::with_help(what, "name another with `--from`; `hookyard list` shows them"));
         }
         let conversion =
             convert(self.from, &files, self.to, &|relative| config::workspace_text(root, relative));
@@ -106,9 +108,9 @@ impl Convert {
             let line = format!("{} `{hook}`: {}", paint.yellow(word), escape::line(&remark.message));
             screen.note(&wrap::hanging(&line, Some(screen.width()), 2));
         }
-        let hooks = counted(conversion.hooks, "hook");
+        let hooks = plural(conversion.hooks, "hook");
         let (files, lost) =
-            (counted(conversion.files.len(), "file"), counted(conversion.remarks.len(), "remark"));
+            (plural(conversion.files.len(), "file"), plural(conversion.remarks.len(), "remark"));
         screen.note(&format!("{hooks} in {files}, {lost}"));
         if conversion.hooks > 0 {
             let (from, to) = (self.from, self.to);
@@ -119,10 +121,10 @@ impl Convert {
 }
 
 /// Writes all files, or none if one of them is there already.
-fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), Trouble> {
+fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), CliError> {
     if let Some(file) = files.iter().find(|file| root.join(&file.path).symlink_metadata().is_ok()) {
         let what = format!("{} is there already, so nothing was written", escape::path(&file.path));
-        return Err(Trouble::with_help(what, "leave `--write` out and take over what you want by hand"));
+        return Err(CliError::with_help(what, "leave `--write` out and take over what you want by hand"));
     }
     for file in files {
         let path = root.join(&file.path);
@@ -130,7 +132,7 @@ fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), Trouble> {
             fs::OpenOptions::new().write(true).create_new(true).open(&path)?.write_all(file.text.as_bytes())
         });
         written.map_err(|e| {
-            Trouble::new(format!("{} cannot be written: {}", escape::path(&file.path), reason(&e)))
+            CliError::new(format!("{} cannot be written: {}", escape::path(&file.path), io_reason(&e)))
         })?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::{fmt, fs::File, io::Read, path::Path};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{escape, paint::Paint, workspace::shown};
+use super::{escape, paint::Paint, paths::display_path};
 use crate::model::{Diagnostic, Severity};
 
 /// The largest file of which a line is shown, in bytes.
@@ -32,15 +32,15 @@ pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Pain
         .with_links(false)
         .without_primary_span_start()
         .without_syntax_highlighting();
-    let mut shown = String::new();
+    let mut display_path = String::new();
     // Writing to a string cannot fail.
-    _ = handler.render_report(&mut shown, &Shown::new(diagnostic, text));
-    shown
+    _ = handler.render_report(&mut display_path, &RenderedDiagnostic::new(diagnostic, text));
+    display_path
 }
 
 /// A diagnostic in the shape that the renderer takes.
 #[derive(Debug)]
-struct Shown {
+struct RenderedDiagnostic {
     severity: Severity,
     code: String,
     message: String,
@@ -48,9 +48,9 @@ struct Shown {
     excerpt: Option<(NamedSource<String>, LabeledSpan)>,
 }
 
-impl Shown {
+impl RenderedDiagnostic {
     fn new(diagnostic: &Diagnostic, text: Option<&str>) -> Self {
-        let mut place = shown(&diagnostic.file);
+        let mut place = display_path(&diagnostic.file);
         if diagnostic.line > 0 {
             place = format!("{place}:{}:{}", diagnostic.line, diagnostic.column);
         }
@@ -74,15 +74,15 @@ fn word(severity: Severity) -> &'static str {
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for RenderedDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Shown {}
+impl std::error::Error for RenderedDiagnostic {}
 
-impl miette::Diagnostic for Shown {
+impl miette::Diagnostic for RenderedDiagnostic {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
         Some(Box::new(&self.code))
     }

@@ -36,34 +36,34 @@ impl Exit {
 
 /// What keeps a command from its work.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CliError {
     /// Something to tell, and what to do about it.
-    Told {
+    Message {
         /// What is wrong.
         what: String,
         /// What to do.
         help: Option<String>,
     },
     /// Everything has been said already.
-    Silent,
+    AlreadyReported,
     /// The output cannot be written.
     Output(io::Error),
 }
 
 /// The end of a command.
-pub(super) type Ending = Result<Exit, Trouble>;
+pub(super) type CliResult = Result<Exit, CliError>;
 
-impl Trouble {
+impl CliError {
     pub(super) fn new(what: impl Display) -> Self {
-        Self::Told { what: what.to_string(), help: None }
+        Self::Message { what: what.to_string(), help: None }
     }
 
     pub(super) fn with_help(what: impl Display, help: impl Into<String>) -> Self {
-        Self::Told { what: what.to_string(), help: Some(help.into()) }
+        Self::Message { what: what.to_string(), help: Some(help.into()) }
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         Self::Output(error)
     }

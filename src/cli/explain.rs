@@ -4,14 +4,15 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    arguments::{EventFlags, JsonFlag, WorkspaceFlags},
     escape,
-    event_source::EventSource,
-    exit::{Ending, Exit},
+    event_input::EventInput,
+    exit::{CliResult, Exit},
+    flags::{EventFlags, JsonFlag, WorkspaceFlags},
     list::handler,
     page::Page,
     screen::Screen,
-    workspace::{Found, counted, snapshot},
+    units::plural,
+    workspace::{LocatedWorkspace, snapshot},
     wrap,
 };
 use crate::{
@@ -37,7 +38,7 @@ An event is a JSON object such as
 /// Hooks run in stages, one after the other; hooks of one stage run at the same time. Nothing is run here.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Explain {
+pub(super) struct ExplainCommand {
     #[command(flatten)]
     event: EventFlags,
 
@@ -49,22 +50,22 @@ pub(super) struct Explain {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct ExplainReport<'a> {
     stages: Vec<Vec<&'a str>>,
-    skipped: Vec<Skipped<'a>>,
+    skipped: Vec<SkippedHook<'a>>,
 }
 
 #[derive(Serialize)]
-struct Skipped<'a> {
+struct SkippedHook<'a> {
     hook: &'a str,
     why: String,
 }
 
-impl Explain {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let found = Found::find_sound(&self.workspace, screen)?;
+impl ExplainCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let limit = found.settings.limits.payload;
-        let source = EventSource::read(&self.event.event, limit, screen)?;
+        let source = EventInput::read(&self.event.event, limit, screen)?;
         let size = source.bytes.len();
         let read = if size > limit {
             Err(EventError::TooLarge { size, limit })
@@ -74,7 +75,7 @@ impl Explain {
         let event = match read {
             Ok(event) => event,
             Err(error) => {
-                source.tell(&error, self.event.dialect.dialect, screen);
+                source.report_error(&error, self.event.dialect.dialect, screen);
                 return Ok(Exit::Failed);
             }
         };
@@ -92,14 +93,17 @@ impl Explain {
     }
 }
 
-fn report(explanation: &Explanation) -> Report<'_> {
+fn report(explanation: &Explanation) -> ExplainReport<'_> {
     let stages = explanation.plan.stages();
-    Report {
+    ExplainReport {
         stages: stages.map(|stage| stage.iter().map(|step| step.hook.name.as_str()).collect()).collect(),
         skipped: explanation
             .skipped
             .iter()
-            .map(|skipped| Skipped { hook: skipped.hook.hook.name.as_str(), why: skipped.why.to_string() })
+            .map(|skipped| SkippedHook {
+                hook: skipped.hook.hook.name.as_str(),
+                why: skipped.why.to_string(),
+            })
             .collect(),
     }
 }
@@ -121,7 +125,7 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
         0 => page.line("No hook runs: the host would be told to go on at once."),
         1 => {}
         stages => {
-            let (hooks, stages) = (counted(plan.steps().len(), "hook"), counted(stages, "stage"));
+            let (hooks, stages) = (plural(plan.steps().len(), "hook"), plural(stages, "stage"));
             page.line(&format!("{hooks} in {stages}, one after the other:"));
         }
     }

@@ -3,14 +3,14 @@
 use clap::Args;
 
 use super::{
-    arguments::{EventFlags, JsonFlag, WorkspaceFlags},
     escape,
-    event_source::EventSource,
-    exit::{Ending, Exit},
+    event_input::EventInput,
+    exit::{CliResult, Exit},
+    flags::{EventFlags, JsonFlag, WorkspaceFlags},
     outcome_view,
     screen::Screen,
-    started::Started,
-    workspace::Found,
+    session::CommandSession,
+    workspace::LocatedWorkspace,
 };
 use crate::{
     DispatchError, dialect,
@@ -38,7 +38,7 @@ read, or there is no outcome (guards that deny on errors still answer); with
 /// On a terminal the outcome is laid out to be read; elsewhere, or with `--json`, it is canonical JSON.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Fire {
+pub(super) struct FireCommand {
     #[command(flatten)]
     event: EventFlags,
 
@@ -54,22 +54,22 @@ pub(super) struct Fire {
 }
 
 /// What became of the event.
-enum Fired {
+enum FireResult {
     /// Its hooks ran.
     Answered(Box<Event>, Outcome),
     /// It cannot be read; there may be a block all the same.
-    Unread(EventError, Option<Outcome>),
+    Unreadable(EventError, Option<Outcome>),
     /// There is no outcome.
-    Refused(DispatchError),
+    NoOutcome(DispatchError),
 }
 
-impl Fire {
+impl FireCommand {
     /// Whether the host reads standard error.
     pub(super) fn is_native(&self) -> bool {
         self.native
     }
 
-    pub(super) async fn run(self, screen: &Screen) -> Ending {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
         if self.native && self.event.dialect.dialect == DialectName::Canonical {
             let what = "--native answers in the words of a dialect; add --dialect openharness, say";
             screen.error(what, Some("`hookyard fire --help` has an example"));
@@ -79,9 +79,9 @@ impl Fire {
         if self.native && std::env::var_os(OF_A_HOOK).is_some() {
             return Ok(Exit::Done);
         }
-        let found = Found::find_sound(&self.workspace, screen)?;
-        let source = EventSource::read(&self.event.event, found.settings.limits.payload, screen)?;
-        let mut started = Started::start(&found).await?;
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
+        let source = EventInput::read(&self.event.event, found.settings.limits.payload, screen)?;
+        let mut started = CommandSession::start(&found).await?;
         if !self.native {
             found.note_problems(&started.report.diagnostics, &started.report.files, screen);
         }
@@ -90,33 +90,33 @@ impl Fire {
         let fire = async {
             match orchestrator.read(dialect, &source.bytes) {
                 Ok(event) => match orchestrator.dispatch_in(&workspace, event.clone()).await {
-                    Ok(outcome) => Fired::Answered(Box::new(event), outcome),
-                    Err(error) => Fired::Refused(error),
+                    Ok(outcome) => FireResult::Answered(Box::new(event), outcome),
+                    Err(error) => FireResult::NoOutcome(error),
                 },
                 Err(error) => {
                     let block = orchestrator.refuse_unread(Some(&workspace), dialect, &source.bytes, &error);
-                    Fired::Unread(error, block)
+                    FireResult::Unreadable(error, block)
                 }
             }
         };
         let fired = match started.until_interrupted(fire).await {
             Ok(fired) => fired,
-            Err(exit) => return Ok(started.give_up(exit, "before there was an outcome", screen).await),
+            Err(exit) => return Ok(started.abort(exit, "before there was an outcome", screen).await),
         };
         // The answer comes first: hooks that nobody waits for may still run.
-        let told = self.tell(&source, fired, screen);
+        let told = self.print_result(&source, fired, screen);
         match started.stop(screen).await {
             Ok(()) => told,
             Err(exit) => Ok(exit),
         }
     }
 
-    fn tell(&self, source: &EventSource, fired: Fired, screen: &Screen) -> Ending {
+    fn print_result(&self, source: &EventInput, fired: FireResult, screen: &Screen) -> CliResult {
         let dialect = self.event.dialect.dialect;
         match fired {
-            Fired::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
-            Fired::Unread(error, block) => {
-                source.tell(&error, dialect, screen);
+            FireResult::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
+            FireResult::Unreadable(error, block) => {
+                source.report_error(&error, dialect, screen);
                 match block {
                     // A host takes the dialect's exit code for the answer; any other would let the event pass.
                     Some(block) if self.native => self.answer(None, &block, screen),
@@ -124,7 +124,7 @@ impl Fire {
                     None => Ok(Exit::Failed),
                 }
             }
-            Fired::Refused(error) => {
+            FireResult::NoOutcome(error) => {
                 let what = format!("the event got no outcome: {}", escape::line(&error.to_string()));
                 screen.error(&what, None);
                 Ok(Exit::Failed)
@@ -132,7 +132,7 @@ impl Fire {
         }
     }
 
-    fn answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
+    fn answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
         if self.native {
             return self.native_answer(event, outcome, screen);
         }
@@ -144,7 +144,7 @@ impl Fire {
         Ok(Exit::Done)
     }
 
-    fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> Ending {
+    fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
         let dialect = self.event.dialect.dialect;
         let answer = match event {
             Some(event) => Some(dialect::named(dialect).write_response(event, outcome)),

@@ -9,21 +9,21 @@ use super::exit::Exit;
 
 /// Waits for the signals that ask a program to end.
 #[derive(Debug)]
-pub(super) struct Interrupt {
+pub(super) struct StopSignals {
     ctrl_c: Signal,
     terminate: Signal,
     /// None where a hangup means something else.
     hangup: Option<Signal>,
 }
 
-impl Interrupt {
+impl StopSignals {
     /// Takes the signals over from the system, which would end the program and leave hooks behind.
     pub(super) fn listen() -> io::Result<Self> {
-        Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::of_a_service()? })
+        Ok(Self { hangup: Some(signal(SignalKind::hangup())?), ..Self::for_service()? })
     }
 
     /// The same for a service, which reads its files again at a hangup.
-    pub(super) fn of_a_service() -> io::Result<Self> {
+    pub(super) fn for_service() -> io::Result<Self> {
         Ok(Self {
             ctrl_c: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

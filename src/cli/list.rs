@@ -3,13 +3,14 @@
 use clap::Args;
 
 use super::{
-    arguments::{JsonFlag, WorkspaceFlags},
     escape,
-    exit::{Ending, Exit},
+    exit::{CliResult, Exit},
+    flags::{JsonFlag, WorkspaceFlags},
     page::Page,
+    paths::display_path,
     screen::Screen,
-    table::Rows,
-    workspace::{Found, shown, snapshot},
+    table::TextTable,
+    workspace::{LocatedWorkspace, snapshot},
     wrap,
 };
 use crate::{
@@ -34,7 +35,7 @@ file name.";
 /// Hooks whose files have errors are not listed; `hookyard check` says what is wrong with them.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct List {
+pub(super) struct ListCommand {
     #[command(flatten)]
     workspace: WorkspaceFlags,
 
@@ -42,9 +43,9 @@ pub(super) struct List {
     output: JsonFlag,
 }
 
-impl List {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let found = Found::find_sound(&self.workspace, screen)?;
+impl ListCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let mut loaded = found.load();
         let (diagnostics, files) =
             (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
@@ -66,9 +67,9 @@ fn view(snapshot: &Snapshot, screen: &Screen) -> String {
 }
 
 /// A hook on each line.
-fn rows(snapshot: &Snapshot, screen: &Screen) -> Rows {
+fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
     let header = ["name", "events", "matcher", "handler", "scope", "file"];
-    let mut rows = Rows::new(&header, screen.out.paint);
+    let mut rows = TextTable::new(&header, screen.out.paint);
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
         rows.add([
@@ -140,6 +141,6 @@ fn place(hook: &Hook) -> String {
     let file = hook.source.file.as_deref();
     file.map_or_else(
         || "the program itself".to_owned(),
-        |file| format!("{}:{}", shown(file), hook.source.line),
+        |file| format!("{}:{}", display_path(file), hook.source.line),
     )
 }

@@ -4,17 +4,14 @@
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
-use super::screen::Screen;
+use super::screen::{FATAL_TARGET, Screen};
 
 /// The variable with the filter, in the syntax of `tracing-subscriber`.
 const VARIABLE: &str = "HOOKYARD_LOG";
 
-/// What a service says when it cannot go on. No filter silences it.
-pub(super) const FATAL: &str = "hookyard::fatal";
-
 /// How much is logged where nobody asks for anything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Usual {
+pub(super) enum DefaultLogs {
     /// Nothing: standard error belongs to a host, which takes what it finds there for the answer.
     Nothing,
     /// What went wrong.
@@ -24,7 +21,7 @@ pub(super) enum Usual {
     Events,
 }
 
-impl Usual {
+impl DefaultLogs {
     /// The filter, without the frequent words of the actor library about its own life. What single events came to is
     /// the result of other commands, which show it themselves.
     fn filter(self) -> &'static str {
@@ -39,7 +36,7 @@ impl Usual {
 
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum LogForm {
+pub(super) enum LogFormat {
     /// For a person on a terminal, else in JSON
     #[default]
     Auto,
@@ -49,7 +46,7 @@ pub(super) enum LogForm {
     Json,
 }
 
-impl LogForm {
+impl LogFormat {
     /// The form that is meant on this screen.
     pub(super) fn on(self, screen: &Screen) -> Self {
         match self {
@@ -61,7 +58,7 @@ impl LogForm {
 }
 
 /// Starts to log.
-pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
+pub(super) fn start(screen: &Screen, usual: DefaultLogs, form: LogFormat) {
     let usual = usual.filter();
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty());
     let filter = wanted.as_deref().map_or_else(|| Ok(EnvFilter::new(usual)), EnvFilter::try_new);
@@ -69,7 +66,7 @@ pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
         Ok(filter) => (filter, None),
         Err(error) => (EnvFilter::new(usual), Some(error)),
     };
-    let filter = match format!("{FATAL}=error").parse() {
+    let filter = match format!("{FATAL_TARGET}=error").parse() {
         Ok(fatal) => filter.add_directive(fatal),
         Err(_) => filter,
     };
@@ -83,11 +80,11 @@ pub(super) fn start(screen: &Screen, usual: Usual, form: LogForm) {
         .with_target(true);
     // A program that embeds the command line may have a subscriber of its own; that one stays.
     drop(match form {
-        LogForm::Json => {
+        LogFormat::Json => {
             let lines = subscriber.json().flatten_event(true).with_current_span(false).with_span_list(false);
             lines.try_init()
         }
-        LogForm::Human | LogForm::Auto => subscriber.try_init(),
+        LogFormat::Human | LogFormat::Auto => subscriber.try_init(),
     });
     let is_silent = !tracing::enabled!(target: "hookyard", tracing::Level::ERROR);
     if let Some(wanted) = wanted.filter(|wanted| is_silent && mistake.is_none() && !wanted.contains("off")) {

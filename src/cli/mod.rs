@@ -1,7 +1,7 @@
 //! The command line: what each command prints, and the exit code it ends with. Owns the words and colours a
 //! person sees; refuses to decide anything about hooks, which is the library's part.
 //!
-//! `arguments` is what was typed; each command then has a file of its own and ends with an `exit::Ending`.
+//! `arguments` is what was typed; each command then has a file of its own and ends with an `exit::CliResult`.
 //! Everything that comes from outside passes through `escape` before a terminal sees it.
 
 mod arguments;
@@ -9,40 +9,44 @@ mod check;
 mod completions;
 mod convert;
 #[cfg(feature = "daemon")]
-mod daemon_runs;
-#[cfg(feature = "daemon")]
-mod daemon_status;
+mod daemon_flag;
 mod diagnostics;
-mod difference;
 mod escape;
-mod event_source;
+mod event_input;
 mod exit;
 mod explain;
 mod fire;
-mod greetings;
+mod flags;
 mod interrupt;
+mod json_diff;
 mod list;
 mod logs;
 mod new;
 mod outcome_view;
 mod page;
 mod paint;
+mod paths;
 #[cfg(feature = "daemon")]
 mod relay;
 mod replay;
+#[cfg(feature = "daemon")]
+mod runs;
 mod schema;
 mod screen;
 #[cfg(feature = "daemon")]
-mod serve;
-mod settings;
-mod started;
+mod sd_notify;
 #[cfg(feature = "daemon")]
-mod supervision;
+mod serve;
+mod session;
+mod settings;
+#[cfg(feature = "daemon")]
+mod status;
 mod table;
 #[cfg(feature = "daemon")]
-mod talk;
-#[cfg(feature = "daemon")]
 mod top;
+mod units;
+mod verdict_counts;
+mod worker_probe;
 mod workspace;
 mod wrap;
 
@@ -50,10 +54,10 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
 
-use arguments::{Arguments, Command};
-use exit::{Ending, Exit, Trouble};
-use logs::{LogForm, Usual};
-use screen::Screen;
+use arguments::{Arguments, CliCommand};
+use exit::{CliError, CliResult, Exit};
+use logs::{DefaultLogs, LogFormat};
+use screen::{MessageFormat, Screen};
 
 /// Does what the arguments say, of which the first is the program's name, and tells the exit code: 0 done, 1
 /// the work failed or found errors, 2 the arguments make no sense, 128 + n ended by signal n. `fire --native` and
@@ -69,52 +73,53 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let screen = Screen::new(arguments.color);
     let form = log_form(&arguments.command, &screen);
-    let screen = screen.saying(form);
+    let screen =
+        screen.with_messages(if form == LogFormat::Json { MessageFormat::Log } else { MessageFormat::Text });
     logs::start(&screen, usual_logs(&arguments.command), form);
     let ending = match arguments.command {
-        Command::Check(check) => on_runtime(check.run(&screen)),
-        Command::List(list) => list.run(&screen),
-        Command::Explain(explain) => explain.run(&screen),
-        Command::Fire(fire) => on_runtime(fire.run(&screen)),
-        Command::Replay(replay) => on_runtime(replay.run(&screen)),
-        Command::New(new) => new.run(&screen),
-        Command::Schema(schema) => schema.run(&screen),
-        Command::Convert(convert) => convert.run(&screen),
+        CliCommand::Check(check) => on_runtime(check.run(&screen)),
+        CliCommand::List(list) => list.run(&screen),
+        CliCommand::Explain(explain) => explain.run(&screen),
+        CliCommand::Fire(fire) => on_runtime(fire.run(&screen)),
+        CliCommand::Replay(replay) => on_runtime(replay.run(&screen)),
+        CliCommand::New(new) => new.run(&screen),
+        CliCommand::Schema(schema) => schema.run(&screen),
+        CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]
-        Command::Serve(serve) => on_runtime(serve.run(&screen)),
+        CliCommand::Serve(serve) => on_runtime(serve.run(&screen)),
         #[cfg(feature = "daemon")]
-        Command::Relay(relay) => relay.run(&screen),
+        CliCommand::Relay(relay) => relay.run(&screen),
         #[cfg(feature = "daemon")]
-        Command::Status(status) => status.run(&screen),
+        CliCommand::Status(status) => status.run(&screen),
         #[cfg(feature = "daemon")]
-        Command::Runs(runs) => runs.run(&screen),
+        CliCommand::Runs(runs) => runs.run(&screen),
         #[cfg(feature = "daemon")]
-        Command::Top(top) => on_runtime(async { top.run(&screen) }),
+        CliCommand::Top(top) => on_runtime(async { top.run(&screen) }),
         #[cfg(feature = "daemon")]
-        Command::Reload(reload) => reload.run(&screen),
-        Command::Completions(completions) => completions.run(&screen),
+        CliCommand::Reload(reload) => reload.run(&screen),
+        CliCommand::Completions(completions) => completions.run(&screen),
     };
     screen.end(ending).code()
 }
 
 /// How much a command logs where nobody asks for anything else.
-fn usual_logs(command: &Command) -> Usual {
+fn usual_logs(command: &CliCommand) -> DefaultLogs {
     match command {
-        Command::Fire(fire) if fire.is_native() => Usual::Nothing,
+        CliCommand::Fire(fire) if fire.is_native() => DefaultLogs::Nothing,
         #[cfg(feature = "daemon")]
-        Command::Relay(_) | Command::Top(_) => Usual::Nothing,
+        CliCommand::Relay(_) | CliCommand::Top(_) => DefaultLogs::Nothing,
         #[cfg(feature = "daemon")]
-        Command::Serve(_) => Usual::Events,
-        _ => Usual::Warnings,
+        CliCommand::Serve(_) => DefaultLogs::Events,
+        _ => DefaultLogs::Warnings,
     }
 }
 
 /// How a command writes its logs, and all that it says: a service has one form for both.
-fn log_form(command: &Command, screen: &Screen) -> LogForm {
+fn log_form(command: &CliCommand, screen: &Screen) -> LogFormat {
     match command {
         #[cfg(feature = "daemon")]
-        Command::Serve(serve) => serve.log_form().on(screen),
-        _ => LogForm::Human,
+        CliCommand::Serve(serve) => serve.log_form().on(screen),
+        _ => LogFormat::Human,
     }
 }
 
@@ -122,9 +127,9 @@ fn log_form(command: &Command, screen: &Screen) -> LogForm {
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// Does what needs a runtime.
-fn on_runtime(work: impl Future<Output = Ending>) -> Ending {
+fn on_runtime(work: impl Future<Output = CliResult>) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Trouble::new(format!("the runtime did not start: {error}")))?;
+    let runtime = runtime.map_err(|error| CliError::new(format!("the runtime did not start: {error}")))?;
     let ending = runtime.block_on(work);
     // What still runs is dropped, and with it every process that belongs to it.
     runtime.shutdown_timeout(LAST_LOOK);

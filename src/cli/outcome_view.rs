@@ -1,9 +1,7 @@
 //! One outcome as a person reads it: the verdict first, then why, what changed and how each hook fared.
 //! Refuses to show it to programs, which get its canonical JSON.
 
-use std::time::Duration;
-
-use super::{difference, escape, page::Page, paint::Paint, table::Rows, wrap};
+use super::{escape, json_diff, page::Page, paint::Paint, table::TextTable, units::precise_duration, wrap};
 use crate::model::{Event, HookReport, NoteKind, Outcome, Verdict};
 
 /// The width of the words in front of what they introduce.
@@ -34,7 +32,7 @@ pub(super) fn render(event: Option<&Event>, outcome: &Outcome, paint: Paint, wid
         row("by", by.as_str());
     }
     for note in &outcome.notes {
-        row("note", &format!("{} to {}: {}", note.hook, whom(note.kind), note.text));
+        row("note", &format!("{} to {}: {}", note.hook, audience(note.kind), note.text));
     }
     if outcome.suppress_output {
         row("output", "is not to be shown");
@@ -55,7 +53,7 @@ fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
 }
 
 /// For whom a note is, in words.
-pub(super) fn whom(kind: NoteKind) -> &'static str {
+pub(super) fn audience(kind: NoteKind) -> &'static str {
     match kind {
         NoteKind::SystemMessage | NoteKind::LoopBroken => "the person",
         NoteKind::AdditionalContext => "the model",
@@ -67,7 +65,7 @@ fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option
     for (target, after) in outcome.patched.iter() {
         page.line(&format!("{}{target}", paint.dim(&format!("{:<LABEL$}", "patched"))));
         let before = event.and_then(|event| event.targets.get(target));
-        let changes = difference::between(before, after);
+        let changes = json_diff::between(before, after);
         for change in changes.iter().take(MOST_CHANGES) {
             let place = if change.place.is_empty() { "" } else { &format!("{}: ", change.place) };
             let (before, after) = change.sides(LONGEST_VALUE);
@@ -85,10 +83,11 @@ fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option
 
 /// A hook on each line, or a few lines for each where a table would be too wide.
 fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
-    let mut rows = Rows::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right([3]);
+    let mut rows = TextTable::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right([3]);
     let mut page = Page::default();
     for report in reports {
-        let (hook, ended, took) = (report.hook.as_str(), report.ended.phrase(), time(report.duration));
+        let (hook, ended, took) =
+            (report.hook.as_str(), report.ended.phrase(), precise_duration(report.duration));
         let verdict = if report.verdict == Verdict::Proceed { "" } else { report.verdict.as_str() };
         let remarks = remarks(report).join("; ");
         rows.add([hook, ended, verdict, &took, &remarks].map(str::to_owned));
@@ -112,19 +111,10 @@ fn remark(text: &str) -> String {
     escape::short(text, LONGEST_ERROR)
 }
 
-/// A duration with three digits that matter.
-pub(super) fn time(duration: Duration) -> String {
-    let milliseconds = duration.as_secs_f64() * 1e3;
-    match milliseconds {
-        m if m >= 1e3 => format!("{:.2} s", m / 1e3),
-        m if m >= 100.0 => format!("{m:.0} ms"),
-        m if m >= 1.0 => format!("{m:.1} ms"),
-        m => format!("{:.0} µs", m * 1e3),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::model::{Ended, EventKind, HandlerKind, HookName, Json, Note, RunId, SessionId, Target};
 
@@ -176,15 +166,5 @@ mod tests {
         outcome.by = Some(HookName::new("guard").unwrap());
         insta::assert_snapshot!(render(Some(&event()), &outcome, Paint::Plain, Some(100)));
         assert!(render(None, &outcome, Paint::Colored, None).starts_with("\x1b[1;31mblock\x1b[0m"));
-    }
-
-    #[test]
-    fn times_have_their_unit() {
-        let shown = |micros| time(Duration::from_micros(micros));
-        assert_eq!(shown(0), "0 µs");
-        assert_eq!(shown(999), "999 µs");
-        assert_eq!(shown(61_234), "61.2 ms");
-        assert_eq!(shown(2_000_000), "2.00 s");
-        assert_eq!(shown(12_340_000), "12.34 s");
     }
 }

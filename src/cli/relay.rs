@@ -6,10 +6,10 @@ use std::io::Read;
 use clap::{Args, ValueEnum};
 
 use super::{
+    daemon_flag::SocketFlag,
     escape,
-    exit::{Ending, Exit},
+    exit::{CliResult, Exit},
     screen::Screen,
-    talk::SocketFlag,
 };
 use crate::{
     daemon::{ClientError, ProcessAnswer},
@@ -38,7 +38,7 @@ agent go on, and `block` is for hooks that guard.";
 /// For agents whose hooks are commands. Output and exit code are those of a hook of the dialect.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Relay {
+pub(super) struct RelayCommand {
     /// Whose words the event is written in
     #[arg(long, short, value_name = "NAME")]
     dialect: DialectName,
@@ -60,8 +60,8 @@ enum IfDown {
     Block,
 }
 
-impl Relay {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
+impl RelayCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
         // As a hook of hookyard's own it has no opinion. Not a word on standard error, which is one in some dialects.
         if std::env::var_os(OF_A_HOOK).is_some() {
             return Ok(Exit::Done);
@@ -74,14 +74,14 @@ impl Relay {
         let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
         match answer {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
-                tell(&HostResponse { stdout, stderr, exit_code }, screen)
+                print_answer(&HostResponse { stdout, stderr, exit_code }, screen)
             }
-            Err(error) => self.without(&error, &event, screen),
+            Err(error) => self.answer_without_daemon(&error, &event, screen),
         }
     }
 
     /// Answers in the daemon's place.
-    fn without(&self, error: &ClientError, event: &[u8], screen: &Screen) -> Ending {
+    fn answer_without_daemon(&self, error: &ClientError, event: &[u8], screen: &Screen) -> CliResult {
         let what = escape::line(&error.to_string()).into_owned();
         let kind = dialect::named(self.dialect).kind_of(event);
         let can_block = kind.is_none_or(|kind| kind.is_interceptor() || kind == EventKind::HostEvent);
@@ -96,13 +96,16 @@ impl Relay {
             ..Outcome::proceed(kind, 0)
         });
         match outcome.and_then(|outcome| dialect::answer_unread(self.dialect, &outcome)) {
-            Some(answer) => tell(&answer, screen),
-            None => tell(&HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK }, screen),
+            Some(answer) => print_answer(&answer, screen),
+            None => print_answer(
+                &HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK },
+                screen,
+            ),
         }
     }
 }
 
-fn tell(answer: &HostResponse, screen: &Screen) -> Ending {
+fn print_answer(answer: &HostResponse, screen: &Screen) -> CliResult {
     if !answer.stdout.is_empty() {
         screen.print(&answer.stdout)?;
     }

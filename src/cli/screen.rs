@@ -11,8 +11,7 @@ use serde::Serialize;
 
 use super::{
     escape,
-    exit::{Ending, Exit, Trouble},
-    logs::{FATAL, LogForm},
+    exit::{CliError, CliResult, Exit},
     paint::Paint,
 };
 
@@ -22,9 +21,12 @@ const USUAL_WIDTH: usize = 100;
 /// Narrower than this, tables are only noise, so they run over the edge instead.
 const NARROWEST: usize = 40;
 
+/// Target of the log event with which a service ends after an error. No filter removes it.
+pub(super) const FATAL_TARGET: &str = "hookyard::fatal";
+
 /// One output of the program.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surface {
+pub(super) struct OutputStream {
     /// Whether a person sees it.
     pub(super) is_terminal: bool,
     /// Whether it has colours.
@@ -35,17 +37,17 @@ pub(super) struct Surface {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Screen {
     /// Standard output.
-    pub(super) out: Surface,
+    pub(super) out: OutputStream,
     /// Standard error.
-    pub(super) err: Surface,
+    pub(super) err: OutputStream,
     /// The columns of the terminal, if there is one.
     columns: Option<usize>,
-    pub(super) voice: Voice,
+    pub(super) message_format: MessageFormat,
 }
 
 /// How a command says what is not its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Voice {
+pub(super) enum MessageFormat {
     /// As text on standard error.
     Text,
     /// As lines of the log, for a program that reads them.
@@ -54,14 +56,14 @@ pub(super) enum Voice {
 
 impl Screen {
     pub(super) fn new(choice: ColorChoice) -> Self {
-        let out = Surface::new(io::stdout().is_terminal(), choice);
-        let err = Surface::new(io::stderr().is_terminal(), choice);
-        Self { out, err, columns: super::table::terminal_columns(), voice: Voice::Text }
+        let out = OutputStream::new(io::stdout().is_terminal(), choice);
+        let err = OutputStream::new(io::stderr().is_terminal(), choice);
+        Self { out, err, columns: super::table::terminal_columns(), message_format: MessageFormat::Text }
     }
 
-    /// The same screen for a command that says everything in this form.
-    pub(super) fn saying(self, form: LogForm) -> Self {
-        Self { voice: if form == LogForm::Json { Voice::Log } else { Voice::Text }, ..self }
+    /// The same screen for a command that writes its messages in this format.
+    pub(super) fn with_messages(self, message_format: MessageFormat) -> Self {
+        Self { message_format, ..self }
     }
 
     /// The width of text that is laid out.
@@ -76,7 +78,7 @@ impl Screen {
 
     /// Prints a part of the result.
     #[expect(clippy::unused_self, reason = "who has no screen has nothing to print")]
-    pub(super) fn print(&self, text: &str) -> Result<(), Trouble> {
+    pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
@@ -86,37 +88,38 @@ impl Screen {
     }
 
     /// Prints a result for a machine: laid out where a person may look at it, else on one line.
-    pub(super) fn print_json<T: Serialize>(&self, value: &T) -> Result<(), Trouble> {
+    pub(super) fn print_json<T: Serialize>(&self, value: &T) -> Result<(), CliError> {
         let text = if self.out.is_terminal {
             serde_json::to_string_pretty(value).map(|text| escape::json(&text))
         } else {
             // Parts that come from outside as they are may have line breaks between their values.
             serde_json::to_string(value).map(|text| text.replace(['\n', '\r'], " "))
         };
-        let text = text.map_err(|error| Trouble::new(format!("the result could not be written: {error}")))?;
+        let text =
+            text.map_err(|error| CliError::new(format!("the result could not be written: {error}")))?;
         self.print(&text)
     }
 
     /// Says something that is not the result. With nobody listening there is nobody to tell.
     pub(super) fn note(&self, text: &str) {
-        match self.voice {
-            Voice::Text => drop(writeln!(io::stderr().lock(), "{text}")),
-            Voice::Log => tracing::info!("{text}"),
+        match self.message_format {
+            MessageFormat::Text => drop(writeln!(io::stderr().lock(), "{text}")),
+            MessageFormat::Log => tracing::info!("{text}"),
         }
     }
 
     /// Says what kept a command from its work, and tells how it ends.
-    pub(super) fn end(&self, ending: Ending) -> Exit {
+    pub(super) fn end(&self, ending: CliResult) -> Exit {
         match ending {
             Ok(exit) => exit,
-            Err(Trouble::Silent) => Exit::Failed,
+            Err(CliError::AlreadyReported) => Exit::Failed,
             // Whoever closes a pipe has read enough.
-            Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
-            Err(Trouble::Output(error)) => {
+            Err(CliError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Done,
+            Err(CliError::Output(error)) => {
                 self.error(&format!("the output could not be written: {error}"), None);
                 Exit::Failed
             }
-            Err(Trouble::Told { what, help }) => {
+            Err(CliError::Message { what, help }) => {
                 self.error(&what, help.as_deref());
                 Exit::Failed
             }
@@ -125,8 +128,8 @@ impl Screen {
 
     /// Says that something is wrong.
     pub(super) fn error(&self, what: &str, help: Option<&str>) {
-        if self.voice == Voice::Log {
-            return tracing::error!(target: FATAL, help, "{what}");
+        if self.message_format == MessageFormat::Log {
+            return tracing::error!(target: FATAL_TARGET, help, "{what}");
         }
         let paint = self.err.paint;
         self.note(&format!("{} {}", paint.red("error:"), escape::block(what, 7)));
@@ -136,7 +139,7 @@ impl Screen {
     }
 }
 
-impl Surface {
+impl OutputStream {
     fn new(is_terminal: bool, choice: ColorChoice) -> Self {
         let colored = match choice {
             ColorChoice::Always => true,

@@ -11,15 +11,16 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
-    arguments::SettingsFlags,
     escape,
-    exit::{Ending, Exit, Trouble},
-    interrupt::Interrupt,
-    logs::LogForm,
+    exit::{CliError, CliResult, Exit},
+    flags::SettingsFlags,
+    interrupt::StopSignals,
+    logs::LogFormat,
+    paths::display_path,
     screen::Screen,
+    sd_notify,
     settings::{settings_of, tell},
-    supervision,
-    workspace::{counted, shown},
+    units::plural,
 };
 use crate::{
     config::{Settings, WorkspaceSettings},
@@ -46,7 +47,7 @@ once; HUP has hook files read again.";
 /// variables such as `HOOKYARD_LISTEN_TCP`, and from flags; later ones count.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Serve {
+pub(super) struct ServeCommand {
     /// A workspace to be registered under its directory's name, beside those of the settings; can be repeated
     #[arg(long, short, value_name = "DIR")]
     workspace: Vec<PathBuf>,
@@ -65,27 +66,27 @@ pub(super) struct Serve {
 
     /// How to write what it logs and says on standard error
     #[arg(long, value_name = "FORM", default_value = "auto", overrides_with = "log")]
-    log: LogForm,
+    log: LogFormat,
 
     #[command(flatten)]
     settings: SettingsFlags,
 }
 
-impl Serve {
-    pub(super) fn log_form(&self) -> LogForm {
+impl ServeCommand {
+    pub(super) fn log_form(&self) -> LogFormat {
         self.log
     }
 
-    pub(super) async fn run(self, screen: &Screen) -> Ending {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let (settings, diagnostics) = settings_of(&self.settings)?;
         tell(&diagnostics, screen)?;
         let settings = self.with_flags(settings)?;
         let deadline = settings.shutdown_deadline;
         let trouble = |error: &dyn std::fmt::Display| {
-            Trouble::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
+            CliError::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
         };
         // Before the first hook runs: a signal that comes earlier ends a program that has nothing to tidy up.
-        let mut interrupt = Interrupt::of_a_service().map_err(|error| trouble(&error))?;
+        let mut interrupt = StopSignals::for_service().map_err(|error| trouble(&error))?;
         let mut hangup = signal(SignalKind::hangup()).map_err(|error| trouble(&error))?;
         // Where files may not grow any more, writing them fails, and nothing else ends.
         let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
@@ -96,14 +97,14 @@ impl Serve {
         };
         let daemon = started.map_err(|error| trouble(&error))?;
         announce(&daemon, screen);
-        supervision::notify("READY=1");
+        sd_notify::notify("READY=1");
         serve(&daemon, &mut interrupt, &mut hangup).await;
-        supervision::notify("STOPPING=1");
+        sd_notify::notify("STOPPING=1");
         Ok(stop(daemon, deadline, &mut interrupt, screen).await)
     }
 
     /// The settings with what the flags say.
-    fn with_flags(&self, mut settings: Settings) -> Result<Settings, Trouble> {
+    fn with_flags(&self, mut settings: Settings) -> Result<Settings, CliError> {
         let listen = &mut settings.listen;
         listen.socket = self.socket.as_deref().map(absolute).transpose()?.or_else(|| listen.socket.take());
         listen.tcp = self.tcp.or(listen.tcp);
@@ -111,7 +112,7 @@ impl Serve {
         listen.token_file = token_file.or_else(|| listen.token_file.take());
         for given in &self.workspace {
             let root = given.canonicalize().map_err(|error| {
-                Trouble::new(format!("the workspace `{}` cannot be used: {error}", escape::path(given)))
+                CliError::new(format!("the workspace `{}` cannot be used: {error}", escape::path(given)))
             })?;
             let id = WorkspaceId::of_directory(&root);
             if let Some(other) = settings.workspaces.insert(id.clone(), WorkspaceSettings::new(&root))
@@ -122,7 +123,7 @@ impl Serve {
                     other.root.display(),
                     root.display()
                 );
-                return Err(Trouble::with_help(
+                return Err(CliError::with_help(
                     what,
                     "name them in a settings file, each under an id of its own",
                 ));
@@ -133,9 +134,9 @@ impl Serve {
 }
 
 /// A path that is the same wherever the program is.
-fn absolute(given: &Path) -> Result<PathBuf, Trouble> {
+fn absolute(given: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(given)
-        .map_err(|error| Trouble::new(format!("the path `{}` cannot be used: {error}", escape::path(given))))
+        .map_err(|error| CliError::new(format!("the path `{}` cannot be used: {error}", escape::path(given))))
 }
 
 /// Says that it is there.
@@ -143,11 +144,11 @@ fn announce(daemon: &Daemon, screen: &Screen) {
     let reports = daemon.orchestrator().load_reports();
     let hooks: usize = reports.values().map(|report| report.hooks).sum();
     let errors: usize = reports.values().map(|report| report.errors().count()).sum();
-    let (workspaces, hooks) = (counted(reports.len(), "workspace"), counted(hooks, "hook"));
+    let (workspaces, hooks) = (plural(reports.len(), "workspace"), plural(hooks, "hook"));
     let tcp = daemon.tcp().map(|address| format!(" and http://{address}")).unwrap_or_default();
-    screen.note(&format!("listening on {}{tcp}: {workspaces}, {hooks}", shown(daemon.socket())));
+    screen.note(&format!("listening on {}{tcp}: {workspaces}, {hooks}", display_path(daemon.socket())));
     if errors > 0 {
-        let errors = counted(errors, "mistake");
+        let errors = plural(errors, "mistake");
         screen.note(&format!(
             "note: {errors} in hook files, whose hooks are left out; `hookyard status` tells"
         ));
@@ -155,7 +156,7 @@ fn announce(daemon: &Daemon, screen: &Screen) {
 }
 
 /// Serves until a signal ends it.
-async fn serve(daemon: &Daemon, interrupt: &mut Interrupt, hangup: &mut Signal) {
+async fn serve(daemon: &Daemon, interrupt: &mut StopSignals, hangup: &mut Signal) {
     loop {
         tokio::select! {
             _ = interrupt.next() => return,
@@ -170,10 +171,10 @@ async fn serve(daemon: &Daemon, interrupt: &mut Interrupt, hangup: &mut Signal) 
 }
 
 /// Lets events under way finish; a second signal ends the program at once, and every hook with it.
-async fn stop(daemon: Daemon, deadline: Duration, interrupt: &mut Interrupt, screen: &Screen) -> Exit {
+async fn stop(daemon: Daemon, deadline: Duration, interrupt: &mut StopSignals, screen: &Screen) -> Exit {
     let underway = daemon.orchestrator().in_flight();
     if underway > 0 {
-        screen.note(&format!("stopping; waiting for {} under way", counted(underway, "event")));
+        screen.note(&format!("stopping; waiting for {} under way", plural(underway, "event")));
     }
     tokio::select! {
         finished = daemon.stop(deadline) => {

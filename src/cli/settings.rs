@@ -8,12 +8,11 @@ use std::{
 };
 
 use super::{
-    arguments::SettingsFlags,
     diagnostics, escape,
-    exit::Trouble,
-    logs::FATAL,
-    screen::{Screen, Voice},
-    workspace::reason,
+    exit::CliError,
+    flags::SettingsFlags,
+    paths::io_reason,
+    screen::{FATAL_TARGET, MessageFormat, Screen},
 };
 use crate::{
     config::Settings,
@@ -26,7 +25,7 @@ const LARGEST_SETTINGS: u64 = 1 << 20;
 /// The settings, and what is wrong with them; the defaults if they have errors.
 ///
 /// Returns an error if the file cannot be read, or the home directory cannot be used.
-pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagnostic>), Trouble> {
+pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagnostic>), CliError> {
     let text = flags.config.as_deref().map(text_of).transpose()?;
     let file = text.as_deref().zip(flags.config.as_deref());
     let (settings, diagnostics) = Settings::layered(file, std::env::vars_os(), &flags.set);
@@ -40,35 +39,35 @@ pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagno
 /// Shows what is wrong with settings on standard error.
 ///
 /// Returns an error if they cannot be worked with.
-pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Trouble> {
+pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), CliError> {
     for diagnostic in diagnostics {
-        match (screen.voice, diagnostic.severity) {
-            (Voice::Text, _) => {
+        match (screen.message_format, diagnostic.severity) {
+            (MessageFormat::Text, _) => {
                 screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
             }
-            (Voice::Log, Severity::Error) => tracing::error!(target: FATAL, "{diagnostic}"),
-            (Voice::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),
-            (Voice::Log, Severity::Info) => tracing::info!("{diagnostic}"),
+            (MessageFormat::Log, Severity::Error) => tracing::error!(target: FATAL_TARGET, "{diagnostic}"),
+            (MessageFormat::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),
+            (MessageFormat::Log, Severity::Info) => tracing::info!("{diagnostic}"),
         }
     }
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    if failed { Err(Trouble::Silent) } else { Ok(()) }
+    if failed { Err(CliError::AlreadyReported) } else { Ok(()) }
 }
 
-fn home_directory(given: &Path) -> Result<PathBuf, Trouble> {
+fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
     given.canonicalize().map_err(|error| {
         let name = escape::path(given);
-        Trouble::new(format!("the home directory `{name}` cannot be used: {}", reason(&error)))
+        CliError::new(format!("the home directory `{name}` cannot be used: {}", io_reason(&error)))
     })
 }
 
-fn text_of(file: &Path) -> Result<String, Trouble> {
-    let trouble = |why: &str| Trouble::new(format!("the settings file `{}` {why}", escape::path(file)));
+fn text_of(file: &Path) -> Result<String, CliError> {
+    let trouble = |why: &str| CliError::new(format!("the settings file `{}` {why}", escape::path(file)));
     let open = || {
         let mut bytes = Vec::new();
         File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes).map(|_| bytes)
     };
-    let bytes = open().map_err(|error| trouble(&format!("cannot be read: {}", reason(&error))))?;
+    let bytes = open().map_err(|error| trouble(&format!("cannot be read: {}", io_reason(&error))))?;
     if bytes.len() as u64 > LARGEST_SETTINGS {
         return Err(trouble(&format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
     }

@@ -6,17 +6,17 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 use super::{page::Page, paint::Paint, wrap};
 
 /// What stands for nothing: zeros hide the other numbers.
-pub(super) const NOTHING: &str = "·";
+pub(super) const EMPTY_CELL: &str = "·";
 
 /// Rows under a header. Cells must be escaped already.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct TextTable {
     table: Table,
     paint: Paint,
     right: Vec<usize>,
 }
 
-impl Rows {
+impl TextTable {
     /// An empty table.
     pub(super) fn new(header: &[&str], paint: Paint) -> Self {
         let mut table = Table::new();
@@ -60,14 +60,14 @@ impl Rows {
 
 /// Names with numbers about each.
 #[derive(Debug)]
-pub(super) struct Grid {
+pub(super) struct AdaptiveTable {
     header: Vec<&'static str>,
     words: &'static [&'static str],
     rows: Vec<Vec<String>>,
     paint: Paint,
 }
 
-impl Grid {
+impl AdaptiveTable {
     /// A grid without rows; the first column is that of the names.
     pub(super) fn new(header: Vec<&'static str>, paint: Paint) -> Self {
         Self { header, words: &[], rows: Vec::new(), paint }
@@ -86,7 +86,7 @@ impl Grid {
     /// at last a name is a line of its own, with its numbers below it.
     pub(super) fn render(&self, spare: &str, width: Option<usize>) -> String {
         let is_spare = |column: &usize| self.header[*column] == spare;
-        let says_nothing = |column: &usize| self.rows.iter().all(|row| row[*column] == NOTHING);
+        let says_nothing = |column: &usize| self.rows.iter().all(|row| row[*column] == EMPTY_CELL);
         let all = 0..self.header.len();
         let choices = [
             all.clone().collect::<Vec<_>>(),
@@ -97,13 +97,13 @@ impl Grid {
         tables
             .into_iter()
             .find(|table| table.fits(width))
-            .map_or_else(|| self.blocks(width.unwrap_or(usize::MAX)), Rows::render)
+            .map_or_else(|| self.blocks(width.unwrap_or(usize::MAX)), TextTable::render)
     }
 
-    fn table(&self, columns: &[usize]) -> Rows {
+    fn table(&self, columns: &[usize]) -> TextTable {
         let header: Vec<_> = columns.iter().map(|column| self.header[*column]).collect();
         let numbers = (1..columns.len()).filter(|column| !self.words.contains(&header[*column]));
-        let mut table = Rows::new(&header, self.paint).right(numbers);
+        let mut table = TextTable::new(&header, self.paint).right(numbers);
         for row in &self.rows {
             table.add(columns.iter().map(|column| row[*column].clone()));
         }
@@ -118,7 +118,7 @@ impl Grid {
             for name in names {
                 page.line(&self.paint.bold(name));
             }
-            let said = self.header[1..].iter().zip(numbers).filter(|(_, number)| *number != NOTHING);
+            let said = self.header[1..].iter().zip(numbers).filter(|(_, number)| *number != EMPTY_CELL);
             let said: Vec<_> = said.map(|(column, number)| format!("{column} {number}")).collect();
             let fitting = width.saturating_sub(INDENT.len());
             for line in wrap::lines(said.iter().map(String::as_str), fitting, INDENT) {
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_narrow_grid_gives_up_columns_before_it_breaks_a_word() {
-        let mut grid = Grid::new(vec!["event", "count", "ask", "p50", "p99"], Paint::Plain);
-        grid.add(["run_failed", "12", NOTHING, "1 ms", "2 ms"].map(str::to_owned).to_vec());
+        let mut grid = AdaptiveTable::new(vec!["event", "count", "ask", "p50", "p99"], Paint::Plain);
+        grid.add(["run_failed", "12", EMPTY_CELL, "1 ms", "2 ms"].map(str::to_owned).to_vec());
         let header = |width| grid.render("p99", Some(width)).lines().next().unwrap().to_owned();
         assert_eq!(header(80), " event       count  ask   p50   p99");
         assert_eq!(header(35), " event       count  ask   p50");

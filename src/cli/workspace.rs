@@ -1,14 +1,16 @@
 //! Finds the workspace a command works with, and loads it. Owns what is said when there is no workspace; refuses
 //! to guess one.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::{
-    arguments::WorkspaceFlags,
     escape,
-    exit::Trouble,
+    exit::CliError,
+    flags::WorkspaceFlags,
+    paths::{display_path, io_reason, shell_quoted},
     screen::Screen,
     settings::{settings_of, tell},
+    units::plural,
 };
 use crate::{
     config::{self, HOOK_FILES, LoadedWorkspace, Settings},
@@ -18,7 +20,7 @@ use crate::{
 
 /// A workspace that is there, and the settings for it.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LocatedWorkspace {
     /// Its directory, absolute and without symbolic links.
     pub(super) root: PathBuf,
     /// The settings; the defaults if they have errors.
@@ -31,7 +33,7 @@ pub(super) struct Found {
 
 /// How a workspace came to be the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chosen {
+pub(super) enum WorkspaceOrigin {
     /// The command line names it.
     Given,
     /// It is the nearest one.
@@ -40,11 +42,11 @@ pub(super) enum Chosen {
     Here,
 }
 
-impl Found {
+impl LocatedWorkspace {
     /// Finds the workspace and reads the settings.
     ///
     /// Returns an error if there is no workspace, or no settings file where one is named.
-    pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, Trouble> {
+    pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
@@ -52,7 +54,9 @@ impl Found {
 
     /// The same for a command that can do with a settings file alone: where one is named, and no workspace is named or
     /// near, what is wrong with the settings.
-    pub(super) fn find_or_settings(flags: &WorkspaceFlags) -> Result<Result<Self, Vec<Diagnostic>>, Trouble> {
+    pub(super) fn find_or_settings(
+        flags: &WorkspaceFlags,
+    ) -> Result<Result<Self, Vec<Diagnostic>>, CliError> {
         let alone = flags.settings.config.is_some() && flags.workspace.is_none();
         match Self::find(flags) {
             Err(_) if alone => settings_of(&flags.settings).map(|(_, diagnostics)| Err(diagnostics)),
@@ -62,14 +66,17 @@ impl Found {
 
     /// The same for a command that may make a workspace: where there is none, it is the current directory. The
     /// settings must be sound.
-    pub(super) fn find_or_here(flags: &WorkspaceFlags, screen: &Screen) -> Result<(Self, Chosen), Trouble> {
+    pub(super) fn find_or_current_dir(
+        flags: &WorkspaceFlags,
+        screen: &Screen,
+    ) -> Result<(Self, WorkspaceOrigin), CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings)?;
         let (root, chosen) = if let Some(given) = &flags.workspace {
-            (root(Some(given), &settings)?, Chosen::Given)
+            (root(Some(given), &settings)?, WorkspaceOrigin::Given)
         } else {
             let here = here()?;
-            let nearest = above(&here, &settings).map(|nearest| (nearest, Chosen::Nearest));
-            nearest.unwrap_or((here, Chosen::Here))
+            let nearest = above(&here, &settings).map(|nearest| (nearest, WorkspaceOrigin::Nearest));
+            nearest.unwrap_or((here, WorkspaceOrigin::Here))
         };
         let found = Self { root, settings, diagnostics, given: flags.workspace.clone() };
         found.sound(screen).map(|found| (found, chosen))
@@ -78,11 +85,11 @@ impl Found {
     /// The same, where the command cannot work with settings that have errors.
     ///
     /// Returns an error after the mistakes have been shown.
-    pub(super) fn find_sound(flags: &WorkspaceFlags, screen: &Screen) -> Result<Self, Trouble> {
+    pub(super) fn find_valid(flags: &WorkspaceFlags, screen: &Screen) -> Result<Self, CliError> {
         Self::find(flags)?.sound(screen)
     }
 
-    fn sound(self, screen: &Screen) -> Result<Self, Trouble> {
+    fn sound(self, screen: &Screen) -> Result<Self, CliError> {
         tell(&self.diagnostics, screen).map(|()| self)
     }
 
@@ -95,7 +102,7 @@ impl Found {
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
         let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if errors > 0 {
-            let (errors, flag) = (counted(errors, "error"), self.flag());
+            let (errors, flag) = (plural(errors, "error"), self.flag());
             let paint = screen.err.paint;
             let note =
                 format!("{errors} in hook files; those hooks are left out; run `hookyard check{flag}`");
@@ -110,12 +117,12 @@ impl Found {
 
     /// The flag that names it as the command line did, to be put behind a command.
     pub(super) fn flag(&self) -> String {
-        self.given.as_ref().map(|path| format!(" --workspace {}", quoted(path))).unwrap_or_default()
+        self.given.as_ref().map(|path| format!(" --workspace {}", shell_quoted(path))).unwrap_or_default()
     }
 
     /// What to say about a workspace without hook files.
     pub(super) fn no_files(&self) -> String {
-        let name = self.given.as_deref().map_or_else(|| shown(&self.root), escape::path);
+        let name = self.given.as_deref().map_or_else(|| display_path(&self.root), escape::path);
         format!("note: {name} has no hook files ({HOOK_FILES} or *.yml, or settings of agents)")
     }
 }
@@ -125,29 +132,26 @@ pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
     Snapshot::new(1, loaded.place.into(), loaded.hooks)
 }
 
-/// A number of things, in words.
-pub(super) fn counted(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
-}
-
-fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, Trouble> {
+fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> {
     let Some(given) = given else { return nearest(settings) };
     let name = escape::path(given);
     match given.canonicalize() {
         Ok(root) if root.is_dir() => Ok(root),
-        Ok(_) => Err(Trouble::with_help(
+        Ok(_) => Err(CliError::with_help(
             format!("the workspace `{name}` is not a directory"),
             "give the directory that holds the hook files' directory",
         )),
-        Err(error) => Err(Trouble::new(format!("the workspace `{name}` cannot be used: {}", reason(&error)))),
+        Err(error) => {
+            Err(CliError::new(format!("the workspace `{name}` cannot be used: {}", io_reason(&error))))
+        }
     }
 }
 
-fn here() -> Result<PathBuf, Trouble> {
+fn here() -> Result<PathBuf, CliError> {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     here.map_err(|error| {
-        Trouble::with_help(
-            format!("the current directory cannot be used: {}", reason(&error)),
+        CliError::with_help(
+            format!("the current directory cannot be used: {}", io_reason(&error)),
             "give a workspace with `--workspace DIR`",
         )
     })
@@ -159,10 +163,10 @@ fn above(here: &Path, settings: &Settings) -> Option<PathBuf> {
     config::nearest_workspace(here, home.as_deref())
 }
 
-fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
+fn nearest(settings: &Settings) -> Result<PathBuf, CliError> {
     let here = here()?;
     above(&here, settings).ok_or_else(|| {
-        Trouble::with_help(
+        CliError::with_help(
             format!(
                 "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
                  directory above it",
@@ -171,61 +175,4 @@ fn nearest(settings: &Settings) -> Result<PathBuf, Trouble> {
             "change to a directory with hook files, or give one with `--workspace DIR`",
         )
     })
-}
-
-/// Why the system refused, without its error number.
-pub(super) fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    let mut letters = text[..end].chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
-
-/// A path as it is shortest to read from here, ready to print.
-pub(super) fn shown(path: &Path) -> String {
-    let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    let shortest = here
-        .ok()
-        .and_then(|here| relative(path, &here))
-        .filter(|relative| relative.as_os_str().len() < path.as_os_str().len());
-    escape::path(shortest.as_deref().unwrap_or(path))
-}
-
-/// The way from a directory to a path.
-fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
-    if !path.is_absolute() {
-        return None;
-    }
-    let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
-    let up = from.components().skip(common).map(|_| Component::ParentDir);
-    let way: PathBuf = up.chain(path.components().skip(common)).collect();
-    Some(if way.as_os_str().is_empty() { PathBuf::from(".") } else { way })
-}
-
-/// A path as it can be typed again.
-pub(super) fn quoted(path: &Path) -> String {
-    let text = escape::path(path);
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
-    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_relative_to_where_one_stands() {
-        let way = |path: &str, from: &str| relative(Path::new(path), Path::new(from)).unwrap();
-        assert_eq!(way("/a/b/c", "/a/b"), Path::new("c"));
-        assert_eq!(way("/a/b", "/a/b"), Path::new("."));
-        assert_eq!(way("/a/c", "/a/b"), Path::new("../c"));
-        assert_eq!(way("/x", "/a"), Path::new("../x"));
-        assert_eq!(relative(Path::new("x"), Path::new("/a")), None);
-    }
-
-    #[test]
-    fn reasons_read_like_a_part_of_a_sentence() {
-        assert_eq!(reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
-        assert_eq!(quoted(Path::new("a b's")), r"'a b'\''s'");
-    }
 }

@@ -1,6 +1,7 @@
 //! Puts new files into a workspace. Refuses to overwrite one, to follow a link out of the workspace, and to begin
 //! where it could not end.
 
+use super::super::paths::{display_path, io_reason};
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
@@ -8,23 +9,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::super::{
-    exit::Trouble,
-    workspace::{reason, shown},
-};
+use super::super::exit::CliError;
 
 /// A file to be written.
 #[derive(Debug)]
-pub(super) struct File {
+pub(super) struct NewFile {
     /// From the workspace's root.
     pub(super) path: PathBuf,
     pub(super) text: String,
-    pub(super) part: Part,
+    pub(super) part: FileRole,
 }
 
 /// What a file is to the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FileRole {
     /// Read by programs.
     Own,
     /// Run by itself.
@@ -35,14 +33,14 @@ pub(super) enum Part {
 
 /// What became of a file.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct FileResult {
     pub(super) path: PathBuf,
-    pub(super) fate: Fate,
+    pub(super) status: FileStatus,
 }
 
 /// Whether a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum FileStatus {
     /// It was.
     Written,
     /// It was there already.
@@ -51,7 +49,7 @@ pub(super) enum Fate {
     KeptOther,
 }
 
-impl Fate {
+impl FileStatus {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Written => "wrote",
@@ -63,11 +61,11 @@ impl Fate {
 /// Writes the files.
 ///
 /// Returns an error, before anything is written, if one of them is there already or would lie elsewhere.
-pub(super) fn write(root: &Path, files: &[File]) -> Result<Vec<Written>, Trouble> {
+pub(super) fn write(root: &Path, files: &[NewFile]) -> Result<Vec<FileResult>, CliError> {
     for (place, file) in files.iter().enumerate() {
         let path = root.join(&file.path);
         let is_twice = files[..place].iter().any(|other| other.path == file.path);
-        if is_twice || (file.part != Part::Shared && path.symlink_metadata().is_ok()) {
+        if is_twice || (file.part != FileRole::Shared && path.symlink_metadata().is_ok()) {
             return Err(exists(&path));
         }
         stays_inside(root, &path)?;
@@ -75,45 +73,49 @@ pub(super) fn write(root: &Path, files: &[File]) -> Result<Vec<Written>, Trouble
     files.iter().map(|file| put(root, file)).collect()
 }
 
-fn exists(path: &Path) -> Trouble {
+fn exists(path: &Path) -> CliError {
     let help = "choose another name, or remove the file";
-    Trouble::with_help(format!("{} is there already, and is not overwritten", shown(path)), help)
+    CliError::with_help(format!("{} is there already, and is not overwritten", display_path(path)), help)
 }
 
 /// Checks the part of a path that is there: what is below it is made new.
-fn stays_inside(root: &Path, path: &Path) -> Result<(), Trouble> {
+fn stays_inside(root: &Path, path: &Path) -> Result<(), CliError> {
     let parent = path.ancestors().skip(1).find(|parent| parent.symlink_metadata().is_ok());
     match parent.map(Path::canonicalize) {
         Some(Ok(real)) if real.starts_with(root) && real.is_dir() => Ok(()),
         _ => {
             let help = "hooks are read from directories inside the workspace only";
-            let place = shown(parent.unwrap_or(path));
-            Err(Trouble::with_help(format!("{place} is no directory inside the workspace"), help))
+            let place = display_path(parent.unwrap_or(path));
+            Err(CliError::with_help(format!("{place} is no directory inside the workspace"), help))
         }
     }
 }
 
-fn put(root: &Path, file: &File) -> Result<Written, Trouble> {
+fn put(root: &Path, file: &NewFile) -> Result<FileResult, CliError> {
     let path = root.join(&file.path);
-    let fate = match create(&path, file) {
-        Ok(()) => Fate::Written,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.part == Part::Shared => {
+    let status = match create(&path, file) {
+        Ok(()) => FileStatus::Written,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.part == FileRole::Shared => {
             let is_same = fs::read_to_string(&path).is_ok_and(|text| text == file.text);
-            if is_same { Fate::Kept } else { Fate::KeptOther }
+            if is_same { FileStatus::Kept } else { FileStatus::KeptOther }
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&path)),
         Err(error) => {
-            return Err(Trouble::new(format!("{} cannot be written: {}", shown(&path), reason(&error))));
+            return Err(CliError::new(format!(
+                "{} cannot be written: {}",
+                display_path(&path),
+                io_reason(&error)
+            )));
         }
     };
-    Ok(Written { path, fate })
+    Ok(FileResult { path, status })
 }
 
-fn create(path: &Path, file: &File) -> io::Result<()> {
+fn create(path: &Path, file: &NewFile) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let mode = if file.part == Part::Script { 0o777 } else { 0o666 };
+    let mode = if file.part == FileRole::Script { 0o777 } else { 0o666 };
     // A new file or none: a link that someone put there meanwhile is not followed.
     let mut new = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     new.write_all(file.text.as_bytes())

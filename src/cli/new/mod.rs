@@ -13,20 +13,21 @@ use clap::{
 use serde::Serialize;
 
 use super::{
-    arguments::{JsonFlag, WorkspaceFlags},
     escape,
-    exit::{Ending, Exit, Trouble},
+    exit::{CliError, CliResult, Exit},
+    flags::{JsonFlag, WorkspaceFlags},
     page::Page,
+    paths::{display_path, shell_quoted},
     screen::Screen,
-    workspace::{Chosen, Found, quoted, shown},
+    workspace::{LocatedWorkspace, WorkspaceOrigin},
     wrap,
 };
 use crate::{
     dialect::OPENHARNESS_KINDS,
     model::{EventKind, HookName, Severity},
 };
-use files::{Fate, Written};
-use skeleton::Skeleton;
+use files::{FileResult, FileStatus};
+use skeleton::HookSkeleton;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,18 +46,18 @@ overwritten.";
 /// file; for `--mode worker` also the functions that speak the worker protocol.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct New {
+pub(super) struct NewCommand {
     /// The hook's name: 1 to 64 of `A-Z a-z 0-9 . _ -`, not beginning with `.`
     #[arg(value_name = "NAME")]
     name: String,
 
     /// What the hook is
     #[arg(long = "type", short = 't', value_name = "TYPE", default_value = "command")]
-    kind: Kind,
+    kind: HandlerType,
 
     /// What the script of a command is written in; `sh` if left out
     #[arg(long, short, value_name = "LANGUAGE")]
-    language: Option<Language>,
+    language: Option<ScriptLanguage>,
 
     /// The events it runs for, several with commas or again; `before_tool_dispatch` if left out
     #[arg(long, short, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
@@ -64,7 +65,7 @@ pub(super) struct New {
 
     /// How the process of a command is started; `oneshot` if left out
     #[arg(long, short, value_name = "MODE")]
-    mode: Option<Start>,
+    mode: Option<ProcessMode>,
 
     #[command(flatten)]
     workspace: WorkspaceFlags,
@@ -80,7 +81,7 @@ fn kinds() -> impl TypedValueParser<Value = EventKind> {
 
 /// The types of handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum HandlerType {
     /// A program
     Command,
     /// A request to a web server
@@ -93,7 +94,7 @@ pub(super) enum Kind {
 
 /// The languages of scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum Language {
+pub(super) enum ScriptLanguage {
     /// The POSIX shell; with `--mode worker` it needs `jq`
     #[default]
     Sh,
@@ -105,7 +106,7 @@ pub(super) enum Language {
 
 /// How a command's process is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum Start {
+pub(super) enum ProcessMode {
     /// One for each event
     #[default]
     Oneshot,
@@ -117,7 +118,7 @@ pub(super) enum Start {
 
 /// What was done, as programs see it.
 #[derive(Serialize)]
-struct Report<'a> {
+struct NewReport<'a> {
     name: &'a str,
     workspace: &'a Path,
     chosen: &'static str,
@@ -131,8 +132,8 @@ struct Report<'a> {
     next: &'a [String],
 }
 
-impl New {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
+impl NewCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
         if let Some(flag) = self.misplaced() {
             let help = "leave it out, or write `--type command`";
             screen.error(&format!("`{flag}` is for hooks of `--type command`"), Some(help));
@@ -142,12 +143,12 @@ impl New {
             screen.error(&what, Some(help));
             return Ok(Exit::Usage);
         }
-        let (found, chosen) = Found::find_or_here(&self.workspace, screen)?;
+        let (found, chosen) = LocatedWorkspace::find_or_current_dir(&self.workspace, screen)?;
         let loaded = found.load();
         if let Some(twin) = loaded.hooks.iter().find(|hook| hook.name.as_str() == self.name) {
-            let place = twin.source.file.as_deref().map_or_else(|| "this workspace".to_owned(), shown);
+            let place = twin.source.file.as_deref().map_or_else(|| "this workspace".to_owned(), display_path);
             let what = format!("there is a hook `{}` already, in {place}", self.name);
-            return Err(Trouble::with_help(
+            return Err(CliError::with_help(
                 what,
                 "choose another name: of two hooks with one name none runs",
             ));
@@ -155,8 +156,14 @@ impl New {
         let skeleton = self.skeleton(&found)?;
         let written = files::write(&found.root, &skeleton.files)?;
         let next = self.next(&found, &skeleton);
-        let told =
-            Told { new: &self, found: &found, chosen, skeleton: &skeleton, written: &written, next: &next };
+        let told = NewSummary {
+            new: &self,
+            found: &found,
+            chosen,
+            skeleton: &skeleton,
+            written: &written,
+            next: &next,
+        };
         told.tell(screen)?;
         // Other hooks' mistakes are theirs; that no hook of the workspace runs concerns the new one.
         let mut after = found.load();
@@ -168,10 +175,10 @@ impl New {
     /// A flag that is for another type.
     fn misplaced(&self) -> Option<&'static str> {
         let flags = [("--language", self.language.is_some()), ("--mode", self.mode.is_some())];
-        flags.into_iter().find(|(_, given)| *given && self.kind != Kind::Command).map(|(flag, _)| flag)
+        flags.into_iter().find(|(_, given)| *given && self.kind != HandlerType::Command).map(|(flag, _)| flag)
     }
 
-    fn skeleton(&self, found: &Found) -> Result<Skeleton, Trouble> {
+    fn skeleton(&self, found: &LocatedWorkspace) -> Result<HookSkeleton, CliError> {
         let mut events = self.event.clone();
         if events.is_empty() {
             events.push(EventKind::BeforeToolDispatch);
@@ -183,7 +190,7 @@ impl New {
                 true
             }
         });
-        let order = skeleton::Order {
+        let order = skeleton::SkeletonRequest {
             name: &self.name,
             kind: self.kind,
             language: self.language.unwrap_or_default(),
@@ -191,19 +198,19 @@ impl New {
             events,
             model: found.settings.models.keys().next().map(String::as_str),
         };
-        order.skeleton().map_err(|error| Trouble::new(format!("the schema cannot be written: {error}")))
+        order.skeleton().map_err(|error| CliError::new(format!("the schema cannot be written: {error}")))
     }
 
     /// What to type next.
-    fn next(&self, found: &Found, skeleton: &Skeleton) -> Vec<String> {
+    fn next(&self, found: &LocatedWorkspace, skeleton: &HookSkeleton) -> Vec<String> {
         let workspace = found.flag();
         let given = self.workspace.settings.config.as_deref();
         let config = given.or(skeleton.model.as_ref().map(|_| Path::new("hookyard.yaml")));
-        let config = config.map(|config| format!(" --config {}", quoted(config))).unwrap_or_default();
+        let config = config.map(|config| format!(" --config {}", shell_quoted(config))).unwrap_or_default();
         let flags = workspace + &config;
         let server = skeleton.server.as_ref().map(|server| {
             let place = found.root.join(server);
-            format!("python3 {} &", quoted(&place))
+            format!("python3 {} &", shell_quoted(&place))
         });
         let fire = format!("echo '{}' | hookyard fire --event -{flags}", skeleton.event);
         let check = format!("hookyard check{flags}");
@@ -222,17 +229,17 @@ fn check_name(name: &str) -> Result<(), (String, &'static str)> {
 }
 
 /// What was done, and how to go on.
-struct Told<'a> {
-    new: &'a New,
-    found: &'a Found,
-    chosen: Chosen,
-    skeleton: &'a Skeleton,
-    written: &'a [Written],
+struct NewSummary<'a> {
+    new: &'a NewCommand,
+    found: &'a LocatedWorkspace,
+    chosen: WorkspaceOrigin,
+    skeleton: &'a HookSkeleton,
+    written: &'a [FileResult],
     next: &'a [String],
 }
 
-impl Told<'_> {
-    fn tell(&self, screen: &Screen) -> Result<(), Trouble> {
+impl NewSummary<'_> {
+    fn tell(&self, screen: &Screen) -> Result<(), CliError> {
         if self.new.output.json {
             screen.print_json(&self.report())
         } else {
@@ -240,8 +247,8 @@ impl Told<'_> {
         }
     }
 
-    fn with(&self, fate: Fate) -> Vec<&Path> {
-        let of = |written: &&Written| written.fate == fate;
+    fn with(&self, status: FileStatus) -> Vec<&Path> {
+        let of = |written: &&FileResult| written.status == status;
         self.written.iter().filter(of).map(|written| written.path.as_path()).collect()
     }
 
@@ -253,17 +260,17 @@ impl Told<'_> {
 
     fn report(&self) -> serde_json::Value {
         let entry = self.entry();
-        let mut kept = self.with(Fate::Kept);
-        kept.extend(self.with(Fate::KeptOther));
-        let report = Report {
+        let mut kept = self.with(FileStatus::Kept);
+        kept.extend(self.with(FileStatus::KeptOther));
+        let report = NewReport {
             name: &self.new.name,
             workspace: &self.found.root,
             chosen: match self.chosen {
-                Chosen::Given => "given",
-                Chosen::Nearest => "nearest",
-                Chosen::Here => "here",
+                WorkspaceOrigin::Given => "given",
+                WorkspaceOrigin::Nearest => "nearest",
+                WorkspaceOrigin::Here => "here",
             },
-            written: self.with(Fate::Written),
+            written: self.with(FileStatus::Written),
             kept,
             model: self.skeleton.model.as_deref(),
             settings: entry.as_deref(),
@@ -276,15 +283,15 @@ impl Told<'_> {
     fn page(&self, screen: &Screen) -> String {
         let mut page = Page::default();
         let why = match self.chosen {
-            Chosen::Given => "as given",
-            Chosen::Nearest => "the nearest with hooks",
-            Chosen::Here => "the current directory: neither it nor one above has hooks",
+            WorkspaceOrigin::Given => "as given",
+            WorkspaceOrigin::Nearest => "the nearest with hooks",
+            WorkspaceOrigin::Here => "the current directory: neither it nor one above has hooks",
         };
         let place = format!("workspace {} ({why})", escape::path(&self.found.root));
         page.line(&wrap::hanging(&place, screen.table_width(), 2));
-        for Written { path, fate } in self.written {
-            page.line(&format!("{} {}", screen.out.paint.green(fate.as_str()), shown(path)));
-            if *fate == Fate::KeptOther {
+        for FileResult { path, status } in self.written {
+            page.line(&format!("{} {}", screen.out.paint.green(status.as_str()), display_path(path)));
+            if *status == FileStatus::KeptOther {
                 let note =
                     "note: it is not the one of this version; remove it and run this again to have that";
                 page.line(&wrap::hanging(&format!("  {note}"), screen.table_width(), 2));

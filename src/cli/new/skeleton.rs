@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::schema,
-    Kind, Language, Start,
-    files::{File, Part},
+    HandlerType, ProcessMode, ScriptLanguage,
+    files::{FileRole, NewFile},
     in_hooks,
 };
 use crate::model::{EventKind, MatchField};
@@ -19,19 +19,19 @@ const SCHEMA: &str = "resources/openharness-hook.schema.json";
 const MODEL: &str = "local/small";
 
 /// What somebody wants.
-pub(super) struct Order<'a> {
+pub(super) struct SkeletonRequest<'a> {
     pub(super) name: &'a str,
-    pub(super) kind: Kind,
-    pub(super) language: Language,
-    pub(super) start: Start,
+    pub(super) kind: HandlerType,
+    pub(super) language: ScriptLanguage,
+    pub(super) start: ProcessMode,
     pub(super) events: Vec<EventKind>,
     /// A model that the settings have.
     pub(super) model: Option<&'a str>,
 }
 
 /// What is written, and what there is to say about it.
-pub(super) struct Skeleton {
-    pub(super) files: Vec<File>,
+pub(super) struct HookSkeleton {
+    pub(super) files: Vec<NewFile>,
     /// The model it asks.
     pub(super) model: Option<String>,
     /// The server it asks.
@@ -52,7 +52,7 @@ pub(super) fn settings_for(model: &str) -> String {
 }
 
 /// A language's templates and what goes with it.
-struct Templates {
+struct ScriptTemplates {
     guard: &'static str,
     note: &'static str,
     program: &'static str,
@@ -77,7 +77,7 @@ macro_rules! functions {
     };
 }
 
-static SH: Templates = Templates {
+static SH: ScriptTemplates = ScriptTemplates {
     guard: template!("guard.sh"),
     note: template!("note.sh"),
     program: "sh",
@@ -87,7 +87,7 @@ static SH: Templates = Templates {
     worker: ("", "\n. \"$(dirname \"$0\")/hookyard-worker.sh\"\n"),
 };
 
-static PYTHON: Templates = Templates {
+static PYTHON: ScriptTemplates = ScriptTemplates {
     guard: template!("guard.py"),
     note: template!("note.py"),
     program: "python3",
@@ -101,7 +101,7 @@ static PYTHON: Templates = Templates {
     worker: ("from hookyard_worker import serve\n", "\nif __name__ == \"__main__\":\n    serve(hook)\n"),
 };
 
-static NODE: Templates = Templates {
+static NODE: ScriptTemplates = ScriptTemplates {
     guard: template!("guard.mjs"),
     note: template!("note.mjs"),
     program: "node",
@@ -115,8 +115,8 @@ static NODE: Templates = Templates {
     worker: ("import { serve } from \"./hookyard-worker.mjs\";", "await serve(hook);\n"),
 };
 
-impl Language {
-    fn templates(self) -> &'static Templates {
+impl ScriptLanguage {
+    fn templates(self) -> &'static ScriptTemplates {
         match self {
             Self::Sh => &SH,
             Self::Python => &PYTHON,
@@ -125,13 +125,14 @@ impl Language {
     }
 }
 
-impl Order<'_> {
+impl SkeletonRequest<'_> {
     /// Everything that is to be written.
     ///
     /// Returns an error if the schema cannot be written as JSON.
-    pub(super) fn skeleton(&self) -> serde_json::Result<Skeleton> {
-        let schema = File { path: in_hooks(SCHEMA), text: schema::of_hook_files()?, part: Part::Shared };
-        let mut skeleton = Skeleton {
+    pub(super) fn skeleton(&self) -> serde_json::Result<HookSkeleton> {
+        let schema =
+            NewFile { path: in_hooks(SCHEMA), text: schema::of_hook_files()?, part: FileRole::Shared };
+        let mut skeleton = HookSkeleton {
             files: Vec::new(),
             model: None,
             server: None,
@@ -139,13 +140,13 @@ impl Order<'_> {
             event: self.event(),
         };
         let handler = match self.kind {
-            Kind::Command => self.command(&mut skeleton),
-            Kind::Http => self.http(&mut skeleton),
-            Kind::Prompt => self.prompt(&mut skeleton),
-            Kind::Agent => self.agent(&mut skeleton),
+            HandlerType::Command => self.command(&mut skeleton),
+            HandlerType::Http => self.http(&mut skeleton),
+            HandlerType::Prompt => self.prompt(&mut skeleton),
+            HandlerType::Agent => self.agent(&mut skeleton),
         };
         let path = in_hooks(&format!("{}.yaml", self.name));
-        skeleton.files.insert(0, File { path, text: self.hook_file(&handler), part: Part::Own });
+        skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Own });
         skeleton.files.push(schema);
         Ok(skeleton)
     }
@@ -161,10 +162,10 @@ impl Order<'_> {
         let matcher = if of_tools { "matcher: ^Bash$             # left out, every tool\n" } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
-            Kind::Command => {
+            HandlerType::Command => {
                 "on_error: deny             # a guard that fails blocks; left out, it is ignored\non_timeout: deny\n"
             }
-            Kind::Http | Kind::Prompt | Kind::Agent => {
+            HandlerType::Http | HandlerType::Prompt | HandlerType::Agent => {
                 "# on_error: deny           # a guard says so, once what it asks can be relied on: then its\n\
                  # on_timeout: deny         # failures block instead of being ignored\n"
             }
@@ -180,31 +181,31 @@ impl Order<'_> {
         template.replace("{{name}}", self.name)
     }
 
-    fn command(&self, skeleton: &mut Skeleton) -> String {
+    fn command(&self, skeleton: &mut HookSkeleton) -> String {
         let templates = self.language.templates();
         let script = in_hooks(&format!("scripts/{}.{}", self.script_name(), templates.extension));
         let line = format!("exec {} {}", templates.program, script.display());
         let (above, below) = match self.start {
-            Start::Oneshot | Start::Prespawn => templates.alone,
-            Start::Worker => templates.worker,
+            ProcessMode::Oneshot | ProcessMode::Prespawn => templates.alone,
+            ProcessMode::Worker => templates.worker,
         };
         let body = if self.is_guard() { templates.guard } else { templates.note };
         let text = self.filled(body).replace("{{imports}}", above) + below;
-        skeleton.files.push(File { path: script, text, part: Part::Script });
-        if self.start == Start::Worker {
+        skeleton.files.push(NewFile { path: script, text, part: FileRole::Script });
+        if self.start == ProcessMode::Worker {
             let (name, text) = templates.functions;
             let path = in_hooks("scripts").join(name);
-            skeleton.files.push(File { path, text: text.to_owned(), part: Part::Shared });
-            if self.language == Language::Sh {
+            skeleton.files.push(NewFile { path, text: text.to_owned(), part: FileRole::Shared });
+            if self.language == ScriptLanguage::Sh {
                 skeleton.remarks.push("As a worker the script needs `jq`.");
             }
         }
         let mode = match self.start {
-            Start::Oneshot => "",
-            Start::Prespawn => {
+            ProcessMode::Oneshot => "",
+            ProcessMode::Prespawn => {
                 "  mode: prespawn           # its next process is already started, and waits\n"
             }
-            Start::Worker => "  mode: worker             # one process serves many events\n",
+            ProcessMode::Worker => "  mode: worker             # one process serves many events\n",
         };
         format!("  type: command\n  command: {line}\n{mode}  timeout_seconds: 10\n")
     }
@@ -212,33 +213,37 @@ impl Order<'_> {
     /// A module of Python's own would be hidden from every script beside one of its name.
     fn script_name(&self) -> String {
         let could_be_imported = !self.name.contains(['-', '.']);
-        if self.language == Language::Python && could_be_imported {
+        if self.language == ScriptLanguage::Python && could_be_imported {
             format!("{}-hook", self.name)
         } else {
             self.name.to_owned()
         }
     }
 
-    fn http(&self, skeleton: &mut Skeleton) -> String {
+    fn http(&self, skeleton: &mut HookSkeleton) -> String {
         let path = in_hooks(&format!("scripts/{}-server.py", self.name));
         skeleton.server = Some(path.clone());
-        skeleton.files.push(File { path, text: self.filled(template!("server.py")), part: Part::Script });
+        skeleton.files.push(NewFile {
+            path,
+            text: self.filled(template!("server.py")),
+            part: FileRole::Script,
+        });
         skeleton.remarks.push("The hook fails, which is no opinion, as long as its server is not started.");
         "  type: http\n  url: http://127.0.0.1:8377/    # where the server of scripts/ listens\n  \
          timeout_seconds: 5\n"
             .to_owned()
     }
 
-    fn model(&self, skeleton: &mut Skeleton) -> String {
+    fn model(&self, skeleton: &mut HookSkeleton) -> String {
         let model = self.model.unwrap_or(MODEL);
         skeleton.model = Some(model.to_owned());
         plain(model)
     }
 
-    fn prompt(&self, skeleton: &mut Skeleton) -> String {
+    fn prompt(&self, skeleton: &mut HookSkeleton) -> String {
         let path = in_hooks(&format!("prompts/{}.md", self.name));
         let shown = path.display().to_string();
-        skeleton.files.push(File { path, text: self.question().to_owned(), part: Part::Own });
+        skeleton.files.push(NewFile { path, text: self.question().to_owned(), part: FileRole::Own });
         let model = self.model(skeleton);
         format!("  type: prompt\n  prompt:\n    file: {shown}\n  model_ref: {model}\n  timeout_seconds: 30\n")
     }
@@ -247,11 +252,11 @@ impl Order<'_> {
         if self.is_guard() { template!("prompt.md") } else { template!("note.md") }
     }
 
-    fn agent(&self, skeleton: &mut Skeleton) -> String {
+    fn agent(&self, skeleton: &mut HookSkeleton) -> String {
         let path = PathBuf::from(format!(".openharness/agents/{}.md", self.name));
         let model = self.model(skeleton);
         let text = template!("agent.md").replace("{{model}}", &model);
-        skeleton.files.push(File { path, text, part: Part::Own });
+        skeleton.files.push(NewFile { path, text, part: FileRole::Own });
         let task: Vec<String> = self.question().lines().map(|line| format!("      {line}")).collect();
         let task = task.join("\n").replace("\n      \n", "\n\n");
         let name = plain(self.name);

@@ -2,8 +2,8 @@
 //! events that hooks left alone.
 
 use super::{
-    super::{difference, escape, outcome_view::whom},
-    play::{Answered, Finished},
+    super::{escape, json_diff, outcome_view::audience},
+    play::{AnswerOrigin, PlayedEvent},
 };
 use crate::model::{Ended, EventKind, HookReport, Json, Outcome, Target, Verdict};
 
@@ -18,7 +18,7 @@ const MOST_CHANGES: usize = 3;
 
 /// What sort of finding it is, the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sort {
+pub(super) enum FindingKind {
     /// The event got no outcome.
     NoOutcome,
     /// A hook gave a verdict.
@@ -35,7 +35,7 @@ pub(super) enum Sort {
     Note,
 }
 
-impl Sort {
+impl FindingKind {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::NoOutcome => "no outcome",
@@ -54,7 +54,7 @@ impl Sort {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) line: usize,
-    pub(super) sort: Sort,
+    pub(super) sort: FindingKind,
     /// The hook or target that it is about, and which of several remarks it is.
     about: (String, usize),
     /// As in the recording.
@@ -64,7 +64,7 @@ pub(super) struct Finding {
 
 /// How a finding was found in the copies of its event.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct Occurrences {
     /// On one line, ready to print; in the words of the first copy.
     pub(super) what: String,
     /// In how many copies.
@@ -73,7 +73,7 @@ pub(super) struct Told {
     pub(super) varies: bool,
 }
 
-impl Told {
+impl Occurrences {
     pub(super) fn new(what: &str) -> Self {
         Self { what: what.to_owned(), copies: 0, varies: false }
     }
@@ -85,64 +85,68 @@ impl Told {
 }
 
 /// What was found, before its place is added.
-type Found = (Sort, (String, usize), String);
+type UnplacedFinding = (FindingKind, (String, usize), String);
 
 /// Everything worth telling about an event, with its words.
-pub(super) fn of(finished: &Finished) -> Vec<(Finding, String)> {
+pub(super) fn of(finished: &PlayedEvent) -> Vec<(Finding, String)> {
     let mut found = Vec::new();
     match &finished.result {
-        Ok(outcome) if finished.answered == Answered::AsBefore => {
+        Ok(outcome) if finished.origin == AnswerOrigin::Stored => {
             if outcome.verdict != Verdict::Proceed {
                 let what = format!("{}, as before", by(outcome));
-                found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), what));
+                found.push((FindingKind::Verdict(outcome.verdict), (String::new(), 0), what));
             }
         }
         Ok(outcome) => of_outcome(finished, outcome, &mut found),
         Err(error) => {
-            found.push((Sort::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
+            found.push((FindingKind::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
         }
     }
     if found.is_empty() {
         return Vec::new();
     }
     let (line, run, event) = (finished.line, escape::short(finished.run.as_str(), 40), subject(finished));
-    let placed = |(sort, about, what): Found| {
+    let placed = |(sort, about, what): UnplacedFinding| {
         (Finding { line, sort, about, run: run.clone(), event: event.clone() }, what)
     };
     found.into_iter().map(placed).collect()
 }
 
 /// The event's kind, and what its matchers looked at.
-pub(super) fn subject(finished: &Finished) -> String {
+pub(super) fn subject(finished: &PlayedEvent) -> String {
     let matched = finished.matched.as_ref().map(|text| format!(" {}", escape::short(text, 40)));
     format!("{}{}", finished.kind, matched.unwrap_or_default())
 }
 
-fn of_outcome(finished: &Finished, outcome: &Outcome, found: &mut Vec<Found>) {
-    let about = |whom: &dyn std::fmt::Display| (whom.to_string(), 0);
+fn of_outcome(finished: &PlayedEvent, outcome: &Outcome, found: &mut Vec<UnplacedFinding>) {
+    let about = |audience: &dyn std::fmt::Display| (audience.to_string(), 0);
     if outcome.verdict != Verdict::Proceed {
-        found.push((Sort::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
+        found.push((FindingKind::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
     }
     for (target, after) in outcome.patched.iter() {
         let what = patch(target, outcome, finished.before.get(target), after);
-        found.push((Sort::Patched, about(&target), what));
+        found.push((FindingKind::Patched, about(&target), what));
     }
     if outcome.suppress_output {
-        found.push((Sort::Hidden, (String::new(), 0), "the tool's output is not to be shown".to_owned()));
+        found.push((
+            FindingKind::Hidden,
+            (String::new(), 0),
+            "the tool's output is not to be shown".to_owned(),
+        ));
     }
     for report in &outcome.hooks {
         if report.ended != Ended::Completed {
-            found.push((Sort::Failed, about(&report.hook), failure(report, outcome.event)));
+            found.push((FindingKind::Failed, about(&report.hook), failure(report, outcome.event)));
         }
         for (number, warning) in report.warnings.iter().enumerate() {
             let what = format!("{}: {}", report.hook, escape::short(warning, LONGEST_TEXT));
-            found.push((Sort::Warning, (report.hook.to_string(), number), what));
+            found.push((FindingKind::Warning, (report.hook.to_string(), number), what));
         }
     }
     for (number, note) in outcome.notes.iter().enumerate() {
         let text = escape::short(note.text.trim_end(), LONGEST_TEXT);
-        let what = format!("{} to {}: {text}", note.hook, whom(note.kind));
-        found.push((Sort::Note, (note.hook.to_string(), number), what));
+        let what = format!("{} to {}: {text}", note.hook, audience(note.kind));
+        found.push((FindingKind::Note, (note.hook.to_string(), number), what));
     }
 }
 
@@ -150,7 +154,7 @@ fn of_outcome(finished: &Finished, outcome: &Outcome, found: &mut Vec<Found>) {
 fn patch(target: Target, outcome: &Outcome, before: Option<&Json>, after: &Json) -> String {
     let patched = |report: &&HookReport| report.patched.contains(&target);
     let by: Vec<_> = outcome.hooks.iter().filter(patched).map(|report| report.hook.as_str()).collect();
-    let changes = difference::between(before, after);
+    let changes = json_diff::between(before, after);
     let shown = changes.iter().take(MOST_CHANGES).map(|change| change.phrase(LONGEST_VALUE));
     let mut shown: Vec<_> = shown.filter(|phrase| !phrase.is_empty()).collect();
     if changes.is_empty() {

@@ -15,14 +15,15 @@ use futures_util::StreamExt;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::time::Instant;
 
-use self::{play::Player, recording::Recording, report::Report, tally::Tally};
+use self::{play::ReplayPlayer, recording::Recording, report::ReplayReport, tally::ReplayTally};
 use super::{
-    arguments::{DialectFlag, JsonFlag, WorkspaceFlags},
     escape,
-    exit::{Ending, Exit, Trouble},
+    exit::{CliError, CliResult, Exit},
+    flags::{DialectFlag, JsonFlag, WorkspaceFlags},
     screen::Screen,
-    started::Started,
-    workspace::{Found, counted},
+    session::CommandSession,
+    units::plural,
+    workspace::LocatedWorkspace,
 };
 
 /// How often the progress bar is drawn, in a second.
@@ -48,7 +49,7 @@ outcome. Blocks and failing hooks are part of the result.";
 /// Plays a recorded session, and shows what its hooks did and how long they took
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Replay {
+pub(super) struct ReplayCommand {
     /// A recording: one event as JSON on each line; `-` is standard input
     #[arg(value_name = "FILE.jsonl")]
     recording: PathBuf,
@@ -75,25 +76,25 @@ pub(super) struct Replay {
     output: JsonFlag,
 }
 
-impl Replay {
-    pub(super) async fn run(self, screen: &Screen) -> Ending {
-        let found = Found::find_sound(&self.workspace, screen)?;
+impl ReplayCommand {
+    pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let limit = found.settings.limits.payload;
         let recording = Recording::read(&self.recording, self.dialect.dialect, limit)?;
-        tell_broken(&recording, screen);
+        print_unreadable_lines(&recording, screen);
         if recording.events == 0 {
             return Err(empty(&recording));
         }
-        let mut started = Started::start(&found).await?;
+        let mut started = CommandSession::start(&found).await?;
         found.note_problems(&started.report.diagnostics, &started.report.files, screen);
-        let mut tally = Tally::new(self.output.json);
+        let mut tally = ReplayTally::new(self.output.json);
         let begun = Instant::now();
         let played = self.play(&recording, &mut started, &mut tally, screen).await;
         let took = begun.elapsed();
         if let Err(exit) = played? {
             let all = recording.events * u64::from(self.sessions);
             let when = format!("after {} of {all} events", tally.events());
-            return Ok(started.give_up(exit, &when, screen).await);
+            return Ok(started.abort(exit, &when, screen).await);
         }
         let told = self.tell(&recording, &started, tally, took, screen);
         match started.stop(screen).await {
@@ -106,11 +107,11 @@ impl Replay {
     async fn play(
         &self,
         recording: &Recording,
-        started: &mut Started,
-        tally: &mut Tally,
+        started: &mut CommandSession,
+        tally: &mut ReplayTally,
         screen: &Screen,
-    ) -> Result<Result<(), Exit>, Trouble> {
-        let player = Player::new(started, self.sessions, self.concurrency());
+    ) -> Result<Result<(), Exit>, CliError> {
+        let player = ReplayPlayer::new(started, self.sessions, self.concurrency());
         let bar = self.progress(recording, screen);
         let work = async {
             let mut finished = player.play(recording);
@@ -136,14 +137,14 @@ impl Replay {
     fn tell(
         &self,
         recording: &Recording,
-        started: &Started,
-        tally: Tally,
+        started: &CommandSession,
+        tally: ReplayTally,
         took: Duration,
         screen: &Screen,
-    ) -> Ending {
-        let failed = !recording.broken.is_empty() || tally.refused() > 0;
+    ) -> CliResult {
+        let failed = !recording.unreadable.is_empty() || tally.without_outcome() > 0;
         if let Some(snapshot) = started.orchestrator.snapshot(Some(&started.workspace)) {
-            let report = Report::new(recording, self.sessions, tally, took, &snapshot);
+            let report = ReplayReport::new(recording, self.sessions, tally, took, &snapshot);
             if self.output.json {
                 screen.print_json(&report)?;
             } else {
@@ -171,26 +172,29 @@ impl Replay {
     }
 }
 
-fn tell_broken(recording: &Recording, screen: &Screen) {
+fn print_unreadable_lines(recording: &Recording, screen: &Screen) {
     let name = escape::path(&recording.name);
-    for broken in recording.broken.iter().take(MOST_BROKEN) {
-        screen.error(&format!("{name}:{}: {}", broken.line, escape::line(&broken.message)), broken.help);
+    for unreadable in recording.unreadable.iter().take(MOST_BROKEN) {
+        screen.error(
+            &format!("{name}:{}: {}", unreadable.line, escape::line(&unreadable.message)),
+            unreadable.help,
+        );
     }
-    let more = recording.broken.len().saturating_sub(MOST_BROKEN);
+    let more = recording.unreadable.len().saturating_sub(MOST_BROKEN);
     if more > 0 {
-        screen.note(&format!("and {}", counted(more, "more line")));
+        screen.note(&format!("and {}", plural(more, "more line")));
     }
 }
 
-fn empty(recording: &Recording) -> Trouble {
+fn empty(recording: &Recording) -> CliError {
     let name = escape::path(&recording.name);
-    match recording.broken.len() {
-        0 => Trouble::with_help(
+    match recording.unreadable.len() {
+        0 => CliError::with_help(
             format!("{name} has no events"),
             "a recording has one event as JSON on each line",
         ),
-        broken => {
-            Trouble::new(format!("{name} has no events: {} could not be read", counted(broken, "line")))
+        unreadable => {
+            CliError::new(format!("{name} has no events: {} could not be read", plural(unreadable, "line")))
         }
     }
 }

@@ -7,8 +7,8 @@ use futures_util::{Stream, StreamExt, stream};
 use tokio::time::Instant;
 
 use super::{
-    super::started::Started,
-    recording::{Recorded, Recording},
+    super::session::CommandSession,
+    recording::{RecordedEvent, Recording},
 };
 use crate::{
     Orchestrator,
@@ -20,7 +20,7 @@ use crate::{
 
 /// An event that was played.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct PlayedEvent {
     /// Its line in the recording.
     pub(super) line: usize,
     /// Which copy of the recording, from 1.
@@ -34,31 +34,31 @@ pub(super) struct Finished {
     pub(super) before: Targets,
     pub(super) took: Duration,
     /// Whether it got the answer of an earlier event of its run, and ran no hook.
-    pub(super) answered: Answered,
+    pub(super) origin: AnswerOrigin,
     /// The outcome, or why there is none.
     pub(super) result: Result<Outcome, String>,
 }
 
 /// Where the outcome of an event comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answered {
+pub(super) enum AnswerOrigin {
     /// From its own hooks, if it has any.
-    Anew,
+    Fresh,
     /// From an earlier event of its run, which it repeats.
-    AsBefore,
+    Stored,
 }
 
-impl Finished {
+impl PlayedEvent {
     /// Whether hooks ran for it.
     pub(super) fn ran_hooks(&self) -> bool {
         let has_hooks = self.result.as_ref().is_ok_and(|outcome| !outcome.hooks.is_empty());
-        has_hooks && self.answered == Answered::Anew
+        has_hooks && self.origin == AnswerOrigin::Fresh
     }
 
     /// Tells a stored answer by the earlier outcomes of its run.
-    fn known_among(mut self, earlier: &mut HashSet<DecisionId>) -> Self {
+    fn mark_stored(mut self, earlier: &mut HashSet<DecisionId>) -> Self {
         if self.result.as_ref().is_ok_and(|outcome| !earlier.insert(outcome.decision_id)) {
-            self.answered = Answered::AsBefore;
+            self.origin = AnswerOrigin::Stored;
         }
         self
     }
@@ -66,15 +66,15 @@ impl Finished {
 
 /// Plays recordings to one workspace.
 #[derive(Debug)]
-pub(super) struct Player {
+pub(super) struct ReplayPlayer {
     orchestrator: Orchestrator,
     workspace: WorkspaceId,
     sessions: u32,
     concurrency: usize,
 }
 
-impl Player {
-    pub(super) fn new(started: &Started, sessions: u32, concurrency: usize) -> Self {
+impl ReplayPlayer {
+    pub(super) fn new(started: &CommandSession, sessions: u32, concurrency: usize) -> Self {
         Self {
             orchestrator: started.orchestrator.clone(),
             workspace: started.workspace.clone(),
@@ -89,18 +89,21 @@ impl Player {
     }
 
     /// Plays everything, and hands out each event when it has its outcome.
-    pub(super) fn play<'a>(&'a self, recording: &'a Recording) -> impl Stream<Item = Finished> + Unpin + 'a {
+    pub(super) fn play<'a>(
+        &'a self,
+        recording: &'a Recording,
+    ) -> impl Stream<Item = PlayedEvent> + Unpin + 'a {
         let runs = (1..=self.sessions).flat_map(|copy| recording.runs.iter().map(move |run| (copy, run)));
-        let play_run = move |(copy, run): (u32, &'a Vec<Recorded>)| {
+        let play_run = move |(copy, run): (u32, &'a Vec<RecordedEvent>)| {
             let played = stream::iter(run).then(move |recorded| self.play_event(copy, recorded));
             let known =
-                |earlier: &mut HashSet<_>, finished: Finished| ready(Some(finished.known_among(earlier)));
+                |earlier: &mut HashSet<_>, finished: PlayedEvent| ready(Some(finished.mark_stored(earlier)));
             Box::pin(played.scan(HashSet::new(), known))
         };
         stream::iter(runs).flat_map_unordered(self.concurrency, play_run)
     }
 
-    async fn play_event(&self, copy: u32, recorded: &Recorded) -> Finished {
+    async fn play_event(&self, copy: u32, recorded: &RecordedEvent) -> PlayedEvent {
         let event = &recorded.event;
         let suffix = (self.sessions > 1).then(|| format!("#{copy}"));
         let copied = suffix.map_or_else(|| Ok(event.clone()), |suffix| copy_of(event, &suffix));
@@ -111,7 +114,7 @@ impl Player {
             }
             Err(error) => Err(format!("an id with its suffix {error}")),
         };
-        Finished {
+        PlayedEvent {
             line: recorded.line,
             copy,
             run: event.run_id.clone(),
@@ -119,7 +122,7 @@ impl Player {
             matched: event.match_text().map(Into::into),
             before: event.targets.clone(),
             took: begun.elapsed(),
-            answered: Answered::Anew,
+            origin: AnswerOrigin::Fresh,
             result,
         }
     }

@@ -10,9 +10,10 @@ use std::{
 
 use super::super::{
     escape,
-    event_source::{CANONICAL, is_canonical, size},
-    exit::Trouble,
-    workspace::reason,
+    event_input::{CANONICAL_HINT, is_canonical},
+    exit::CliError,
+    paths::io_reason,
+    units::byte_size,
 };
 use crate::{
     dialect,
@@ -27,7 +28,7 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// An event, and where it stands.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordedEvent {
     /// From 1.
     pub(super) line: usize,
     pub(super) event: Event,
@@ -35,7 +36,7 @@ pub(super) struct Recorded {
 
 /// A line that cannot be read.
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct UnreadableLine {
     /// From 1.
     pub(super) line: usize,
     pub(super) message: String,
@@ -49,22 +50,22 @@ pub(super) struct Recording {
     /// The file's name.
     pub(super) name: PathBuf,
     /// The events of each run in the order of the file; runs in the order of their first event.
-    pub(super) runs: Vec<Vec<Recorded>>,
+    pub(super) runs: Vec<Vec<RecordedEvent>>,
     /// How many events there are.
     pub(super) events: u64,
-    pub(super) broken: Vec<Broken>,
+    pub(super) unreadable: Vec<UnreadableLine>,
 }
 
 impl Recording {
     /// Reads a file, or standard input for `-`.
     ///
     /// Returns an error if the file cannot be read.
-    pub(super) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, Trouble> {
+    pub(super) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, CliError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
         let unreadable = |error: io::Error| {
             let name = escape::path(&name);
-            Trouble::new(format!("the recording `{name}` cannot be read: {}", reason(&error)))
+            CliError::new(format!("the recording `{name}` cannot be read: {}", io_reason(&error)))
         };
         let read = if is_standard {
             Self::collect(io::stdin().lock(), dialect, limit)
@@ -76,7 +77,8 @@ impl Recording {
 
     fn collect(mut input: impl BufRead, dialect: DialectName, limit: usize) -> io::Result<Self> {
         let dialect = dialect::named(dialect);
-        let mut recording = Self { name: PathBuf::new(), runs: Vec::new(), events: 0, broken: Vec::new() };
+        let mut recording =
+            Self { name: PathBuf::new(), runs: Vec::new(), events: 0, unreadable: Vec::new() };
         let mut places: HashMap<RunId, usize> = HashMap::new();
         let mut line = Vec::new();
         let mut number = 0;
@@ -86,23 +88,23 @@ impl Recording {
             if length <= limit && text.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            let end = hopeless(text, length, limit);
+            let end = fatal_line_error(text, length, limit);
             if let Some(message) = end {
-                recording.broken.push(Broken { line: number, message, help: None });
+                recording.unreadable.push(UnreadableLine { line: number, message, help: None });
                 break;
             }
             match event(dialect, text) {
-                Ok(event) => recording.add(Recorded { line: number, event }, &mut places),
+                Ok(event) => recording.add(RecordedEvent { line: number, event }, &mut places),
                 Err(message) => {
                     let help = (number == 1).then(|| advice(dialect, text)).flatten();
-                    recording.broken.push(Broken { line: number, message, help });
+                    recording.unreadable.push(UnreadableLine { line: number, message, help });
                 }
             }
         }
         Ok(recording)
     }
 
-    fn add(&mut self, recorded: Recorded, places: &mut HashMap<RunId, usize>) {
+    fn add(&mut self, recorded: RecordedEvent, places: &mut HashMap<RunId, usize>) {
         let place = *places.entry(recorded.event.run_id.clone()).or_insert_with(|| {
             self.runs.push(Vec::new());
             self.runs.len() - 1
@@ -113,11 +115,11 @@ impl Recording {
 }
 
 /// Why nothing after this line is read: binary data and lines without an end would only bring more trouble.
-fn hopeless(text: &[u8], length: usize, limit: usize) -> Option<String> {
+fn fatal_line_error(text: &[u8], length: usize, limit: usize) -> Option<String> {
     if text.contains(&0) {
         return Some("this is not a text file".to_owned());
     }
-    let too_long = || format!("the line is longer than the {} allowed; reading ends here", size(limit));
+    let too_long = || format!("the line is longer than the {} allowed; reading ends here", byte_size(limit));
     (length > limit).then(too_long)
 }
 
@@ -126,7 +128,7 @@ fn advice(dialect: &dyn Dialect, text: &[u8]) -> Option<&'static str> {
     if is_laid_out(text) {
         return Some(ONE_A_LINE);
     }
-    is_canonical(dialect.name(), text).then_some(CANONICAL)
+    is_canonical(dialect.name(), text).then_some(CANONICAL_HINT)
 }
 
 /// Whether a line looks like the first of JSON that is laid out over several.
@@ -190,12 +192,12 @@ mod tests {
             "x".repeat(99)
         );
         let recording = collect(text.as_bytes(), 80);
-        let lines = |run: &Vec<Recorded>| run.iter().map(|recorded| recorded.line).collect::<Vec<_>>();
+        let lines = |run: &Vec<RecordedEvent>| run.iter().map(|recorded| recorded.line).collect::<Vec<_>>();
         assert_eq!(recording.runs.iter().map(lines).collect::<Vec<_>>(), [vec![1, 6], vec![5, 9]]);
         assert_eq!(recording.events, 4);
-        let broken: Vec<_> = recording.broken.iter().map(|b| (b.line, b.message.as_str())).collect();
+        let unreadable: Vec<_> = recording.unreadable.iter().map(|b| (b.line, b.message.as_str())).collect();
         assert_eq!(
-            broken,
+            unreadable,
             [
                 (4, "not valid JSON: EOF while parsing a value at column 9"),
                 (7, "not valid JSON: expected value at column 1"),
@@ -210,6 +212,6 @@ mod tests {
         assert_eq!(collect(b"", 9).events, 0);
         assert_eq!(collect(b"\n\n", 9).events, 0);
         let invalid = collect(b"\xff\n", 9);
-        assert_eq!(invalid.broken[0].message, "the event is not UTF-8: invalid byte at offset 0");
+        assert_eq!(invalid.unreadable[0].message, "the event is not UTF-8: invalid byte at offset 0");
     }
 }

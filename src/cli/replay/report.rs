@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use serde::Serialize;
 
 use super::{
-    finding::{Finding, Told},
-    play::{Answered, Finished},
+    super::verdict_counts::VerdictCounts,
+    finding::{Finding, Occurrences},
+    play::{AnswerOrigin, PlayedEvent},
     recording::Recording,
-    tally::{Row, Tally, Verdicts},
+    tally::{ReplayCounts, ReplayTally},
 };
 use crate::{
     model::{EventKind, HandlerKind, Hook, HookName, HookReport, Note, Target, Verdict},
@@ -17,20 +18,20 @@ use crate::{
 
 /// Everything there is to say about a replay.
 #[derive(Debug, Serialize)]
-pub(super) struct Report<'a> {
+pub(super) struct ReplayReport<'a> {
     recording: &'a Path,
     pub(super) sessions: u32,
-    events: Vec<PlayedEvent>,
-    broken_lines: Vec<BrokenLine<'a>>,
-    pub(super) by_event: Vec<EventRow>,
-    pub(super) by_hook: Vec<HookRow>,
-    pub(super) totals: Totals,
+    events: Vec<EventRecord>,
+    broken_lines: Vec<UnreadableLineRecord<'a>>,
+    pub(super) by_event: Vec<EventSummary>,
+    pub(super) by_hook: Vec<HookSummary>,
+    pub(super) totals: ReplayTotals,
     #[serde(skip)]
-    pub(super) findings: BTreeMap<Finding, Told>,
+    pub(super) findings: BTreeMap<Finding, Occurrences>,
 }
 
 #[derive(Debug, Serialize)]
-struct PlayedEvent {
+struct EventRecord {
     line: usize,
     copy: u32,
     run: String,
@@ -55,14 +56,14 @@ struct PlayedEvent {
 }
 
 #[derive(Debug, Serialize)]
-struct BrokenLine<'a> {
+struct UnreadableLineRecord<'a> {
     line: usize,
     message: &'a str,
 }
 
 /// The events of one kind.
 #[derive(Debug, Serialize)]
-pub(super) struct EventRow {
+pub(super) struct EventSummary {
     pub(super) event: EventKind,
     pub(super) count: u64,
     pub(super) verdicts: BTreeMap<&'static str, u64>,
@@ -73,7 +74,7 @@ pub(super) struct EventRow {
 
 /// The invocations of one hook.
 #[derive(Debug, Serialize)]
-pub(super) struct HookRow {
+pub(super) struct HookSummary {
     pub(super) hook: String,
     pub(super) handler: HandlerKind,
     /// Of a command.
@@ -88,7 +89,7 @@ pub(super) struct HookRow {
 
 /// Everything together.
 #[derive(Debug, Serialize)]
-pub(super) struct Totals {
+pub(super) struct ReplayTotals {
     pub(super) events: u64,
     pub(super) runs: u64,
     pub(super) no_outcome: u64,
@@ -100,11 +101,11 @@ pub(super) struct Totals {
     pub(super) events_per_second: f64,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ReplayReport<'a> {
     pub(super) fn new(
         recording: &'a Recording,
         sessions: u32,
-        mut tally: Tally,
+        mut tally: ReplayTally,
         took: Duration,
         snapshot: &Snapshot,
     ) -> Self {
@@ -120,9 +121,12 @@ impl<'a> Report<'a> {
             sessions,
             events: kept.into_iter().map(|finished| played(finished, sessions)).collect(),
             broken_lines: recording
-                .broken
+                .unreadable
                 .iter()
-                .map(|broken| BrokenLine { line: broken.line, message: &broken.message })
+                .map(|unreadable| UnreadableLineRecord {
+                    line: unreadable.line,
+                    message: &unreadable.message,
+                })
                 .collect(),
             by_event: tally.by_event.iter().map(|(event, row)| event_row(*event, row)).collect(),
             totals: totals(recording, sessions, &tally, took),
@@ -132,17 +136,17 @@ impl<'a> Report<'a> {
     }
 }
 
-fn played(finished: Finished, sessions: u32) -> PlayedEvent {
+fn played(finished: PlayedEvent, sessions: u32) -> EventRecord {
     let run = match sessions {
         1 => finished.run.to_string(),
         _ => format!("{}#{}", finished.run, finished.copy),
     };
-    let repeated = finished.answered == Answered::AsBefore;
+    let repeated = finished.origin == AnswerOrigin::Stored;
     let (outcome, error) = match finished.result {
         Ok(outcome) => (Some(outcome), None),
         Err(error) => (None, Some(error)),
     };
-    PlayedEvent {
+    EventRecord {
         line: finished.line,
         copy: finished.copy,
         run,
@@ -164,8 +168,8 @@ fn played(finished: Finished, sessions: u32) -> PlayedEvent {
     }
 }
 
-fn event_row(event: EventKind, row: &Row) -> EventRow {
-    EventRow {
+fn event_row(event: EventKind, row: &ReplayCounts) -> EventSummary {
+    EventSummary {
         event,
         count: row.count,
         verdicts: counts(row.verdicts),
@@ -176,8 +180,8 @@ fn event_row(event: EventKind, row: &Row) -> EventRow {
 }
 
 /// The row of a hook, also of one that never ran: that may be the surprise.
-fn hook_row(hook: &Hook, row: Option<&Row>) -> HookRow {
-    HookRow {
+fn hook_row(hook: &Hook, row: Option<&ReplayCounts>) -> HookSummary {
+    HookSummary {
         hook: hook.name.to_string(),
         handler: hook.handler.kind(),
         mode: hook.handler.mode(),
@@ -189,16 +193,16 @@ fn hook_row(hook: &Hook, row: Option<&Row>) -> HookRow {
     }
 }
 
-fn totals(recording: &Recording, sessions: u32, tally: &Tally, took: Duration) -> Totals {
+fn totals(recording: &Recording, sessions: u32, tally: &ReplayTally, took: Duration) -> ReplayTotals {
     let events = tally.events();
     #[expect(clippy::cast_precision_loss, reason = "a rate needs no more digits than a double has")]
     let rate = events as f64 / took.as_secs_f64().max(1e-9);
-    Totals {
+    ReplayTotals {
         events,
         runs: recording.runs.len() as u64 * u64::from(sessions),
-        no_outcome: tally.refused(),
+        no_outcome: tally.without_outcome(),
         repeated: tally.repeated,
-        broken_lines: recording.broken.len(),
+        broken_lines: recording.unreadable.len(),
         invocations: tally.by_hook.values().map(|row| row.count).sum(),
         failures: tally.by_hook.values().map(|row| row.failed).sum(),
         seconds: milliseconds(took) / 1e3,
@@ -206,8 +210,8 @@ fn totals(recording: &Recording, sessions: u32, tally: &Tally, took: Duration) -
     }
 }
 
-fn counts(verdicts: Verdicts) -> BTreeMap<&'static str, u64> {
-    Verdict::ALL.into_iter().map(|verdict| (verdict.as_str(), verdicts.get(verdict))).collect()
+fn counts(verdicts: VerdictCounts) -> BTreeMap<&'static str, u64> {
+    Verdict::ALL.into_iter().map(|verdict| (verdict.as_str(), verdicts.of(verdict))).collect()
 }
 
 /// In milliseconds, to the microsecond.

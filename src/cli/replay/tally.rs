@@ -9,10 +9,11 @@ use std::{
 use hdrhistogram::Histogram;
 
 use super::{
-    finding::{self, Finding, Told},
-    play::{Answered, Finished},
+    super::verdict_counts::VerdictCounts,
+    finding::{self, Finding, Occurrences},
+    play::{AnswerOrigin, PlayedEvent},
 };
-use crate::model::{Ended, EventKind, HookName, HookReport, Verdict};
+use crate::model::{Ended, EventKind, HookName, HookReport};
 
 /// Digits of a time that are kept.
 const DIGITS: u8 = 3;
@@ -22,9 +23,9 @@ const LONGEST: Duration = Duration::from_hours(1);
 
 /// Times, as a distribution.
 #[derive(Debug)]
-pub(super) struct Times(Histogram<u64>);
+pub(super) struct DurationHistogram(Histogram<u64>);
 
-impl Times {
+impl DurationHistogram {
     fn new() -> Self {
         // One of these bounds is refused only if they contradict each other, which constants do not.
         let histogram = Histogram::new(DIGITS);
@@ -43,51 +44,37 @@ impl Times {
     }
 }
 
-/// How often each verdict was given.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Verdicts([u64; Verdict::ALL.len()]);
-
-impl Verdicts {
-    fn add(&mut self, verdict: Verdict) {
-        self.0[verdict as usize] += 1;
-    }
-
-    pub(super) fn get(&self, verdict: Verdict) -> u64 {
-        self.0[verdict as usize]
-    }
-}
-
 /// The events of one kind, or the invocations of one hook.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ReplayCounts {
     pub(super) count: u64,
-    pub(super) verdicts: Verdicts,
+    pub(super) verdicts: VerdictCounts,
     /// Events without an outcome; invocations without a reply.
     pub(super) failed: u64,
     /// Those of events that ran hooks: the others would hide how long hooks take.
-    pub(super) times: Times,
+    pub(super) times: DurationHistogram,
 }
 
-impl Row {
+impl ReplayCounts {
     fn new() -> Self {
-        Self { count: 0, verdicts: Verdicts::default(), failed: 0, times: Times::new() }
+        Self { count: 0, verdicts: VerdictCounts::default(), failed: 0, times: DurationHistogram::new() }
     }
 }
 
 /// Everything that was counted.
 #[derive(Debug)]
-pub(super) struct Tally {
-    pub(super) by_event: BTreeMap<EventKind, Row>,
-    pub(super) by_hook: HashMap<HookName, Row>,
+pub(super) struct ReplayTally {
+    pub(super) by_event: BTreeMap<EventKind, ReplayCounts>,
+    pub(super) by_hook: HashMap<HookName, ReplayCounts>,
     /// How many events got the answer of an earlier one.
     pub(super) repeated: u64,
     /// What is worth telling, with how it was found.
-    pub(super) findings: BTreeMap<Finding, Told>,
+    pub(super) findings: BTreeMap<Finding, Occurrences>,
     /// Every event, where they are kept.
-    pub(super) kept: Option<Vec<Finished>>,
+    pub(super) kept: Option<Vec<PlayedEvent>>,
 }
 
-impl Tally {
+impl ReplayTally {
     /// Counts, and keeps every event if asked to.
     pub(super) fn new(keep: bool) -> Self {
         Self {
@@ -99,13 +86,13 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, finished: Finished) {
-        let row = self.by_event.entry(finished.kind).or_insert_with(Row::new);
+    pub(super) fn add(&mut self, finished: PlayedEvent) {
+        let row = self.by_event.entry(finished.kind).or_insert_with(ReplayCounts::new);
         row.count += 1;
         if finished.ran_hooks() {
             row.times.add(finished.took);
         }
-        self.repeated += u64::from(finished.answered == Answered::AsBefore);
+        self.repeated += u64::from(finished.origin == AnswerOrigin::Stored);
         match &finished.result {
             Ok(outcome) => {
                 row.verdicts.add(outcome.verdict);
@@ -116,7 +103,7 @@ impl Tally {
             Err(_) => row.failed += 1,
         }
         for (finding, what) in finding::of(&finished) {
-            self.findings.entry(finding).or_insert_with(|| Told::new(&what)).add(&what);
+            self.findings.entry(finding).or_insert_with(|| Occurrences::new(&what)).add(&what);
         }
         if let Some(kept) = &mut self.kept {
             kept.push(finished);
@@ -129,13 +116,13 @@ impl Tally {
     }
 
     /// How many of them got no outcome.
-    pub(super) fn refused(&self) -> u64 {
+    pub(super) fn without_outcome(&self) -> u64 {
         self.by_event.values().map(|row| row.failed).sum()
     }
 
     fn add_hook(&mut self, report: &HookReport) {
         if !self.by_hook.contains_key(&report.hook) {
-            self.by_hook.insert(report.hook.clone(), Row::new());
+            self.by_hook.insert(report.hook.clone(), ReplayCounts::new());
         }
         let Some(row) = self.by_hook.get_mut(&report.hook) else { return };
         row.count += 1;

@@ -5,17 +5,16 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
     super::{
         escape,
-        outcome_view::time,
         page::Page,
         paint::Paint,
         screen::Screen,
-        table::{Grid, NOTHING},
-        workspace::counted,
+        table::{AdaptiveTable, EMPTY_CELL},
+        units::{plural, precise_duration},
         wrap,
     },
-    finding::{self, Finding, Sort, Told},
-    play::{Answered, Finished, Player},
-    report::{HookRow, Report, Totals},
+    finding::{self, Finding, FindingKind, Occurrences},
+    play::{AnswerOrigin, PlayedEvent, ReplayPlayer},
+    report::{HookSummary, ReplayReport, ReplayTotals},
 };
 use crate::model::Verdict;
 
@@ -29,16 +28,16 @@ const LEAST_ROOM: usize = 48;
 const INDENT: usize = 7;
 
 /// An event as soon as it is answered.
-pub(super) fn event(finished: &Finished, player: &Player, screen: &Screen) -> String {
+pub(super) fn event(finished: &PlayedEvent, player: &ReplayPlayer, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let copy = if player.sessions() > 1 { format!("#{}", finished.copy) } else { String::new() };
     let verdict = match &finished.result {
         Ok(outcome) => paint.verdict(outcome.verdict, &format!("{:<7}", outcome.verdict)),
         Err(_) => paint.red("no outcome"),
     };
-    let took = match finished.answered {
-        Answered::Anew => time(finished.took),
-        Answered::AsBefore => "as before".to_owned(),
+    let took = match finished.origin {
+        AnswerOrigin::Fresh => precise_duration(finished.took),
+        AnswerOrigin::Stored => "as before".to_owned(),
     };
     format!(
         "{:>6}  {}{copy}  {verdict}  {}  {}",
@@ -50,7 +49,7 @@ pub(super) fn event(finished: &Finished, player: &Player, screen: &Screen) -> St
 }
 
 /// Everything at the end.
-pub(super) fn summary(report: &Report<'_>, all: bool, screen: &Screen) -> String {
+pub(super) fn summary(report: &ReplayReport<'_>, all: bool, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
     page.line(&findings(report, all, screen));
@@ -62,14 +61,14 @@ pub(super) fn summary(report: &Report<'_>, all: bool, screen: &Screen) -> String
     page.into_text()
 }
 
-fn findings(report: &Report<'_>, all: bool, screen: &Screen) -> String {
+fn findings(report: &ReplayReport<'_>, all: bool, screen: &Screen) -> String {
     let paint = screen.out.paint;
     if report.findings.is_empty() {
         return "The hooks left every event as it was.\n".to_owned();
     }
     let most = if all { usize::MAX } else { MOST_SHOWN };
     let shown: Vec<_> = report.findings.iter().take(most).collect();
-    let layout = Layout::new(&shown, screen.table_width());
+    let layout = FindingLayout::new(&shown, screen.table_width());
     let mut page = Page::default();
     page.line(&paint.bold("What the hooks did, by line of the recording"));
     let mut before = None;
@@ -87,15 +86,15 @@ fn findings(report: &Report<'_>, all: bool, screen: &Screen) -> String {
 }
 
 /// The widths of what stands before the words of a finding.
-struct Layout {
+struct FindingLayout {
     run: usize,
     event: usize,
     sort: usize,
     width: Option<usize>,
 }
 
-impl Layout {
-    fn new(shown: &[(&Finding, &Told)], width: Option<usize>) -> Self {
+impl FindingLayout {
+    fn new(shown: &[(&Finding, &Occurrences)], width: Option<usize>) -> Self {
         let widest =
             |part: fn(&Finding) -> usize| shown.iter().map(|(found, _)| part(found)).max().unwrap_or(0);
         Self {
@@ -124,7 +123,7 @@ impl Layout {
 }
 
 /// In which copies of an event something was found.
-fn copies(told: &Told, sessions: u32) -> String {
+fn copies(told: &Occurrences, sessions: u32) -> String {
     let copies = told.copies;
     match (told.varies, sessions) {
         (false, 1) => String::new(),
@@ -133,24 +132,24 @@ fn copies(told: &Told, sessions: u32) -> String {
     }
 }
 
-fn colored(sort: Sort, text: &str, paint: Paint) -> String {
+fn colored(sort: FindingKind, text: &str, paint: Paint) -> String {
     match sort {
-        Sort::Verdict(verdict) => paint.verdict(verdict, text),
-        Sort::NoOutcome | Sort::Failed => paint.red(text),
-        Sort::Warning => paint.yellow(text),
-        Sort::Patched | Sort::Hidden => paint.green(text),
-        Sort::Note => paint.bold(text),
+        FindingKind::Verdict(verdict) => paint.verdict(verdict, text),
+        FindingKind::NoOutcome | FindingKind::Failed => paint.red(text),
+        FindingKind::Warning => paint.yellow(text),
+        FindingKind::Patched | FindingKind::Hidden => paint.green(text),
+        FindingKind::Note => paint.bold(text),
     }
 }
 
-fn events(report: &Report<'_>, screen: &Screen) -> String {
+fn events(report: &ReplayReport<'_>, screen: &Screen) -> String {
     let verdicts = given(report.by_event.iter().map(|row| &row.verdicts));
     let failed = report.by_event.iter().any(|row| row.no_outcome > 0);
     let mut header = vec!["event", "count"];
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(failed.then_some("no outcome"));
     header.extend(["p50", "p99"]);
-    let mut grid = Grid::new(header, screen.out.paint);
+    let mut grid = AdaptiveTable::new(header, screen.out.paint);
     for row in &report.by_event {
         let mut cells = vec![row.event.to_string(), row.count.to_string()];
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
@@ -161,7 +160,7 @@ fn events(report: &Report<'_>, screen: &Screen) -> String {
     grid.render("p99", screen.table_width())
 }
 
-fn hooks(report: &Report<'_>, screen: &Screen) -> String {
+fn hooks(report: &ReplayReport<'_>, screen: &Screen) -> String {
     let verdicts = given(report.by_hook.iter().map(|row| &row.verdicts));
     // Where all hooks are run alike, how is nothing to read row by row.
     let alike = report.by_hook.windows(2).all(|pair| handler(&pair[0]) == handler(&pair[1]));
@@ -170,7 +169,7 @@ fn hooks(report: &Report<'_>, screen: &Screen) -> String {
     header.push("runs");
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(["failed", "p50", "p99"]);
-    let mut grid = Grid::new(header, screen.out.paint).words(&["handler"]);
+    let mut grid = AdaptiveTable::new(header, screen.out.paint).words(&["handler"]);
     for row in &report.by_hook {
         let mut cells = vec![row.hook.clone()];
         cells.extend((!alike).then(|| handler(row)));
@@ -184,7 +183,7 @@ fn hooks(report: &Report<'_>, screen: &Screen) -> String {
 }
 
 /// The kind of handler, and how its process is started where there is one.
-fn handler(row: &HookRow) -> String {
+fn handler(row: &HookSummary) -> String {
     row.mode.map_or_else(|| row.handler.to_string(), |mode| format!("{}, {mode}", row.handler))
 }
 
@@ -199,15 +198,15 @@ fn given<'a>(rows: impl Iterator<Item = &'a BTreeMap<&'static str, u64>>) -> Vec
 }
 
 fn number(number: u64) -> String {
-    if number == 0 { NOTHING.to_owned() } else { number.to_string() }
+    if number == 0 { EMPTY_CELL.to_owned() } else { number.to_string() }
 }
 
 fn milliseconds(milliseconds: Option<f64>) -> String {
-    milliseconds.map_or_else(|| NOTHING.to_owned(), |m| time(Duration::from_secs_f64(m / 1e3)))
+    milliseconds.map_or_else(|| EMPTY_CELL.to_owned(), |m| precise_duration(Duration::from_secs_f64(m / 1e3)))
 }
 
-fn totals(totals: &Totals, paint: Paint, width: Option<usize>) -> String {
-    let number = |number: u64, thing| counted(usize::try_from(number).unwrap_or(usize::MAX), thing);
+fn totals(totals: &ReplayTotals, paint: Paint, width: Option<usize>) -> String {
+    let number = |number: u64, thing| plural(usize::try_from(number).unwrap_or(usize::MAX), thing);
     let repeated = match totals.repeated {
         0 => String::new(),
         repeated => format!("; {} answered as before", number(repeated, "event")),
@@ -216,7 +215,7 @@ fn totals(totals: &Totals, paint: Paint, width: Option<usize>) -> String {
         "{} of {} in {}, {} per second{repeated}; hooks ran {}",
         number(totals.events, "event"),
         number(totals.runs, "run"),
-        time(Duration::from_secs_f64(totals.seconds)),
+        precise_duration(Duration::from_secs_f64(totals.seconds)),
         totals.events_per_second,
         number(totals.invocations, "time"),
     );
@@ -224,7 +223,7 @@ fn totals(totals: &Totals, paint: Paint, width: Option<usize>) -> String {
         (totals.failures > 0).then(|| format!(", {} of them without a reply", totals.failures)),
         (totals.no_outcome > 0).then(|| format!("; {} got no outcome", number(totals.no_outcome, "event"))),
         (totals.broken_lines > 0)
-            .then(|| format!("; {} could not be read", counted(totals.broken_lines, "line"))),
+            .then(|| format!("; {} could not be read", plural(totals.broken_lines, "line"))),
     ];
     let trouble: String = trouble.into_iter().flatten().collect();
     let told = wrap::hanging(&format!("{played}{trouble}"), width, 0);

@@ -7,7 +7,7 @@ use super::shape;
 /// An agent that hooks give tasks to. These keys stand between two lines `---`; below them stands its role.
 #[derive(JsonSchema)]
 #[schemars(title = "Keys of an agent's file", deny_unknown_fields)]
-pub(super) struct Agent {
+pub(super) struct AgentSchema {
     /// The model that is asked, by its name under `models` in the settings.
     model_ref: String,
     /// What it may look around with, inside the workspace and read-only. Default: nothing.

@@ -9,14 +9,14 @@ use crate::model::EventKind;
 
 /// The schema; what a host does not have, many write as `null`.
 pub(super) fn schema() -> Schema {
-    shape::with_nulls::<CanonicalEvent>()
+    shape::with_nulls::<EventSchema>()
 }
 
 /// One occurrence in a run, as a host tells hookyard of it. Further fields are kept as they are.
 #[derive(JsonSchema)]
 #[schemars(title = "Canonical event", transform = needs)]
 #[schemars(extend("anyOf" = [{ "required": ["event"] }, { "required": ["hook_event_name"] }]))]
-struct CanonicalEvent {
+struct EventSchema {
     /// What happened.
     #[schemars(transform = shape::without_null)]
     event: Option<shape::AnyEvent>,

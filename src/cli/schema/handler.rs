@@ -7,16 +7,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
 use super::{
-    hook_file::{Named, Text},
+    hook_file::{NamedMap, TextSchema},
     shape,
 };
 use crate::model::HandlerKind;
 
 /// A handler of one of the four types. Not an enum: editors tell what is wrong with a handler much better when its
 /// `type` says which shape it should have than when it may have any of four.
-pub(super) struct Handler;
+pub(super) struct HandlerSchema;
 
-impl JsonSchema for Handler {
+impl JsonSchema for HandlerSchema {
     fn inline_schema() -> bool {
         true
     }
@@ -27,10 +27,10 @@ impl JsonSchema for Handler {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let shapes = [
-            (HandlerKind::Command, generator.subschema_for::<CommandHandler>()),
-            (HandlerKind::Http, generator.subschema_for::<HttpHandler>()),
-            (HandlerKind::Prompt, generator.subschema_for::<PromptHandler>()),
-            (HandlerKind::Agent, generator.subschema_for::<AgentHandler>()),
+            (HandlerKind::Command, generator.subschema_for::<CommandHandlerSchema>()),
+            (HandlerKind::Http, generator.subschema_for::<HttpHandlerSchema>()),
+            (HandlerKind::Prompt, generator.subschema_for::<PromptHandlerSchema>()),
+            (HandlerKind::Agent, generator.subschema_for::<AgentHandlerSchema>()),
         ];
         let types: Vec<&str> = shapes.iter().map(|(kind, _)| kind.as_str()).collect();
         let rules: Vec<Value> = shapes.iter().map(|(kind, shape)| rule(*kind, shape)).collect();
@@ -69,9 +69,9 @@ fn modes(schema: &mut Schema) {
 /// A program, which gets the event as JSON on standard input. Exit code 0: standard output is its answer, or
 /// nothing; 2: a block, with standard error as the reason; any other: it failed.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, transform = modes)]
+#[schemars(rename = "CommandHandler", deny_unknown_fields, transform = modes)]
 #[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["args"] }]))]
-struct CommandHandler {
+struct CommandHandlerSchema {
     /// `command`: a program.
     #[schemars(extend("const" = "command"))]
     r#type: Value,
@@ -93,11 +93,11 @@ struct CommandHandler {
     /// Variables of the program, beside the few it gets from hookyard's own environment. `${env.NAME}` and
     /// `${secrets.NAME}` are replaced.
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
-    environment: Option<Named<shape::Argument>>,
+    environment: Option<NamedMap<shape::Argument>>,
     /// How its process is started: `oneshot` starts one for each event, `prespawn` starts it before its event,
     /// `worker` has one serve many events, over the worker protocol. Default: oneshot.
     #[schemars(extend("default" = "oneshot"))]
-    mode: Option<Mode>,
+    mode: Option<ModeSchema>,
     /// With `mode: prespawn`: how many processes wait, 1 to 64. Default: 1.
     #[schemars(range(min = 1, max = 64), extend("default" = 1))]
     spares: Option<i64>,
@@ -121,7 +121,7 @@ struct CommandHandler {
 /// How a program's process is started.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", inline)]
-enum Mode {
+enum ModeSchema {
     Oneshot,
     Prespawn,
     Worker,
@@ -130,8 +130,8 @@ enum Mode {
 /// A request to a web server, with the event as its body. A status from 200 to 299: its body is the answer, or
 /// nothing; anything else: it failed.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct HttpHandler {
+#[schemars(rename = "HttpHandler", deny_unknown_fields)]
+struct HttpHandlerSchema {
     /// `http`: a request to a web server.
     #[schemars(extend("const" = "http"))]
     r#type: Value,
@@ -150,13 +150,13 @@ struct HttpHandler {
     method: Option<shape::Method>,
     /// Headers by their names. `${env.NAME}` and `${secrets.NAME}` are replaced.
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }))]
-    headers: Option<Named<shape::HeaderValue>>,
+    headers: Option<NamedMap<shape::HeaderValue>>,
 }
 
 /// A question to a language model, which gets the event with it and answers with one JSON object.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct PromptHandler {
+#[schemars(rename = "PromptHandler", deny_unknown_fields)]
+struct PromptHandlerSchema {
     /// `prompt`: a question to a language model.
     #[schemars(extend("const" = "prompt"))]
     r#type: Value,
@@ -168,15 +168,15 @@ struct PromptHandler {
     #[schemars(range(min = 1))]
     max_concurrency: Option<i64>,
     /// The question: here (`inline`), or in a file (`file`).
-    prompt: Text,
+    prompt: TextSchema,
     /// The model that is asked, by its name under `models` in the settings.
     model_ref: String,
 }
 
 /// A task for an agent: a language model that may look around the workspace before it answers with one JSON object.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct AgentHandler {
+#[schemars(rename = "AgentHandler", deny_unknown_fields)]
+struct AgentHandlerSchema {
     /// `agent`: a task for an agent.
     #[schemars(extend("const" = "agent"))]
     r#type: Value,
@@ -190,5 +190,5 @@ struct AgentHandler {
     /// The agent, by the name of its file: `.openharness/agents/NAME.md`.
     agent: shape::AgentName,
     /// The task: here (`inline`), or in a file (`file`).
-    task: Text,
+    task: TextSchema,
 }

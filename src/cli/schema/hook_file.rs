@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-use super::{handler::Handler, shape};
+use super::{handler::HandlerSchema, shape};
 use crate::{dialect::OPENHARNESS_KINDS, model::Capability};
 
 /// A hook of hookyard in the OpenHarness dialect: for which events which handler runs, and under which policies.
 #[derive(JsonSchema)]
 #[schemars(title = "OpenHarness hook file", deny_unknown_fields, transform = capabilities_fit)]
-pub(super) struct HookFile {
+pub(super) struct HookFileSchema {
     /// The hook's name, unique in the workspace: 1 to 64 of `A-Z a-z 0-9 . _ -`.
     name: shape::HookName,
     /// The events it runs for, at least one. Those that begin with `run_` are only watched; at all others the hook
@@ -24,7 +24,7 @@ pub(super) struct HookFile {
     /// glob.
     matcher: Option<shape::Pattern>,
     /// What is run.
-    handler: Handler,
+    handler: HandlerSchema,
     /// What the hook may change besides giving its verdict; a change without its capability is ignored.
     #[schemars(extend("default" = []))]
     capabilities: Option<Vec<shape::HookCapability>>,
@@ -45,8 +45,8 @@ pub(super) struct HookFile {
 
 /// Text that stands here or in a file.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
-pub(super) struct Text {
+#[schemars(rename = "Text", deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
+pub(super) struct TextSchema {
     /// The text itself.
     inline: Option<shape::SomeText>,
     /// A UTF-8 file with the text: a path from the workspace's root, at most 256 KiB.
@@ -54,7 +54,7 @@ pub(super) struct Text {
 }
 
 /// Variables or headers by their names.
-pub(super) type Named<T> = BTreeMap<String, T>;
+pub(super) type NamedMap<T> = BTreeMap<String, T>;
 
 /// A capability is of use for one of the hook's events, or a mistake.
 fn capabilities_fit(schema: &mut Schema) {

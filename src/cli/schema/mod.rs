@@ -21,8 +21,8 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
 
 use super::{
-    arguments::JsonFlag,
-    exit::{Ending, Exit},
+    exit::{CliResult, Exit},
+    flags::JsonFlag,
     page::Page,
     screen::Screen,
     wrap,
@@ -48,10 +48,10 @@ without any, what there is.";
 /// types. What depends on the machine, such as whether a program is there, only `hookyard check` knows.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Schema {
+pub(super) struct SchemaCommand {
     /// Which ones
     #[arg(value_name = "NAME")]
-    names: Vec<Name>,
+    names: Vec<SchemaName>,
 
     #[command(flatten)]
     output: JsonFlag,
@@ -59,7 +59,7 @@ pub(super) struct Schema {
 
 /// What there is a schema of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Name {
+pub(super) enum SchemaName {
     /// A hook file of OpenHarness: `.openharness/hooks/*.yaml`
     HookFile,
     /// The settings of hookyard: `hookyard.yaml`
@@ -72,7 +72,7 @@ pub(super) enum Name {
     Agent,
 }
 
-impl Name {
+impl SchemaName {
     fn as_str(self) -> &'static str {
         match self {
             Self::HookFile => "hook-file",
@@ -91,11 +91,11 @@ impl Name {
 
     fn schema(self) -> schemars::Schema {
         match self {
-            Self::HookFile => shape::generate::<hook_file::HookFile>(),
+            Self::HookFile => shape::generate::<hook_file::HookFileSchema>(),
             Self::Settings => settings::schema(),
             Self::Event => event::schema(),
-            Self::Outcome => shape::generate::<outcome::Outcome>(),
-            Self::Agent => shape::generate::<agent::Agent>(),
+            Self::Outcome => shape::generate::<outcome::OutcomeSchema>(),
+            Self::Agent => shape::generate::<agent::AgentSchema>(),
         }
     }
 }
@@ -104,21 +104,21 @@ impl Name {
 ///
 /// Returns an error if it cannot be written as JSON.
 pub(super) fn of_hook_files() -> serde_json::Result<String> {
-    laid_out(&Name::HookFile.schema())
+    laid_out(&SchemaName::HookFile.schema())
 }
 
-impl Schema {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let all = |names: &[Name]| -> Map<String, Value> {
+impl SchemaCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let all = |names: &[SchemaName]| -> Map<String, Value> {
             names.iter().map(|name| (name.as_str().to_owned(), name.schema().to_value())).collect()
         };
         let text = match self.names.as_slice() {
-            [] if self.output.json => laid_out(&all(Name::value_variants())),
+            [] if self.output.json => laid_out(&all(SchemaName::value_variants())),
             [] => Ok(listing(screen)),
             [name] => laid_out(&name.schema()),
             names => laid_out(&all(names)),
         };
-        let text = text.map_err(|error| super::exit::Trouble::new(format!("no schema: {error}")))?;
+        let text = text.map_err(|error| super::exit::CliError::new(format!("no schema: {error}")))?;
         screen.print(&text)?;
         Ok(Exit::Done)
     }
@@ -132,7 +132,7 @@ fn laid_out(value: &impl serde::Serialize) -> serde_json::Result<String> {
 fn listing(screen: &Screen) -> String {
     const INDENT: usize = 11;
     let mut page = Page::default();
-    for name in Name::value_variants() {
+    for name in SchemaName::value_variants() {
         let about = wrap::hanging(&name.about(), screen.table_width(), INDENT);
         let gap = " ".repeat(INDENT - name.as_str().len());
         page.line(&format!("{}{gap}{about}", screen.out.paint.bold(name.as_str())));

@@ -9,7 +9,7 @@ use super::shape;
 /// The answer of hookyard to one event.
 #[derive(JsonSchema)]
 #[schemars(title = "Canonical outcome", deny_unknown_fields)]
-pub(super) struct Outcome {
+pub(super) struct OutcomeSchema {
     /// Names this answer in logs.
     decision_id: String,
     /// The kind of the event that it answers.
@@ -25,26 +25,26 @@ pub(super) struct Outcome {
     #[schemars(extend("propertyNames" = shape::one_of(crate::model::Target::ALL.map(crate::model::Target::as_str))))]
     patched: Option<BTreeMap<String, shape::Anything>>,
     /// What hooks had to say, in the order of the plan.
-    notes: Option<Vec<Note>>,
+    notes: Option<Vec<NoteSchema>>,
     /// Whether the tool's output should not be shown.
     suppress_output: bool,
     /// Words without a canonical meaning, said by hooks of the host's own dialect.
     native: Option<BTreeMap<String, shape::Anything>>,
     /// How each hook fared, in the order of the plan.
-    hooks: Vec<Report>,
+    hooks: Vec<HookReportSchema>,
     /// The version of the registry that was used; it grows with each reload.
     snapshot_version: u64,
 }
 
 /// Something a hook had to say.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Note {
+#[schemars(rename = "Note", deny_unknown_fields)]
+struct NoteSchema {
     /// Who says it.
     hook: shape::HookName,
     /// For whom: `system_message` and `loop_broken` are for the person at the host, `additional_context` is for the
     /// model.
-    kind: NoteKind,
+    kind: NoteKindSchema,
     /// What it says.
     text: String,
 }
@@ -52,7 +52,7 @@ struct Note {
 /// For whom a note is.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case", inline)]
-enum NoteKind {
+enum NoteKindSchema {
     SystemMessage,
     AdditionalContext,
     LoopBroken,
@@ -60,12 +60,12 @@ enum NoteKind {
 
 /// How one hook fared.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Report {
+#[schemars(rename = "Report", deny_unknown_fields)]
+struct HookReportSchema {
     /// The hook.
     hook: shape::HookName,
     /// What it runs.
-    handler: HandlerKind,
+    handler: HandlerKindSchema,
     /// How its invocation ended.
     ended: shape::AnyEnd,
     /// What it thought of the event, after its policies; left out for `proceed`.
@@ -76,7 +76,7 @@ struct Report {
     #[schemars(range(min = 0))]
     duration_ms: f64,
     /// What it cost, if a model was asked and said so.
-    tokens: Option<Tokens>,
+    tokens: Option<TokensSchema>,
     /// Why it brought no reply.
     error: Option<String>,
     /// What was odd about how it was run, and about its answer.
@@ -86,7 +86,7 @@ struct Report {
 /// What a hook runs.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", inline)]
-enum HandlerKind {
+enum HandlerKindSchema {
     Command,
     Http,
     Prompt,
@@ -96,8 +96,8 @@ enum HandlerKind {
 
 /// How many tokens were read and written.
 #[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct Tokens {
+#[schemars(rename = "Tokens", deny_unknown_fields)]
+struct TokensSchema {
     /// Read by the model.
     input: u64,
     /// Written by the model.

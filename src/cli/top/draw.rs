@@ -10,13 +10,13 @@ use ratatui::{
 };
 
 use super::{
-    columns::{self, Column, GAP, Placed, Sorting, Tabular, Tone},
-    facts,
-    ui::{Ui, View},
-    watch::Picture,
+    columns::{self, CellStyle, ColumnLayout, GAP, SortOrder, TableColumn, TableRow},
+    header,
+    state::TopSnapshot,
+    ui::{TopUi, TopView},
 };
 use crate::{
-    cli::{escape, paint::Paint, table::NOTHING},
+    cli::{escape, paint::Paint, table::EMPTY_CELL},
     model::Verdict,
 };
 
@@ -33,8 +33,8 @@ const KEYS: [&str; 8] = [
 ];
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, ui: &mut Ui) {
-    let trouble = picture.trouble.as_deref();
+pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &TopSnapshot, ui: &mut TopUi) {
+    let trouble = snapshot.trouble.as_deref();
     let lines = [1, 1, u16::from(trouble.is_some()), 1];
     let [daemon, events, gone, tabs, table, keys] = Layout::vertical(
         lines.map(Constraint::Length).into_iter().chain([Constraint::Min(0), Constraint::Length(1)]),
@@ -42,34 +42,37 @@ pub(super) fn draw(frame: &mut Frame<'_>, picture: &Picture, ui: &mut Ui) {
     .areas(frame.area());
     let room = |area: Rect| usize::from(area.width);
     let plain = |text: String| Paragraph::new(Line::from(text));
-    frame.render_widget(plain(facts::joined(&facts::daemon(picture), room(daemon))), daemon);
-    frame.render_widget(plain(facts::joined(&facts::events(picture), room(events))), events);
+    frame.render_widget(plain(header::joined(&header::daemon(snapshot), room(daemon))), daemon);
+    frame.render_widget(plain(header::joined(&header::events(snapshot), room(events))), events);
     if let Some(trouble) = trouble {
         let text = escape::short(trouble, room(gone));
         frame.render_widget(Paragraph::new(Span::styled(text, ui.style(Color::Red).bold())), gone);
     }
-    frame.render_widget(Paragraph::new(tabs_line(picture, ui)), tabs);
+    frame.render_widget(Paragraph::new(tabs_line(snapshot, ui)), tabs);
     match ui.view {
-        View::Hooks => draw_table(frame, table, &picture.hooks, ui, ui.hooks),
-        View::Runs => draw_table(frame, table, &picture.runs, ui, ui.runs),
+        TopView::Hooks => draw_table(frame, table, &snapshot.hooks, ui, ui.hooks),
+        TopView::Runs => draw_table(frame, table, &snapshot.runs, ui, ui.runs),
     }
     let help = if ui.is_typing() {
         "enter keeps the filter · esc takes it away".to_owned()
     } else {
-        facts::joined(&KEYS.map(str::to_owned), room(keys))
+        header::joined(&KEYS.map(str::to_owned), room(keys))
     };
     frame.render_widget(Paragraph::new(help).style(Style::new().dim()), keys);
 }
 
-fn tabs_line(picture: &Picture, ui: &Ui) -> Line<'static> {
+fn tabs_line(snapshot: &TopSnapshot, ui: &TopUi) -> Line<'static> {
     let tab = |view, name: &str, number: usize| {
         let style = if ui.view == view { Style::new().reversed() } else { Style::new() };
         Span::styled(format!(" {name} {number} "), style)
     };
-    let runs = picture.runs.len() + picture.runs_left_out;
-    let mut spans =
-        vec![tab(View::Hooks, "hooks", picture.hooks.len()), Span::raw(" "), tab(View::Runs, "runs", runs)];
-    if ui.held.is_some() {
+    let runs = snapshot.runs.len() + snapshot.runs_left_out;
+    let mut spans = vec![
+        tab(TopView::Hooks, "hooks", snapshot.hooks.len()),
+        Span::raw(" "),
+        tab(TopView::Runs, "runs", runs),
+    ];
+    if ui.paused.is_some() {
         spans.push(Span::styled("  paused", ui.style(Color::Yellow).bold()));
     }
     if ui.is_typing() || !ui.filter.is_empty() {
@@ -79,16 +82,18 @@ fn tabs_line(picture: &Picture, ui: &Ui) -> Line<'static> {
     Line::from(spans)
 }
 
-fn draw_table<R: Tabular>(frame: &mut Frame<'_>, area: Rect, all: &[R], ui: &mut Ui, sorting: Sorting) {
+fn draw_table<R: TableRow>(frame: &mut Frame<'_>, area: Rect, all: &[R], ui: &mut TopUi, sorting: SortOrder) {
     let rows: Vec<Vec<String>> = ui.rows(all, sorting).into_iter().map(columns::cells).collect();
     // A line of the area is the header's.
     let visible = usize::from(area.height).saturating_sub(1);
-    ui.scrolled = ui.scrolled.min(rows.len().saturating_sub(visible));
+    ui.scroll_offset = ui.scroll_offset.min(rows.len().saturating_sub(visible));
     let header = columns::header::<R>(sorting);
     let placed = columns::place::<R>(&header, &rows, Some(usize::from(area.width)));
-    let mut lines = vec![line(&header, &placed, |_: &Column<R>, _| Style::new().bold().underlined())];
-    let shown = rows.iter().skip(ui.scrolled).take(visible);
-    lines.extend(shown.map(|row| line(row, &placed, |column: &Column<R>, cell| ui.tone(column.tone, cell))));
+    let mut lines = vec![line(&header, &placed, |_: &TableColumn<R>, _| Style::new().bold().underlined())];
+    let shown = rows.iter().skip(ui.scroll_offset).take(visible);
+    lines.extend(
+        shown.map(|row| line(row, &placed, |column: &TableColumn<R>, cell| ui.tone(column.tone, cell))),
+    );
     if rows.is_empty() {
         let why = if all.is_empty() { "nothing yet" } else { "nothing passes the filter" };
         lines.push(Line::from(Span::styled(why, Style::new().dim())));
@@ -96,10 +101,10 @@ fn draw_table<R: Tabular>(frame: &mut Frame<'_>, area: Rect, all: &[R], ui: &mut
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn line<R: Tabular>(
+fn line<R: TableRow>(
     cells: &[String],
-    placed: &[Placed],
-    style: impl Fn(&Column<R>, &str) -> Style,
+    placed: &[ColumnLayout],
+    style: impl Fn(&TableColumn<R>, &str) -> Style,
 ) -> Line<'static> {
     let mut spans = Vec::with_capacity(placed.len() * 2);
     for place in placed {
@@ -112,7 +117,7 @@ fn line<R: Tabular>(
     Line::from(spans)
 }
 
-impl Ui {
+impl TopUi {
     /// A colour, where there are any.
     fn style(&self, color: Color) -> Style {
         match self.paint {
@@ -121,15 +126,15 @@ impl Ui {
         }
     }
 
-    fn tone(&self, tone: Tone, cell: &str) -> Style {
-        if cell == NOTHING {
+    fn tone(&self, tone: CellStyle, cell: &str) -> Style {
+        if cell == EMPTY_CELL {
             return Style::new().add_modifier(Modifier::DIM);
         }
         match tone {
-            Tone::Plain | Tone::Verdict(Verdict::Proceed | Verdict::Allow) => Style::new(),
-            Tone::Verdict(Verdict::Ask) => self.style(Color::Yellow),
-            Tone::Verdict(Verdict::Block) | Tone::Failure => self.style(Color::Red),
-            Tone::Verdict(Verdict::Halt) => self.style(Color::Magenta),
+            CellStyle::Plain | CellStyle::Verdict(Verdict::Proceed | Verdict::Allow) => Style::new(),
+            CellStyle::Verdict(Verdict::Ask) => self.style(Color::Yellow),
+            CellStyle::Verdict(Verdict::Block) | CellStyle::Failure => self.style(Color::Red),
+            CellStyle::Verdict(Verdict::Halt) => self.style(Color::Magenta),
         }
     }
 }
@@ -141,16 +146,16 @@ mod tests {
     use super::*;
     use crate::cli::top::example;
 
-    fn drawn(width: u16, height: u16, picture: &Picture, ui: &mut Ui) -> String {
+    fn drawn(width: u16, height: u16, snapshot: &TopSnapshot, ui: &mut TopUi) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, picture, ui)).unwrap();
+        terminal.draw(|frame| draw(frame, snapshot, ui)).unwrap();
         terminal.backend().to_string()
     }
 
     #[test]
     fn hooks_are_shown_as_far_as_there_is_room() {
         for width in [120, 80, 50] {
-            let shown = drawn(width, 12, &example::picture(), &mut Ui::new(Paint::Plain));
+            let shown = drawn(width, 12, &example::snapshot(), &mut TopUi::new(Paint::Plain));
             insta::assert_snapshot!(format!("hooks_{width}"), shown);
         }
     }
@@ -158,28 +163,28 @@ mod tests {
     #[test]
     fn runs_are_shown_as_far_as_there_is_room() {
         for width in [120, 80, 50] {
-            let mut ui = Ui { view: View::Runs, ..Ui::new(Paint::Plain) };
-            insta::assert_snapshot!(format!("runs_{width}"), drawn(width, 9, &example::picture(), &mut ui));
+            let mut ui = TopUi { view: TopView::Runs, ..TopUi::new(Paint::Plain) };
+            insta::assert_snapshot!(format!("runs_{width}"), drawn(width, 9, &example::snapshot(), &mut ui));
         }
     }
 
     #[test]
     fn trouble_a_pause_and_a_filter_are_shown() {
-        let mut watch = example::watch();
-        watch.look(Err("no hookyard listens on /run/\x1bhookyard.sock: refused".into()));
-        let picture = watch.picture(std::time::Duration::from_secs(64));
-        let mut ui = Ui::new(Paint::Colored);
-        ui.held = Some(picture.clone());
+        let mut state = example::state();
+        state.apply_poll(Err("no hookyard listens on /run/\x1bhookyard.sock: refused".into()));
+        let snapshot = state.snapshot(std::time::Duration::from_secs(64));
+        let mut ui = TopUi::new(Paint::Colored);
+        ui.paused = Some(snapshot.clone());
         ui.filter = "nobody".into();
-        insta::assert_snapshot!("trouble", drawn(80, 10, &picture, &mut ui));
+        insta::assert_snapshot!("trouble", drawn(80, 10, &snapshot, &mut ui));
     }
 
     #[test]
     fn no_terminal_is_too_small() {
         for (width, height) in [(1, 1), (3, 2), (10, 3), (20, 5), (300, 100)] {
-            for view in [View::Hooks, View::Runs] {
-                let mut ui = Ui { view, scrolled: usize::MAX, ..Ui::new(Paint::Colored) };
-                let shown = drawn(width, height, &example::picture(), &mut ui);
+            for view in [TopView::Hooks, TopView::Runs] {
+                let mut ui = TopUi { view, scroll_offset: usize::MAX, ..TopUi::new(Paint::Colored) };
+                let shown = drawn(width, height, &example::snapshot(), &mut ui);
                 assert!(!shown.contains('\x1b'), "{shown:?}");
             }
         }
@@ -187,9 +192,9 @@ mod tests {
 
     #[test]
     fn scrolling_ends_at_the_last_row() {
-        let mut ui = Ui { scrolled: 100, ..Ui::new(Paint::Plain) };
-        let shown = drawn(80, 7, &example::picture(), &mut ui);
-        assert_eq!(ui.scrolled, 2);
+        let mut ui = TopUi { scroll_offset: 100, ..TopUi::new(Paint::Plain) };
+        let shown = drawn(80, 7, &example::snapshot(), &mut ui);
+        assert_eq!(ui.scroll_offset, 2);
         assert!(shown.contains("naming-police") && !shown.contains("guard"), "{shown}");
     }
 }

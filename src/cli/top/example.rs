@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{
     pools,
-    told::{Invocation, Told},
-    watch::{Look, Picture, Runs, Watch},
+    state::{DaemonPoll, ListedRuns, TopSnapshot, TopState},
+    stream::{HookInvocation, StreamEvent},
 };
 use crate::{daemon::Status, model::Verdict};
 
@@ -33,20 +33,20 @@ pub(super) fn status() -> Status {
 }
 
 /// What a watch of a minute might show.
-pub(super) fn watch() -> Watch {
-    let mut watch = Watch::default();
+pub(super) fn state() -> TopState {
+    let mut state = TopState::default();
     let mut tell = |hook: &str, handler: &str, times: u64, verdict, failure: Option<&str>| {
         for number in 0..times {
             let now = Duration::from_secs(20 + number * 40 / times);
-            let invocation = Invocation {
+            let invocation = HookInvocation {
                 hook: hook.into(),
                 handler: handler.into(),
                 verdict,
                 took: Duration::from_micros(1000 + number * 10),
                 failure: failure.map(Into::into),
             };
-            watch.told(Told::Invocation(invocation), now);
-            watch.told(Told::Outcome(verdict), now);
+            state.apply(StreamEvent::Invocation(invocation), now);
+            state.apply(StreamEvent::Outcome(verdict), now);
         }
     };
     tell("guard", "command", 1200, Verdict::Proceed, None);
@@ -55,7 +55,7 @@ pub(super) fn watch() -> Watch {
     tell("naming-police", "command", 40, Verdict::Ask, None);
     tell("naming-police", "command", 2, Verdict::Halt, None);
     tell("slow", "prompt", 3, Verdict::Proceed, Some("timed_out: no answer\x1b[2J\nwithin 5 s"));
-    watch.told(Told::Dropped(12), Duration::from_mins(1));
+    state.apply(StreamEvent::Dropped(12), Duration::from_mins(1));
     let row = |run: &str, text: &str| {
         let fixed = format!(r#""workspace_id":"shop","run_id":"{run}","idle_ms":1500.0"#);
         serde_json::from_str(&format!("{{{fixed},{text}}}")).unwrap()
@@ -67,12 +67,12 @@ pub(super) fn watch() -> Watch {
     ];
     let metrics =
         "hookyard_queue_depth{pool=\"command\"} 2\nhookyard_pool_slots{pool=\"command\",state=\"busy\"} 3\n";
-    let runs = Some(Runs { shown, left_out: 5 });
-    watch.look(Ok(Look { status: status(), runs, pools: pools::read(metrics) }));
-    watch
+    let runs = Some(ListedRuns { shown, left_out: 5 });
+    state.apply_poll(Ok(DaemonPoll { status: status(), runs, pools: pools::read(metrics) }));
+    state
 }
 
 /// The picture of that.
-pub(super) fn picture() -> Picture {
-    watch().picture(Duration::from_secs(64))
+pub(super) fn snapshot() -> TopSnapshot {
+    state().snapshot(Duration::from_secs(64))
 }

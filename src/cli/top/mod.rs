@@ -1,6 +1,6 @@
 //! `top`: hooks and runs of a running daemon, as they go. Owns what is typed; refuses to change anything at the daemon.
 //!
-//! `feed` brings news, `told` reads the stream, `watch` folds it into a picture (with `window` for the last minute and
+//! `feed` brings events, `told` reads the stream, `watch` folds it into a picture (with `window` for the last minute and
 //! `pools` for the metrics); `columns` and `facts` make words of a picture, `ui` knows what was chosen. `live` draws it
 //! with `draw` until it is told to end, `once` prints it a single time.
 
@@ -8,22 +8,22 @@ mod columns;
 mod draw;
 #[cfg(test)]
 mod example;
-mod facts;
-mod feed;
+mod header;
 mod live;
 mod once;
 mod pools;
-mod told;
+mod sources;
+mod state;
+mod stream;
 mod ui;
-mod watch;
 mod window;
 
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{arguments::JsonFlag, exit::Ending, exit::Exit, screen::Screen, talk::SocketFlag};
-use feed::Source;
+use super::{daemon_flag::SocketFlag, exit::CliResult, exit::Exit, flags::JsonFlag, screen::Screen};
+use sources::DaemonSource;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +42,7 @@ in time is counted as dropped.";
 /// Without a terminal, or with `--once` or `--json`, it watches for a while, prints one table and ends.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Top {
+pub(super) struct TopCommand {
     /// Those of this workspace only
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -62,19 +62,19 @@ pub(super) struct Top {
     output: JsonFlag,
 }
 
-impl Top {
+impl TopCommand {
     /// Watches. The threads that do so wait by themselves; the runtime is there for the signals.
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let source = Source::new(self.socket.asking(), self.id.as_deref());
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let source = DaemonSource::new(self.socket.interactive_client(), self.id.as_deref());
         let lines = source.follow()?;
         if !(self.once || self.output.json) && screen.out.is_terminal {
             return live::show(&source, lines, screen);
         }
-        let picture = once::watch(&source, lines, Duration::from_secs(self.seconds.into()))?;
+        let snapshot = once::watch(&source, lines, Duration::from_secs(self.seconds.into()))?;
         if self.output.json {
-            screen.print_json(&picture)?;
+            screen.print_json(&snapshot)?;
             return Ok(Exit::Done);
         }
-        once::print(&picture, screen)
+        once::print(&snapshot, screen)
     }
 }

@@ -8,15 +8,15 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    columns::{self, GAP, Sorting, Tabular},
-    facts,
-    feed::{MOST_NEWS, News, Source},
-    ui::Ui,
-    watch::{Picture, Watch},
+    columns::{self, GAP, SortOrder, TableRow},
+    header,
+    sources::{DaemonSource, EVENT_BUFFER, TopEvent},
+    state::{TopSnapshot, TopState},
+    ui::TopUi,
 };
 use crate::{
     cli::{
-        exit::{Exit, Trouble},
+        exit::{CliError, Exit},
         page::Page,
         screen::Screen,
     },
@@ -26,46 +26,46 @@ use crate::{
 /// Watches for so long, and says what there was to see.
 ///
 /// Returns an error if the daemon goes away meanwhile.
-pub(super) fn watch(source: &Source, lines: Lines, time: Duration) -> Result<Picture, Trouble> {
+pub(super) fn watch(source: &DaemonSource, lines: Lines, time: Duration) -> Result<TopSnapshot, CliError> {
     let start = Instant::now();
-    let mut watch = Watch::default();
-    let (sender, news) = sync_channel(MOST_NEWS);
-    source.clone().tell(lines, sender);
+    let mut state = TopState::default();
+    let (sender, events) = sync_channel(EVENT_BUFFER);
+    source.clone().spawn_stream_reader(lines, sender);
     while let Some(left) = time.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
-        match news.recv_timeout(left) {
-            Ok(News::Told(told)) => watch.told(told, start.elapsed()),
-            Ok(News::Stream(Err(why))) => {
-                return Err(Trouble::with_help(why, "look at the daemon's log"));
+        match events.recv_timeout(left) {
+            Ok(TopEvent::Event(event)) => state.apply(event, start.elapsed()),
+            Ok(TopEvent::Stream(Err(why))) => {
+                return Err(CliError::with_help(why, "look at the daemon's log"));
             }
             Ok(_) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         }
     }
-    watch.look(Ok(source.look()?));
-    Ok(watch.picture(start.elapsed()))
+    state.apply_poll(Ok(source.poll()?));
+    Ok(state.snapshot(start.elapsed()))
 }
 
 /// Prints everything.
-pub(super) fn print(picture: &Picture, screen: &Screen) -> Result<Exit, Trouble> {
+pub(super) fn print(snapshot: &TopSnapshot, screen: &Screen) -> Result<Exit, CliError> {
     let room = screen.table_width();
-    let ui = Ui::new(screen.out.paint);
+    let ui = TopUi::new(screen.out.paint);
     let mut page = Page::default();
     let all = room.unwrap_or(usize::MAX);
-    page.line(&facts::joined(&facts::daemon(picture), all));
-    page.line(&facts::joined(&facts::events(picture), all));
-    add(&mut page, &ui, &picture.hooks, ui.hooks, room);
-    add(&mut page, &ui, &picture.runs, ui.runs, room);
+    page.line(&header::joined(&header::daemon(snapshot), all));
+    page.line(&header::joined(&header::events(snapshot), all));
+    add(&mut page, &ui, &snapshot.hooks, ui.hooks, room);
+    add(&mut page, &ui, &snapshot.runs, ui.runs, room);
     screen.print(&page.into_text())?;
-    if picture.hooks.is_empty() {
+    if snapshot.hooks.is_empty() {
         screen.note("no hook was run meanwhile; `--seconds` watches for longer");
     }
-    if picture.runs_left_out > 0 {
-        screen.note(&format!("and {} more; `hookyard runs --limit` shows them", picture.runs_left_out));
+    if snapshot.runs_left_out > 0 {
+        screen.note(&format!("and {} more; `hookyard runs --limit` shows them", snapshot.runs_left_out));
     }
     Ok(Exit::Done)
 }
 
-fn add<R: Tabular>(page: &mut Page, ui: &Ui, rows: &[R], sorting: Sorting, room: Option<usize>) {
+fn add<R: TableRow>(page: &mut Page, ui: &TopUi, rows: &[R], sorting: SortOrder, room: Option<usize>) {
     if rows.is_empty() {
         return;
     }
@@ -73,7 +73,7 @@ fn add<R: Tabular>(page: &mut Page, ui: &Ui, rows: &[R], sorting: Sorting, room:
     let header: Vec<String> = R::COLUMNS.iter().map(|column| column.name.to_owned()).collect();
     let placed = columns::place::<R>(&header, &rows, room);
     let line = |cells: &[String]| {
-        let cell = |place: &columns::Placed| {
+        let cell = |place: &columns::ColumnLayout| {
             columns::fill(&cells[place.column], place.width, R::COLUMNS[place.column].shape)
         };
         placed.iter().map(cell).collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_owned()

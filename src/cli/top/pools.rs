@@ -10,7 +10,7 @@ const SLOTS: &str = "hookyard_pool_slots";
 
 /// How full a pool is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct PoolUse {
+pub(super) struct PoolUsage {
     pub(super) pool: String,
     /// How many invocations wait for a place.
     pub(super) queued: Option<f64>,
@@ -19,13 +19,14 @@ pub(super) struct PoolUse {
 }
 
 /// The pools in a text of metrics, by name.
-pub(super) fn read(metrics: &str) -> Vec<PoolUse> {
-    let mut pools: BTreeMap<String, PoolUse> = BTreeMap::new();
+pub(super) fn read(metrics: &str) -> Vec<PoolUsage> {
+    let mut pools: BTreeMap<String, PoolUsage> = BTreeMap::new();
     for line in metrics.lines().filter(|line| line.starts_with(QUEUE) || line.starts_with(SLOTS)) {
         let Some((name, labels, value)) = sample(line) else { continue };
         let Some(pool) = labels.get("pool") else { continue };
-        let known =
-            pools.entry(pool.clone()).or_insert_with(|| PoolUse { pool: pool.clone(), ..PoolUse::default() });
+        let known = pools
+            .entry(pool.clone())
+            .or_insert_with(|| PoolUsage { pool: pool.clone(), ..PoolUsage::default() });
         if name == QUEUE {
             *known.queued.get_or_insert(0.0) += value;
         } else if let (SLOTS, Some(state)) = (name, labels.get("state")) {
@@ -66,8 +67,8 @@ mod tests {
             states.iter().map(|(state, number)| ((*state).to_owned(), *number)).collect()
         };
         let expected = [
-            PoolUse { pool: "command".into(), queued: None, slots: slots(&[("free", 1.0)]) },
-            PoolUse {
+            PoolUsage { pool: "command".into(), queued: None, slots: slots(&[("free", 1.0)]) },
+            PoolUsage {
                 pool: "http".into(),
                 queued: Some(2.0),
                 slots: slots(&[("busy", 3.0), ("free", 13.0)]),

@@ -3,10 +3,10 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{
-    columns::{Sorting, Tabular},
-    watch::{HookRow, Picture},
+    columns::{SortOrder, TableRow},
+    state::{HookActivity, TopSnapshot},
 };
-use crate::cli::{daemon_runs::Row as RunRow, paint::Paint};
+use crate::cli::{paint::Paint, runs::RunRow};
 
 /// The longest filter, in characters.
 const LONGEST_FILTER: usize = 100;
@@ -22,14 +22,14 @@ const AGE: usize = 2;
 
 /// Which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum View {
+pub(super) enum TopView {
     Hooks,
     Runs,
 }
 
 /// What keys are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keys {
+pub(super) enum InputMode {
     Commands,
     /// The filter is typed.
     Filter,
@@ -37,7 +37,7 @@ pub(super) enum Keys {
 
 /// What follows from a key, beyond another picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum KeyAction {
     Stay,
     /// Hold the picture, or let it go on.
     Pause,
@@ -48,40 +48,40 @@ pub(super) enum Step {
 
 /// What a person has chosen.
 #[derive(Debug)]
-pub(super) struct Ui {
-    pub(super) view: View,
-    pub(super) hooks: Sorting,
-    pub(super) runs: Sorting,
+pub(super) struct TopUi {
+    pub(super) view: TopView,
+    pub(super) hooks: SortOrder,
+    pub(super) runs: SortOrder,
     pub(super) filter: String,
-    pub(super) keys: Keys,
+    pub(super) keys: InputMode,
     /// How many rows are above the first that is shown.
-    pub(super) scrolled: usize,
+    pub(super) scroll_offset: usize,
     /// The picture that is held.
-    pub(super) held: Option<Picture>,
+    pub(super) paused: Option<TopSnapshot>,
     pub(super) paint: Paint,
 }
 
-impl Ui {
+impl TopUi {
     pub(super) fn new(paint: Paint) -> Self {
         Self {
-            view: View::Hooks,
-            hooks: Sorting::by(RATE),
-            runs: Sorting::by(AGE),
+            view: TopView::Hooks,
+            hooks: SortOrder::by(RATE),
+            runs: SortOrder::by(AGE),
             filter: String::new(),
-            keys: Keys::Commands,
-            scrolled: 0,
-            held: None,
+            keys: InputMode::Commands,
+            scroll_offset: 0,
+            paused: None,
             paint,
         }
     }
 
     /// Whether the filter is being typed.
     pub(super) fn is_typing(&self) -> bool {
-        self.keys == Keys::Filter
+        self.keys == InputMode::Filter
     }
 
     /// The rows that pass the filter, in order.
-    pub(super) fn rows<'a, R: Tabular>(&self, rows: &'a [R], sorting: Sorting) -> Vec<&'a R> {
+    pub(super) fn rows<'a, R: TableRow>(&self, rows: &'a [R], sorting: SortOrder) -> Vec<&'a R> {
         let filter = self.filter.to_lowercase();
         let passes = |row: &&R| {
             let (name, other) = row.name();
@@ -93,26 +93,26 @@ impl Ui {
     }
 
     /// Does what a key is for.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Step {
+    pub(super) fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
-            return Step::Stay;
+            return KeyAction::Stay;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return if key.code == KeyCode::Char('c') { Step::Interrupt } else { Step::Stay };
+            return if key.code == KeyCode::Char('c') { KeyAction::Interrupt } else { KeyAction::Stay };
         }
         match self.keys {
-            Keys::Filter => self.typed(key.code),
-            Keys::Commands => return self.command(key.code),
+            InputMode::Filter => self.typed(key.code),
+            InputMode::Commands => return self.command(key.code),
         }
-        Step::Stay
+        KeyAction::Stay
     }
 
     fn typed(&mut self, key: KeyCode) {
         match key {
-            KeyCode::Enter => self.keys = Keys::Commands,
+            KeyCode::Enter => self.keys = InputMode::Commands,
             KeyCode::Esc => {
                 self.filter.clear();
-                self.keys = Keys::Commands;
+                self.keys = InputMode::Commands;
             }
             KeyCode::Backspace => drop(self.filter.pop()),
             KeyCode::Char(c) if !c.is_control() && self.filter.chars().count() < LONGEST_FILTER => {
@@ -120,16 +120,16 @@ impl Ui {
             }
             _ => {}
         }
-        self.scrolled = 0;
+        self.scroll_offset = 0;
     }
 
-    fn command(&mut self, key: KeyCode) -> Step {
+    fn command(&mut self, key: KeyCode) -> KeyAction {
         match key {
-            KeyCode::Char('q') => return Step::Quit,
-            KeyCode::Char('p' | ' ') => return Step::Pause,
+            KeyCode::Char('q') => return KeyAction::Quit,
+            KeyCode::Char('p' | ' ') => return KeyAction::Pause,
             KeyCode::Tab | KeyCode::BackTab => {
-                self.view = if self.view == View::Hooks { View::Runs } else { View::Hooks };
-                self.scrolled = 0;
+                self.view = if self.view == TopView::Hooks { TopView::Runs } else { TopView::Hooks };
+                self.scroll_offset = 0;
             }
             KeyCode::Char('s') | KeyCode::Right => self.sort_by_neighbour(1),
             KeyCode::Left => self.sort_by_neighbour(-1),
@@ -137,33 +137,33 @@ impl Ui {
                 let sorting = self.sorting();
                 sorting.is_reversed = !sorting.is_reversed;
             }
-            KeyCode::Char('/') => self.keys = Keys::Filter,
+            KeyCode::Char('/') => self.keys = InputMode::Filter,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Down => self.scrolled = self.scrolled.saturating_add(1),
-            KeyCode::Up => self.scrolled = self.scrolled.saturating_sub(1),
-            KeyCode::PageDown => self.scrolled = self.scrolled.saturating_add(PAGE),
-            KeyCode::PageUp => self.scrolled = self.scrolled.saturating_sub(PAGE),
-            KeyCode::Home => self.scrolled = 0,
+            KeyCode::Down => self.scroll_offset = self.scroll_offset.saturating_add(1),
+            KeyCode::Up => self.scroll_offset = self.scroll_offset.saturating_sub(1),
+            KeyCode::PageDown => self.scroll_offset = self.scroll_offset.saturating_add(PAGE),
+            KeyCode::PageUp => self.scroll_offset = self.scroll_offset.saturating_sub(PAGE),
+            KeyCode::Home => self.scroll_offset = 0,
             _ => {}
         }
-        Step::Stay
+        KeyAction::Stay
     }
 
-    fn sorting(&mut self) -> &mut Sorting {
+    fn sorting(&mut self) -> &mut SortOrder {
         match self.view {
-            View::Hooks => &mut self.hooks,
-            View::Runs => &mut self.runs,
+            TopView::Hooks => &mut self.hooks,
+            TopView::Runs => &mut self.runs,
         }
     }
 
     /// Sorts by a column to the right or to the left, round and round.
     fn sort_by_neighbour(&mut self, distance: isize) {
         let columns = match self.view {
-            View::Hooks => HookRow::COLUMNS.len(),
-            View::Runs => RunRow::COLUMNS.len(),
+            TopView::Hooks => HookActivity::COLUMNS.len(),
+            TopView::Runs => RunRow::COLUMNS.len(),
         };
         let sorting = self.sorting();
-        *sorting = Sorting::by((sorting.column + columns).saturating_add_signed(distance) % columns);
+        *sorting = SortOrder::by((sorting.column + columns).saturating_add_signed(distance) % columns);
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::cli::top::example;
 
-    fn press(ui: &mut Ui, keys: &str) -> Step {
+    fn press(ui: &mut TopUi, keys: &str) -> KeyAction {
         let code = |c| match c {
             '\n' => KeyCode::Enter,
             '\t' => KeyCode::Tab,
@@ -189,32 +189,32 @@ mod tests {
         keys.chars().map(|c| ui.press(KeyEvent::from(code(c)))).last().unwrap()
     }
 
-    fn names(ui: &Ui) -> Vec<String> {
-        let picture = example::picture();
-        ui.rows(&picture.hooks, ui.hooks).iter().map(|row| row.hook.clone()).collect()
+    fn names(ui: &TopUi) -> Vec<String> {
+        let snapshot = example::snapshot();
+        ui.rows(&snapshot.hooks, ui.hooks).iter().map(|row| row.hook.clone()).collect()
     }
 
     #[test]
     fn rows_are_sorted_by_any_column_both_ways() {
-        let mut ui = Ui::new(Paint::Plain);
+        let mut ui = TopUi::new(Paint::Plain);
         assert_eq!(names(&ui), ["guard", "audit", "naming-police", "slow"]);
         press(&mut ui, "r");
         assert_eq!(names(&ui), ["slow", "naming-police", "audit", "guard"]);
         press(&mut ui, "<<");
         assert_eq!(names(&ui), ["audit", "guard", "naming-police", "slow"]);
         press(&mut ui, "<");
-        assert_eq!((ui.hooks.column, ui.hooks.mark::<HookRow>()), (11, '▲'));
+        assert_eq!((ui.hooks.column, ui.hooks.mark::<HookActivity>()), (11, '▲'));
         assert_eq!(names(&ui)[0], "slow");
         press(&mut ui, ">s");
         assert_eq!(ui.hooks.column, 1);
         press(&mut ui, "\tss");
-        assert_eq!((ui.view, ui.runs.column, ui.hooks.column), (View::Runs, 4, 1));
+        assert_eq!((ui.view, ui.runs.column, ui.hooks.column), (TopView::Runs, 4, 1));
     }
 
     #[test]
     fn a_filter_is_typed_until_enter_and_taken_away_by_escape() {
-        let mut ui = Ui::new(Paint::Plain);
-        assert_eq!(press(&mut ui, "/Qx-"), Step::Stay);
+        let mut ui = TopUi::new(Paint::Plain);
+        assert_eq!(press(&mut ui, "/Qx-"), KeyAction::Stay);
         assert!(ui.is_typing());
         assert_eq!(names(&ui), Vec::<String>::new());
         press(&mut ui, "-UA\n");
@@ -227,15 +227,15 @@ mod tests {
 
     #[test]
     fn keys_end_and_hold_it() {
-        let mut ui = Ui::new(Paint::Plain);
-        assert_eq!(press(&mut ui, "q"), Step::Quit);
-        assert_eq!(press(&mut ui, "p"), Step::Pause);
-        assert_eq!(press(&mut ui, "/q"), Step::Stay);
+        let mut ui = TopUi::new(Paint::Plain);
+        assert_eq!(press(&mut ui, "q"), KeyAction::Quit);
+        assert_eq!(press(&mut ui, "p"), KeyAction::Pause);
+        assert_eq!(press(&mut ui, "/q"), KeyAction::Stay);
         let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
-        assert_eq!(ui.press(control('c')), Step::Interrupt);
-        assert_eq!(ui.press(control('q')), Step::Stay);
+        assert_eq!(ui.press(control('c')), KeyAction::Interrupt);
+        assert_eq!(ui.press(control('q')), KeyAction::Stay);
         press(&mut ui, "\nvv^");
-        assert_eq!(ui.scrolled, 1);
-        assert_eq!(example::picture().seconds, Duration::from_secs(64));
+        assert_eq!(ui.scroll_offset, 1);
+        assert_eq!(example::snapshot().seconds, Duration::from_secs(64));
     }
 }

@@ -19,12 +19,12 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 /// What happened within the last minute.
 #[derive(Debug, Default)]
-pub(super) struct Window {
-    slots: VecDeque<Slot>,
+pub(super) struct SlidingWindow {
+    slots: VecDeque<WindowSlot>,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct WindowSlot {
     number: u64,
     count: u64,
     /// In microseconds; none where nothing was measured.
@@ -33,12 +33,12 @@ struct Slot {
 
 /// Half were no longer than the first, 99 % no longer than the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Quantiles {
+pub(super) struct LatencyQuantiles {
     pub(super) p50: Duration,
     pub(super) p99: Duration,
 }
 
-impl Window {
+impl SlidingWindow {
     /// Something happened.
     pub(super) fn count(&mut self, now: Duration) {
         self.slot(now).count += 1;
@@ -68,26 +68,26 @@ impl Window {
     }
 
     /// How long it took; none if nothing was measured.
-    pub(super) fn quantiles(&self, now: Duration) -> Option<Quantiles> {
+    pub(super) fn quantiles(&self, now: Duration) -> Option<LatencyQuantiles> {
         let mut all = empty()?;
         for times in self.since(first(now)).filter_map(|slot| slot.times.as_ref()) {
             // Histograms that grow take any other.
             let _ = all.add(times);
         }
         let at = |quantile| Duration::from_micros(all.value_at_quantile(quantile));
-        (!all.is_empty()).then(|| Quantiles { p50: at(0.5), p99: at(0.99) })
+        (!all.is_empty()).then(|| LatencyQuantiles { p50: at(0.5), p99: at(0.99) })
     }
 
-    fn since(&self, first: u64) -> impl Iterator<Item = &Slot> {
+    fn since(&self, first: u64) -> impl Iterator<Item = &WindowSlot> {
         self.slots.iter().filter(move |slot| slot.number >= first)
     }
 
-    fn slot(&mut self, now: Duration) -> &mut Slot {
+    fn slot(&mut self, now: Duration) -> &mut WindowSlot {
         let number = number(now);
         let oldest = first(now);
         self.slots.retain(|slot| slot.number >= oldest);
         if self.slots.back().is_none_or(|slot| slot.number < number) {
-            self.slots.push_back(Slot { number, count: 0, times: None });
+            self.slots.push_back(WindowSlot { number, count: 0, times: None });
         }
         let last = self.slots.len() - 1;
         &mut self.slots[last]
@@ -116,13 +116,13 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn rate(window: &Window, now: Duration) -> String {
+    fn rate(window: &SlidingWindow, now: Duration) -> String {
         format!("{:.2}", window.rate(now))
     }
 
     #[test]
     fn a_rate_is_that_of_the_time_since_the_start_and_then_of_a_minute() {
-        let mut window = Window::default();
+        let mut window = SlidingWindow::default();
         for second in 0..10 {
             window.count(seconds(second));
         }
@@ -130,14 +130,14 @@ mod tests {
         assert_eq!(rate(&window, seconds(20)), "0.50");
         assert_eq!(rate(&window, seconds(64)), "0.08");
         assert_eq!(rate(&window, seconds(65)), "0.00");
-        let mut window = Window::default();
+        let mut window = SlidingWindow::default();
         window.count(Duration::ZERO);
         assert_eq!(rate(&window, Duration::from_millis(1)), "1.00");
     }
 
     #[test]
     fn what_took_long_is_forgotten_after_a_minute() {
-        let mut window = Window::default();
+        let mut window = SlidingWindow::default();
         assert_eq!(window.quantiles(Duration::ZERO), None);
         window.measure(seconds(1), seconds(2));
         for _ in 0..99 {
@@ -147,7 +147,7 @@ mod tests {
             |now: Duration| window.quantiles(now).map(|q| (q.p50.as_millis(), q.p99.as_millis().clamp(1, 3)));
         assert_eq!(near(seconds(30)), Some((2, 2)));
         window.measure(seconds(31), seconds(3));
-        let p99 = |window: &Window, now| window.quantiles(now).map(|q| q.p99 > seconds(1));
+        let p99 = |window: &SlidingWindow, now| window.quantiles(now).map(|q| q.p99 > seconds(1));
         assert_eq!(p99(&window, seconds(31)), Some(true));
         assert_eq!(p99(&window, seconds(89)), Some(false));
         assert_eq!(window.quantiles(seconds(90)), None);

@@ -9,60 +9,57 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    pools::PoolUse,
-    told::{Invocation, Told},
-    window::{Quantiles, Window},
+    super::verdict_counts::VerdictCounts,
+    pools::PoolUsage,
+    stream::{HookInvocation, StreamEvent},
+    window::{LatencyQuantiles, SlidingWindow},
 };
-use crate::{cli::daemon_runs, daemon::Status, model::Verdict};
+use crate::{cli::runs, daemon::Status};
 
 /// How many hooks are told apart. Beyond this only those that are known are counted.
 const MOST_HOOKS: usize = 5000;
 
-/// How often each verdict was given, from the mildest to the strictest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Verdicts([u64; Verdict::ALL.len()]);
-
 /// What is known. Times are counted from the start of watching.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
-    hooks: BTreeMap<String, Tally>,
-    events: Window,
-    verdicts: Verdicts,
+pub(super) struct TopState {
+    hooks: BTreeMap<String, HookTally>,
+    events: SlidingWindow,
+    verdicts: VerdictCounts,
     dropped: u64,
-    look: Option<Look>,
-    stream_trouble: Option<String>,
-    look_trouble: Option<String>,
+    poll: Option<DaemonPoll>,
+    stream_error: Option<String>,
+    poll_error: Option<String>,
 }
 
 /// What a look at the daemon shows.
 #[derive(Debug, Clone)]
-pub(super) struct Look {
+pub(super) struct DaemonPoll {
     pub(super) status: Status,
     /// None if the daemon had other things to do than to list them.
-    pub(super) runs: Option<Runs>,
-    pub(super) pools: Vec<PoolUse>,
+    pub(super) runs: Option<ListedRuns>,
+    pub(super) pools: Vec<PoolUsage>,
 }
 
 /// The runs with work in flight, or not long ago.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Runs {
-    pub(super) shown: Vec<daemon_runs::Row>,
+pub(super) struct ListedRuns {
+    pub(super) shown: Vec<runs::RunRow>,
     pub(super) left_out: usize,
 }
 
 #[derive(Debug)]
-struct Tally {
+struct HookTally {
     handler: String,
     runs: u64,
-    window: Window,
-    verdicts: Verdicts,
+    window: SlidingWindow,
+    verdicts: VerdictCounts,
     failures: u64,
     last_failure: Option<(Duration, String)>,
 }
 
 /// Everything that is shown, as of a moment.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Picture {
+pub(super) struct TopSnapshot {
     /// How long the daemon has been watched.
     #[serde(serialize_with = "seconds")]
     pub(super) seconds: Duration,
@@ -72,25 +69,25 @@ pub(super) struct Picture {
     pub(super) status: Option<Status>,
     /// How much was lost, because it was not read in time.
     pub(super) dropped: u64,
-    pub(super) events: EventsRow,
-    pub(super) pools: Vec<PoolUse>,
-    pub(super) hooks: Vec<HookRow>,
-    pub(super) runs: Vec<daemon_runs::Row>,
+    pub(super) events: EventTotals,
+    pub(super) pools: Vec<PoolUsage>,
+    pub(super) hooks: Vec<HookActivity>,
+    pub(super) runs: Vec<runs::RunRow>,
     pub(super) runs_left_out: usize,
 }
 
 /// The answered events that concerned a hook.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct EventsRow {
+pub(super) struct EventTotals {
     /// A second, within the last minute.
     #[serde(serialize_with = "rounded")]
     pub(super) rate: f64,
-    pub(super) verdicts: Verdicts,
+    pub(super) verdicts: VerdictCounts,
 }
 
 /// How a hook fares.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct HookRow {
+pub(super) struct HookActivity {
     pub(super) hook: String,
     pub(super) handler: String,
     /// How often it was run.
@@ -100,8 +97,8 @@ pub(super) struct HookRow {
     pub(super) rate: f64,
     /// How long it ran within the last minute.
     #[serde(flatten, serialize_with = "quantiles")]
-    pub(super) took: Option<Quantiles>,
-    pub(super) verdicts: Verdicts,
+    pub(super) took: Option<LatencyQuantiles>,
+    pub(super) verdicts: VerdictCounts,
     pub(super) failures: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_failure: Option<LastFailure>,
@@ -115,42 +112,42 @@ pub(super) struct LastFailure {
     pub(super) why: String,
 }
 
-impl Watch {
+impl TopState {
     /// Takes in what happened.
-    pub(super) fn told(&mut self, told: Told, now: Duration) {
-        match told {
-            Told::Invocation(invocation) => self.invocation(invocation, now),
-            Told::Outcome(verdict) => {
+    pub(super) fn apply(&mut self, event: StreamEvent, now: Duration) {
+        match event {
+            StreamEvent::Invocation(invocation) => self.invocation(invocation, now),
+            StreamEvent::Outcome(verdict) => {
                 self.events.count(now);
                 self.verdicts.add(verdict);
             }
-            Told::Dropped(number) => self.dropped += number,
+            StreamEvent::Dropped(number) => self.dropped += number,
         }
     }
 
     /// Takes in whether the stream is there.
-    pub(super) fn stream(&mut self, trouble: Option<String>) {
-        self.stream_trouble = trouble;
+    pub(super) fn set_stream_error(&mut self, trouble: Option<String>) {
+        self.stream_error = trouble;
     }
 
     /// Takes in what a look showed. What it did not show stays as it was.
-    pub(super) fn look(&mut self, look: Result<Look, String>) {
-        match look {
-            Ok(mut look) => {
-                let former = self.look.take().and_then(|former| former.runs);
-                look.runs = look.runs.or(former);
-                self.look = Some(look);
-                self.look_trouble = None;
+    pub(super) fn apply_poll(&mut self, poll: Result<DaemonPoll, String>) {
+        match poll {
+            Ok(mut poll) => {
+                let former = self.poll.take().and_then(|former| former.runs);
+                poll.runs = poll.runs.or(former);
+                self.poll = Some(poll);
+                self.poll_error = None;
             }
-            Err(trouble) => self.look_trouble = Some(trouble),
+            Err(error) => self.poll_error = Some(error),
         }
     }
 
-    fn invocation(&mut self, invocation: Invocation, now: Duration) {
+    fn invocation(&mut self, invocation: HookInvocation, now: Duration) {
         let known = self.hooks.len();
         let tally = match self.hooks.entry(invocation.hook) {
             Entry::Vacant(_) if known >= MOST_HOOKS => return,
-            entry => entry.or_insert_with(|| Tally::new(invocation.handler.clone())),
+            entry => entry.or_insert_with(|| HookTally::new(invocation.handler.clone())),
         };
         tally.handler = invocation.handler;
         tally.runs += 1;
@@ -163,17 +160,17 @@ impl Watch {
     }
 
     /// Everything as of now.
-    pub(super) fn picture(&self, now: Duration) -> Picture {
+    pub(super) fn snapshot(&self, now: Duration) -> TopSnapshot {
         let hooks = self.hooks.iter().map(|(name, tally)| tally.row(name, now)).collect();
-        let look = self.look.as_ref();
-        let runs = look.and_then(|look| look.runs.clone()).unwrap_or_default();
-        Picture {
+        let poll = self.poll.as_ref();
+        let runs = poll.and_then(|poll| poll.runs.clone()).unwrap_or_default();
+        TopSnapshot {
             seconds: now,
-            trouble: self.look_trouble.clone().or_else(|| self.stream_trouble.clone()),
-            status: look.map(|look| look.status.clone()),
+            trouble: self.poll_error.clone().or_else(|| self.stream_error.clone()),
+            status: poll.map(|poll| poll.status.clone()),
             dropped: self.dropped,
-            events: EventsRow { rate: self.events.rate(now), verdicts: self.verdicts },
-            pools: look.map(|look| look.pools.clone()).unwrap_or_default(),
+            events: EventTotals { rate: self.events.rate(now), verdicts: self.verdicts },
+            pools: poll.map(|poll| poll.pools.clone()).unwrap_or_default(),
             hooks,
             runs: runs.shown,
             runs_left_out: runs.left_out,
@@ -181,21 +178,21 @@ impl Watch {
     }
 }
 
-impl Tally {
+impl HookTally {
     fn new(handler: String) -> Self {
         Self {
             handler,
             runs: 0,
-            window: Window::default(),
-            verdicts: Verdicts::default(),
+            window: SlidingWindow::default(),
+            verdicts: VerdictCounts::default(),
             failures: 0,
             last_failure: None,
         }
     }
 
-    fn row(&self, name: &str, now: Duration) -> HookRow {
+    fn row(&self, name: &str, now: Duration) -> HookActivity {
         let last = self.last_failure.as_ref();
-        HookRow {
+        HookActivity {
             hook: name.to_owned(),
             handler: self.handler.clone(),
             runs: self.runs,
@@ -209,23 +206,6 @@ impl Tally {
     }
 }
 
-impl Verdicts {
-    /// How often this one was given.
-    pub(super) fn of(&self, verdict: Verdict) -> u64 {
-        self.0[verdict as usize]
-    }
-
-    fn add(&mut self, verdict: Verdict) {
-        self.0[verdict as usize] += 1;
-    }
-}
-
-impl Serialize for Verdicts {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Verdict::ALL.map(|verdict| (verdict, self.of(verdict))))
-    }
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn rounded<S: serde::Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((rate * 1e3).round() / 1e3)
@@ -236,7 +216,10 @@ fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok
 }
 
 #[expect(clippy::ref_option, reason = "serde passes fields by reference")]
-fn quantiles<S: serde::Serializer>(took: &Option<Quantiles>, serializer: S) -> Result<S::Ok, S::Error> {
+fn quantiles<S: serde::Serializer>(
+    took: &Option<LatencyQuantiles>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     let p50 = took.map(|took| milliseconds(took.p50));
     let p99 = took.map(|took| milliseconds(took.p99));
@@ -248,11 +231,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::Verdict;
 
     const NOW: Duration = Duration::from_secs(2);
 
-    fn invocation(hook: &str, verdict: Verdict, failure: Option<&str>) -> Told {
-        Told::Invocation(Invocation {
+    fn invocation(hook: &str, verdict: Verdict, failure: Option<&str>) -> StreamEvent {
+        StreamEvent::Invocation(HookInvocation {
             hook: hook.into(),
             handler: "command".into(),
             verdict,
@@ -263,33 +247,33 @@ mod tests {
 
     #[test]
     fn what_happens_is_folded_into_rows() {
-        let mut watch = Watch::default();
-        watch.told(invocation("guard", Verdict::Proceed, None), Duration::ZERO);
-        watch.told(invocation("guard", Verdict::Block, Some("timed_out")), Duration::from_secs(1));
-        watch.told(invocation("audit", Verdict::Proceed, None), NOW);
-        watch.told(Told::Outcome(Verdict::Block), NOW);
-        watch.told(Told::Dropped(3), NOW);
-        watch.told(Told::Dropped(4), NOW);
-        let picture = serde_json::to_value(watch.picture(NOW)).unwrap();
+        let mut state = TopState::default();
+        state.apply(invocation("guard", Verdict::Proceed, None), Duration::ZERO);
+        state.apply(invocation("guard", Verdict::Block, Some("timed_out")), Duration::from_secs(1));
+        state.apply(invocation("audit", Verdict::Proceed, None), NOW);
+        state.apply(StreamEvent::Outcome(Verdict::Block), NOW);
+        state.apply(StreamEvent::Dropped(3), NOW);
+        state.apply(StreamEvent::Dropped(4), NOW);
+        let snapshot = serde_json::to_value(state.snapshot(NOW)).unwrap();
         let expected = json!({
             "hook": "guard", "handler": "command", "runs": 2, "rate": 1.0, "p50_ms": 1.003, "p99_ms": 1.003,
             "verdicts": { "proceed": 1, "allow": 0, "ask": 0, "block": 1, "halt": 0 },
             "failures": 1, "last_failure": { "seconds_ago": 1.0, "why": "timed_out" },
         });
-        assert_eq!(picture["hooks"][1], expected);
-        assert_eq!(picture["hooks"][0]["hook"], "audit");
-        assert_eq!((&picture["dropped"], &picture["events"]["rate"]), (&json!(7), &json!(0.5)));
-        assert_eq!(picture["events"]["verdicts"]["block"], 1);
+        assert_eq!(snapshot["hooks"][1], expected);
+        assert_eq!(snapshot["hooks"][0]["hook"], "audit");
+        assert_eq!((&snapshot["dropped"], &snapshot["events"]["rate"]), (&json!(7), &json!(0.5)));
+        assert_eq!(snapshot["events"]["verdicts"]["block"], 1);
     }
 
     #[test]
     fn numbers_of_hooks_have_a_bound() {
-        let mut watch = Watch::default();
+        let mut state = TopState::default();
         for number in 0..=MOST_HOOKS {
-            watch.told(invocation(&number.to_string(), Verdict::Proceed, None), NOW);
+            state.apply(invocation(&number.to_string(), Verdict::Proceed, None), NOW);
         }
-        watch.told(invocation("0", Verdict::Proceed, None), NOW);
-        let hooks = watch.picture(NOW).hooks;
+        state.apply(invocation("0", Verdict::Proceed, None), NOW);
+        let hooks = state.snapshot(NOW).hooks;
         assert_eq!((hooks.len(), hooks[0].runs), (MOST_HOOKS, 2));
     }
 
@@ -314,17 +298,17 @@ mod tests {
             audit: None,
             broken: Vec::new(),
         };
-        let look = |runs| Look { status: status.clone(), runs, pools: Vec::new() };
-        let mut watch = Watch::default();
-        watch.look(Ok(look(Some(Runs { shown: Vec::new(), left_out: 5 }))));
-        watch.stream(Some("the stream ended".into()));
-        watch.look(Err("gone".into()));
-        assert_eq!(watch.picture(NOW).trouble.as_deref(), Some("gone"));
-        assert!(watch.picture(NOW).status.is_some());
-        watch.look(Ok(look(None)));
-        assert_eq!(watch.picture(NOW).trouble.as_deref(), Some("the stream ended"));
-        watch.stream(None);
-        let picture = watch.picture(NOW);
-        assert_eq!((picture.trouble, picture.runs_left_out), (None, 5));
+        let poll = |runs| DaemonPoll { status: status.clone(), runs, pools: Vec::new() };
+        let mut state = TopState::default();
+        state.apply_poll(Ok(poll(Some(ListedRuns { shown: Vec::new(), left_out: 5 }))));
+        state.set_stream_error(Some("the stream ended".into()));
+        state.apply_poll(Err("gone".into()));
+        assert_eq!(state.snapshot(NOW).trouble.as_deref(), Some("gone"));
+        assert!(state.snapshot(NOW).status.is_some());
+        state.apply_poll(Ok(poll(None)));
+        assert_eq!(state.snapshot(NOW).trouble.as_deref(), Some("the stream ended"));
+        state.set_stream_error(None);
+        let snapshot = state.snapshot(NOW);
+        assert_eq!((snapshot.trouble, snapshot.runs_left_out), (None, 5));
     }
 }

@@ -7,12 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    diagnostics, escape,
-    exit::Trouble,
-    screen::Screen,
-    workspace::{counted, reason},
-};
+use super::{diagnostics, escape, exit::CliError, paths::io_reason, screen::Screen, units::byte_size};
 use crate::{
     dialect,
     model::{Diagnostic, DialectName, EventError, Json, Severity},
@@ -22,26 +17,26 @@ use crate::{
 const STANDARD_INPUT: &str = "-";
 
 /// What to do about an event that is read in the wrong words.
-pub(super) const CANONICAL: &str = "this looks like a canonical event; leave out `--dialect`";
+pub(super) const CANONICAL_HINT: &str = "this looks like a canonical event; leave out `--dialect`";
 
 /// The bytes of an event, and where they are from.
 #[derive(Debug)]
-pub(super) struct EventSource {
+pub(super) struct EventInput {
     pub(super) bytes: Vec<u8>,
     name: PathBuf,
 }
 
-impl EventSource {
+impl EventInput {
     /// Reads at most one byte more than `limit`, by which a larger event is recognised.
     ///
     /// Returns an error if the file cannot be read.
-    pub(super) fn read(path: &Path, limit: usize, screen: &Screen) -> Result<Self, Trouble> {
+    pub(super) fn read(path: &Path, limit: usize, screen: &Screen) -> Result<Self, CliError> {
         let is_standard = path == Path::new(STANDARD_INPUT);
         let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
         let unreadable = |error: io::Error| {
             let name = escape::path(&name);
-            Trouble::with_help(
-                format!("the event `{name}` cannot be read: {}", reason(&error)),
+            CliError::with_help(
+                format!("the event `{name}` cannot be read: {}", io_reason(&error)),
                 "give a file with one event as JSON, or `-` for standard input",
             )
         };
@@ -60,7 +55,7 @@ impl EventSource {
     }
 
     /// Says why it cannot be read as an event: with the line where the JSON is broken, else by the field.
-    pub(super) fn tell(&self, error: &EventError, dialect: DialectName, screen: &Screen) {
+    pub(super) fn report_error(&self, error: &EventError, dialect: DialectName, screen: &Screen) {
         let name = escape::path(&self.name);
         match error {
             _ if self.bytes.iter().all(u8::is_ascii_whitespace) => {
@@ -71,18 +66,18 @@ impl EventSource {
                 let mut diagnostic =
                     Diagnostic::of_file(Severity::Error, "invalid-json", &self.name, json.message.clone());
                 diagnostic.line = json.line;
-                diagnostic.column = character(&text, json.line, json.column);
+                diagnostic.column = char_column(&text, json.line, json.column);
                 let paint = screen.err.paint;
                 screen.note(&diagnostics::render_in(&diagnostic, Some(&text), paint, screen.width()));
                 screen.error(&format!("{name} has no event: it is not valid JSON"), None);
             }
             EventError::TooLarge { limit, .. } => {
                 let help = "raise `limits.payload` in the settings";
-                screen.error(&format!("{name} is longer than the {} allowed", size(*limit)), Some(help));
+                screen.error(&format!("{name} is longer than the {} allowed", byte_size(*limit)), Some(help));
             }
             _ => {
-                let canonical = is_canonical(dialect, &self.bytes).then(|| CANONICAL.to_owned());
-                let help = canonical.or_else(|| other_words(dialect, &self.bytes));
+                let canonical = is_canonical(dialect, &self.bytes).then(|| CANONICAL_HINT.to_owned());
+                let help = canonical.or_else(|| other_dialect_hint(dialect, &self.bytes));
                 screen.error(&format!("{name}: {error}"), help.as_deref());
             }
         }
@@ -97,24 +92,15 @@ pub(super) fn is_canonical(dialect: DialectName, bytes: &[u8]) -> bool {
 }
 
 /// What to do about an event that is one in the words of another dialect.
-fn other_words(dialect: DialectName, bytes: &[u8]) -> Option<String> {
+fn other_dialect_hint(dialect: DialectName, bytes: &[u8]) -> Option<String> {
     let reads =
         |other: &&DialectName| **other != dialect && dialect::named(**other).read_event(bytes).is_ok();
     let other = DialectName::ALL.iter().find(reads)?;
     Some(format!("this looks like an event of {other}; add `--dialect {other}`"))
 }
 
-/// A number of bytes, in the largest unit that it is a whole number of.
-pub(super) fn size(bytes: usize) -> String {
-    match bytes {
-        b if b > 0 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
-        b if b > 0 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
-        b => counted(b, "byte"),
-    }
-}
-
 /// The column in characters of a column in bytes; both count from 1.
-fn character(text: &str, line: usize, column: usize) -> usize {
+fn char_column(text: &str, line: usize, column: usize) -> usize {
     let line = text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
     let end = column.saturating_sub(1).min(line.len());
     String::from_utf8_lossy(&line.as_bytes()[..end]).chars().count() + 1
@@ -125,18 +111,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_whole_numbers() {
-        assert_eq!(
-            [size(16 << 20), size(3 << 10), size(1025), size(1)],
-            ["16 MiB", "3 KiB", "1025 bytes", "1 byte"]
-        );
-    }
-
-    #[test]
     fn columns_are_counted_in_characters() {
-        assert_eq!(character("a\nüü}", 2, 5), 3);
-        assert_eq!(character("abc", 1, 3), 3);
-        assert_eq!(character("abc", 1, 99), 4);
-        assert_eq!(character("abc", 7, 2), 1);
+        assert_eq!(char_column("a\nüü}", 2, 5), 3);
+        assert_eq!(char_column("abc", 1, 3), 3);
+        assert_eq!(char_column("abc", 1, 99), 4);
+        assert_eq!(char_column("abc", 7, 2), 1);
     }
 }

@@ -5,14 +5,14 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::exit::Trouble;
+use super::exit::CliError;
 use crate::daemon::{Client, ClientError, default_socket};
 
 /// The variable that sets the daemon's socket, as it does for the daemon.
 const VARIABLE: &str = "HOOKYARD_LISTEN_SOCKET";
 
 /// How long a daemon may take to answer a person.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Which daemon.
 #[derive(Debug, Clone, Args)]
@@ -31,12 +31,12 @@ impl SocketFlag {
     }
 
     /// A client for a person, who wants to know if there is no answer.
-    pub(super) fn asking(&self) -> Client {
-        self.client().patience(PATIENCE)
+    pub(super) fn interactive_client(&self) -> Client {
+        self.client().patience(ANSWER_TIMEOUT)
     }
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         let what = error.to_string();
         match error {
@@ -49,4 +49,13 @@ impl From<ClientError> for Trouble {
             }
         }
     }
+}
+
+/// A text percent-encoded for a path or a query.
+pub(super) fn percent_encoded(text: &str) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let one = |byte: u8| {
+        if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(one).collect()
 }

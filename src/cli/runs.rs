@@ -6,14 +6,13 @@ use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    arguments::JsonFlag,
-    daemon_status::{duration, encoded},
+    daemon_flag::{SocketFlag, percent_encoded},
     escape,
-    exit::{Ending, Exit, Trouble},
+    exit::{CliError, CliResult, Exit},
+    flags::JsonFlag,
     screen::Screen,
-    table::{Grid, NOTHING},
-    talk::SocketFlag,
-    workspace::counted,
+    table::{AdaptiveTable, EMPTY_CELL},
+    units::{coarse_duration, plural},
 };
 
 const EXAMPLES: &str = "\
@@ -30,7 +29,7 @@ A run is there from the first event that a hook wants until it ends or is idle."
 /// waiting events with `halt`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Runs {
+pub(super) struct RunsCommand {
     /// Those of this workspace only
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -51,14 +50,14 @@ pub(super) struct Runs {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct List {
+struct RunListing {
     runs: Vec<serde_json::Value>,
     left_out: usize,
 }
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct RunRow {
     pub(super) workspace_id: String,
     pub(super) run_id: String,
     #[serde(
@@ -75,20 +74,20 @@ pub(super) struct Row {
     idle: Duration,
     pub(super) events: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    halted: Option<Halted>,
+    halted: Option<HaltState>,
     #[serde(default)]
-    under_way: Vec<UnderWay>,
+    under_way: Vec<InFlightEvent>,
     #[serde(default)]
     pub(super) pending: usize,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Halted {
+struct HaltState {
     by: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct UnderWay {
+struct InFlightEvent {
     event: String,
     #[serde(
         rename = "since_ms",
@@ -106,44 +105,45 @@ fn milliseconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Erro
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Cancelled {
+struct CancelResponse {
     events: usize,
 }
 
-impl Runs {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let workspace = self.id.as_deref().map(|id| format!("workspace_id={}", encoded(id)));
+impl RunsCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let workspace = self.id.as_deref().map(|id| format!("workspace_id={}", percent_encoded(id)));
         match &self.cancel {
             Some(run) => self.cancel(run, workspace, screen),
             None => self.list(workspace, screen),
         }
     }
 
-    fn cancel(&self, run: &str, workspace: Option<String>, screen: &Screen) -> Ending {
+    fn cancel(&self, run: &str, workspace: Option<String>, screen: &Screen) -> CliResult {
         let query = workspace.map(|query| format!("?{query}")).unwrap_or_default();
-        let path = format!("/v1/runs/{}{query}", encoded(run));
-        let cancelled: Cancelled = self.socket.asking().ask("DELETE", &path, None)?;
+        let path = format!("/v1/runs/{}{query}", percent_encoded(run));
+        let cancelled: CancelResponse = self.socket.interactive_client().ask("DELETE", &path, None)?;
         if self.output.json {
             screen.print_json(&cancelled)?;
         } else {
-            let events = counted(cancelled.events, "event");
+            let events = plural(cancelled.events, "event");
             screen.print(&format!("cancelled {} with {events} under way\n", escape::line(run)))?;
         }
         Ok(Exit::Done)
     }
 
-    fn list(&self, workspace: Option<String>, screen: &Screen) -> Ending {
+    fn list(&self, workspace: Option<String>, screen: &Screen) -> CliResult {
         let query: Vec<String> =
             [Some(format!("limit={}", self.limit)), workspace].into_iter().flatten().collect();
-        let list: List = self.socket.asking().ask("GET", &format!("/v1/runs?{}", query.join("&")), None)?;
+        let list: RunListing =
+            self.socket.interactive_client().ask("GET", &format!("/v1/runs?{}", query.join("&")), None)?;
         if self.output.json {
             screen.print_json(&list)?;
             return Ok(Exit::Done);
         }
-        let rows: Vec<Row> =
+        let rows: Vec<RunRow> =
             list.runs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(|error| {
                 let what = format!("the daemon lists its runs in another way: {error}");
-                Trouble::with_help(what, "it may be of another version; `--json` shows what it says")
+                CliError::with_help(what, "it may be of another version; `--json` shows what it says")
             })?;
         if rows.is_empty() {
             screen.note("no run has work in flight, or had it lately");
@@ -157,15 +157,15 @@ impl Runs {
     }
 }
 
-fn table(rows: &[Row], screen: &Screen) -> String {
+fn table(rows: &[RunRow], screen: &Screen) -> String {
     let header = vec!["run", "workspace", "age", "events", "pending", "now"];
-    let mut grid = Grid::new(header, screen.out.paint).words(&["workspace", "now"]);
+    let mut grid = AdaptiveTable::new(header, screen.out.paint).words(&["workspace", "now"]);
     for row in rows {
-        let pending = if row.pending == 0 { NOTHING.to_owned() } else { row.pending.to_string() };
+        let pending = if row.pending == 0 { EMPTY_CELL.to_owned() } else { row.pending.to_string() };
         grid.add(vec![
             escape::line(&row.run_id).into_owned(),
             escape::line(&row.workspace_id).into_owned(),
-            duration(row.age),
+            coarse_duration(row.age),
             row.events.to_string(),
             pending,
             row.now(),
@@ -174,7 +174,7 @@ fn table(rows: &[Row], screen: &Screen) -> String {
     grid.render("workspace", screen.table_width())
 }
 
-impl Row {
+impl RunRow {
     /// What the run does at the moment: the oldest of its events, and the hooks that work on it.
     pub(super) fn now(&self) -> String {
         let Some(oldest) = self.under_way.first() else { return at_rest(self) };
@@ -182,7 +182,7 @@ impl Row {
             if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
         let others = self.under_way.len() - 1;
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        escape::line(&format!("{} {}{hooks}{more}", oldest.event, duration(oldest.since))).into_owned()
+        escape::line(&format!("{} {}{hooks}{more}", oldest.event, coarse_duration(oldest.since))).into_owned()
     }
 
     /// For how long its oldest event has been under way.
@@ -191,11 +191,11 @@ impl Row {
     }
 }
 
-fn at_rest(row: &Row) -> String {
-    let idle = format!("idle {}", duration(row.idle));
+fn at_rest(row: &RunRow) -> String {
+    let idle = format!("idle {}", coarse_duration(row.idle));
     match &row.halted {
-        Some(Halted { by: Some(hook) }) => format!("halted by {}, {idle}", escape::line(hook)),
-        Some(Halted { by: None }) => format!("halted, {idle}"),
+        Some(HaltState { by: Some(hook) }) => format!("halted by {}, {idle}", escape::line(hook)),
+        Some(HaltState { by: None }) => format!("halted, {idle}"),
         None => idle,
     }
 }

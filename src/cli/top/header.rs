@@ -4,27 +4,25 @@
 use std::time::Duration;
 
 use super::{
+    super::units::{coarse_duration, plural},
     columns::{count, rate, width},
-    watch::Picture,
+    state::TopSnapshot,
 };
-use crate::{
-    cli::{daemon_status::duration, escape, workspace::counted},
-    model::Verdict,
-};
+use crate::{cli::escape, model::Verdict};
 
 /// Between two facts.
 const BETWEEN: &str = " · ";
 
 /// How the daemon is.
-pub(super) fn daemon(picture: &Picture) -> Vec<String> {
-    let Some(status) = &picture.status else { return vec!["hookyard".to_owned()] };
-    let broken = counted(status.broken.len(), "broken workspace");
+pub(super) fn daemon(snapshot: &TopSnapshot) -> Vec<String> {
+    let Some(status) = &snapshot.status else { return vec!["hookyard".to_owned()] };
+    let broken = plural(status.broken.len(), "broken workspace");
     let mut facts = vec![
         format!("hookyard {} {}", escape::line(&status.version), escape::line(&status.phase)),
-        format!("up {}", duration(Duration::from_millis(status.uptime_ms))),
-        format!("{} in hand", counted(status.events_in_flight, "event")),
-        format!("{} of {} active", status.active_runs, counted(status.runs, "run")),
-        format!("{} in {}", counted(status.hooks, "hook"), counted(status.workspaces, "workspace")),
+        format!("up {}", coarse_duration(Duration::from_millis(status.uptime_ms))),
+        format!("{} in hand", plural(status.events_in_flight, "event")),
+        format!("{} of {} active", status.active_runs, plural(status.runs, "run")),
+        format!("{} in {}", plural(status.hooks, "hook"), plural(status.workspaces, "workspace")),
         format!("pid {}", status.pid),
     ];
     if !status.broken.is_empty() {
@@ -34,11 +32,11 @@ pub(super) fn daemon(picture: &Picture) -> Vec<String> {
 }
 
 /// What happens to its events.
-pub(super) fn events(picture: &Picture) -> Vec<String> {
-    let events = &picture.events;
+pub(super) fn events(snapshot: &TopSnapshot) -> Vec<String> {
+    let events = &snapshot.events;
     let mut facts = vec![format!("{} events/s", rate(events.rate))];
-    if picture.dropped > 0 {
-        facts.push(format!("{} dropped", picture.dropped));
+    if snapshot.dropped > 0 {
+        facts.push(format!("{} dropped", snapshot.dropped));
     }
     let given = Verdict::ALL.into_iter().filter(|verdict| events.verdicts.of(*verdict) > 0);
     let given: Vec<_> =
@@ -46,7 +44,7 @@ pub(super) fn events(picture: &Picture) -> Vec<String> {
     if !given.is_empty() {
         facts.push(given.join(" "));
     }
-    for pool in &picture.pools {
+    for pool in &snapshot.pools {
         let queued = pool.queued.map(|queued| format!("{queued} waiting"));
         let slots = pool.slots.iter().map(|(state, number)| format!("{number} {}", escape::line(state)));
         let parts: Vec<String> = slots.chain(queued).collect();

@@ -7,13 +7,13 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    arguments::JsonFlag,
+    daemon_flag::{SocketFlag, percent_encoded},
     escape,
-    exit::{Ending, Exit},
+    exit::{CliResult, Exit},
+    flags::JsonFlag,
     page::Page,
     screen::Screen,
-    talk::SocketFlag,
-    workspace::counted,
+    units::{coarse_duration, plural},
 };
 use crate::daemon::{AuditStatus, Status as DaemonStatus};
 
@@ -34,7 +34,7 @@ Exit codes: 0: everything was read; 1: a file has mistakes, or there is no daemo
 /// Shows how the daemon is
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXAMPLES)]
-pub(super) struct Status {
+pub(super) struct StatusCommand {
     #[command(flatten)]
     socket: SocketFlag,
 
@@ -42,9 +42,9 @@ pub(super) struct Status {
     output: JsonFlag,
 }
 
-impl Status {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let status: DaemonStatus = self.socket.asking().ask("GET", "/v1/status", None)?;
+impl StatusCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let status: DaemonStatus = self.socket.interactive_client().ask("GET", "/v1/status", None)?;
         if self.output.json {
             screen.print_json(&status)?;
         } else {
@@ -60,15 +60,15 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
     let mut fact = |name: &str, value: &str| {
         page.line(&format!("{}  {}", paint.dim(&format!("{name:<10}")), escape::line(value)));
     };
-    let up = duration(Duration::from_millis(status.uptime_ms));
+    let up = coarse_duration(Duration::from_millis(status.uptime_ms));
     fact("hookyard", &format!("{} {}, pid {}, up {up}", status.version, status.phase, status.pid));
     let tcp = status.tcp.as_ref().map(|address| format!(" and http://{address}")).unwrap_or_default();
     let metrics = status.metrics.as_ref();
     let metrics = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
     fact("listens", &format!("{}{tcp}{metrics}", status.socket));
-    let (workspaces, hooks) = (counted(status.workspaces, "workspace"), counted(status.hooks, "hook"));
+    let (workspaces, hooks) = (plural(status.workspaces, "workspace"), plural(status.hooks, "hook"));
     fact("serves", &format!("{workspaces} with {hooks}; watching their files: {}", status.watch));
-    let (runs, events) = (counted(status.runs, "run"), counted(status.events_in_flight, "event"));
+    let (runs, events) = (plural(status.runs, "run"), plural(status.events_in_flight, "event"));
     fact("works on", &format!("{events} at the moment; {runs} known, {} active", status.active_runs));
     if let Some(AuditStatus { to, written, dropped_queue, dropped_write }) = &status.audit {
         let lines = usize::try_from(*written).unwrap_or(usize::MAX);
@@ -76,10 +76,10 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
             0 => String::new(),
             dropped => format!("; {dropped} lost, of which {dropped_queue} while too many waited"),
         };
-        fact("audit", &format!("{} in {to}{dropped}", counted(lines, "line")));
+        fact("audit", &format!("{} in {to}{dropped}", plural(lines, "line")));
     }
     for broken in &status.broken {
-        let errors = counted(broken.errors, "mistake");
+        let errors = plural(broken.errors, "mistake");
         page.line(&format!("{} {}: {errors}", paint.red("broken"), escape::line(&broken.id)));
         page.line(&format!("  {}", escape::line(&broken.first)));
         for file in &broken.kept {
@@ -89,24 +89,12 @@ fn view(status: &DaemonStatus, screen: &Screen) -> String {
     page.into_text()
 }
 
-/// A duration in its largest units.
-pub(super) fn duration(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0 => format!("{} ms", duration.as_millis()),
-        1..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{} d {} h", seconds / 86_400, seconds / 3600 % 24),
-    }
-}
-
 /// Has the daemon read its hook files again
 ///
 /// Events under way keep the hooks they began with. A file that is broken now keeps its former rules.
 #[derive(Debug, Args)]
 #[command(after_help = RELOAD_EXAMPLES)]
-pub(super) struct Reload {
+pub(super) struct ReloadCommand {
     /// Those of this workspace only
     #[arg(long, value_name = "ID")]
     id: Option<String>,
@@ -120,28 +108,28 @@ pub(super) struct Reload {
 
 /// What became of a workspace.
 #[derive(Debug, Serialize, Deserialize)]
-struct Reloaded {
+struct ReloadedWorkspace {
     id: String,
     root: String,
     version: u64,
     hooks: usize,
     errors: usize,
     kept: Vec<String>,
-    changes: Changes,
+    changes: HookChanges,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Changes {
+struct HookChanges {
     added: Vec<String>,
     removed: Vec<String>,
     changed: Vec<String>,
 }
 
-impl Reload {
-    pub(super) fn run(self, screen: &Screen) -> Ending {
-        let query = self.id.as_deref().map(|id| format!("?workspace_id={}", encoded(id)));
+impl ReloadCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let query = self.id.as_deref().map(|id| format!("?workspace_id={}", percent_encoded(id)));
         let path = format!("/v1/reload{}", query.unwrap_or_default());
-        let reloaded: Vec<Reloaded> = self.socket.asking().ask("POST", &path, None)?;
+        let reloaded: Vec<ReloadedWorkspace> = self.socket.interactive_client().ask("POST", &path, None)?;
         if self.output.json {
             screen.print_json(&reloaded)?;
         } else if reloaded.is_empty() {
@@ -158,10 +146,10 @@ impl Reload {
     }
 }
 
-fn tell(workspace: &Reloaded, page: &mut Page, screen: &Screen) {
+fn tell(workspace: &ReloadedWorkspace, page: &mut Page, screen: &Screen) {
     let paint = screen.out.paint;
-    let hooks = counted(workspace.hooks, "hook");
-    let Changes { added, removed, changed } = &workspace.changes;
+    let hooks = plural(workspace.hooks, "hook");
+    let HookChanges { added, removed, changed } = &workspace.changes;
     let same =
         if [added, removed, changed].iter().all(|names| names.is_empty()) { ", none changed" } else { "" };
     page.line(&format!("{}  {hooks}{same}", paint.bold(&escape::line(&workspace.id))));
@@ -171,20 +159,11 @@ fn tell(workspace: &Reloaded, page: &mut Page, screen: &Screen) {
         }
     }
     if workspace.errors > 0 {
-        let errors = counted(workspace.errors, "mistake");
+        let errors = plural(workspace.errors, "mistake");
         let check = format!("`hookyard check --workspace {}` shows them", escape::line(&workspace.root));
         page.line(&format!("  {} {errors}; {check}", paint.red("broken")));
     }
     for file in &workspace.kept {
         page.line(&format!("  {} keeps its former rules", escape::line(file)));
     }
-}
-
-/// A text as a part of a path or a query.
-pub(super) fn encoded(text: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    let one = |byte: u8| {
-        if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(one).collect()
 }

@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 
 use futures_util::future::join_all;
 
-use super::{exit::Exit, interrupt::Interrupt};
+use super::{exit::Exit, interrupt::StopSignals};
 use crate::{
     config::{self, LoadedWorkspace, Settings},
     handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The code of the warning.
-const CODE: &str = "worker-hello";
+const DIAGNOSTIC_CODE: &str = "worker-hello";
 
 /// What to do.
 const HELP: &str = "make it with one of the SDKs (`hookyard_worker.py`, `hookyard-worker.mjs` or \
@@ -22,7 +22,7 @@ const HELP: &str = "make it with one of the SDKs (`hookyard_worker.py`, `hookyar
 
 /// A warning for each enabled hook of `mode: worker` that does not say hello, or how the program ends if a signal
 /// came first.
-pub(super) async fn missing(
+pub(super) async fn probe_workers(
     loaded: &LoadedWorkspace,
     settings: &Settings,
 ) -> io::Result<Result<Vec<Diagnostic>, Exit>> {
@@ -30,13 +30,13 @@ pub(super) async fn missing(
     if workers.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    let mut interrupt = Interrupt::listen()?;
+    let mut interrupt = StopSignals::listen()?;
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
-    let greetings = join_all(workers.into_iter().map(|hook| greeting(&runner, hook, &loaded.place)));
+    let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, &loaded.place)));
     Ok(tokio::select! {
-        warnings = greetings => Ok(warnings.into_iter().flatten().collect()),
+        warnings = probes => Ok(warnings.into_iter().flatten().collect()),
         exit = interrupt.next() => Err(exit),
     })
 }
@@ -45,17 +45,17 @@ fn is_worker(hook: &Hook) -> bool {
     matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, CommandMode::Worker(_)))
 }
 
-async fn greeting(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
-    let why = runner.greet(hook, &any_draft(hook)?, place).await.err()?;
+async fn probe(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
+    let why = runner.greet(hook, &sample_draft(hook)?, place).await.err()?;
     let why = match Redactor::of(&hook.handler) {
         Some(redaction) => redaction.text(why),
         None => why,
     };
-    config::warn_of_mode(hook, CODE, format!("no hello from the worker: {why}"), HELP)
+    config::warn_of_mode(hook, DIAGNOSTIC_CODE, format!("no hello from the worker: {why}"), HELP)
 }
 
 /// An event to ask the dialect about variables; a worker gets none that are of one event.
-fn any_draft(hook: &Hook) -> Option<Draft> {
+fn sample_draft(hook: &Hook) -> Option<Draft> {
     const UNKNOWN: &str = "unknown";
     let kind = hook.events.iter().next()?;
     let event = Event::new(kind, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?);

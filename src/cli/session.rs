@@ -5,39 +5,39 @@ use std::time::Duration;
 
 use super::{
     escape,
-    exit::{Exit, Trouble},
-    interrupt::Interrupt,
+    exit::{CliError, Exit},
+    interrupt::StopSignals,
     screen::Screen,
-    workspace::Found,
+    workspace::LocatedWorkspace,
 };
 use crate::{LoadReport, Orchestrator, model::WorkspaceId};
 
 /// How long hooks are given once nobody waits for them any more; their processes are asked to end at once.
-const LAST_WORDS: Duration = Duration::from_secs(3);
+const ABORT_GRACE: Duration = Duration::from_secs(3);
 
 /// An orchestrator with one workspace.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct CommandSession {
     pub(super) orchestrator: Orchestrator,
     pub(super) workspace: WorkspaceId,
     pub(super) report: LoadReport,
-    interrupt: Interrupt,
+    interrupt: StopSignals,
     deadline: Duration,
 }
 
-impl Started {
+impl CommandSession {
     /// Starts an orchestrator for a workspace.
     ///
     /// Returns an error if it does not start.
-    pub(super) async fn start(found: &Found) -> Result<Self, Trouble> {
+    pub(super) async fn start(found: &LocatedWorkspace) -> Result<Self, CliError> {
         let started = Orchestrator::builder().workspace(&found.root).settings(found.settings.clone()).start();
         let trouble = |error: &dyn std::fmt::Display| {
-            Trouble::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
+            CliError::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
         };
         let orchestrator = started.await.map_err(|error| trouble(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();
         let (workspace, report) = loaded.ok_or_else(|| trouble(&"the workspace was not loaded"))?;
-        let interrupt = Interrupt::listen().map_err(|error| trouble(&error))?;
+        let interrupt = StopSignals::listen().map_err(|error| trouble(&error))?;
         Ok(Self { orchestrator, workspace, report, interrupt, deadline: found.settings.shutdown_deadline })
     }
 
@@ -68,10 +68,10 @@ impl Started {
 
     /// Ends what is under way after a signal; a second signal ends the program without waiting for it. `when`
     /// tells how far the work was.
-    pub(super) async fn give_up(mut self, exit: Exit, when: &str, screen: &Screen) -> Exit {
+    pub(super) async fn abort(mut self, exit: Exit, when: &str, screen: &Screen) -> Exit {
         screen.note(&format!("interrupted {when}; stopping the hooks that run"));
         let orchestrator = self.orchestrator.clone();
-        match self.until_interrupted(orchestrator.shutdown(LAST_WORDS)).await {
+        match self.until_interrupted(orchestrator.shutdown(ABORT_GRACE)).await {
             Ok(_) => exit,
             Err(second) => second,
         }

@@ -9,9 +9,9 @@ use crate::model::Verdict;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum StreamEvent {
     /// A hook was run.
-    Invocation(Invocation),
+    Invocation(HookInvocation),
     /// An event was answered.
     Outcome(Verdict),
     /// So much was lost, because it was not read in time.
@@ -20,7 +20,7 @@ pub(super) enum Told {
 
 /// How one run of a hook went.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Invocation {
+pub(super) struct HookInvocation {
     pub(super) hook: String,
     pub(super) handler: String,
     pub(super) verdict: Verdict,
@@ -31,18 +31,18 @@ pub(super) struct Invocation {
 
 /// The lines of an event until it is whole.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct SseDecoder {
     event: String,
     data: String,
 }
 
 #[derive(Deserialize)]
-struct WrittenInvocation {
-    hook: WrittenReport,
+struct InvocationData {
+    hook: ReportData,
 }
 
 #[derive(Deserialize)]
-struct WrittenReport {
+struct ReportData {
     hook: String,
     handler: String,
     ended: String,
@@ -52,26 +52,26 @@ struct WrittenReport {
 }
 
 #[derive(Deserialize)]
-struct WrittenOutcome {
-    outcome: WrittenVerdict,
+struct OutcomeData {
+    outcome: VerdictData,
 }
 
 #[derive(Deserialize)]
-struct WrittenVerdict {
+struct VerdictData {
     verdict: String,
 }
 
 #[derive(Deserialize)]
-struct WrittenDropped {
+struct DroppedData {
     dropped: u64,
 }
 
-impl Gathered {
+impl SseDecoder {
     /// Takes a line, and tells what happened if it ends an event.
-    pub(super) fn take(&mut self, line: &str) -> Option<Told> {
+    pub(super) fn take(&mut self, line: &str) -> Option<StreamEvent> {
         if line.is_empty() {
             let Self { event, data } = std::mem::take(self);
-            return told(&event, &data);
+            return parse_event(&event, &data);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -85,32 +85,32 @@ impl Gathered {
     }
 }
 
-fn told(event: &str, data: &str) -> Option<Told> {
+fn parse_event(event: &str, data: &str) -> Option<StreamEvent> {
     match event {
         "invocation" => {
-            let WrittenInvocation { hook } = serde_json::from_str(data).ok()?;
-            Some(Told::Invocation(hook.read()?))
+            let InvocationData { hook } = serde_json::from_str(data).ok()?;
+            Some(StreamEvent::Invocation(hook.read()?))
         }
         "outcome" => {
-            let WrittenOutcome { outcome } = serde_json::from_str(data).ok()?;
-            verdict(&outcome.verdict).map(Told::Outcome)
+            let OutcomeData { outcome } = serde_json::from_str(data).ok()?;
+            verdict(&outcome.verdict).map(StreamEvent::Outcome)
         }
         "dropped" => {
-            let WrittenDropped { dropped } = serde_json::from_str(data).ok()?;
-            Some(Told::Dropped(dropped))
+            let DroppedData { dropped } = serde_json::from_str(data).ok()?;
+            Some(StreamEvent::Dropped(dropped))
         }
         _ => None,
     }
 }
 
-impl WrittenReport {
-    fn read(self) -> Option<Invocation> {
+impl ReportData {
+    fn read(self) -> Option<HookInvocation> {
         let failed = !["completed", "cancelled"].contains(&self.ended.as_str());
         let failure = failed.then(|| match &self.error {
             Some(error) => format!("{}: {error}", self.ended),
             None => self.ended.clone(),
         });
-        Some(Invocation {
+        Some(HookInvocation {
             verdict: verdict(self.verdict.as_deref().unwrap_or(Verdict::Proceed.as_str()))?,
             took: Duration::try_from_secs_f64(self.duration_ms / 1e3).ok()?,
             hook: self.hook,
@@ -128,9 +128,9 @@ fn verdict(name: &str) -> Option<Verdict> {
 mod tests {
     use super::*;
 
-    fn all(text: &str) -> Vec<Told> {
-        let mut gathered = Gathered::default();
-        text.lines().filter_map(|line| gathered.take(line)).collect()
+    fn all(text: &str) -> Vec<StreamEvent> {
+        let mut decoder = SseDecoder::default();
+        text.lines().filter_map(|line| decoder.take(line)).collect()
     }
 
     #[test]
@@ -142,14 +142,18 @@ mod tests {
             "event: outcome\ndata: {\"outcome\":{\"verdict\":\"halt\",\"hooks\":[]}}\n\n",
             "event: dropped\ndata: {\"dropped\":7}\n\n",
         );
-        let invocation = Invocation {
+        let invocation = HookInvocation {
             hook: "guard".into(),
             handler: "command".into(),
             verdict: Verdict::Block,
             took: Duration::from_micros(1500),
             failure: Some("timed_out: after 1 ms".into()),
         };
-        let expected = [Told::Invocation(invocation), Told::Outcome(Verdict::Halt), Told::Dropped(7)];
+        let expected = [
+            StreamEvent::Invocation(invocation),
+            StreamEvent::Outcome(Verdict::Halt),
+            StreamEvent::Dropped(7),
+        ];
         assert_eq!(all(text), expected);
     }
 
@@ -159,7 +163,7 @@ mod tests {
             let report =
                 format!(r#"{{"hook":{{"hook":"h","handler":"http","ended":"{word}","duration_ms":1}}}}"#);
             match all(&format!("event: invocation\ndata: {report}\n\n")).pop() {
-                Some(Told::Invocation(invocation)) => invocation.failure,
+                Some(StreamEvent::Invocation(invocation)) => invocation.failure,
                 other => panic!("{other:?}"),
             }
         };
@@ -180,6 +184,6 @@ mod tests {
         ] {
             assert_eq!(all(text), [], "{text}");
         }
-        assert_eq!(all("event: dropped\ndata:{\"dropped\":\ndata: 1}\n\n"), [Told::Dropped(1)]);
+        assert_eq!(all("event: dropped\ndata:{\"dropped\":\ndata: 1}\n\n"), [StreamEvent::Dropped(1)]);
     }
 }

@@ -1,0 +1,62 @@
+//! Paths and I/O errors as people read them.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::escape;
+
+/// An I/O error without its number, to follow a colon: `no such file or directory`.
+pub(super) fn io_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    let mut letters = text[..end].chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// A path as it is shortest to read from here, ready to print.
+pub(super) fn display_path(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let shortest = here
+        .ok()
+        .and_then(|here| relative(path, &here))
+        .filter(|relative| relative.as_os_str().len() < path.as_os_str().len());
+    escape::path(shortest.as_deref().unwrap_or(path))
+}
+
+/// The way from a directory to a path.
+fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(common).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(path.components().skip(common)).collect();
+    Some(if way.as_os_str().is_empty() { PathBuf::from(".") } else { way })
+}
+
+/// A path as it can be typed again.
+pub(super) fn shell_quoted(path: &Path) -> String {
+    let text = escape::path(path);
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
+    if text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_relative_to_where_one_stands() {
+        let way = |path: &str, from: &str| relative(Path::new(path), Path::new(from)).unwrap();
+        assert_eq!(way("/a/b/c", "/a/b"), Path::new("c"));
+        assert_eq!(way("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(way("/a/c", "/a/b"), Path::new("../c"));
+        assert_eq!(way("/x", "/a"), Path::new("../x"));
+        assert_eq!(relative(Path::new("x"), Path::new("/a")), None);
+    }
+
+    #[test]
+    fn reasons_read_like_a_part_of_a_sentence() {
+        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(shell_quoted(Path::new("a b's")), r"'a b'\''s'");
+    }
+}

@@ -32,7 +32,7 @@ impl SocketFlag {
 
     /// A client for a person, who wants to know if there is no answer.
     pub(super) fn interactive_client(&self) -> Client {
-        self.client().patience(ANSWER_TIMEOUT)
+        self.client().timeout(ANSWER_TIMEOUT)
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     screen::Screen,
     units::{coarse_duration, plural},
 };
-use crate::daemon::{AuditStatus, Status as DaemonStatus};
+use crate::daemon::{AuditStatus, DaemonStatus};
 
 const STATUS_EXAMPLES: &str = "\
 Examples:

@@ -13,23 +13,23 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::model::TraceParent;
 
 /// The longest answer that is read, in bytes.
-const LONGEST_ANSWER: u64 = 64 << 20;
+const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
 /// How many headers an answer may have.
-pub(super) const MOST_HEADERS: usize = 32;
+pub(super) const MAX_HEADERS: usize = 32;
 
 /// Asks a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
     socket: PathBuf,
     /// How long the daemon may say nothing; none for as long as it likes.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     trace: Option<TraceParent>,
 }
 
 /// What a daemon answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ClientResponse {
     /// The HTTP status.
     pub status: u16,
     /// What was said.
@@ -66,7 +66,7 @@ pub enum ClientError {
         hint: String,
     },
     /// It answered with something else than was asked for.
-    #[error("hookyard at {} gave an answer that makes no sense: {why}", socket.display())]
+    #[error("hookyard at {} sent an invalid response: {why}", socket.display())]
     Unreadable {
         /// The socket.
         socket: PathBuf,
@@ -76,12 +76,12 @@ pub enum ClientError {
 }
 
 #[derive(Deserialize)]
-struct Refusal {
-    error: RefusalText,
+struct ErrorResponse {
+    error: ErrorResponseText,
 }
 
 #[derive(Deserialize)]
-struct RefusalText {
+struct ErrorResponseText {
     message: String,
     hint: String,
 }
@@ -89,7 +89,7 @@ struct RefusalText {
 impl Client {
     /// A client of the daemon at a socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), patience: None, trace: None }
+        Self { socket: socket.into(), timeout: None, trace: None }
     }
 
     /// Sends its requests within a trace.
@@ -100,8 +100,8 @@ impl Client {
 
     /// Gives up when the daemon says nothing for so long.
     #[must_use]
-    pub fn patience(self, patience: Duration) -> Self {
-        Self { patience: Some(patience), ..self }
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
     }
 
     /// The socket it asks at.
@@ -118,17 +118,17 @@ impl Client {
         path: &str,
         body: Option<&[u8]>,
     ) -> Result<T, ClientError> {
-        let answer = self.send(method, path, body)?;
-        if !(200..300).contains(&answer.status) {
-            return Err(answer.refusal());
+        let response = self.send(method, path, body)?;
+        if !(200..300).contains(&response.status) {
+            return Err(response.error_response());
         }
-        serde_json::from_slice(&answer.body).map_err(|error| self.unreadable(&error))
+        serde_json::from_slice(&response.body).map_err(|error| self.unreadable(&error))
     }
 
     /// Sends one request and reads the whole answer, whatever its status.
     ///
     /// Returns an error if there is none.
-    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<Answer, ClientError> {
+    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<ClientResponse, ClientError> {
         let broken = |source| self.broken(source);
         let mut stream = self.connect()?;
         let body = body.unwrap_or_default();
@@ -141,16 +141,16 @@ impl Client {
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         let mut bytes = Vec::new();
         // A daemon that refuses a request may do so before it has read all of it: its answer counts.
-        let read = stream.take(LONGEST_ANSWER).read_to_end(&mut bytes);
+        let read = stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut bytes);
         if bytes.is_empty() {
             sent.and(read).map_err(broken)?;
             return Err(broken(io::ErrorKind::UnexpectedEof.into()));
         }
         match (read, self.parse(&bytes)) {
             // So does one whose connection was reset behind it, since there was more of the request to come.
-            (Err(error), Ok(answer)) if error.kind() == io::ErrorKind::ConnectionReset => Ok(answer),
+            (Err(error), Ok(response)) if error.kind() == io::ErrorKind::ConnectionReset => Ok(response),
             (Err(error), _) => Err(broken(error)),
-            (Ok(_), answer) => answer,
+            (Ok(_), response) => response,
         }
     }
 
@@ -159,13 +159,13 @@ impl Client {
         let stream = UnixStream::connect(&self.socket)
             .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
         let limited =
-            stream.set_read_timeout(self.patience).and_then(|()| stream.set_write_timeout(self.patience));
+            stream.set_read_timeout(self.timeout).and_then(|()| stream.set_write_timeout(self.timeout));
         limited.map_err(|source| self.broken(source))?;
         Ok(stream)
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Answer, ClientError> {
-        let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    fn parse(&self, bytes: &[u8]) -> Result<ClientResponse, ClientError> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
         let parsed = response.parse(bytes).map_err(|error| self.unreadable(&error))?;
         let (httparse::Status::Complete(head), Some(status)) = (parsed, response.code) else {
@@ -177,8 +177,8 @@ impl Client {
         let body = &bytes[head..];
         match length {
             Some(length) if body.len() < length => Err(self.unreadable(&"its body is not whole")),
-            Some(length) => Ok(Answer { status, body: body[..length].to_vec() }),
-            None => Ok(Answer { status, body: body.to_vec() }),
+            Some(length) => Ok(ClientResponse { status, body: body[..length].to_vec() }),
+            None => Ok(ClientResponse { status, body: body.to_vec() }),
         }
     }
 
@@ -191,12 +191,12 @@ impl Client {
     }
 }
 
-impl Answer {
+impl ClientResponse {
     /// The answer as the refusal that its status says it is.
-    pub fn refusal(&self) -> ClientError {
+    pub fn error_response(&self) -> ClientError {
         let status = self.status;
-        match serde_json::from_slice::<Refusal>(&self.body) {
-            Ok(Refusal { error: RefusalText { message, hint } }) => {
+        match serde_json::from_slice::<ErrorResponse>(&self.body) {
+            Ok(ErrorResponse { error: ErrorResponseText { message, hint } }) => {
                 ClientError::Refused { status, message, hint }
             }
             Err(_) => ClientError::Refused {

@@ -20,42 +20,42 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     admission::Admission,
-    door::Door,
-    patience::{LAST_WORDS, Patience, Pulse},
+    auth::ListenerAuth,
+    connection_timeouts::{ConnectionActivity, ConnectionTimeouts, LINGER},
+    monitored_io::MonitoredIo,
     socket,
-    watched::Watched,
 };
 
 /// The longest head of a request, in bytes.
-const LONGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 
 /// How many requests of one HTTP/2 connection are worked on at the same time.
-const STREAMS: u32 = 256;
+const MAX_HTTP2_STREAMS: u32 = 256;
 
 /// How long no connection is accepted after the system had no more descriptors or memory.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 /// How many connections too many are told so at the same time; more are closed without a word.
-pub(super) const TURNED_AWAY: usize = 64;
+pub(super) const MAX_REJECTIONS: usize = 64;
 
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pub(super) admission: Admission,
-    pub(super) places: Arc<Semaphore>,
-    /// Places of connections too many, which are open as long as it takes to tell them.
-    pub(super) outside: Arc<Semaphore>,
-    pub(super) patience: Patience,
+    pub(super) slots: Arc<Semaphore>,
+    /// Permits for connections over the limit, held while their 503 is sent.
+    pub(super) rejection_slots: Arc<Semaphore>,
+    pub(super) timeouts: ConnectionTimeouts,
     /// Cancelled when no request is taken any more.
     pub(super) closing: CancellationToken,
-    pub(super) open: TaskTracker,
+    pub(super) tasks: TaskTracker,
 }
 
 /// What is listened on.
 #[derive(Debug)]
 pub(super) enum Listener {
     Unix(UnixListener),
-    Tcp(TcpListener, Door),
+    Tcp(TcpListener, ListenerAuth),
 }
 
 impl Connections {
@@ -68,7 +68,7 @@ impl Connections {
             };
             if let Err(error) = accepted {
                 tracing::warn!(%error, "a connection could not be accepted");
-                sleep(PAUSE).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -78,60 +78,60 @@ impl Connections {
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 match stream.peer_cred() {
-                    Ok(peer) if socket::admits(peer) => self.take(stream, Door::Unix),
+                    Ok(peer) if socket::admits(peer) => self.take(stream, ListenerAuth::Unix),
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
                     Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
                 }
             }
-            Listener::Tcp(listener, door) => {
+            Listener::Tcp(listener, auth) => {
                 let (stream, _) = listener.accept().await?;
                 // An answer is written at once or not at all, so there is nothing to gather.
                 drop(stream.set_nodelay(true));
-                self.take(stream, door.clone());
+                self.take(stream, auth.clone());
             }
         }
         Ok(())
     }
 
-    fn take<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(&self, stream: S, door: Door) {
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            self.open.spawn(self.clone().serve(stream, door, place));
-        } else if let Ok(place) = Arc::clone(&self.outside).try_acquire_owned() {
+    fn take<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(&self, stream: S, auth: ListenerAuth) {
+        if let Ok(place) = Arc::clone(&self.slots).try_acquire_owned() {
+            self.tasks.spawn(self.clone().serve(stream, auth, place));
+        } else if let Ok(place) = Arc::clone(&self.rejection_slots).try_acquire_owned() {
             tokio::spawn(async move {
                 // With nobody who reads it there is nobody to tell.
-                drop(timeout(LAST_WORDS, turn_away(stream)).await);
+                drop(timeout(LINGER, reject(stream)).await);
                 drop(place);
             });
         }
     }
 
     /// Serves one connection to its end.
-    async fn serve<S>(self, stream: S, door: Door, _place: OwnedSemaphorePermit)
+    async fn serve<S>(self, stream: S, auth: ListenerAuth, _place: OwnedSemaphorePermit)
     where
         S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
-        let pulse = Pulse::new();
+        let activity = ConnectionActivity::new();
         let admission = self.admission;
-        let noticed = Arc::clone(&pulse);
+        let per_request = Arc::clone(&activity);
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-            let in_hand = noticed.request();
-            let request = request.map(|body| Body::new(in_hand.hear(body)));
-            let (admission, door) = (admission.clone(), door.clone());
+            let active_request = per_request.request();
+            let request = request.map(|body| Body::new(active_request.request_body(body)));
+            let (admission, auth) = (admission.clone(), auth.clone());
             async move {
-                let answer = admission.answer(&door, request).await;
-                Ok::<_, Infallible>(answer.map(|body| in_hand.answer(body)))
+                let answer = admission.answer(&auth, request).await;
+                Ok::<_, Infallible>(answer.map(|body| active_request.response_body(body)))
             }
         });
         let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().max_headers(100).max_buf_size(LONGEST_HEAD);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS);
-        builder.http2().max_header_list_size(u32::try_from(LONGEST_HEAD).unwrap_or(u32::MAX));
-        let io = TokioIo::new(Watched::new(stream, Arc::clone(&pulse)));
+        builder.http1().max_headers(100).max_buf_size(MAX_HEAD_BYTES);
+        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_HTTP2_STREAMS);
+        builder.http2().max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX));
+        let io = TokioIo::new(MonitoredIo::new(stream, Arc::clone(&activity)));
         let mut connection = pin!(builder.serve_connection(io, service));
         // Polled when they are woken themselves, and not with every byte of the connection.
-        let mut bells: FuturesUnordered<_> = [
-            Either::Left(pulse.run_out(self.patience).map(|()| Bell::RunOut)),
-            Either::Right(self.closing.cancelled().map(|()| Bell::Closing)),
+        let mut events: FuturesUnordered<_> = [
+            Either::Left(activity.timed_out(self.timeouts).map(|()| ConnectionEvent::TimedOut)),
+            Either::Right(self.closing.cancelled().map(|()| ConnectionEvent::ShuttingDown)),
         ]
         .into_iter()
         .collect();
@@ -140,9 +140,9 @@ impl Connections {
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => return drop(ended),
-                Some(bell) = bells.next() => match bell {
-                    Bell::RunOut => return,
-                    Bell::Closing => connection.as_mut().graceful_shutdown(),
+                Some(event) = events.next() => match event {
+                    ConnectionEvent::TimedOut => return,
+                    ConnectionEvent::ShuttingDown => connection.as_mut().graceful_shutdown(),
                 },
             }
         }
@@ -150,15 +150,15 @@ impl Connections {
 }
 
 /// What a connection is called to.
-enum Bell {
+enum ConnectionEvent {
     /// Its peer has kept the daemon waiting for too long.
-    RunOut,
+    TimedOut,
     /// No request is taken any more.
-    Closing,
+    ShuttingDown,
 }
 
 /// Tells a connection too many, and passes over what it asks: with unread bytes its end would overtake the words.
-async fn turn_away<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.write_all(too_many().as_bytes()).await?;
     stream.shutdown().await?;
     let mut space = [0; 1024];

@@ -7,31 +7,31 @@
 
 mod admission;
 mod audit;
-mod body;
+mod auth;
 mod client;
+mod connection_timeouts;
 mod connections;
-mod door;
 mod error;
-#[cfg(feature = "cli")]
-mod follow;
-mod life;
-mod locate;
-mod patience;
+mod monitored_io;
+mod request_body;
 mod routes;
-mod shared;
+mod server;
 mod socket;
+#[cfg(feature = "cli")]
+mod sse;
+mod state;
 mod traces;
 mod watch;
-mod watched;
+mod workspace_locator;
 
 pub use audit::AuditError;
-pub use client::{Answer, Client, ClientError};
-pub use door::TokenError;
-#[cfg(feature = "cli")]
-pub(crate) use follow::Lines;
-pub use life::{Daemon, StartError};
+pub use auth::TokenError;
+pub use client::{Client, ClientError, ClientResponse};
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
-pub use routes::{AuditStatus, BrokenWorkspace, Status};
+pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus};
+pub use server::{Daemon, ServeError};
 pub use socket::{SocketError, default_socket};
+#[cfg(feature = "cli")]
+pub(crate) use sse::ResponseLines;
 pub use traces::TracesError;

@@ -27,7 +27,7 @@ fn a_daemon_outlives_whoever_reads_its_log() {
         .spawn()
         .unwrap();
     drop(daemon.stderr.take());
-    let client = hookyard::daemon::Client::new(&socket).patience(served::PATIENCE);
+    let client = hookyard::daemon::Client::new(&socket).timeout(served::PATIENCE);
     let body = event("shop", "Bash").to_string();
     let answers = || client.send("POST", "/v1/events", Some(body.as_bytes()));
     served::until("it takes events", || answers().is_ok());

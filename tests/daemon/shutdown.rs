@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::support::served::{self, PATIENCE, Served, Setting, read, until};
-use hookyard::daemon::Answer;
+use hookyard::daemon::ClientResponse;
 use rustix::{
     process::{Pid, Signal, kill_process_group},
     time::{ClockId, clock_gettime},
@@ -50,7 +50,7 @@ fn event(tool: &str) -> Value {
 }
 
 /// Sends an event, whose answer comes when it comes.
-fn send(served: &Served, tool: &str) -> thread::JoinHandle<Option<Answer>> {
+fn send(served: &Served, tool: &str) -> thread::JoinHandle<Option<ClientResponse>> {
     let (client, event) = (served.client(), event(tool).to_string());
     let waiting = thread::spawn(move || client.send("POST", "/v1/events", Some(event.as_bytes())).ok());
     until("the hook runs", || under_way(served).iter().any(|run| run == tool));

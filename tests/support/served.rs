@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hookyard::daemon::{Answer, Client};
+use hookyard::daemon::{Client, ClientResponse};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -155,11 +155,11 @@ impl Served {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::new(&self.socket).patience(PATIENCE)
+        Client::new(&self.socket).timeout(PATIENCE)
     }
 
     /// Asks for something.
-    pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
+    pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> ClientResponse {
         let body = body.map(|body| body.to_string().into_bytes());
         self.client().send(method, path, body.as_deref()).expect("an answer")
     }
@@ -242,7 +242,7 @@ impl Drop for Served {
 }
 
 /// The JSON of an answer that is no error.
-pub(crate) fn read(answer: &Answer) -> Value {
+pub(crate) fn read(answer: &ClientResponse) -> Value {
     let text = String::from_utf8_lossy(&answer.body);
     assert!((200..300).contains(&answer.status), "status {}: {text}", answer.status);
     serde_json::from_slice(&answer.body).unwrap_or_else(|error| panic!("{error}: {text}"))

@@ -7,11 +7,11 @@ use super::{
     state::{DaemonPoll, ListedRuns, TopSnapshot, TopState},
     stream::{HookInvocation, StreamEvent},
 };
-use crate::{daemon::Status, model::Verdict};
+use crate::{daemon::DaemonStatus, model::Verdict};
 
 /// How a daemon might be.
-pub(super) fn status() -> Status {
-    Status {
+pub(super) fn status() -> DaemonStatus {
+    DaemonStatus {
         version: "0.1.0".into(),
         pid: 4242,
         phase: "ready".into(),

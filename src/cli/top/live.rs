@@ -22,7 +22,7 @@ use crate::{
         interrupt::StopSignals,
         screen::Screen,
     },
-    daemon::Lines,
+    daemon::ResponseLines,
 };
 
 /// Between two pictures, unless a key is pressed.
@@ -45,7 +45,7 @@ impl Drop for FullScreen {
 }
 
 /// Shows the table until a key or a signal ends it.
-pub(super) fn show(source: &DaemonSource, lines: Lines, screen: &Screen) -> CliResult {
+pub(super) fn show(source: &DaemonSource, lines: ResponseLines, screen: &Screen) -> CliResult {
     let (sender, events) = sync_channel(EVENT_BUFFER);
     forward_signals(sender.clone())?;
     let mut terminal = FullScreen::take()

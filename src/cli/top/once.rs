@@ -20,13 +20,17 @@ use crate::{
         page::Page,
         screen::Screen,
     },
-    daemon::Lines,
+    daemon::ResponseLines,
 };
 
 /// Watches for so long, and says what there was to see.
 ///
 /// Returns an error if the daemon goes away meanwhile.
-pub(super) fn watch(source: &DaemonSource, lines: Lines, time: Duration) -> Result<TopSnapshot, CliError> {
+pub(super) fn watch(
+    source: &DaemonSource,
+    lines: ResponseLines,
+    time: Duration,
+) -> Result<TopSnapshot, CliError> {
     let start = Instant::now();
     let mut state = TopState::default();
     let (sender, events) = sync_channel(EVENT_BUFFER);

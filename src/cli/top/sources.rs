@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cli::{exit::Exit, runs},
-    daemon::{Client, ClientError, Lines},
+    daemon::{Client, ClientError, ResponseLines},
 };
 
 /// Between two looks, and before a daemon that is gone is asked again.
@@ -58,8 +58,8 @@ impl DaemonSource {
     }
 
     /// The stream, from now on.
-    pub(super) fn follow(&self) -> Result<Lines, ClientError> {
-        self.client.follow(&format!("/v1/stream?{}", self.query))
+    pub(super) fn follow(&self) -> Result<ResponseLines, ClientError> {
+        self.client.stream(&format!("/v1/stream?{}", self.query))
     }
 
     /// How the daemon is. Runs and pools may be missing where it has no time for them.
@@ -78,7 +78,7 @@ impl DaemonSource {
     }
 
     /// Reads the stream, and opens it again whenever it ends.
-    pub(super) fn spawn_stream_reader(self, first: Lines, events: SyncSender<TopEvent>) {
+    pub(super) fn spawn_stream_reader(self, first: ResponseLines, events: SyncSender<TopEvent>) {
         thread::spawn(move || {
             let mut lines = Ok(first);
             // An error means that nobody takes the events.
@@ -91,7 +91,7 @@ impl DaemonSource {
 
     fn forward_stream(
         &self,
-        lines: Result<Lines, ClientError>,
+        lines: Result<ResponseLines, ClientError>,
         events: &SyncSender<TopEvent>,
     ) -> Result<(), ReceiverGone> {
         let mut lines = match lines {

@@ -14,7 +14,7 @@ use super::{
     stream::{HookInvocation, StreamEvent},
     window::{LatencyQuantiles, SlidingWindow},
 };
-use crate::{cli::runs, daemon::Status};
+use crate::{cli::runs, daemon::DaemonStatus};
 
 /// How many hooks are told apart. Beyond this only those that are known are counted.
 const MOST_HOOKS: usize = 5000;
@@ -34,7 +34,7 @@ pub(super) struct TopState {
 /// What a look at the daemon shows.
 #[derive(Debug, Clone)]
 pub(super) struct DaemonPoll {
-    pub(super) status: Status,
+    pub(super) status: DaemonStatus,
     /// None if the daemon had other things to do than to list them.
     pub(super) runs: Option<ListedRuns>,
     pub(super) pools: Vec<PoolUsage>,
@@ -66,7 +66,7 @@ pub(super) struct TopSnapshot {
     /// What keeps the picture from being true any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<DaemonStatus>,
     /// How much was lost, because it was not read in time.
     pub(super) dropped: u64,
     pub(super) events: EventTotals,
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_is_gone_is_told_until_it_is_back() {
-        let status = Status {
+        let status = DaemonStatus {
             version: "1".into(),
             pid: 1,
             phase: "ready".into(),

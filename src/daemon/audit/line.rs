@@ -9,7 +9,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::changes;
+use super::changed_paths;
 use crate::{
     FinishedEvent, RunRef,
     config::AuditPatches,
@@ -21,7 +21,7 @@ use crate::{
 
 /// What a line is made of: an outcome, and no more of its event than is told.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct AuditEntry {
     run: Arc<RunRef>,
     pub(super) outcome: Arc<Outcome>,
     /// What hooks changed, as the host sent it.
@@ -30,7 +30,7 @@ pub(super) struct Entry {
     secrets: Option<Arc<Redactor>>,
 }
 
-impl Entry {
+impl AuditEntry {
     pub(super) fn of(finished: FinishedEvent, patches: AuditPatches) -> Self {
         let FinishedEvent { run, event, outcome, at, secrets } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
@@ -55,13 +55,13 @@ struct Line<'a> {
     reason: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     patched: Option<Patched>,
-    hooks: Vec<Told<'a>>,
+    hooks: Vec<HookLine<'a>>,
     snapshot_version: u64,
 }
 
 /// How one hook fared.
 #[derive(Serialize)]
-struct Told<'a> {
+struct HookLine<'a> {
     hook: Cow<'a, str>,
     handler: HandlerKind,
     ended: Ended,
@@ -80,8 +80,8 @@ enum Patched {
 }
 
 /// Adds the line of an outcome, with its end.
-pub(super) fn write(entry: &Entry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    let Entry { run, outcome, at, secrets, .. } = entry;
+pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
+    let AuditEntry { run, outcome, at, secrets, .. } = entry;
     let clean = Clean(secrets.as_deref());
     let line = Line {
         at: Timestamp::of(*at).to_string(),
@@ -110,10 +110,10 @@ pub(super) fn write(entry: &Entry, patches: AuditPatches, into: &mut Vec<u8>) ->
     Ok(())
 }
 
-fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> Told<'a> {
+fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> HookLine<'a> {
     let HookReport { hook, handler, ended, verdict, duration, failure_mode, .. } = report;
     let hook = clean.text(hook.as_str());
-    Told {
+    HookLine {
         hook,
         handler: *handler,
         ended: *ended,
@@ -123,7 +123,7 @@ fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> Told<'a> {
     }
 }
 
-fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
+fn patched(entry: &AuditEntry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
     let changed = &entry.outcome.patched;
     if changed.is_empty() {
         return None;
@@ -131,7 +131,7 @@ fn patched(entry: &Entry, patches: AuditPatches, clean: Clean<'_>) -> Option<Pat
     match patches {
         AuditPatches::Nothing => None,
         AuditPatches::Paths => {
-            let places = changes::places(&entry.before, changed).into_iter();
+            let places = changed_paths::changed_paths(&entry.before, changed).into_iter();
             Some(Patched::Paths(places.map(|place| clean.text(&place).into_owned()).collect()))
         }
         AuditPatches::Values => {

@@ -2,20 +2,20 @@
 //! are lost; refuses to keep an event waiting: what does not fit is dropped and counted.
 //!
 //! ```text
-//! run::RunActor ── Finished ──▶ Audit ── bounded queue ──▶ writer's thread ──▶ Outlet (file, stdout)
+//! run::RunActor ── FinishedEvent ──▶ Audit ── bounded queue ──▶ writer's thread ──▶ AuditSink (file, stdout)
 //! ```
 
-mod changes;
-mod file;
+mod changed_paths;
 mod line;
-mod outlet;
+mod rotating_file;
+mod sink;
 mod writer;
 
 use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{self, Sender},
     },
@@ -24,12 +24,13 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use file::LogFile;
-use line::Entry;
-use outlet::{Outlet, Stdout};
-use writer::{Writer, WriterBounds};
+use line::AuditEntry;
+use rotating_file::RotatingFile;
+use sink::{AuditSink, StdoutSink};
+use writer::{Writer, WriterOptions};
 
 use crate::{
     FinishedEvent, OutcomeObserver,
@@ -39,16 +40,16 @@ use crate::{
 };
 
 /// How much may wait, in bytes: lines with large payloads are fewer.
-const MOST_WAITING: usize = 64 << 20;
+const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// About what a line without payload keeps in memory while it waits.
-const PLAIN_LINE: usize = 512;
+const BASE_ENTRY_BYTES: usize = 512;
 
 /// How long a shutdown waits for an outlet that takes nothing.
-const LAST_LINES: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often the log hears of lines that are lost.
-const COMPLAINT: Duration = Duration::from_mins(1);
+const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Why no audit can be written.
 #[derive(Debug, thiserror::Error)]
@@ -69,43 +70,43 @@ pub enum AuditError {
 /// The audit of a daemon, as long as it takes lines.
 #[derive(Debug)]
 pub(super) struct Audit {
-    queue: ArcSwapOption<Sender<Order>>,
-    bounds: QueueBounds,
+    queue: ArcSwapOption<Sender<WriterCommand>>,
+    limits: QueueLimits,
     patches: AuditPatches,
-    tally: Arc<Tally>,
+    counters: Arc<AuditCounters>,
     writer: Mutex<Option<JoinHandle<()>>>,
     to: String,
 }
 
 /// What the writer is told.
 #[derive(Debug)]
-enum Order {
+enum WriterCommand {
     /// Write this down, which weighs so much.
-    Line(Box<Entry>, usize),
+    Write(Box<AuditEntry>, usize),
     /// The file may have been moved away.
-    Look,
+    CheckFile,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct QueueBounds {
+struct QueueLimits {
     lines: usize,
     bytes: usize,
 }
 
 /// What became of lines.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct AuditCounters {
     waiting: AtomicUsize,
     weight: AtomicUsize,
     pub(super) written: AtomicU64,
     pub(super) dropped_queue: AtomicU64,
     pub(super) dropped_write: AtomicU64,
-    complaint: Mutex<Complaint>,
+    loss_report: Mutex<LossReport>,
 }
 
 /// What the log was told of losses.
 #[derive(Debug, Default)]
-struct Complaint {
+struct LossReport {
     last: Option<Instant>,
     /// How many it was told of.
     told: u64,
@@ -116,29 +117,29 @@ impl Audit {
     ///
     /// Returns an error if the place cannot be used.
     pub(super) fn start(settings: &AuditSettings) -> Result<Option<Arc<Self>>, AuditError> {
-        let (to, outlet): (String, Box<dyn Outlet>) = match &settings.to {
+        let (to, sink): (String, Box<dyn AuditSink>) = match &settings.to {
             None => return Ok(None),
-            Some(AuditDestination::Stdout) => ("stdout".to_owned(), Box::new(Stdout::open()?)),
+            Some(AuditDestination::Stdout) => ("stdout".to_owned(), Box::new(StdoutSink::open()?)),
             Some(AuditDestination::File(path)) => {
-                let file = LogFile::open(path, settings.max_size as u64, settings.keep.get());
+                let file = RotatingFile::open(path, settings.max_size as u64, settings.keep.get());
                 let file = file.map_err(|why| AuditError::File { path: path.clone(), why })?;
                 (path.display().to_string(), Box::new(file))
             }
         };
-        Ok(Some(Arc::new(Self::on(outlet, to, settings)?)))
+        Ok(Some(Arc::new(Self::on(sink, to, settings)?)))
     }
 
-    fn on(outlet: Box<dyn Outlet>, to: String, settings: &AuditSettings) -> io::Result<Self> {
-        let (sender, orders) = mpsc::channel();
-        let tally = Arc::new(Tally::default());
-        let bounds = WriterBounds { sync: settings.sync, patches: settings.patches };
-        let writer = Writer::new(outlet, bounds, Arc::clone(&tally));
-        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&orders))?;
+    fn on(sink: Box<dyn AuditSink>, to: String, settings: &AuditSettings) -> io::Result<Self> {
+        let (sender, commands) = mpsc::channel();
+        let counters = Arc::new(AuditCounters::default());
+        let limits = WriterOptions { sync: settings.sync, patches: settings.patches };
+        let writer = Writer::new(sink, limits, Arc::clone(&counters));
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&commands))?;
         Ok(Self {
             queue: ArcSwapOption::from_pointee(sender),
-            bounds: QueueBounds { lines: settings.queue.get(), bytes: MOST_WAITING },
+            limits: QueueLimits { lines: settings.queue.get(), bytes: MAX_QUEUED_BYTES },
             patches: settings.patches,
-            tally,
+            counters,
             writer: Mutex::new(Some(thread)),
             to,
         })
@@ -149,22 +150,22 @@ impl Audit {
         &self.to
     }
 
-    pub(super) fn tally(&self) -> &Tally {
-        &self.tally
+    pub(super) fn counters(&self) -> &AuditCounters {
+        &self.counters
     }
 
     /// Has the file opened again if it was moved away.
     pub(super) fn look(&self) {
         if let Some(queue) = &*self.queue.load() {
             // A send fails only if the writer is gone, and its file with it.
-            drop(queue.send(Order::Look));
+            drop(queue.send(WriterCommand::CheckFile));
         }
     }
 
     /// Takes no more lines, and writes those that wait. Blocks until that is done, or nothing can be written.
     pub(super) fn close(&self) {
         self.queue.store(None);
-        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(writer) = self.writer.lock().take() else { return };
         let (done, ended) = mpsc::channel();
         // A reader of standard output that does not read keeps neither the daemon nor its end.
         let waiting = thread::Builder::new().spawn(move || {
@@ -172,8 +173,8 @@ impl Audit {
             // A send fails only if nobody waits any more.
             done.send(()).ok();
         });
-        if waiting.is_err() || ended.recv_timeout(LAST_LINES).is_err() {
-            let lines = self.tally.waiting.load(Ordering::Relaxed);
+        if waiting.is_err() || ended.recv_timeout(CLOSE_TIMEOUT).is_err() {
+            let lines = self.counters.waiting.load(Ordering::Relaxed);
             tracing::error!(
                 lines,
                 to = self.to,
@@ -185,62 +186,63 @@ impl Audit {
 
 impl OutcomeObserver for Audit {
     fn event_finished(&self, finished: FinishedEvent) {
-        let entry = Entry::of(finished, self.patches);
+        let entry = AuditEntry::of(finished, self.patches);
         let weight = weight(&entry);
         let queue = self.queue.load();
-        let sent = queue.as_ref().filter(|_| self.tally.enter(weight, self.bounds)).is_some_and(|queue| {
-            let sent = queue.send(Order::Line(Box::new(entry), weight)).is_ok();
-            if !sent {
-                self.tally.leave(weight);
-            }
-            sent
-        });
+        let sent =
+            queue.as_ref().filter(|_| self.counters.try_reserve(weight, self.limits)).is_some_and(|queue| {
+                let sent = queue.send(WriterCommand::Write(Box::new(entry), weight)).is_ok();
+                if !sent {
+                    self.counters.release(weight);
+                }
+                sent
+            });
         if !sent {
-            self.tally.dropped_queue.fetch_add(1, Ordering::Relaxed);
+            self.counters.dropped_queue.fetch_add(1, Ordering::Relaxed);
             AuditDropped::Queue.emit(1);
             // The writer may hang for as long as it likes.
-            self.tally.complain(&mut None);
+            self.counters.report_losses(&mut None);
         }
     }
 }
 
-impl Tally {
+impl AuditCounters {
     /// Takes a place in the queue. Returns whether there was one.
-    fn enter(&self, weight: usize, bounds: QueueBounds) -> bool {
+    fn try_reserve(&self, weight: usize, limits: QueueLimits) -> bool {
         let lines = self.waiting.fetch_add(1, Ordering::AcqRel);
         let bytes = self.weight.fetch_add(weight, Ordering::AcqRel);
         // One line has a place whatever it weighs, or it would never have one.
-        let fits = lines < bounds.lines && (lines == 0 || bytes.saturating_add(weight) <= bounds.bytes);
+        let fits = lines < limits.lines && (lines == 0 || bytes.saturating_add(weight) <= limits.bytes);
         if !fits {
-            self.leave(weight);
+            self.release(weight);
         }
         fits
     }
 
-    fn leave(&self, weight: usize) {
+    fn release(&self, weight: usize) {
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         self.weight.fetch_sub(weight, Ordering::AcqRel);
     }
 
     /// Tells the log what was lost since it was told last, if that is long enough ago.
-    fn complain(&self, error: &mut Option<io::Error>) {
+    fn report_losses(&self, error: &mut Option<io::Error>) {
         // Whoever has it is telling.
-        let Ok(mut complaint) = self.complaint.try_lock() else { return };
-        if complaint.last.is_none_or(|last| last.elapsed() >= COMPLAINT) {
-            self.tell(&mut complaint, error);
+        let Some(mut loss_report) = self.loss_report.try_lock() else { return };
+        if loss_report.last.is_none_or(|last| last.elapsed() >= REPORT_INTERVAL) {
+            self.tell(&mut loss_report, error);
         }
     }
 
     /// The same, at the end.
-    fn complain_at_last(&self, error: &mut Option<io::Error>) {
-        self.tell(&mut self.complaint.lock().unwrap_or_else(PoisonError::into_inner), error);
+    fn report_final_losses(&self, error: &mut Option<io::Error>) {
+        self.tell(&mut self.loss_report.lock(), error);
     }
 
-    fn tell(&self, complaint: &mut Complaint, error: &mut Option<io::Error>) {
+    fn tell(&self, loss_report: &mut LossReport, error: &mut Option<io::Error>) {
         let (full, failed) =
             (self.dropped_queue.load(Ordering::Relaxed), self.dropped_write.load(Ordering::Relaxed));
-        if full + failed > complaint.told {
-            *complaint = Complaint { last: Some(Instant::now()), told: full + failed };
+        if full + failed > loss_report.told {
+            *loss_report = LossReport { last: Some(Instant::now()), told: full + failed };
             let error = error.take().map(|error| error.to_string());
             tracing::error!(full, failed, error, "audit lines are lost, so many until now");
         }
@@ -254,11 +256,11 @@ impl Tally {
 }
 
 /// About how much memory an outcome keeps, with what is told of its event.
-fn weight(entry: &Entry) -> usize {
+fn weight(entry: &AuditEntry) -> usize {
     let large = |targets: &Targets| targets.iter().map(|(_, json)| json.as_str().len()).sum::<usize>();
     let Outcome { patched, notes, reason, hooks, .. } = &*entry.outcome;
     let texts: usize = notes.iter().map(|note| note.text.len()).sum();
-    PLAIN_LINE
+    BASE_ENTRY_BYTES
         + large(patched)
         + large(&entry.before)
         + texts

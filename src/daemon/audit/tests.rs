@@ -32,26 +32,26 @@ impl Disk {
     }
 
     fn set_most(&self, most: Option<usize>) {
-        self.0.lock().unwrap().most = most;
+        self.0.lock().most = most;
     }
 
     fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8(self.0.lock().unwrap().text.clone()).unwrap();
+        let text = String::from_utf8(self.0.lock().text.clone()).unwrap();
         text.lines().map(str::to_owned).collect()
     }
 }
 
-impl Outlet for Disk {
-    fn room(&self) -> u64 {
+impl AuditSink for Disk {
+    fn remaining_capacity(&self) -> u64 {
         u64::MAX
     }
 
-    fn make_room(&mut self, _: usize) -> io::Result<()> {
+    fn reserve(&mut self, _: usize) -> io::Result<()> {
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.0.lock();
         let _ = state.gate.as_ref().map(Receiver::recv);
         let room =
             state.most.map_or(bytes.len(), |most| most.saturating_sub(state.text.len()).min(bytes.len()));
@@ -62,8 +62,8 @@ impl Outlet for Disk {
         Ok(room)
     }
 
-    fn take_back(&mut self, bytes: usize) -> bool {
-        let mut state = self.0.lock().unwrap();
+    fn discard_tail(&mut self, bytes: usize) -> bool {
+        let mut state = self.0.lock();
         let left = state.text.len() - bytes;
         if state.takes_back {
             state.text.truncate(left);
@@ -72,11 +72,11 @@ impl Outlet for Disk {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.lock().unwrap().syncs += 1;
+        self.0.lock().syncs += 1;
         Ok(())
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -110,12 +110,12 @@ fn runs(lines: &[String]) -> Vec<String> {
 }
 
 fn written(audit: &Audit) -> u64 {
-    audit.tally().written.load(Ordering::Relaxed)
+    audit.counters().written.load(Ordering::Relaxed)
 }
 
 /// Waits until so many lines are written or lost.
 fn until_done(audit: &Audit, lines: u64) {
-    while written(audit) + audit.tally().dropped_write.load(Ordering::Relaxed) < lines {
+    while written(audit) + audit.counters().dropped_write.load(Ordering::Relaxed) < lines {
         thread::yield_now();
     }
 }
@@ -132,7 +132,7 @@ fn what_waits_is_written_at_the_end() {
     assert_eq!(runs(&disk.lines()), expected);
     assert_eq!(written(&audit), 3000);
     put(&audit, "late");
-    assert_eq!(audit.tally().dropped_queue.load(Ordering::Relaxed), 1);
+    assert_eq!(audit.counters().dropped_queue.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -145,29 +145,33 @@ fn what_has_no_place_is_dropped_and_counted() {
     }
     drop(open);
     audit.close();
-    let dropped = audit.tally().dropped_queue.load(Ordering::Relaxed);
+    let dropped = audit.counters().dropped_queue.load(Ordering::Relaxed);
     assert_eq!(disk.lines().len() as u64 + dropped, 1000);
     assert!((11..=990).contains(&dropped) || dropped == 990, "{dropped}");
-    assert_eq!(audit.tally().waiting.load(Ordering::Relaxed), 0);
-    assert_eq!(audit.tally().weight.load(Ordering::Relaxed), 0);
+    assert_eq!(audit.counters().waiting.load(Ordering::Relaxed), 0);
+    assert_eq!(audit.counters().weight.load(Ordering::Relaxed), 0);
 }
 
 #[test]
 fn large_lines_have_fewer_places() {
-    let (tally, bounds) = (Tally::default(), QueueBounds { lines: 10, bytes: 100 });
-    assert!(tally.enter(500, bounds), "the first has a place whatever it weighs");
-    assert!(!tally.enter(1, bounds));
-    tally.leave(500);
-    assert!(tally.enter(60, bounds) && tally.enter(40, bounds) && !tally.enter(1, bounds));
+    let (counters, limits) = (AuditCounters::default(), QueueLimits { lines: 10, bytes: 100 });
+    assert!(counters.try_reserve(500, limits), "the first has a place whatever it weighs");
+    assert!(!counters.try_reserve(1, limits));
+    counters.release(500);
+    assert!(
+        counters.try_reserve(60, limits)
+            && counters.try_reserve(40, limits)
+            && !counters.try_reserve(1, limits)
+    );
     let mut large = finished("run", UNIX_EPOCH);
     let mut event = Event::clone(&large.event);
     event.targets.set(Target::ToolInput, Json::of(&"x".repeat(5000)).unwrap());
     large.event = Arc::new(event);
-    assert!(weight(&Entry::of(large.clone(), AuditPatches::Paths)) < 5000, "nothing of it is told");
+    assert!(weight(&AuditEntry::of(large.clone(), AuditPatches::Paths)) < 5000, "nothing of it is told");
     let mut outcome = Outcome::clone(&large.outcome);
     outcome.patched.set(Target::ToolInput, Json::parse("1").unwrap());
     large.outcome = Arc::new(outcome);
-    assert!(weight(&Entry::of(large, AuditPatches::Paths)) > 5500);
+    assert!(weight(&AuditEntry::of(large, AuditPatches::Paths)) > 5500);
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn a_full_disk_costs_its_lines_and_no_others() {
         let audit = audit(&disk, |_| {});
         put(&audit, "first");
         until_done(&audit, 1);
-        let size = disk.0.lock().unwrap().text.len();
+        let size = disk.0.lock().text.len();
         disk.set_most(Some(size + 10));
         put(&audit, "lost");
         until_done(&audit, 2);
@@ -190,7 +194,7 @@ fn a_full_disk_costs_its_lines_and_no_others() {
         let whole: Vec<String> =
             lines.into_iter().filter(|line| line.ends_with('}') && line.starts_with('{')).collect();
         assert_eq!(runs(&whole), ["first", "after"], "takes back: {takes_back}");
-        assert_eq!((written(&audit), audit.tally().dropped_write.load(Ordering::Relaxed)), (2, 2));
+        assert_eq!((written(&audit), audit.counters().dropped_write.load(Ordering::Relaxed)), (2, 2));
     }
 }
 
@@ -203,7 +207,7 @@ fn lines_are_synced_as_the_settings_say() {
             put(&audit, &number.to_string());
         }
         audit.close();
-        disk.0.lock().unwrap().syncs
+        disk.0.lock().syncs
     };
     assert_eq!(syncs(AuditSync::Never), 0);
     assert_eq!(syncs(AuditSync::Always), 20);
@@ -233,7 +237,7 @@ fn no_line_has_a_line_break_within() {
     outcome.patched.set(Target::ToolInput, Json::parse("{\"a\":\r\n1.50}").unwrap());
     changed.outcome = Arc::new(outcome);
     let mut text = Vec::new();
-    line::write(&Entry::of(changed, AuditPatches::Values), AuditPatches::Values, &mut text).unwrap();
+    line::write(&AuditEntry::of(changed, AuditPatches::Values), AuditPatches::Values, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains(r#""patched":{"tool_input":{"a":  1.50}}"#), "{text}");
     assert_eq!(text.matches('\n').count(), 1);

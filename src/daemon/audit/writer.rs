@@ -14,21 +14,21 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    Order, Tally,
-    line::{self, Entry},
-    outlet::Outlet,
+    AuditCounters, WriterCommand,
+    line::{self, AuditEntry},
+    sink::AuditSink,
 };
 use crate::config::{AuditPatches, AuditSync};
 
 /// How much is written at once.
-const BATCH: usize = 64 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// How often the writer looks around when there is nothing to do, and whether its file is still there.
-const LOOK: Duration = Duration::from_secs(1);
+const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WriterBounds {
+pub(super) struct WriterOptions {
     pub(super) sync: AuditSync,
     pub(super) patches: AuditPatches,
 }
@@ -36,15 +36,15 @@ pub(super) struct WriterBounds {
 /// What the thread knows.
 #[derive(Debug)]
 pub(super) struct Writer {
-    outlet: Box<dyn Outlet>,
-    bounds: WriterBounds,
-    tally: Arc<Tally>,
+    sink: Box<dyn AuditSink>,
+    options: WriterOptions,
+    counters: Arc<AuditCounters>,
     /// Whole lines that are not written yet.
     batch: Vec<u8>,
     /// How many lines that are.
     lines: u64,
     /// Whether the outlet ends in the middle of a line.
-    torn: bool,
+    has_partial_line: bool,
     /// When lines that may not be on the disk were written first.
     unsynced: Option<Instant>,
     looked: Instant,
@@ -53,14 +53,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(outlet: Box<dyn Outlet>, bounds: WriterBounds, tally: Arc<Tally>) -> Self {
+    pub(super) fn new(
+        sink: Box<dyn AuditSink>,
+        options: WriterOptions,
+        counters: Arc<AuditCounters>,
+    ) -> Self {
         Self {
-            outlet,
-            bounds,
-            tally,
+            sink,
+            options,
+            counters,
             batch: Vec::new(),
             lines: 0,
-            torn: false,
+            has_partial_line: false,
             unsynced: None,
             looked: Instant::now(),
             error: None,
@@ -68,48 +72,48 @@ impl Writer {
     }
 
     /// Writes until nobody can send anything any more, and all of it is written.
-    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+    pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         loop {
-            match orders.recv_timeout(self.pause()) {
-                Ok(order) => {
-                    self.obey(order);
-                    while self.batch.len() < BATCH
-                        && let Ok(order) = orders.try_recv()
+            match commands.recv_timeout(self.pause()) {
+                Ok(command) => {
+                    self.execute(command);
+                    while self.batch.len() < BATCH_BYTES
+                        && let Ok(command) = commands.try_recv()
                     {
-                        self.obey(order);
+                        self.execute(command);
                     }
                     self.write();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.look_around();
+            self.run_periodic_work();
         }
         if self.unsynced.is_some() {
             self.sync();
         }
-        self.tally.complain_at_last(&mut self.error);
+        self.counters.report_final_losses(&mut self.error);
     }
 
     fn pause(&self) -> Duration {
-        let due = match (self.bounds.sync, self.unsynced) {
+        let due = match (self.options.sync, self.unsynced) {
             (AuditSync::Every(period), Some(since)) => period.saturating_sub(since.elapsed()),
-            _ => LOOK,
+            _ => FILE_CHECK_INTERVAL,
         };
-        due.min(LOOK)
+        due.min(FILE_CHECK_INTERVAL)
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Line(entry, weight) => {
+    fn execute(&mut self, command: WriterCommand) {
+        match command {
+            WriterCommand::Write(entry, weight) => {
                 self.take(&entry);
                 drop(entry);
-                self.tally.leave(weight);
-                if self.bounds.sync == AuditSync::Always {
+                self.counters.release(weight);
+                if self.options.sync == AuditSync::Always {
                     self.write();
                 }
             }
-            Order::Look => {
+            WriterCommand::CheckFile => {
                 self.write();
                 self.look();
             }
@@ -117,12 +121,12 @@ impl Writer {
     }
 
     /// Takes in a line. One that has no room beside those before it comes after them, maybe in another file.
-    fn take(&mut self, entry: &Entry) {
+    fn take(&mut self, entry: &AuditEntry) {
         let start = self.batch.len();
-        if let Err(error) = line::write(entry, self.bounds.patches, &mut self.batch) {
-            return self.lose(1, error.into());
+        if let Err(error) = line::write(entry, self.options.patches, &mut self.batch) {
+            return self.record_loss(1, error.into());
         }
-        if start > 0 && self.batch.len() as u64 > self.outlet.room() {
+        if start > 0 && self.batch.len() as u64 > self.sink.remaining_capacity() {
             let line = self.batch.split_off(start);
             self.write();
             self.batch = line;
@@ -136,83 +140,83 @@ impl Writer {
             return;
         }
         let (mut batch, lines) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.lines));
-        let (put, error) = match self.outlet.make_room(batch.len()).and_then(|()| self.mend()) {
-            Ok(()) => self.put(&batch),
+        let (written, error) = match self.sink.reserve(batch.len()).and_then(|()| self.end_partial_line()) {
+            Ok(()) => self.written(&batch),
             Err(error) => (0, Some(error)),
         };
-        let whole = memchr::memrchr(b'\n', &batch[..put]).map_or(0, |end| end + 1);
+        let whole = memchr::memrchr(b'\n', &batch[..written]).map_or(0, |end| end + 1);
         let kept = memchr::memchr_iter(b'\n', &batch[..whole]).count() as u64;
-        if put > whole {
-            self.torn = !self.outlet.take_back(put - whole);
+        if written > whole {
+            self.has_partial_line = !self.sink.discard_tail(written - whole);
         }
-        self.tally.written.fetch_add(kept, Ordering::Relaxed);
+        self.counters.written.fetch_add(kept, Ordering::Relaxed);
         if let Some(error) = error {
-            self.lose(lines.saturating_sub(kept), error);
+            self.record_loss(lines.saturating_sub(kept), error);
         }
-        if kept > 0 && self.bounds.sync != AuditSync::Never {
+        if kept > 0 && self.options.sync != AuditSync::Never {
             self.unsynced.get_or_insert_with(Instant::now);
         }
-        if self.bounds.sync == AuditSync::Always {
+        if self.options.sync == AuditSync::Always {
             self.sync();
         }
         batch.clear();
         // A large line keeps no memory once it is written.
-        batch.shrink_to(BATCH * 2);
+        batch.shrink_to(BATCH_BYTES * 2);
         self.batch = batch;
     }
 
     /// Ends the line that was torn, so that the next begins at its beginning.
-    fn mend(&mut self) -> io::Result<()> {
-        if self.torn {
-            let (put, error) = self.put(b"\n");
-            self.torn = put == 0;
+    fn end_partial_line(&mut self) -> io::Result<()> {
+        if self.has_partial_line {
+            let (written, error) = self.written(b"\n");
+            self.has_partial_line = written == 0;
             error.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
     /// Writes bytes, as many as can be, and tells how many that were.
-    fn put(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
-        let mut put = 0;
-        while put < bytes.len() {
-            match self.outlet.write(&bytes[put..]) {
-                Ok(0) => return (put, Some(io::ErrorKind::WriteZero.into())),
-                Ok(some) => put += some,
+    fn written(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
+        let mut written = 0;
+        while written < bytes.len() {
+            match self.sink.write(&bytes[written..]) {
+                Ok(0) => return (written, Some(io::ErrorKind::WriteZero.into())),
+                Ok(some) => written += some,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return (put, Some(error)),
+                Err(error) => return (written, Some(error)),
             }
         }
-        (put, None)
+        (written, None)
     }
 
-    fn look_around(&mut self) {
-        if self.looked.elapsed() >= LOOK {
+    fn run_periodic_work(&mut self) {
+        if self.looked.elapsed() >= FILE_CHECK_INTERVAL {
             self.look();
         }
-        if let (AuditSync::Every(period), Some(since)) = (self.bounds.sync, self.unsynced)
+        if let (AuditSync::Every(period), Some(since)) = (self.options.sync, self.unsynced)
             && since.elapsed() >= period
         {
             self.sync();
         }
-        self.tally.complain(&mut self.error);
+        self.counters.report_losses(&mut self.error);
     }
 
     fn look(&mut self) {
         self.looked = Instant::now();
-        if let Err(error) = self.outlet.look() {
+        if let Err(error) = self.sink.reopen_if_moved() {
             self.error = Some(error);
         }
     }
 
     fn sync(&mut self) {
         self.unsynced = None;
-        if let Err(error) = self.outlet.sync() {
-            tracing::error!(%error, "audit lines could not be put on the disk");
+        if let Err(error) = self.sink.sync() {
+            tracing::error!(%error, "audit lines could not be synced to the disk");
         }
     }
 
-    fn lose(&mut self, lines: u64, error: io::Error) {
-        self.tally.lost(lines);
+    fn record_loss(&mut self, lines: u64, error: io::Error) {
+        self.counters.lost(lines);
         self.error = Some(error);
     }
 }

@@ -13,20 +13,20 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Named, bad_query};
+use super::{PathName, bad_query};
 use crate::{
     DispatchError,
     daemon::{
-        body::{self, BodyBounds},
         error::{ApiError, ErrorBody},
-        shared::Shared,
+        request_body::{self, BodyBounds},
+        state::DaemonState,
     },
     dialect,
     model::{DialectName, Event, HostResponse, Outcome},
 };
 
 /// The header of every request that hookyard's http hooks send.
-const OF_A_HOOK: HeaderName = HeaderName::from_static("x-hookyard-event");
+const HOOK_EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event");
 
 /// The W3C trace context of the host.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -38,18 +38,18 @@ const EXIT_CODE: HeaderName = HeaderName::from_static("hookyard-exit-code");
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Wanted {
+pub(super) struct NativeEventQuery {
     /// As the body that an http hook of the dialect answers with, or as a process: what a command hook prints, and
     /// its exit code.
     #[serde(default)]
     #[param(inline)]
-    r#as: Form,
+    r#as: AnswerForm,
 }
 
 /// The form of a native answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Form {
+enum AnswerForm {
     #[default]
     Body,
     Process,
@@ -84,18 +84,18 @@ pub(crate) struct ProcessAnswer {
     )
 )]
 pub(in crate::daemon) async fn canonical(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<DaemonState>>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
-    let bytes = event_body(&shared, &headers, body).await?;
-    let outcome = match read(&shared, DialectName::Canonical, &headers, &bytes).await {
+    let bytes = event_body(&state, &headers, body).await?;
+    let outcome = match read(&state, DialectName::Canonical, &headers, &bytes).await {
         Ok(mut event) => {
-            event.workspace_id = shared.locator.locate(&shared.orchestrator, &event).await?;
-            shared.orchestrator.dispatch(event).await?
+            event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
+            state.orchestrator.dispatch(event).await?
         }
-        Err(Unread::Blocked(outcome)) => *outcome,
-        Err(Unread::Error(error)) => return Err(error),
+        Err(ReadFailure::Blocked(outcome)) => *outcome,
+        Err(ReadFailure::Error(error)) => return Err(error),
     };
     let bytes = serde_json::to_vec(&outcome).map_err(|error| {
         let message = format!("the outcome could not be written: {error}");
@@ -111,7 +111,7 @@ pub(in crate::daemon) async fn canonical(
     post, path = "/v1/events/{dialect}", tag = "events", operation_id = "sendNativeEvent",
     params(
         ("dialect" = String, Path, description = "Whose words the event is in: canonical, openharness, claude, codebuddy, gemini or clawd"),
-        Wanted,
+        NativeEventQuery,
     ),
     request_body(content = Object, content_type = "application/json"),
     responses(
@@ -126,34 +126,34 @@ pub(in crate::daemon) async fn canonical(
     )
 )]
 pub(in crate::daemon) async fn native(
-    State(shared): State<Arc<Shared>>,
-    Named(name): Named,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    PathName(name): PathName,
+    query: Result<Query<NativeEventQuery>, QueryRejection>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
-    let dialect = named(&name)?;
-    let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
-    let bytes = event_body(&shared, &headers, body).await?;
-    let answer = match read(&shared, dialect, &headers, &bytes).await {
-        Ok(event) => answered(&shared, dialect, event).await?,
-        Err(Unread::Blocked(outcome)) => {
+    let dialect = parse_dialect(&name)?;
+    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let bytes = event_body(&state, &headers, body).await?;
+    let answer = match read(&state, dialect, &headers, &bytes).await {
+        Ok(event) => dispatch_native(&state, dialect, event).await?,
+        Err(ReadFailure::Blocked(outcome)) => {
             let unknown = || ApiError::bad_request("bad_event", "the event cannot be read", "send another");
             dialect::answer_unread(dialect, &outcome).ok_or_else(unknown)?
         }
-        Err(Unread::Error(error)) => return Err(error),
+        Err(ReadFailure::Error(error)) => return Err(error),
     };
-    Ok(write(answer, wanted.r#as))
+    Ok(write(answer, query.r#as))
 }
 
 /// Why there is no event.
-enum Unread {
+enum ReadFailure {
     /// It cannot be read, and a guard would have had to.
     Blocked(Box<Outcome>),
     Error(ApiError),
 }
 
-fn named(name: &str) -> Result<DialectName, ApiError> {
+fn parse_dialect(name: &str) -> Result<DialectName, ApiError> {
     DialectName::ALL.iter().find(|known| known.as_str() == name).copied().ok_or_else(|| {
         let known: Vec<_> = DialectName::ALL.iter().map(|name| name.as_str()).collect();
         let hint = format!("use one of {}", known.join(", "));
@@ -161,28 +161,28 @@ fn named(name: &str) -> Result<DialectName, ApiError> {
     })
 }
 
-async fn event_body(shared: &Shared, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    if headers.contains_key(OF_A_HOOK) {
+async fn event_body(state: &DaemonState, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
+    if headers.contains_key(HOOK_EVENT_HEADER) {
         let message = "the request comes from a hook of hookyard, which would be asked for ever";
         let hint = "take hookyard's address out of the hook, or run the hook elsewhere";
         return Err(ApiError::new(StatusCode::LOOP_DETECTED, "own_hook", message, hint));
     }
-    let limits = &shared.settings.limits;
-    body::read(headers, body, BodyBounds { bytes: limits.payload, time: limits.body_timeout }).await
+    let limits = &state.settings.limits;
+    request_body::read(headers, body, BodyBounds { bytes: limits.payload, time: limits.body_timeout }).await
 }
 
 async fn read(
-    shared: &Shared,
+    state: &DaemonState,
     dialect: DialectName,
     headers: &HeaderMap,
     bytes: &[u8],
-) -> Result<Event, Unread> {
-    let error = match shared.orchestrator.read(dialect, bytes) {
+) -> Result<Event, ReadFailure> {
+    let error = match state.orchestrator.read(dialect, bytes) {
         Ok(mut event) => {
             let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
             // One that is none is ignored, as the standard has it.
             event.trace = trace.and_then(|text| text.parse().ok());
-            if let Some(tracer) = &shared.witnesses.tracer {
+            if let Some(tracer) = &state.observers.tracer {
                 tracer.begin(&mut event);
             }
             return Ok(event);
@@ -190,36 +190,40 @@ async fn read(
         Err(error) => error,
     };
     if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
-        shared.locator.introduce(&shared.orchestrator, &cwd).await;
+        state.locator.register_for_unreadable(&state.orchestrator, &cwd).await;
     }
-    Err(match shared.orchestrator.refuse_unread(None, dialect, bytes, &error) {
-        Some(block) => Unread::Blocked(Box::new(block)),
-        None => Unread::Error(error.into()),
+    Err(match state.orchestrator.refuse_unread(None, dialect, bytes, &error) {
+        Some(block) => ReadFailure::Blocked(Box::new(block)),
+        None => ReadFailure::Error(error.into()),
     })
 }
 
 /// An agent takes an error for "no opinion", so where a hook with `on_error: deny` was to be asked it is told no.
-async fn answered(shared: &Shared, dialect: DialectName, mut event: Event) -> Result<HostResponse, ApiError> {
-    event.workspace_id = shared.locator.locate(&shared.orchestrator, &event).await?;
-    let outcome = match shared.orchestrator.dispatch(event.clone()).await {
+async fn dispatch_native(
+    state: &DaemonState,
+    dialect: DialectName,
+    mut event: Event,
+) -> Result<HostResponse, ApiError> {
+    event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
+    let outcome = match state.orchestrator.dispatch(event.clone()).await {
         Ok(outcome) => outcome,
-        Err(error) => unserved(shared, &event, error)?,
+        Err(error) => block_or_error(state, &event, error)?,
     };
     Ok(dialect::named(dialect).write_response(&event, &outcome))
 }
 
-fn unserved(shared: &Shared, event: &Event, error: DispatchError) -> Result<Outcome, ApiError> {
-    shared.orchestrator.refuse_unserved(event, &error).ok_or_else(|| error.into())
+fn block_or_error(state: &DaemonState, event: &Event, error: DispatchError) -> Result<Outcome, ApiError> {
+    state.orchestrator.refuse_unserved(event, &error).ok_or_else(|| error.into())
 }
 
-fn write(answer: HostResponse, form: Form) -> Response {
+fn write(answer: HostResponse, form: AnswerForm) -> Response {
     match form {
-        Form::Body => {
+        AnswerForm::Body => {
             let mut response = json(dialect::body(&answer).into_owned());
             response.headers_mut().insert(EXIT_CODE, u16::from(answer.exit_code).into());
             response
         }
-        Form::Process => {
+        AnswerForm::Process => {
             let HostResponse { stdout, stderr, exit_code } = answer;
             Json(ProcessAnswer { stdout, stderr, exit_code }).into_response()
         }

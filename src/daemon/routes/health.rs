@@ -10,7 +10,7 @@ use axum::{
 
 use crate::daemon::{
     error::{ApiError, ErrorBody},
-    shared::{Phase, Shared},
+    state::{DaemonPhase, DaemonState},
 };
 
 /// Prometheus' text format.
@@ -33,11 +33,13 @@ pub(in crate::daemon) async fn alive() -> &'static str {
         (status = 503, description = "It starts or is shutting down", body = ErrorBody),
     )
 )]
-pub(in crate::daemon) async fn ready(State(shared): State<Arc<Shared>>) -> Result<&'static str, ApiError> {
-    match shared.phase() {
-        Phase::Ready => Ok("ready\n"),
-        Phase::Starting => Err(ApiError::starting()),
-        Phase::Draining => Err(ApiError::shutting_down()),
+pub(in crate::daemon) async fn ready(
+    State(state): State<Arc<DaemonState>>,
+) -> Result<&'static str, ApiError> {
+    match state.phase() {
+        DaemonPhase::Ready => Ok("ready\n"),
+        DaemonPhase::Starting => Err(ApiError::starting()),
+        DaemonPhase::Draining => Err(ApiError::shutting_down()),
     }
 }
 
@@ -49,9 +51,9 @@ pub(in crate::daemon) async fn ready(State(shared): State<Arc<Shared>>) -> Resul
         (status = 404, description = "The embedding program collects the metrics itself", body = ErrorBody),
     )
 )]
-pub(in crate::daemon) async fn metrics(State(shared): State<Arc<Shared>>) -> Result<Response, ApiError> {
-    let orchestrator = shared.orchestrator.clone();
-    let text = shared.exporter.render(move || orchestrator.sample_metrics()).await.ok_or_else(|| {
+pub(in crate::daemon) async fn metrics(State(state): State<Arc<DaemonState>>) -> Result<Response, ApiError> {
+    let orchestrator = state.orchestrator.clone();
+    let text = state.exporter.render(move || orchestrator.sample_metrics()).await.ok_or_else(|| {
         let hint = "ask the program that hookyard is a part of";
         ApiError::not_found("no_metrics", "the metrics of this process are collected elsewhere", hint)
     })?;

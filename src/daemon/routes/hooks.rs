@@ -14,7 +14,7 @@ use super::{bad_query, unknown_workspace, workspace_id};
 use crate::{
     daemon::{
         error::{ApiError, ErrorBody},
-        shared::Shared,
+        state::DaemonState,
     },
     model::WorkspaceId,
     registry::HookListing,
@@ -24,13 +24,13 @@ use crate::{
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct Wanted {
+pub(in crate::daemon) struct ListHooksQuery {
     /// Those of this workspace only.
     workspace_id: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct WorkspaceHookRow<'a> {
     workspace_id: &'a WorkspaceId,
     #[serde(flatten)]
     hook: HookListing<'a>,
@@ -38,7 +38,7 @@ struct Row<'a> {
 
 /// The hooks of all workspaces, or of one, in the order in which they run.
 #[utoipa::path(
-    get, path = "/v1/hooks", tag = "hooks", operation_id = "listHooks", params(Wanted),
+    get, path = "/v1/hooks", tag = "hooks", operation_id = "listHooks", params(ListHooksQuery),
     responses(
         (status = 200, description = "The hooks", body = Vec<Object>),
         (status = 400, description = "The query cannot be used", body = ErrorBody),
@@ -46,22 +46,25 @@ struct Row<'a> {
     )
 )]
 pub(in crate::daemon) async fn list(
-    State(shared): State<Arc<Shared>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    query: Result<Query<ListHooksQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
-    let snapshots = match &wanted.workspace_id {
+    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let snapshots = match &query.workspace_id {
         Some(text) => {
             let id = workspace_id(text)?;
-            vec![shared.orchestrator.snapshot(Some(&id)).ok_or_else(|| unknown_workspace(&id))?]
+            vec![state.orchestrator.snapshot(Some(&id)).ok_or_else(|| unknown_workspace(&id))?]
         }
-        None => shared.orchestrator.snapshots(),
+        None => state.orchestrator.snapshots(),
     };
-    let rows: Vec<Row<'_>> = snapshots
+    let rows: Vec<WorkspaceHookRow<'_>> = snapshots
         .iter()
         .flat_map(|snapshot| {
             let workspace_id = &snapshot.workspace().id;
-            snapshot.hooks().iter().map(move |known| Row { workspace_id, hook: HookListing::of(&known.hook) })
+            snapshot
+                .hooks()
+                .iter()
+                .map(move |known| WorkspaceHookRow { workspace_id, hook: HookListing::of(&known.hook) })
         })
         .collect();
     Ok(Json(rows).into_response())

@@ -23,26 +23,26 @@ use axum::{
 #[cfg(feature = "cli")]
 pub(crate) use events::ProcessAnswer;
 pub(super) use events::canonical as answer_event;
-pub use status::{AuditStatus, BrokenWorkspace, Status};
+pub use status::{AuditStatus, BrokenWorkspace, DaemonStatus};
 
-use super::{door::Openness, error::ApiError, shared::Shared};
+use super::{auth::RouteAccess, error::ApiError, state::DaemonState};
 use crate::model::WorkspaceId;
 
 /// Whether a request needs a place among those that are worked on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum RequestLimit {
     /// It is answered also when there is none: it asks how the daemon is, or has a limit of its own.
-    Always,
+    Exempt,
     /// It needs one.
-    Limited,
+    Counted,
 }
 
 /// What is known of a route before a request is looked at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Route {
     pub(super) path: &'static str,
-    pub(super) openness: Openness,
-    pub(super) room: Room,
+    pub(super) access: RouteAccess,
+    pub(super) limit: RequestLimit,
 }
 
 const ROUTES: &[Route] = &[
@@ -58,20 +58,20 @@ const ROUTES: &[Route] = &[
     always("/v1/status"),
     always("/v1/stream"),
     always("/v1/openapi.json"),
-    Route { openness: Openness::Metrics, ..always("/metrics") },
-    Route { openness: Openness::Open, ..always("/healthz") },
-    Route { openness: Openness::Open, ..always("/readyz") },
+    Route { access: RouteAccess::Metrics, ..always("/metrics") },
+    Route { access: RouteAccess::Public, ..always("/healthz") },
+    Route { access: RouteAccess::Public, ..always("/readyz") },
 ];
 
 /// What stands for a path that is no route.
 const NO_ROUTE: &str = "none";
 
 const fn limited(path: &'static str) -> Route {
-    Route { path, openness: Openness::Closed, room: Room::Limited }
+    Route { path, access: RouteAccess::Restricted, limit: RequestLimit::Counted }
 }
 
 const fn always(path: &'static str) -> Route {
-    Route { path, openness: Openness::Closed, room: Room::Always }
+    Route { path, access: RouteAccess::Restricted, limit: RequestLimit::Exempt }
 }
 
 /// The route that a path is of; what is none is closed and needs no room.
@@ -92,7 +92,7 @@ pub(super) fn paths() -> impl Iterator<Item = &'static str> {
 }
 
 /// All routes.
-pub(super) fn router(shared: Arc<Shared>) -> Router {
+pub(super) fn router(state: Arc<DaemonState>) -> Router {
     Router::new()
         .route("/v1/events", post(events::canonical))
         .route("/v1/events/{dialect}", post(events::native))
@@ -113,7 +113,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/readyz", get(health::ready))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(shared)
+        .with_state(state)
 }
 
 async fn nothing_here(uri: Uri) -> ApiError {
@@ -128,9 +128,9 @@ async fn wrong_method(method: Method, uri: Uri) -> ApiError {
 }
 
 /// The part of a path that is a name.
-pub(super) struct Named(String);
+pub(super) struct PathName(String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {

@@ -10,27 +10,27 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Named, bad_query, workspace_id};
+use super::{PathName, bad_query, workspace_id};
 use crate::{
     RunFilter, RunStatus,
     daemon::{
         error::{ApiError, ErrorBody},
-        shared::Shared,
+        state::DaemonState,
     },
     model::{RunId, WorkspaceId},
 };
 
 /// How many runs are listed where nobody says otherwise.
-const USUAL: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 
 /// How many runs are listed at most.
-const MOST: usize = 10_000;
+const MAX_LIMIT: usize = 10_000;
 
 /// Which runs.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct Wanted {
+pub(in crate::daemon) struct ListRunsQuery {
     /// Those of this workspace only.
     workspace_id: Option<String>,
     /// At most so many; 100 unless told otherwise.
@@ -42,7 +42,7 @@ pub(in crate::daemon) struct Wanted {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct Where {
+pub(in crate::daemon) struct RunQuery {
     /// That of this workspace.
     workspace_id: Option<String>,
 }
@@ -66,31 +66,31 @@ pub(in crate::daemon) struct CancelledView {
 
 /// The runs with work in flight, or not long ago.
 #[utoipa::path(
-    get, path = "/v1/runs", tag = "runs", operation_id = "listRuns", params(Wanted),
+    get, path = "/v1/runs", tag = "runs", operation_id = "listRuns", params(ListRunsQuery),
     responses(
         (status = 200, description = "The runs", body = RunsView),
         (status = 400, description = "The query cannot be used", body = ErrorBody),
     )
 )]
 pub(in crate::daemon) async fn list(
-    State(shared): State<Arc<Shared>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    query: Result<Query<ListRunsQuery>, QueryRejection>,
 ) -> Result<Json<RunsView>, ApiError> {
-    let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
-    let limit = wanted.limit.unwrap_or(USUAL);
-    if !(1..=MOST).contains(&limit) {
+    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
         let message = format!("the limit {limit} is out of range");
-        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MOST}")));
+        return Err(ApiError::bad_request("bad_query", message, format!("use 1 to {MAX_LIMIT}")));
     }
-    let workspace = wanted.workspace_id.as_deref().map(workspace_id).transpose()?;
-    let list = shared.orchestrator.runs(RunFilter { workspace, limit }).await;
+    let workspace = query.workspace_id.as_deref().map(workspace_id).transpose()?;
+    let list = state.orchestrator.runs(RunFilter { workspace, limit }).await;
     Ok(Json(RunsView { runs: list.runs, left_out: list.left_out }))
 }
 
 /// One run.
 #[utoipa::path(
     get, path = "/v1/runs/{id}", tag = "runs", operation_id = "getRun",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), Where),
+    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), RunQuery),
     responses(
         (status = 200, description = "The run", body = Object),
         (status = 400, description = "An id cannot be one", body = ErrorBody),
@@ -99,18 +99,18 @@ pub(in crate::daemon) async fn list(
     )
 )]
 pub(in crate::daemon) async fn show(
-    State(shared): State<Arc<Shared>>,
-    Named(id): Named,
-    place: Result<Query<Where>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    PathName(id): PathName,
+    query: Result<Query<RunQuery>, QueryRejection>,
 ) -> Result<Json<RunStatus>, ApiError> {
-    let (id, workspace) = named(&id, place)?;
-    the_only(&shared, &id, workspace.as_ref()).await.map(Json)
+    let (id, workspace) = run_key(&id, query)?;
+    find_unique(&state, &id, workspace.as_ref()).await.map(Json)
 }
 
 /// Cancels a run: the processes of its hooks are killed, interceptor events are answered `halt`, and it is forgotten.
 #[utoipa::path(
     delete, path = "/v1/runs/{id}", tag = "runs", operation_id = "cancelRun",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), Where),
+    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), RunQuery),
     responses(
         (status = 200, description = "It is cancelled", body = CancelledView),
         (status = 400, description = "An id cannot be one", body = ErrorBody),
@@ -119,32 +119,32 @@ pub(in crate::daemon) async fn show(
     )
 )]
 pub(in crate::daemon) async fn cancel(
-    State(shared): State<Arc<Shared>>,
-    Named(id): Named,
-    place: Result<Query<Where>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    PathName(id): PathName,
+    query: Result<Query<RunQuery>, QueryRejection>,
 ) -> Result<Json<CancelledView>, ApiError> {
-    let (id, workspace) = named(&id, place)?;
-    let run = the_only(&shared, &id, workspace.as_ref()).await?;
-    let cancelled = shared.orchestrator.cancel_run(Some(&run.workspace_id), &id).await;
+    let (id, workspace) = run_key(&id, query)?;
+    let run = find_unique(&state, &id, workspace.as_ref()).await?;
+    let cancelled = state.orchestrator.cancel_run(Some(&run.workspace_id), &id).await;
     Ok(Json(CancelledView { events: cancelled.events }))
 }
 
-fn named(
+fn run_key(
     id: &str,
-    place: Result<Query<Where>, QueryRejection>,
+    query: Result<Query<RunQuery>, QueryRejection>,
 ) -> Result<(RunId, Option<WorkspaceId>), ApiError> {
     let id = RunId::new(id).map_err(|error| ApiError::id("id of the run", &error))?;
-    let Query(place) = place.map_err(|error| bad_query(&error))?;
-    Ok((id, place.workspace_id.as_deref().map(workspace_id).transpose()?))
+    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    Ok((id, query.workspace_id.as_deref().map(workspace_id).transpose()?))
 }
 
 /// The run of an id, of which there must be one.
-async fn the_only(
-    shared: &Shared,
+async fn find_unique(
+    state: &DaemonState,
     id: &RunId,
     workspace: Option<&WorkspaceId>,
 ) -> Result<RunStatus, ApiError> {
-    let mut found = shared.orchestrator.run_status(workspace, id).await;
+    let mut found = state.orchestrator.run_status(workspace, id).await;
     match (found.pop(), found.len()) {
         (Some(run), 0) => Ok(run),
         (Some(_), others) => {

@@ -10,14 +10,15 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::daemon::{audit::Audit, shared::Shared};
+use crate::daemon::{audit::Audit, state::DaemonState};
 
 /// How many workspaces with mistakes are told.
-const MOST_BROKEN: usize = 100;
+const MAX_BROKEN: usize = 100;
 
 /// How the daemon is.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Status {
+#[schema(as = Status)]
+pub struct DaemonStatus {
     /// Its version.
     pub version: String,
     /// Its process.
@@ -80,14 +81,14 @@ pub struct BrokenWorkspace {
     pub kept: Vec<String>,
 }
 
-impl Status {
-    fn of(shared: &Shared) -> Self {
-        let orchestrator = &shared.orchestrator;
+impl DaemonStatus {
+    fn of(state: &DaemonState) -> Self {
+        let orchestrator = &state.orchestrator;
         let reports = orchestrator.load_reports();
         let runs = orchestrator.run_count();
-        let settings = &shared.settings;
+        let settings = &state.settings;
         let wrong = reports.iter().filter(|(_, report)| report.errors().next().is_some());
-        let broken = wrong.take(MOST_BROKEN).map(|(id, report)| BrokenWorkspace {
+        let broken = wrong.take(MAX_BROKEN).map(|(id, report)| BrokenWorkspace {
             id: id.to_string(),
             errors: report.errors().count(),
             first: report.errors().next().map(ToString::to_string).unwrap_or_default(),
@@ -96,20 +97,20 @@ impl Status {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            phase: shared.phase().as_str().to_owned(),
-            started_at: shared.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
-            uptime_ms: u64::try_from(shared.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            socket: shared.places.socket.display().to_string(),
-            tcp: shared.places.tcp.map(|address| address.to_string()),
-            metrics: shared.places.metrics.map(|address| address.to_string()),
+            phase: state.phase().as_str().to_owned(),
+            started_at: state.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            uptime_ms: u64::try_from(state.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            socket: state.addresses.socket.display().to_string(),
+            tcp: state.addresses.tcp.map(|address| address.to_string()),
+            metrics: state.addresses.metrics.map(|address| address.to_string()),
             workspaces: reports.len(),
             hooks: reports.values().map(|report| report.hooks).sum(),
             runs: runs.known,
             active_runs: runs.active,
             events_in_flight: orchestrator.in_flight(),
-            streams: settings.limits.streams.get().saturating_sub(shared.streams.available_permits()),
-            watch: shared.watch.word().to_owned(),
-            audit: shared.witnesses.audit.as_deref().map(AuditStatus::of),
+            streams: settings.limits.streams.get().saturating_sub(state.streams.available_permits()),
+            watch: state.watch.as_str().to_owned(),
+            audit: state.observers.audit.as_deref().map(AuditStatus::of),
             broken: broken.collect(),
         }
     }
@@ -117,12 +118,12 @@ impl Status {
 
 impl AuditStatus {
     fn of(audit: &Audit) -> Self {
-        let tally = audit.tally();
+        let counters = audit.counters();
         Self {
             to: audit.to().to_owned(),
-            written: tally.written.load(Ordering::Relaxed),
-            dropped_queue: tally.dropped_queue.load(Ordering::Relaxed),
-            dropped_write: tally.dropped_write.load(Ordering::Relaxed),
+            written: counters.written.load(Ordering::Relaxed),
+            dropped_queue: counters.dropped_queue.load(Ordering::Relaxed),
+            dropped_write: counters.dropped_write.load(Ordering::Relaxed),
         }
     }
 }
@@ -130,8 +131,8 @@ impl AuditStatus {
 /// How the daemon is.
 #[utoipa::path(
     get, path = "/v1/status", tag = "operation", operation_id = "getStatus",
-    responses((status = 200, description = "How it is", body = Status))
+    responses((status = 200, description = "How it is", body = DaemonStatus))
 )]
-pub(in crate::daemon) async fn show(State(shared): State<Arc<Shared>>) -> Json<Status> {
-    Json(Status::of(&shared))
+pub(in crate::daemon) async fn show(State(state): State<Arc<DaemonState>>) -> Json<DaemonStatus> {
+    Json(DaemonStatus::of(&state))
 }

@@ -26,7 +26,7 @@ use crate::{
     Notice, RunRef,
     daemon::{
         error::{ApiError, ErrorBody},
-        shared::Shared,
+        state::DaemonState,
     },
     model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
     telemetry::ApiMeters,
@@ -40,7 +40,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct Wanted {
+pub(in crate::daemon) struct StreamQuery {
     /// What happens in this workspace.
     workspace_id: Option<String>,
     /// What happens for events of this kind.
@@ -51,23 +51,23 @@ pub(in crate::daemon) struct Wanted {
 
 /// What a reader wants.
 #[derive(Debug, Default)]
-struct Filter {
+struct StreamFilter {
     workspace: Option<WorkspaceId>,
     event: Option<EventKind>,
     verdict: Option<Verdict>,
 }
 
 /// One reader of the stream.
-struct Reader {
+struct StreamReader {
     notices: Receiver<Notice>,
-    filter: Filter,
+    filter: StreamFilter,
     closing: CancellationToken,
     meters: Arc<ApiMeters>,
     _place: OwnedSemaphorePermit,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct NoticeData<'a> {
     #[serde(flatten)]
     run: &'a RunRef,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,26 +83,26 @@ struct Told<'a> {
 /// The events are `invocation`, `outcome`, and `dropped` with the number of those that a slow reader lost. Events
 /// that no hook wanted are not told.
 #[utoipa::path(
-    get, path = "/v1/stream", tag = "operation", operation_id = "followStream", params(Wanted),
+    get, path = "/v1/stream", tag = "operation", operation_id = "followStream", params(StreamQuery),
     responses(
         (status = 200, description = "A stream without end", body = String, content_type = "text/event-stream"),
         (status = 400, description = "The query cannot be used", body = ErrorBody),
     )
 )]
 pub(in crate::daemon) async fn follow(
-    State(shared): State<Arc<Shared>>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    State(state): State<Arc<DaemonState>>,
+    query: Result<Query<StreamQuery>, QueryRejection>,
 ) -> Result<Response, ApiError> {
-    let Query(wanted) = wanted.map_err(|error| bad_query(&error))?;
-    let filter = Filter::of(&wanted)?;
-    let place = Arc::clone(&shared.streams)
+    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let filter = StreamFilter::of(&query)?;
+    let place = Arc::clone(&state.streams)
         .try_acquire_owned()
         .map_err(|_| ApiError::overloaded("the stream has as many readers as `limits.streams` allows"))?;
-    let reader = Reader {
-        notices: shared.orchestrator.subscribe(),
+    let reader = StreamReader {
+        notices: state.orchestrator.subscribe(),
         filter,
-        closing: shared.closing.clone(),
-        meters: Arc::clone(&shared.meters),
+        closing: state.closing.clone(),
+        meters: Arc::clone(&state.meters),
         _place: place,
     };
     // The first words at once, so that a reader knows that it is heard.
@@ -115,22 +115,22 @@ pub(in crate::daemon) async fn follow(
     Ok(([(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")], body).into_response())
 }
 
-impl Filter {
-    fn of(wanted: &Wanted) -> Result<Self, ApiError> {
+impl StreamFilter {
+    fn of(query: &StreamQuery) -> Result<Self, ApiError> {
         let unknown = |what: &str, name: &str, known: Vec<&str>| {
             let hint = format!("use one of {}", known.join(", "));
             ApiError::bad_request("bad_query", format!("there is no {what} {name:?}"), hint)
         };
-        let event = wanted.event.as_deref().map(|name| {
+        let event = query.event.as_deref().map(|name| {
             let known = || EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
             EventKind::from_name(name).ok_or_else(|| unknown("event", name, known()))
         });
-        let verdict = wanted.verdict.as_deref().map(|name| {
+        let verdict = query.verdict.as_deref().map(|name| {
             let known = || Verdict::ALL.iter().map(|verdict| verdict.as_str()).collect();
             let found = Verdict::ALL.iter().find(|verdict| verdict.as_str() == name).copied();
             found.ok_or_else(|| unknown("verdict", name, known()))
         });
-        let workspace = wanted.workspace_id.as_deref().map(workspace_id);
+        let workspace = query.workspace_id.as_deref().map(workspace_id);
         Ok(Self {
             workspace: workspace.transpose()?,
             event: event.transpose()?,
@@ -138,7 +138,7 @@ impl Filter {
         })
     }
 
-    fn wants(&self, notice: &Notice) -> bool {
+    fn matches(&self, notice: &Notice) -> bool {
         let (run, event, verdict) = match notice {
             Notice::Invocation { run, event, report } => (run, *event, report.verdict),
             Notice::Outcome { run, outcome } => (run, outcome.event, outcome.verdict),
@@ -149,7 +149,7 @@ impl Filter {
     }
 }
 
-impl Reader {
+impl StreamReader {
     /// The next words; none if it is closing time.
     async fn next(&mut self) -> Option<String> {
         loop {
@@ -158,7 +158,7 @@ impl Reader {
                 received = timeout(HEARTBEAT, self.notices.recv()) => received,
             };
             match received {
-                Ok(Ok(notice)) if self.filter.wants(&notice) => return Some(told(&notice)),
+                Ok(Ok(notice)) if self.filter.matches(&notice) => return Some(to_sse(&notice)),
                 Ok(Ok(_)) => {}
                 Ok(Err(RecvError::Lagged(number))) => {
                     self.meters.dropped(number);
@@ -171,19 +171,19 @@ impl Reader {
     }
 }
 
-fn told(notice: &Notice) -> String {
-    let (name, told) = match notice {
+fn to_sse(notice: &Notice) -> String {
+    let (name, data) = match notice {
         Notice::Invocation { run, event, report } => {
-            ("invocation", Told { run, event: Some(*event), hook: Some(report), outcome: None })
+            ("invocation", NoticeData { run, event: Some(*event), hook: Some(report), outcome: None })
         }
         Notice::Outcome { run, outcome } => {
-            ("outcome", Told { run, event: None, hook: None, outcome: Some(outcome) })
+            ("outcome", NoticeData { run, event: None, hook: None, outcome: Some(outcome) })
         }
     };
     // Parts that come from outside as they are may have line breaks between their values, which would end the event.
-    let data = serde_json::to_string(&told).unwrap_or_default().replace(['\n', '\r'], " ");
-    let mut text = String::with_capacity(data.len() + 32);
+    let json = serde_json::to_string(&data).unwrap_or_default().replace(['\n', '\r'], " ");
+    let mut text = String::with_capacity(json.len() + 32);
     // Writing to a string cannot fail.
-    let _ = write!(text, "event: {name}\ndata: {data}\n\n");
+    let _ = write!(text, "event: {name}\ndata: {json}\n\n");
     text
 }

@@ -11,14 +11,14 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Named, unknown_workspace, workspace_id};
+use super::{PathName, unknown_workspace, workspace_id};
 use crate::{
     LoadReport,
     config::{DialectSelection, WorkspaceKind, WorkspaceSettings},
     daemon::{
-        body::{self, BodyBounds, SMALL},
         error::{ApiError, ErrorBody},
-        shared::Shared,
+        request_body::{self, BodyBounds, SMALL_BODY_BYTES},
+        state::DaemonState,
     },
     model::{Diagnostic, DialectName, HookName, WorkspaceId},
 };
@@ -26,12 +26,13 @@ use crate::{
 /// A workspace to be registered.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::daemon) struct Registration {
+#[schema(as = Registration)]
+pub(in crate::daemon) struct WorkspaceRegistration {
     /// Its directory, by an absolute path of the daemon's machine.
     #[schema(pattern = "^/[^\\x00]*$")]
     root: String,
     /// What it is for; left out, its own file says so.
-    kind: Option<Kind>,
+    kind: Option<WorkspaceKindView>,
     /// Whose hooks it runs: a list of dialects; left out, its own file says so.
     dialects: Option<Vec<String>>,
 }
@@ -39,7 +40,8 @@ pub(in crate::daemon) struct Registration {
 /// What a workspace is for.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+#[schema(as = Kind)]
+enum WorkspaceKindView {
     /// Work on files; its hooks run.
     Project,
     /// Conversation; it never runs hooks.
@@ -52,7 +54,7 @@ pub(in crate::daemon) struct WorkspaceView {
     id: String,
     /// Its directory, without symbolic links.
     root: String,
-    kind: Kind,
+    kind: WorkspaceKindView,
     /// The version of its registry; it grows with every load.
     version: u64,
     /// How many hooks it has.
@@ -93,8 +95,8 @@ impl WorkspaceView {
             id: id.to_string(),
             root: report.root.display().to_string(),
             kind: match report.kind {
-                WorkspaceKind::Project => Kind::Project,
-                WorkspaceKind::Chat => Kind::Chat,
+                WorkspaceKind::Project => WorkspaceKindView::Project,
+                WorkspaceKind::Chat => WorkspaceKindView::Chat,
             },
             version: report.version,
             hooks: report.hooks,
@@ -128,8 +130,8 @@ fn paths(paths: &[PathBuf]) -> Vec<String> {
     get, path = "/v1/workspaces", tag = "workspaces", operation_id = "listWorkspaces",
     responses((status = 200, description = "The workspaces", body = Vec<WorkspaceView>))
 )]
-pub(in crate::daemon) async fn list(State(shared): State<Arc<Shared>>) -> Json<Vec<WorkspaceView>> {
-    let reports = shared.orchestrator.load_reports();
+pub(in crate::daemon) async fn list(State(state): State<Arc<DaemonState>>) -> Json<Vec<WorkspaceView>> {
+    let reports = state.orchestrator.load_reports();
     Json(reports.iter().map(|(id, report)| WorkspaceView::of(id, report)).collect())
 }
 
@@ -139,7 +141,7 @@ pub(in crate::daemon) async fn list(State(shared): State<Arc<Shared>>) -> Json<V
 #[utoipa::path(
     put, path = "/v1/workspaces/{id}", tag = "workspaces", operation_id = "registerWorkspace",
     params(("id" = String, Path, description = "What events call it", min_length = 1, max_length = 256)),
-    request_body = Registration,
+    request_body = WorkspaceRegistration,
     responses(
         (status = 200, description = "It was there, and is as told now", body = WorkspaceDetails),
         (status = 201, description = "It is there now", body = WorkspaceDetails),
@@ -151,27 +153,27 @@ pub(in crate::daemon) async fn list(State(shared): State<Arc<Shared>>) -> Json<V
     )
 )]
 pub(in crate::daemon) async fn register(
-    State(shared): State<Arc<Shared>>,
-    Named(id): Named,
+    State(state): State<Arc<DaemonState>>,
+    PathName(id): PathName,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
     let id = workspace_id(&id)?;
-    let bounds = BodyBounds { bytes: SMALL, time: shared.settings.limits.body_timeout };
-    let registration: Registration = body::read_as(&headers, body, bounds).await?;
+    let bounds = BodyBounds { bytes: SMALL_BODY_BYTES, time: state.settings.limits.body_timeout };
+    let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
-    let known = shared.orchestrator.load_report(&id).is_some();
+    let known = state.orchestrator.load_report(&id).is_some();
     // A task of its own, so that a client that goes does not leave half a workspace.
     let registered = tokio::spawn(async move {
-        let report = shared.orchestrator.register(&id, settings).await?;
-        shared.watch.look_at(&id);
+        let report = state.orchestrator.register(&id, settings).await?;
+        state.watch.rescan(&id);
         Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
     Ok((if known { StatusCode::OK } else { StatusCode::CREATED }, Json(details)))
 }
 
-impl Registration {
+impl WorkspaceRegistration {
     fn settings(self) -> Result<WorkspaceSettings, ApiError> {
         let Self { root, kind, dialects } = self;
         if !root.starts_with('/') || root.contains('\0') {
@@ -189,8 +191,8 @@ impl Registration {
         Ok(WorkspaceSettings {
             root: root.into(),
             kind: kind.map(|kind| match kind {
-                Kind::Project => WorkspaceKind::Project,
-                Kind::Chat => WorkspaceKind::Chat,
+                WorkspaceKindView::Project => WorkspaceKind::Project,
+                WorkspaceKindView::Chat => WorkspaceKind::Chat,
             }),
             dialects: dialects.transpose()?.map(DialectSelection::Only),
         })
@@ -208,11 +210,11 @@ impl Registration {
     )
 )]
 pub(in crate::daemon) async fn show(
-    State(shared): State<Arc<Shared>>,
-    Named(id): Named,
+    State(state): State<Arc<DaemonState>>,
+    PathName(id): PathName,
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
-    let report = shared.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
+    let report = state.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
     Ok(Json(WorkspaceDetails::of(&id, &report)))
 }
 
@@ -227,14 +229,14 @@ pub(in crate::daemon) async fn show(
     )
 )]
 pub(in crate::daemon) async fn remove(
-    State(shared): State<Arc<Shared>>,
-    Named(id): Named,
+    State(state): State<Arc<DaemonState>>,
+    PathName(id): PathName,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
     let removed = id.clone();
     let gone = tokio::spawn(async move {
-        let was_there = shared.orchestrator.unregister(&removed).await;
-        shared.watch.look_at(&removed);
+        let was_there = state.orchestrator.unregister(&removed).await;
+        state.watch.rescan(&removed);
         was_there
     });
     if !gone.await.map_err(|_| ApiError::shutting_down())? {

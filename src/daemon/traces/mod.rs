@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! routes/events.rs ── Event ──▶ Tracer::begin             (the event gets its span, hooks are told of it)
-//! run::RunActor ── Finished ──▶ Tracer ── bounded queue ──▶ Export's task ── batch of spans ──▶ collector
+//! run::RunActor ── FinishedEvent ──▶ Tracer ── bounded queue ──▶ SpanExporter's task ── batch of spans ──▶ collector
 //! ```
 //!
 //! OTLP is spoken in its JSON form, through the HTTP client that is here anyway. The `opentelemetry` crates would bring
@@ -11,20 +11,20 @@
 //! `otel` has `absent` in the place of all that.
 
 #[cfg(not(feature = "otel"))]
-mod absent;
+mod disabled;
 #[cfg(feature = "otel")]
-mod export;
+mod exporter;
 #[cfg(feature = "otel")]
-mod ids;
+mod id_generator;
+#[cfg(feature = "otel")]
+mod otlp_json;
 #[cfg(feature = "otel")]
 mod span;
 #[cfg(feature = "otel")]
 mod tracer;
-#[cfg(feature = "otel")]
-mod wire;
 
 #[cfg(not(feature = "otel"))]
-pub(super) use absent::Tracer;
+pub(super) use disabled::Tracer;
 #[cfg(feature = "otel")]
 pub(super) use tracer::Tracer;
 

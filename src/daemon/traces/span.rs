@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use super::ids::Ids;
+use super::id_generator::IdGenerator;
 use crate::{
     FinishedEvent, RunRef,
     model::{
@@ -18,28 +18,28 @@ use crate::{
 
 /// One span, as it waits to be exported.
 #[derive(Debug)]
-pub(super) struct Span {
+pub(super) struct TraceSpan {
     pub(super) trace: NonZeroU128,
     pub(super) id: NonZeroU64,
     pub(super) parent: Option<NonZeroU64>,
     /// In nanoseconds since 1970.
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) of: Subject,
+    pub(super) of: SpanSubject,
     /// What must not be told.
     pub(super) secrets: Option<Arc<Redactor>>,
 }
 
 /// What a span is of.
 #[derive(Debug)]
-pub(super) enum Subject {
-    Event { run: Arc<RunRef>, kind: EventKind, answer: Option<Answer> },
+pub(super) enum SpanSubject {
+    Event { run: Arc<RunRef>, kind: EventKind, answer: Option<EventAnswer> },
     Hook { hook: HookName, handler: HandlerKind, ended: Ended, verdict: Verdict },
 }
 
 /// What an event got.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct EventAnswer {
     pub(super) decision_id: DecisionId,
     pub(super) verdict: Verdict,
     pub(super) by: Option<HookName>,
@@ -47,28 +47,33 @@ pub(super) struct Answer {
 
 /// Which spans there are to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(super) enum SpanScope {
     /// The event, which has an outcome, and its hooks.
     Answered,
     /// The event, which has none, and its hooks.
     GivenUp,
     /// Hooks that ran beside it.
-    Beside,
+    Background,
 }
 
 /// The spans of an event; none if it has no span of its own.
-pub(super) fn of(finished: FinishedEvent, scope: Scope, ids: &Ids, now: Instant) -> Vec<Span> {
+pub(super) fn of(
+    finished: FinishedEvent,
+    scope: SpanScope,
+    ids: &IdGenerator,
+    now: Instant,
+) -> Vec<TraceSpan> {
     let FinishedEvent { run, event, outcome, at, secrets } = finished;
     let (Some(trace), Some(own)) = (event.trace, event.span) else { return Vec::new() };
-    let clock = Clock { now, at: since_epoch(at) };
+    let clock = SpanClock { now, at: since_epoch(at) };
     let mut spans = Vec::with_capacity(1 + outcome.hooks.len());
-    if scope != Scope::Beside {
-        let answer = (scope == Scope::Answered).then(|| Answer {
+    if scope != SpanScope::Background {
+        let answer = (scope == SpanScope::Answered).then(|| EventAnswer {
             decision_id: outcome.decision_id,
             verdict: outcome.verdict,
             by: outcome.by.clone(),
         });
-        let of = Subject::Event { run, kind: event.kind, answer };
+        let of = SpanSubject::Event { run, kind: event.kind, answer };
         spans.push(event_span(trace, own, of, clock, secrets.clone()));
     }
     let hook = |report| hook_span(trace, report, ids.span(), clock, secrets.clone());
@@ -79,11 +84,11 @@ pub(super) fn of(finished: FinishedEvent, scope: Scope, ids: &Ids, now: Instant)
 fn event_span(
     trace: TraceParent,
     own: EventSpan,
-    of: Subject,
-    clock: Clock,
+    of: SpanSubject,
+    clock: SpanClock,
     secrets: Option<Arc<Redactor>>,
-) -> Span {
-    Span {
+) -> TraceSpan {
+    TraceSpan {
         trace: trace.trace(),
         id: trace.span(),
         parent: own.parent,
@@ -98,32 +103,32 @@ fn hook_span(
     trace: TraceParent,
     report: &HookReport,
     id: NonZeroU64,
-    clock: Clock,
+    clock: SpanClock,
     secrets: Option<Arc<Redactor>>,
-) -> Span {
+) -> TraceSpan {
     // One that did not run is where the event ends.
-    let start = report.started.map_or(clock.at, |began| clock.read(began));
+    let start = report.started.map_or(clock.at, |started| clock.read(started));
     let HookReport { hook, handler, ended, verdict, duration, .. } = report;
-    Span {
+    TraceSpan {
         trace: trace.trace(),
         id,
         parent: Some(trace.span()),
         start,
         end: start.saturating_add(nanoseconds(*duration)),
-        of: Subject::Hook { hook: hook.clone(), handler: *handler, ended: *ended, verdict: *verdict },
+        of: SpanSubject::Hook { hook: hook.clone(), handler: *handler, ended: *ended, verdict: *verdict },
         secrets,
     }
 }
 
 /// The machine's clock by one that nobody sets: lengths and order stay right when it is set in between.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+struct SpanClock {
     now: Instant,
     /// What the machine's says now.
     at: u64,
 }
 
-impl Clock {
+impl SpanClock {
     fn read(self, moment: Instant) -> u64 {
         self.at.saturating_sub(nanoseconds(self.now.saturating_duration_since(moment)))
     }

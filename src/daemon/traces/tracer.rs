@@ -3,12 +3,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::mpsc::{self, Sender},
     task::JoinHandle,
@@ -18,9 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     TracesError,
-    export::Export,
-    ids::{self, Ids},
-    span::{self, Scope, Span},
+    exporter::SpanExporter,
+    id_generator::{self, IdGenerator},
+    span::{self, SpanScope, TraceSpan},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
@@ -30,10 +31,10 @@ use crate::{
 };
 
 /// How many spans may wait: a few MiB, and a minute of a collector's restart at a hundred spans a second.
-const QUEUE: usize = 8192;
+const QUEUE_SPANS: usize = 8192;
 
 /// How long a shutdown waits for a collector.
-const LAST_SPANS: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The standard variable that names the place for traces.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
@@ -44,10 +45,10 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// Gives events their spans, and takes them when they have ended.
 #[derive(Debug)]
 pub(in crate::daemon) struct Tracer {
-    ids: Ids,
+    ids: IdGenerator,
     /// The share of events without a trace of their host's that get one.
-    share: f64,
-    queue: Sender<Span>,
+    sample_ratio: f64,
+    queue: Sender<TraceSpan>,
     /// How many spans are neither exported nor lost.
     waiting: Arc<AtomicUsize>,
     closing: CancellationToken,
@@ -68,12 +69,12 @@ impl Tracer {
         else {
             return Ok(None);
         };
-        let (queue, spans) = mpsc::channel(QUEUE);
+        let (queue, spans) = mpsc::channel(QUEUE_SPANS);
         let (waiting, closing) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
-        let export = Export::new(endpoint, spans, Arc::clone(&waiting), closing.clone());
+        let export = SpanExporter::new(endpoint, spans, Arc::clone(&waiting), closing.clone());
         Ok(Some(Arc::new(Self {
-            ids: Ids::default(),
-            share: settings.sample,
+            ids: IdGenerator::default(),
+            sample_ratio: settings.sample,
             queue,
             waiting,
             closing,
@@ -90,7 +91,14 @@ impl Tracer {
             Some(host) => (host.with_span(self.ids.span()), Some(host.span())),
             None => {
                 let trace = self.ids.trace();
-                (TraceParent::new(trace, self.ids.span(), ids::sampling(trace, self.share)), None)
+                (
+                    TraceParent::new(
+                        trace,
+                        self.ids.span(),
+                        id_generator::sampling(trace, self.sample_ratio),
+                    ),
+                    None,
+                )
             }
         };
         event.trace = Some(trace);
@@ -100,10 +108,10 @@ impl Tracer {
     /// Takes no more spans, and has those that wait exported, as far as that is quickly done.
     pub(in crate::daemon) async fn close(&self) {
         self.closing.cancel();
-        let Some(mut export) = self.export.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(mut export) = self.export.lock().take() else {
             return;
         };
-        if timeout(LAST_SPANS, &mut export).await.is_err() {
+        if timeout(CLOSE_TIMEOUT, &mut export).await.is_err() {
             export.abort();
             let spans = self.waiting.load(Ordering::Relaxed);
             SpansDropped::Export.emit(spans);
@@ -112,7 +120,7 @@ impl Tracer {
     }
 
     /// Takes the spans of an event, all or none: a trace with holes misleads.
-    fn keep(&self, finished: FinishedEvent, scope: Scope) {
+    fn keep(&self, finished: FinishedEvent, scope: SpanScope) {
         if finished.event.span.is_none() {
             return;
         }
@@ -131,15 +139,15 @@ impl Tracer {
 
 impl OutcomeObserver for Tracer {
     fn event_finished(&self, finished: FinishedEvent) {
-        self.keep(finished, Scope::Answered);
+        self.keep(finished, SpanScope::Answered);
     }
 
     fn background_hooks_finished(&self, finished: FinishedEvent) {
-        self.keep(finished, Scope::Beside);
+        self.keep(finished, SpanScope::Background);
     }
 
     fn event_abandoned(&self, finished: FinishedEvent) {
-        self.keep(finished, Scope::GivenUp);
+        self.keep(finished, SpanScope::GivenUp);
     }
 }
 
@@ -208,10 +216,10 @@ mod tests {
         metrics::with_local_recorder(&recorder, || {
             // The export is a task of this thread, so it takes nothing while this goes on.
             let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap().unwrap();
-            for _ in 0..QUEUE + 100 {
+            for _ in 0..QUEUE_SPANS + 100 {
                 tracer.event_finished(finished(&tracer));
             }
-            assert_eq!(tracer.waiting.load(Ordering::Relaxed), QUEUE);
+            assert_eq!(tracer.waiting.load(Ordering::Relaxed), QUEUE_SPANS);
         });
         assert_eq!(dropped(&recorder), [("queue".to_owned(), 100)].into());
     }
@@ -224,7 +232,7 @@ mod tests {
         tracer.event_finished(finished(&tracer));
         let begun = Instant::now();
         tracer.close().await;
-        assert!(begun.elapsed() <= LAST_SPANS + Duration::from_millis(10), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() <= CLOSE_TIMEOUT + Duration::from_millis(10), "{:?}", begun.elapsed());
         tracer.event_finished(finished(&tracer));
         tracer.close().await;
     }
@@ -233,11 +241,11 @@ mod tests {
     async fn hosts_decide_for_their_traces_and_the_share_for_the_rest() {
         let tracer =
             |share| Tracer::start(&settings("http://127.0.0.1:9", share), &|_| None).unwrap().unwrap();
-        let begin = |share, trace: Option<&str>| {
+        let begin = |sample_ratio, trace: Option<&str>| {
             let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
             let mut event = Event::new(EventKind::Notification, session, run);
             event.trace = trace.map(|trace| trace.parse().unwrap());
-            tracer(share).begin(&mut event);
+            tracer(sample_ratio).begin(&mut event);
             (event.trace.unwrap(), event.span)
         };
         let host = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";

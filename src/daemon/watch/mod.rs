@@ -3,12 +3,12 @@
 //! `config::WatchPlan` says what to watch for a workspace. `ears` hears of changes from the kernel, `concerns` says whose
 //! they are, `settling` waits until they are over, `watching` has the workspaces read again and looks after the rest.
 
-mod concerns;
-mod disk;
-mod ears;
-mod settling;
+mod debounce;
+mod fs_state;
+mod inotify;
+mod reload_loop;
 mod state;
-mod watching;
+mod subscriptions;
 
+pub(super) use reload_loop::watch;
 pub(super) use state::WatchState;
-pub(super) use watching::watch;

@@ -91,7 +91,7 @@ impl Home {
     }
 
     fn client(&self) -> Client {
-        Client::new(self.path().join("hookyard.sock")).patience(served::PATIENCE)
+        Client::new(self.path().join("hookyard.sock")).timeout(served::PATIENCE)
     }
 
     fn get(&self, path: &str) -> Value {

@@ -4,7 +4,7 @@ use std::thread;
 
 use super::*;
 
-fn error(answer: &hookyard::daemon::Answer) -> (u16, String) {
+fn error(answer: &hookyard::daemon::ClientResponse) -> (u16, String) {
     let body: Value = serde_json::from_slice(&answer.body).unwrap();
     let error = &body["error"];
     assert!(error["message"].is_string() && error["hint"].is_string(), "{body}");

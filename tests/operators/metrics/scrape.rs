@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hookyard::daemon::Answer;
+use hookyard::daemon::ClientResponse;
 
 /// The labels of a series, in their order.
 type Labels = Vec<(String, String)>;
@@ -15,7 +15,7 @@ pub(crate) struct Scrape {
 }
 
 impl Scrape {
-    pub(crate) fn read(answer: &Answer) -> Self {
+    pub(crate) fn read(answer: &ClientResponse) -> Self {
         assert_eq!(answer.status, 200);
         let text = std::str::from_utf8(&answer.body).expect("text");
         let mut scrape = Self { help: BTreeMap::new(), types: BTreeMap::new(), samples: Vec::new() };

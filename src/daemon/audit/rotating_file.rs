@@ -16,14 +16,14 @@ use rustix::{
 };
 use tokio::time::Instant;
 
-use super::outlet::Outlet;
+use super::sink::AuditSink;
 
 /// How long a file that could not be set aside is added to before that is tried again.
-const NEXT_ROTATION: Duration = Duration::from_mins(1);
+const ROTATION_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// The audit's file, open at its end.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(super) struct RotatingFile {
     path: PathBuf,
     file: File,
     identity: (u64, u64),
@@ -31,16 +31,16 @@ pub(super) struct LogFile {
     max_size: u64,
     keep: usize,
     /// Until when the file is left as large as it is.
-    stays_until: Option<Instant>,
+    no_rotation_until: Option<Instant>,
 }
 
-impl LogFile {
+impl RotatingFile {
     /// Opens a file at its end, or makes it, for this user only.
     ///
     /// Returns what is wrong with it if it is no regular file of this user, or cannot be opened.
     pub(super) fn open(path: &Path, max_size: u64, keep: usize) -> Result<Self, String> {
         let (file, identity, size) = open_at_end(path)?;
-        Ok(Self { path: path.to_owned(), file, identity, size, max_size, keep, stays_until: None })
+        Ok(Self { path: path.to_owned(), file, identity, size, max_size, keep, no_rotation_until: None })
     }
 
     fn reopen(&mut self) -> io::Result<()> {
@@ -52,7 +52,7 @@ impl LogFile {
     }
 
     /// The name of the file that was set aside so many files ago.
-    fn aside(&self, number: usize) -> PathBuf {
+    fn rotated_path(&self, number: usize) -> PathBuf {
         let mut name = OsString::from(&self.path);
         name.push(format!(".{number}"));
         name.into()
@@ -60,33 +60,33 @@ impl LogFile {
 
     /// Sets the file aside: each one before it moves on by one, and the oldest is no more.
     fn rotate(&mut self) -> io::Result<()> {
-        let there = |number: &usize| fs::symlink_metadata(self.aside(*number)).is_ok();
+        let there = |number: &usize| fs::symlink_metadata(self.rotated_path(*number)).is_ok();
         let known = (1..self.keep).take_while(there).count();
         for number in (1..=known).rev() {
-            fs::rename(self.aside(number), self.aside(number + 1))?;
+            fs::rename(self.rotated_path(number), self.rotated_path(number + 1))?;
         }
-        fs::rename(&self.path, self.aside(1))?;
+        fs::rename(&self.path, self.rotated_path(1))?;
         self.reopen()
     }
 }
 
-impl Outlet for LogFile {
-    fn room(&self) -> u64 {
-        let stays = self.stays_until.is_some_and(|until| Instant::now() < until);
+impl AuditSink for RotatingFile {
+    fn remaining_capacity(&self) -> u64 {
+        let stays = self.no_rotation_until.is_some_and(|until| Instant::now() < until);
         if stays { u64::MAX } else { self.max_size.saturating_sub(self.size) }
     }
 
-    fn make_room(&mut self, bytes: usize) -> io::Result<()> {
-        if self.size == 0 || bytes as u64 <= self.room() {
+    fn reserve(&mut self, bytes: usize) -> io::Result<()> {
+        if self.size == 0 || bytes as u64 <= self.remaining_capacity() {
             return Ok(());
         }
         // Somebody else may just have set it aside.
-        self.look()?;
+        self.reopen_if_moved()?;
         if self.size == 0 {
             return Ok(());
         }
         let rotated = self.rotate();
-        self.stays_until = rotated.is_err().then(|| Instant::now() + NEXT_ROTATION);
+        self.no_rotation_until = rotated.is_err().then(|| Instant::now() + ROTATION_RETRY_DELAY);
         if let Err(error) = rotated {
             // Too large a file is better than none.
             tracing::error!(file = %self.path.display(), %error, "the audit file could not be set aside; it grows on");
@@ -100,7 +100,7 @@ impl Outlet for LogFile {
         Ok(written)
     }
 
-    fn take_back(&mut self, bytes: usize) -> bool {
+    fn discard_tail(&mut self, bytes: usize) -> bool {
         let cut = || {
             let size = self.file.metadata()?.len().saturating_sub(bytes as u64);
             self.file.set_len(size).map(|()| size)
@@ -112,7 +112,7 @@ impl Outlet for LogFile {
         self.file.sync_data()
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.path).map(|found| (found.dev(), found.ino()));
         match found {
             Ok(identity) if identity == self.identity => Ok(()),
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn put(file: &mut LogFile, line: &str) {
-        file.make_room(line.len()).unwrap();
+    fn put(file: &mut RotatingFile, line: &str) {
+        file.reserve(line.len()).unwrap();
         assert_eq!(file.write(line.as_bytes()).unwrap(), line.len());
     }
 
@@ -179,11 +179,11 @@ mod tests {
             if path.ends_with("foreign") && !foreign {
                 continue;
             }
-            let why = LogFile::open(&path, 100, 2).unwrap_err();
+            let why = RotatingFile::open(&path, 100, 2).unwrap_err();
             assert!(why.contains(expected), "{path:?}: {why}");
         }
         assert!(!path("target").exists());
-        LogFile::open(&path("new"), 100, 2).unwrap();
+        RotatingFile::open(&path("new"), 100, 2).unwrap();
         assert_eq!(fs::metadata(path("new")).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn a_full_file_is_set_aside_and_so_many_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("audit.jsonl");
-        let mut file = LogFile::open(&path, 10, 2).unwrap();
+        let mut file = RotatingFile::open(&path, 10, 2).unwrap();
         for line in ["first\n", "2\n", "second\n", "third\n", "a fourth longer one\n", "fifth\n"] {
             put(&mut file, line);
         }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(read("audit.jsonl.2"), "third\n");
         assert!(!place.path().join("audit.jsonl.3").exists());
         drop(file);
-        let mut file = LogFile::open(&path, 10, 2).unwrap();
+        let mut file = RotatingFile::open(&path, 10, 2).unwrap();
         put(&mut file, "sixth\n");
         assert_eq!(
             (read("audit.jsonl.1"), read("audit.jsonl.2")),
@@ -214,7 +214,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("audit.jsonl");
         fs::create_dir_all(place.path().join("audit.jsonl.1/full")).unwrap();
-        let mut file = LogFile::open(&path, 5, 1).unwrap();
+        let mut file = RotatingFile::open(&path, 5, 1).unwrap();
         put(&mut file, "first\n");
         put(&mut file, "second\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "first\nsecond\n");
@@ -224,15 +224,15 @@ mod tests {
     fn a_file_that_was_moved_away_is_begun_anew() {
         let place = tempfile::tempdir().unwrap();
         let (path, moved) = (place.path().join("audit.jsonl"), place.path().join("moved"));
-        let mut file = LogFile::open(&path, 100, 2).unwrap();
+        let mut file = RotatingFile::open(&path, 100, 2).unwrap();
         put(&mut file, "first\n");
         fs::rename(&path, &moved).unwrap();
-        file.look().unwrap();
+        file.reopen_if_moved().unwrap();
         put(&mut file, "second\n");
         assert_eq!(fs::read_to_string(&moved).unwrap(), "first\n");
         assert_eq!(fs::read_to_string(&path).unwrap(), "second\n");
         fs::remove_file(&path).unwrap();
         symlink(&moved, &path).unwrap();
-        assert!(file.look().unwrap_err().to_string().contains("symbolic link"));
+        assert!(file.reopen_if_moved().unwrap_err().to_string().contains("symbolic link"));
     }
 }

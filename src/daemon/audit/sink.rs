@@ -6,43 +6,43 @@ use std::{
 };
 
 /// A place for bytes.
-pub(super) trait Outlet: std::fmt::Debug + Send {
+pub(super) trait AuditSink: std::fmt::Debug + Send {
     /// How many more bytes go to the same place.
-    fn room(&self) -> u64;
+    fn remaining_capacity(&self) -> u64;
 
     /// Makes sure that so many more bytes may go there.
-    fn make_room(&mut self, bytes: usize) -> io::Result<()>;
+    fn reserve(&mut self, bytes: usize) -> io::Result<()>;
 
     /// Writes some of these bytes, and tells how many.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Takes back the last bytes that were written, the beginning of a line that did not fit. Returns whether that
     /// could be done.
-    fn take_back(&mut self, bytes: usize) -> bool;
+    fn discard_tail(&mut self, bytes: usize) -> bool;
 
     /// Has what was written put on the disk.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Looks whether it is still where it should be, and goes there if not.
-    fn look(&mut self) -> io::Result<()>;
+    fn reopen_if_moved(&mut self) -> io::Result<()>;
 }
 
 /// Standard output.
 #[derive(Debug)]
-pub(super) struct Stdout(File);
+pub(super) struct StdoutSink(File);
 
-impl Stdout {
+impl StdoutSink {
     pub(super) fn open() -> io::Result<Self> {
         Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?)))
     }
 }
 
-impl Outlet for Stdout {
-    fn room(&self) -> u64 {
+impl AuditSink for StdoutSink {
+    fn remaining_capacity(&self) -> u64 {
         u64::MAX
     }
 
-    fn make_room(&mut self, _: usize) -> io::Result<()> {
+    fn reserve(&mut self, _: usize) -> io::Result<()> {
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl Outlet for Stdout {
         self.0.write(bytes)
     }
 
-    fn take_back(&mut self, _: usize) -> bool {
+    fn discard_tail(&mut self, _: usize) -> bool {
         false
     }
 
@@ -58,7 +58,7 @@ impl Outlet for Stdout {
         Ok(())
     }
 
-    fn look(&mut self) -> io::Result<()> {
+    fn reopen_if_moved(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -8,7 +8,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{audit::Audit, error::ApiError, locate::Locator, routes, traces::Tracer, watch::WatchState};
+use super::{
+    audit::Audit, error::ApiError, routes, traces::Tracer, watch::WatchState,
+    workspace_locator::WorkspaceLocator,
+};
 use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::Settings,
@@ -18,7 +21,7 @@ use crate::{
 
 /// How far the daemon is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum DaemonPhase {
     /// It loads its workspaces.
     Starting,
     /// It takes events.
@@ -27,7 +30,7 @@ pub(super) enum Phase {
     Draining,
 }
 
-impl Phase {
+impl DaemonPhase {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -39,7 +42,7 @@ impl Phase {
 
 /// Where the daemon is reached, and whose it is.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct DaemonAddresses {
     /// The Unix socket.
     pub(super) socket: PathBuf,
     pub(super) tcp: Option<SocketAddr>,
@@ -51,22 +54,22 @@ pub(super) struct Places {
 
 /// Who takes note of outcomes.
 #[derive(Debug, Clone)]
-pub(super) struct Witnesses {
+pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
 }
 
 /// What all requests share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct DaemonState {
     pub(super) orchestrator: Orchestrator,
     pub(super) settings: Settings,
-    pub(super) places: Places,
-    pub(super) locator: Locator,
+    pub(super) addresses: DaemonAddresses,
+    pub(super) locator: WorkspaceLocator,
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
-    pub(super) witnesses: Witnesses,
+    pub(super) observers: Observers,
     /// How many requests are worked on at the same time.
     pub(super) requests: Arc<Semaphore>,
     /// How many readers the stream has.
@@ -76,51 +79,55 @@ pub(super) struct Shared {
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,
     /// The beginning of the ids of requests, different in each life of a daemon.
-    pub(super) life: u32,
-    phase: watch::Sender<Phase>,
+    pub(super) instance: u32,
+    phase: watch::Sender<DaemonPhase>,
     /// When the files of all workspaces began to be read last, and what was found.
-    reloaded: Mutex<Option<(Instant, Reports)>>,
+    reloaded: Mutex<Option<(Instant, LoadReports)>>,
 }
 
 /// What was found in the files of each workspace.
-type Reports = Vec<(WorkspaceId, LoadReport)>;
+type LoadReports = Vec<(WorkspaceId, LoadReport)>;
 
-impl Shared {
+impl DaemonState {
     pub(super) fn new(
         orchestrator: Orchestrator,
         settings: Settings,
-        places: Places,
+        addresses: DaemonAddresses,
         exporter: Exporter,
-        witnesses: Witnesses,
+        observers: Observers,
     ) -> Self {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let watch = Arc::new(WatchState::new(settings.watch));
         Self {
-            locator: Locator::new(settings.workspace_roots.clone(), places.home.clone(), Arc::clone(&watch)),
+            locator: WorkspaceLocator::new(
+                settings.workspace_roots.clone(),
+                addresses.home.clone(),
+                Arc::clone(&watch),
+            ),
             watch,
             exporter,
             meters: Arc::new(ApiMeters::resolve(routes::paths())),
-            witnesses,
+            observers,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),
             started: Instant::now(),
             started_at: now,
-            life: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
-            phase: watch::channel(Phase::Starting).0,
+            instance: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
+            phase: watch::channel(DaemonPhase::Starting).0,
             reloaded: Mutex::default(),
             orchestrator,
             settings,
-            places,
+            addresses,
         }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> DaemonPhase {
         *self.phase.borrow()
     }
 
-    pub(super) fn enter(&self, phase: Phase) {
+    pub(super) fn set_phase(&self, phase: DaemonPhase) {
         self.phase.send_replace(phase);
     }
 
@@ -128,7 +135,7 @@ impl Shared {
     /// the other, and whoever waits is content with what began after they asked.
     ///
     /// Returns an error if the daemon is shutting down.
-    pub(super) async fn reload(&self) -> Result<Reports, DispatchError> {
+    pub(super) async fn reload(&self) -> Result<LoadReports, DispatchError> {
         let asked = Instant::now();
         let mut reloaded = self.reloaded.lock().await;
         if let Some((_, reports)) = reloaded.as_ref().filter(|(begun, _)| *begun > asked) {
@@ -136,7 +143,7 @@ impl Shared {
         }
         let begun = Instant::now();
         let reports = self.orchestrator.reload().await?;
-        self.watch.look_at_all();
+        self.watch.rescan_all();
         *reloaded = Some((begun, reports.clone()));
         Ok(reports)
     }
@@ -145,11 +152,11 @@ impl Shared {
     ///
     /// Returns an error if that takes longer than an event may wait.
     pub(super) async fn loaded(&self) -> Result<(), ApiError> {
-        if self.phase() != Phase::Starting {
+        if self.phase() != DaemonPhase::Starting {
             return Ok(());
         }
         let mut phase = self.phase.subscribe();
-        let begun = phase.wait_for(|phase| *phase != Phase::Starting);
+        let begun = phase.wait_for(|phase| *phase != DaemonPhase::Starting);
         // The sender is here, so it does not end before its value changes.
         let waited = timeout(self.settings.limits.pending_deadline, begun).await;
         waited.map(drop).map_err(|_| ApiError::starting())

@@ -15,36 +15,36 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::patience::{LAST_WORDS, Pulse};
+use super::connection_timeouts::{ConnectionActivity, LINGER};
 
 /// A stream whose bytes are noticed.
 #[derive(Debug)]
-pub(super) struct Watched<S> {
+pub(super) struct MonitoredIo<S> {
     stream: S,
-    pulse: Arc<Pulse>,
+    activity: Arc<ConnectionActivity>,
     /// Whether nothing has come yet.
     is_new: bool,
     /// Until when a peer that still sends is listened to.
     leaving: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse, is_new: true, leaving: None }
+impl<S> MonitoredIo<S> {
+    pub(super) fn new(stream: S, activity: Arc<ConnectionActivity>) -> Self {
+        Self { stream, activity, is_new: true, leaving: None }
     }
 }
 
-impl<S: AsyncRead + Unpin> Watched<S> {
+impl<S: AsyncRead + Unpin> MonitoredIo<S> {
     /// Passes over what the peer still sends: until it closes, or it is too long. A peer that has sent all it
     /// announced is not waited for.
     fn poll_leave(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut space = [std::mem::MaybeUninit::uninit(); 4096];
         let is_first = self.leaving.is_none();
-        let leaving = self.leaving.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
+        let leaving = self.leaving.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         if leaving.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        let mut sends = !is_first || self.pulse.is_unheard();
+        let mut sends = !is_first || self.activity.has_unread_body();
         loop {
             let mut passed = ReadBuf::uninit(&mut space);
             match Pin::new(&mut self.stream).poll_read(context, &mut passed) {
@@ -56,7 +56,7 @@ impl<S: AsyncRead + Unpin> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MonitoredIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -67,9 +67,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let came = &buffer.filled()[before..];
         if !came.is_empty() {
             if std::mem::take(&mut self.is_new) {
-                self.pulse.begins(came);
+                self.activity.detect_protocol(came);
             }
-            self.pulse.came();
+            self.activity.bytes_received();
         }
         Poll::Ready(Ok(()))
     }
@@ -81,14 +81,14 @@ fn has_hung_up(stream: &impl AsFd) -> bool {
     poll(&mut look, Some(&Timespec::default())) == Ok(1)
 }
 
-impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for MonitoredIo<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.pulse.wrote(polled.is_ready());
+        self.activity.write_polled(polled.is_ready());
         polled
     }
 
@@ -98,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.pulse.wrote(polled.is_ready());
+        self.activity.write_polled(polled.is_ready());
         polled
     }
 
@@ -108,7 +108,7 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
 
     /// Called whenever the connection is looked at, which it is once in a while.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.pulse.is_long() && !self.pulse.is_http2() && has_hung_up(&self.stream) {
+        if self.activity.is_long_running() && !self.activity.is_http2() && has_hung_up(&self.stream) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
         Pin::new(&mut self.stream).poll_flush(context)

@@ -25,7 +25,7 @@ pub(super) struct BodyBounds {
 }
 
 /// The largest body of a request that is no event, in bytes.
-pub(super) const SMALL: usize = 64 << 10;
+pub(super) const SMALL_BODY_BYTES: usize = 64 << 10;
 
 /// Reads a body that has to be JSON.
 ///

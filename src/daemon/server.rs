@@ -14,11 +14,11 @@ use tokio_util::task::TaskTracker;
 use super::{
     admission::Admission,
     audit::{Audit, AuditError},
-    connections::{Connections, Listener, TURNED_AWAY},
-    door::{self, Token, TokenError},
-    patience::Patience,
-    shared::{Phase, Places, Shared, Witnesses},
+    auth::{self, Token, TokenError},
+    connection_timeouts::ConnectionTimeouts,
+    connections::{Connections, Listener, MAX_REJECTIONS},
     socket::{Socket, SocketError, default_socket},
+    state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
     traces::{Tracer, TracesError},
     watch,
 };
@@ -31,11 +31,11 @@ use crate::{
 };
 
 /// How long connections may take to end when everything is answered.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a daemon does not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ServeError {
     /// There is no socket to listen on.
     #[error(transparent)]
     Socket(#[from] SocketError),
@@ -67,7 +67,7 @@ pub enum StartError {
 /// A daemon at work. Dropping it ends it at once; [`Daemon::stop`] lets it finish what it has begun.
 #[derive(Debug)]
 pub struct Daemon {
-    shared: Arc<Shared>,
+    state: Arc<DaemonState>,
     connections: Connections,
     /// The accepting of connections, the watching of files, the upkeep of metrics.
     tasks: JoinSet<()>,
@@ -84,13 +84,13 @@ impl Daemon {
     pub async fn start(
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ServeError> {
         raise_descriptor_limit();
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
         Socket::prepare(&path)?;
         let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
-        let claimed = claimed.map_err(|error| not_opened(error, &path))?;
+        let claimed = claimed.map_err(|error| ledger_error(error, &path))?;
         // Hosts wait from here on, and take no closed door for consent while what was left is ended.
         let (socket, listener) = Socket::listen(&path)?;
         let (ledger, reaped) = claimed.open()?;
@@ -101,73 +101,78 @@ impl Daemon {
         let mut listeners = vec![Listener::Unix(listener)];
         let mut tcp = None;
         if let Some(address) = settings.listen.tcp {
-            let (door, listener) = door::listen(address, token).await?;
+            let (auth, listener) = auth::listen(address, token).await?;
             tcp = listener.local_addr().ok();
-            listeners.push(Listener::Tcp(listener, door));
+            listeners.push(Listener::Tcp(listener, auth));
         }
         let mut metrics = None;
         if let Some(address) = settings.listen.metrics {
-            let (door, listener) = door::listen_for_scrapes(address).await?;
+            let (auth, listener) = auth::listen_metrics(address).await?;
             metrics = listener.local_addr().ok();
-            listeners.push(Listener::Tcp(listener, door));
+            listeners.push(Listener::Tcp(listener, auth));
         }
         let exporter = Exporter::install();
         AuditDropped::expect();
         SpansDropped::expect();
         let tracer = Tracer::start(&settings.traces, environment)?;
-        let witnesses = Witnesses { audit, tracer };
-        let orchestrator = orchestrator(&settings, &witnesses).await?;
-        let places =
-            Places { socket: path, tcp, metrics, home: config::home_directory(&settings, environment) };
-        let shared = Arc::new(Shared::new(orchestrator, settings, places, exporter.clone(), witnesses));
-        let connections = connections(&shared);
+        let observers = Observers { audit, tracer };
+        let orchestrator = orchestrator(&settings, &observers).await?;
+        let addresses = DaemonAddresses {
+            socket: path,
+            tcp,
+            metrics,
+            home: config::home_directory(&settings, environment),
+        };
+        let state =
+            Arc::new(DaemonState::new(orchestrator, settings, addresses, exporter.clone(), observers));
+        let connections = connections(&state);
         let mut tasks = JoinSet::new();
         for listener in listeners {
             tasks.spawn(connections.clone().accept(listener));
         }
         tasks.spawn(exporter.upkeep());
-        register(&shared).await;
-        tasks.spawn(watch::watch(Arc::clone(&shared)));
-        shared.enter(Phase::Ready);
-        Ok(Self { shared, connections, tasks, _socket: socket, _ledger: ledger })
+        register(&state).await;
+        tasks.spawn(watch::watch(Arc::clone(&state)));
+        state.set_phase(DaemonPhase::Ready);
+        Ok(Self { state, connections, tasks, _socket: socket, _ledger: ledger })
     }
 
     /// The path of its Unix socket.
     pub fn socket(&self) -> &Path {
-        &self.shared.places.socket
+        &self.state.addresses.socket
     }
 
     /// The TCP address it listens on as well.
     pub fn tcp(&self) -> Option<SocketAddr> {
-        self.shared.places.tcp
+        self.state.addresses.tcp
     }
 
     /// What runs the hooks.
     pub fn orchestrator(&self) -> &Orchestrator {
-        &self.shared.orchestrator
+        &self.state.orchestrator
     }
 
     /// Reads the hook files of every workspace again, and looks whether the audit's file was moved away.
     ///
     /// Returns an error if it is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
-        if let Some(audit) = &self.shared.witnesses.audit {
+        if let Some(audit) = &self.state.observers.audit {
             audit.look();
         }
-        self.shared.reload().await
+        self.state.reload().await
     }
 
     /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes,
     /// closes every connection and ends the audit and the traces. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
-        self.shared.enter(Phase::Draining);
-        let finished = self.shared.orchestrator.shutdown(deadline).await;
-        self.shared.closing.cancel();
-        self.connections.open.close();
+        self.state.set_phase(DaemonPhase::Draining);
+        let finished = self.state.orchestrator.shutdown(deadline).await;
+        self.state.closing.cancel();
+        self.connections.tasks.close();
         // A client that does not read its answer does not keep the daemon.
-        drop(timeout(LAST_WORDS, self.connections.open.wait()).await);
+        drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
-        let Witnesses { audit, tracer } = self.shared.witnesses.clone();
+        let Observers { audit, tracer } = self.state.observers.clone();
         if let Some(tracer) = tracer {
             tracer.close().await;
         }
@@ -180,44 +185,44 @@ impl Daemon {
 }
 
 /// A record that another daemon has open tells that it listens there: who starts a second one knows of sockets only.
-fn not_opened(error: LedgerError, socket: &Path) -> StartError {
+fn ledger_error(error: LedgerError, socket: &Path) -> ServeError {
     match error {
         LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
         other => other.into(),
     }
 }
 
-async fn orchestrator(settings: &Settings, witnesses: &Witnesses) -> Result<Orchestrator, crate::StartError> {
+async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orchestrator, crate::StartError> {
     let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
-    if let Some(audit) = &witnesses.audit {
+    if let Some(audit) = &observers.audit {
         builder = builder.observer(audit.clone());
     }
-    if let Some(tracer) = &witnesses.tracer {
+    if let Some(tracer) = &observers.tracer {
         builder = builder.observer(tracer.clone());
     }
     builder.start().await
 }
 
-fn connections(shared: &Arc<Shared>) -> Connections {
-    let limits = &shared.settings.limits;
+fn connections(state: &Arc<DaemonState>) -> Connections {
+    let limits = &state.settings.limits;
     Connections {
-        admission: Admission::new(shared),
-        places: Arc::new(Semaphore::new(limits.connections.get())),
-        outside: Arc::new(Semaphore::new(TURNED_AWAY)),
-        patience: Patience {
+        admission: Admission::new(state),
+        slots: Arc::new(Semaphore::new(limits.connections.get())),
+        rejection_slots: Arc::new(Semaphore::new(MAX_REJECTIONS)),
+        timeouts: ConnectionTimeouts {
             head: limits.header_timeout,
-            reading: limits.body_timeout,
+            stalled_write: limits.body_timeout,
             idle: limits.idle_timeout,
         },
-        closing: shared.closing.clone(),
-        open: TaskTracker::new(),
+        closing: state.closing.clone(),
+        tasks: TaskTracker::new(),
     }
 }
 
 /// Registers the workspaces of the settings.
-async fn register(shared: &Shared) {
-    for (id, settings) in &shared.settings.workspaces {
-        match shared.orchestrator.register(id, settings.clone()).await {
+async fn register(state: &DaemonState) {
+    for (id, settings) in &state.settings.workspaces {
+        match state.orchestrator.register(id, settings.clone()).await {
             Ok(report) => {
                 tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
             }

@@ -10,12 +10,12 @@ use crate::model::Sampling;
 
 /// A source of ids. It hashes a counter with a key that the system made up at random, which nobody can tell from chance.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(super) struct IdGenerator {
     key: RandomState,
     next: AtomicU64,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(super) fn span(&self) -> NonZeroU64 {
         NonZeroU64::new(self.draw()).unwrap_or(NonZeroU64::MIN)
     }
@@ -32,10 +32,10 @@ impl Ids {
 
 /// Whether a trace is among the share that is kept: whoever asks the same of it gets the same answer.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are as many as the number has")]
-pub(super) fn sampling(trace: NonZeroU128, share: f64) -> Sampling {
+pub(super) fn sampling(trace: NonZeroU128, sample_ratio: f64) -> Sampling {
     const ALL: u128 = 1 << 53;
     let chance = (trace.get() % ALL) as f64 / ALL as f64;
-    if chance < share { Sampling::Kept } else { Sampling::Dropped }
+    if chance < sample_ratio { Sampling::Kept } else { Sampling::Dropped }
 }
 
 #[cfg(test)]
@@ -46,17 +46,19 @@ mod tests {
 
     #[test]
     fn ids_differ_also_between_sources() {
-        let sources = [Ids::default(), Ids::default()];
-        let spans: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(Ids::span)).collect();
-        let traces: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(Ids::trace)).collect();
+        let sources = [IdGenerator::default(), IdGenerator::default()];
+        let spans: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(IdGenerator::span)).collect();
+        let traces: HashSet<_> = (0..1000).flat_map(|_| sources.iter().map(IdGenerator::trace)).collect();
         assert_eq!((spans.len(), traces.len()), (2000, 2000));
     }
 
     #[test]
     fn a_share_of_traces_is_kept_and_always_the_same() {
-        let ids = Ids::default();
+        let ids = IdGenerator::default();
         let traces: Vec<_> = (0..4000).map(|_| ids.trace()).collect();
-        let kept = |share| traces.iter().filter(|trace| sampling(**trace, share) == Sampling::Kept).count();
+        let kept = |sample_ratio| {
+            traces.iter().filter(|trace| sampling(**trace, sample_ratio) == Sampling::Kept).count()
+        };
         assert_eq!((kept(0.0), kept(1.0)), (0, 4000));
         assert!((700..1300).contains(&kept(0.25)), "{}", kept(0.25));
         let of_more = traces.iter().filter(|trace| sampling(**trace, 0.1) == Sampling::Kept);

@@ -17,10 +17,10 @@ use super::error::ApiError;
 use crate::config;
 
 /// The shortest token, in bytes: shorter ones can be guessed.
-const SHORTEST_TOKEN: usize = 16;
+const MIN_TOKEN_BYTES: usize = 16;
 
 /// What browsers say of every request, also of one without an origin.
-const OF_A_BROWSER: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Why there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -49,9 +49,9 @@ impl Token {
         let bytes = config::read_private(path, 4096).map_err(wrong)?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
         let token = text.trim();
-        if token.len() < SHORTEST_TOKEN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if token.len() < MIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let why = format!(
-                "has no token: write one line of at least {SHORTEST_TOKEN} letters, digits and signs into it"
+                "has no token: write one line of at least {MIN_TOKEN_BYTES} letters, digits and signs into it"
             );
             return Err(wrong(why));
         }
@@ -59,7 +59,7 @@ impl Token {
     }
 
     /// Takes as long for a wrong token as for a right one.
-    fn is(&self, sent: &str) -> bool {
+    fn matches(&self, sent: &str) -> bool {
         let (own, sent) = (self.0.as_bytes(), sent.as_bytes());
         let different = own.iter().zip(sent).fold(0, |different, (a, b)| different | (a ^ b));
         own.len() == sent.len() && different == 0
@@ -74,47 +74,52 @@ impl fmt::Debug for Token {
 
 /// Where a request came in.
 #[derive(Debug, Clone)]
-pub(super) enum Door {
+pub(super) enum ListenerAuth {
     /// The Unix socket, where the peer's user has been looked at.
     Unix,
     /// A TCP address that only this machine reaches.
     Loopback,
     /// A TCP address where a token is asked for.
-    SecretText(Token),
+    BearerToken(Token),
     /// A TCP address where only metrics are.
     Metrics,
 }
 
-impl Door {
+impl ListenerAuth {
     /// Lets a request in. `open` ones tell nobody anything, and need no token.
     ///
     /// Returns an error if it may not come in.
-    pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap, open: Openness) -> Result<(), ApiError> {
+    pub(super) fn authorize(
+        &self,
+        uri: &Uri,
+        headers: &HeaderMap,
+        access: RouteAccess,
+    ) -> Result<(), ApiError> {
         match self {
-            Self::Metrics if open == Openness::Closed => {
+            Self::Metrics if access == RouteAccess::Restricted => {
                 let hint = "ask at the socket, or at the address of `listen.tcp`";
                 Err(ApiError::not_found("no_route", "only metrics and health are at this address", hint))
             }
             Self::Unix | Self::Metrics => Ok(()),
-            Self::SecretText(_) if open == Openness::Open => Ok(()),
-            Self::SecretText(token) => match bearer(headers) {
-                Some(sent) if token.is(sent) => Ok(()),
+            Self::BearerToken(_) if access == RouteAccess::Public => Ok(()),
+            Self::BearerToken(token) => match bearer(headers) {
+                Some(sent) if token.matches(sent) => Ok(()),
                 sent => Err(unauthorized(sent.is_some())),
             },
-            Self::Loopback => from_this_machine(uri, headers),
+            Self::Loopback => check_local_request(uri, headers),
         }
     }
 }
 
 /// Whether a route is for everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Openness {
+pub(super) enum RouteAccess {
     /// It is for those who watch, too: it tells the names of hooks and how they fare.
     Metrics,
     /// It is.
-    Open,
+    Public,
     /// It is for those who may send events.
-    Closed,
+    Restricted,
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -131,13 +136,13 @@ fn unauthorized(sent: bool) -> ApiError {
 
 /// Without a token, what a web page has its reader's browser send must not get in: such a request says where it
 /// comes from, or names a host of the page's own that leads here.
-fn from_this_machine(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let forbidden = |message: &str| {
         let hint = "this address is for programs of this machine; set a `listen.token_file` for others";
         Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint))
     };
     // What a user opens comes from nowhere, and no page reads it.
-    let by_a_page = headers.get(OF_A_BROWSER).is_some_and(|site| site != "none");
+    let by_a_page = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "none");
     if by_a_page || headers.contains_key(ORIGIN) {
         return forbidden("the request comes from a web page");
     }
@@ -164,24 +169,24 @@ fn is_loopback(host: &str) -> bool {
 pub(super) async fn listen(
     address: SocketAddr,
     token: Option<Token>,
-) -> Result<(Door, tokio::net::TcpListener), super::StartError> {
-    let door = match token {
-        Some(token) => Door::SecretText(token),
-        None if address.ip().to_canonical().is_loopback() => Door::Loopback,
+) -> Result<(ListenerAuth, tokio::net::TcpListener), super::ServeError> {
+    let auth = match token {
+        Some(token) => ListenerAuth::BearerToken(token),
+        None if address.ip().to_canonical().is_loopback() => ListenerAuth::Loopback,
         None => return Err(TokenError::Needed(address).into()),
     };
-    Ok((door, bind(address).await?))
+    Ok((auth, bind(address).await?))
 }
 
 /// The same for an address where only metrics are.
-pub(super) async fn listen_for_scrapes(
+pub(super) async fn listen_metrics(
     address: SocketAddr,
-) -> Result<(Door, tokio::net::TcpListener), super::StartError> {
-    Ok((Door::Metrics, bind(address).await?))
+) -> Result<(ListenerAuth, tokio::net::TcpListener), super::ServeError> {
+    Ok((ListenerAuth::Metrics, bind(address).await?))
 }
 
-async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, super::StartError> {
-    let refused = |source: io::Error| super::StartError::Tcp { address, source };
+async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, super::ServeError> {
+    let refused = |source: io::Error| super::ServeError::Tcp { address, source };
     tokio::net::TcpListener::bind(address).await.map_err(refused)
 }
 
@@ -204,9 +209,9 @@ mod tests {
     #[test]
     fn a_token_is_compared_as_a_whole() {
         let token = Token("0123456789abcdef".into());
-        assert!(token.is("0123456789abcdef"));
+        assert!(token.matches("0123456789abcdef"));
         for wrong in ["", "0123456789abcdeg", "0123456789abcde", "0123456789abcdef0"] {
-            assert!(!token.is(wrong), "{wrong}");
+            assert!(!token.matches(wrong), "{wrong}");
         }
         assert_eq!(format!("{token:?}"), "Token(…)");
     }

@@ -16,7 +16,7 @@ use crate::{
 
 /// Which workspaces wait for what.
 #[derive(Debug, Default)]
-pub(super) struct Concerns {
+pub(super) struct Subscriptions {
     known: HashMap<WorkspaceId, WatchPlan>,
     directories: HashMap<PathBuf, HashMap<WatchedEntry, HashSet<WorkspaceId>>>,
     /// Directories that are not there.
@@ -25,16 +25,16 @@ pub(super) struct Concerns {
 
 /// What became of a workspace's watches.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Shift {
+pub(super) struct SubscriptionChange {
     /// Directories that nobody waits for any more.
-    pub(super) ended: Vec<PathBuf>,
+    pub(super) unwatched: Vec<PathBuf>,
     /// Directories that are not there any more, or are there again.
-    pub(super) turned: Vec<PathBuf>,
+    pub(super) absence_changed: Vec<PathBuf>,
 }
 
-impl Concerns {
+impl Subscriptions {
     /// Has a workspace wait for this, and no longer for what it waited for; nothing, once it is gone.
-    pub(super) fn set(&mut self, id: &WorkspaceId, watches: WatchPlan) -> Shift {
+    pub(super) fn set(&mut self, id: &WorkspaceId, watches: WatchPlan) -> SubscriptionChange {
         let former = self.known.remove(id).unwrap_or_default();
         for (directory, entries) in &watches.directories {
             let old = former.directories.get(directory);
@@ -43,26 +43,26 @@ impl Concerns {
                 known.entry(entry.clone()).or_default().insert(id.clone());
             }
         }
-        let mut shift = Shift::default();
+        let mut change = SubscriptionChange::default();
         for (directory, entries) in &former.directories {
             let new = watches.directories.get(directory);
             let over = entries.iter().filter(|entry| !new.is_some_and(|new| new.contains(*entry)));
             if self.leave(directory, over, id) {
-                shift.ended.push(directory.clone());
+                change.unwatched.push(directory.clone());
             }
         }
         for base in watches.absent.difference(&former.absent) {
-            shift.turned.push(base.clone());
+            change.absence_changed.push(base.clone());
             self.absent.entry(base.clone()).or_default().insert(id.clone());
         }
         for base in former.absent.difference(&watches.absent) {
             remove_from(&mut self.absent, base, id);
-            shift.turned.push(base.clone());
+            change.absence_changed.push(base.clone());
         }
         if watches != WatchPlan::default() {
             self.known.insert(id.clone(), watches);
         }
-        shift
+        change
     }
 
     /// Returns whether nobody waits for anything in the directory any more.
@@ -82,13 +82,13 @@ impl Concerns {
     }
 
     /// The workspaces that a change of an entry concerns.
-    pub(super) fn of_entry(&self, directory: &Path, name: &OsStr) -> HashSet<&WorkspaceId> {
+    pub(super) fn for_entry(&self, directory: &Path, name: &OsStr) -> HashSet<&WorkspaceId> {
         let Some(known) = self.directories.get(directory) else { return HashSet::new() };
         WatchedEntry::of(name).filter_map(|entry| known.get(&entry)).flatten().collect()
     }
 
     /// The workspaces that a change of a directory itself concerns.
-    pub(super) fn of_directory(&self, directory: &Path) -> HashSet<&WorkspaceId> {
+    pub(super) fn for_directory(&self, directory: &Path) -> HashSet<&WorkspaceId> {
         self.directories.get(directory).into_iter().flat_map(HashMap::values).flatten().collect()
     }
 
@@ -108,7 +108,7 @@ impl Concerns {
     }
 
     /// The workspaces that wait for a directory that is not there.
-    pub(super) fn of_absent(&self, base: &Path) -> Vec<WorkspaceId> {
+    pub(super) fn for_absent(&self, base: &Path) -> Vec<WorkspaceId> {
         self.absent.get(base).into_iter().flatten().cloned().collect()
     }
 }
@@ -146,48 +146,54 @@ mod tests {
 
     #[test]
     fn a_change_concerns_those_that_wait_for_it() {
-        let mut concerns = Concerns::default();
-        concerns.set(
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.set(
             &id("a"),
             watches(&[("/a/hooks", &[WatchedEntry::HookFiles]), ("/home", &[named(".claude")])]),
         );
-        concerns.set(&id("b"), watches(&[("/home", &[named(".claude")])]));
+        subscriptions.set(&id("b"), watches(&[("/home", &[named(".claude")])]));
         let of = |directory: &str, name: &str| {
-            let mut ids: Vec<_> =
-                concerns.of_entry(Path::new(directory), OsStr::new(name)).into_iter().cloned().collect();
+            let mut ids: Vec<_> = subscriptions
+                .for_entry(Path::new(directory), OsStr::new(name))
+                .into_iter()
+                .cloned()
+                .collect();
             ids.sort();
             ids
         };
         assert_eq!(of("/a/hooks", "x.yaml"), [id("a")]);
         assert_eq!(of("/home", ".claude"), [id("a"), id("b")]);
         assert!(of("/a/hooks", "x.sh").is_empty() && of("/home", ".bashrc").is_empty());
-        assert_eq!(concerns.of_directory(Path::new("/home")).len(), 2);
+        assert_eq!(subscriptions.for_directory(Path::new("/home")).len(), 2);
     }
 
     #[test]
     fn a_directory_ends_with_its_last_workspace() {
-        let mut concerns = Concerns::default();
-        concerns.set(&id("a"), watches(&[("/a", &[named("x")]), ("/home", &[named("y")])]));
-        concerns.set(&id("b"), watches(&[("/home", &[named("y"), named("z")])]));
-        assert_eq!(concerns.set(&id("a"), WatchPlan::default()).ended, [PathBuf::from("/a")]);
-        assert_eq!(concerns.set(&id("b"), watches(&[("/home", &[named("z")])])), Shift::default());
-        assert!(concerns.of_entry(Path::new("/home"), OsStr::new("y")).is_empty());
-        assert_eq!(concerns.set(&id("b"), WatchPlan::default()).ended, [PathBuf::from("/home")]);
-        assert!(concerns.all().is_empty() && concerns.directories.is_empty());
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.set(&id("a"), watches(&[("/a", &[named("x")]), ("/home", &[named("y")])]));
+        subscriptions.set(&id("b"), watches(&[("/home", &[named("y"), named("z")])]));
+        assert_eq!(subscriptions.set(&id("a"), WatchPlan::default()).unwatched, [PathBuf::from("/a")]);
+        assert_eq!(
+            subscriptions.set(&id("b"), watches(&[("/home", &[named("z")])])),
+            SubscriptionChange::default()
+        );
+        assert!(subscriptions.for_entry(Path::new("/home"), OsStr::new("y")).is_empty());
+        assert_eq!(subscriptions.set(&id("b"), WatchPlan::default()).unwatched, [PathBuf::from("/home")]);
+        assert!(subscriptions.all().is_empty() && subscriptions.directories.is_empty());
     }
 
     #[test]
     fn a_directory_returns() {
-        let mut concerns = Concerns::default();
+        let mut subscriptions = Subscriptions::default();
         let gone = WatchPlan { absent: BTreeSet::from(["/a".into()]), ..WatchPlan::default() };
-        assert_eq!(concerns.set(&id("a"), gone.clone()).turned, [PathBuf::from("/a")]);
+        assert_eq!(subscriptions.set(&id("a"), gone.clone()).absence_changed, [PathBuf::from("/a")]);
         assert_eq!(
-            (concerns.absent(), concerns.of_absent(Path::new("/a"))),
+            (subscriptions.absent(), subscriptions.for_absent(Path::new("/a"))),
             (vec!["/a".into()], vec![id("a")])
         );
-        assert_eq!(concerns.set(&id("a"), gone), Shift::default());
-        let shift = concerns.set(&id("a"), watches(&[("/a", &[named("x")])]));
-        assert_eq!(shift.turned, [PathBuf::from("/a")]);
-        assert!(concerns.absent().is_empty());
+        assert_eq!(subscriptions.set(&id("a"), gone), SubscriptionChange::default());
+        let change = subscriptions.set(&id("a"), watches(&[("/a", &[named("x")])]));
+        assert_eq!(change.absence_changed, [PathBuf::from("/a")]);
+        assert!(subscriptions.absent().is_empty());
     }
 }

@@ -9,35 +9,35 @@ use crate::model::WorkspaceId;
 /// How long nothing must change. An editor that empties a file before it writes it, or puts another in its place, is
 /// done within a few milliseconds, and `git checkout` leaves no longer pause between two files; for somebody who
 /// waits for a rule to count, it is still at once.
-const QUIET: Duration = Duration::from_millis(150);
+const QUIET_PERIOD: Duration = Duration::from_millis(150);
 
 /// How long a change waits at most. Something may write without a pause; its last change but one is read then, and a
 /// guard that is mended does not wait for it.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// The workspaces whose files change.
 #[derive(Debug, Default)]
-pub(super) struct Settling(HashMap<WorkspaceId, Span>);
+pub(super) struct Debouncer(HashMap<WorkspaceId, Burst>);
 
 /// From the first change to the last.
 #[derive(Debug, Clone, Copy)]
-struct Span {
+struct Burst {
     first: Instant,
     last: Instant,
 }
 
-impl Span {
+impl Burst {
     fn end(self) -> Instant {
-        (self.last + QUIET).min(self.first + LONGEST)
+        (self.last + QUIET_PERIOD).min(self.first + MAX_DELAY)
     }
 }
 
-impl Settling {
+impl Debouncer {
     /// Something of a workspace has changed.
     pub(super) fn touch(&mut self, id: &WorkspaceId, now: Instant) {
         match self.0.get_mut(id) {
             Some(span) => span.last = now,
-            None => drop(self.0.insert(id.clone(), Span { first: now, last: now })),
+            None => drop(self.0.insert(id.clone(), Burst { first: now, last: now })),
         }
     }
 
@@ -68,34 +68,34 @@ mod tests {
 
     #[test]
     fn changes_close_together_are_one() {
-        let (mut settling, start) = (Settling::default(), Instant::now());
+        let (mut debouncer, start) = (Debouncer::default(), Instant::now());
         for at in [0, 100, 200] {
-            settling.touch(&id("a"), after(start, at));
+            debouncer.touch(&id("a"), after(start, at));
         }
-        assert_eq!(settling.next(), Some(after(start, 350)));
-        assert!(settling.take_due(after(start, 349)).is_empty());
-        assert_eq!(settling.take_due(after(start, 350)), [id("a")]);
-        assert_eq!(settling.next(), None);
+        assert_eq!(debouncer.next(), Some(after(start, 350)));
+        assert!(debouncer.take_due(after(start, 349)).is_empty());
+        assert_eq!(debouncer.take_due(after(start, 350)), [id("a")]);
+        assert_eq!(debouncer.next(), None);
     }
 
     #[test]
     fn changes_without_an_end_are_read_every_second() {
-        let (mut settling, start) = (Settling::default(), Instant::now());
+        let (mut debouncer, start) = (Debouncer::default(), Instant::now());
         let mut read = 0;
         for at in (0..10_000).step_by(10) {
-            settling.touch(&id("a"), after(start, at));
-            read += settling.take_due(after(start, at)).len();
+            debouncer.touch(&id("a"), after(start, at));
+            read += debouncer.take_due(after(start, at)).len();
         }
         assert_eq!(read, 9);
     }
 
     #[test]
     fn one_workspace_does_not_hold_up_another() {
-        let (mut settling, start) = (Settling::default(), Instant::now());
-        settling.touch(&id("quiet"), start);
+        let (mut debouncer, start) = (Debouncer::default(), Instant::now());
+        debouncer.touch(&id("quiet"), start);
         for at in (0..150).step_by(10) {
-            settling.touch(&id("busy"), after(start, at));
+            debouncer.touch(&id("busy"), after(start, at));
         }
-        assert_eq!(settling.take_due(after(start, 150)), [id("quiet")]);
+        assert_eq!(debouncer.take_due(after(start, 150)), [id("quiet")]);
     }
 }

@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::model::{Json, Target, Targets};
 
 /// How many places of one part are told: more say only that it is another one.
-const MOST_PLACES: usize = 64;
+const MAX_PATHS: usize = 64;
 
 /// The places of changed values as JSON pointers, each below the name of its part: `/tool_input/command`.
-pub(super) fn places(before: &Targets, patched: &Targets) -> Vec<String> {
+pub(super) fn changed_paths(before: &Targets, patched: &Targets) -> Vec<String> {
     patched.iter().flat_map(|(target, after)| of_part(target, before.get(target), after)).collect()
 }
 
@@ -19,11 +19,11 @@ fn of_part(target: Target, before: Option<&Json>, after: &Json) -> Vec<String> {
     if let (Some(before), Some(after)) = (before.and_then(read), read(after)) {
         compare(&before, &after, &mut whole.clone(), &mut found);
     }
-    if found.is_empty() || found.len() > MOST_PLACES { vec![whole] } else { found }
+    if found.is_empty() || found.len() > MAX_PATHS { vec![whole] } else { found }
 }
 
 fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<String>) {
-    if found.len() > MOST_PLACES || before == after {
+    if found.len() > MAX_PATHS || before == after {
         return;
     }
     match (before, after) {
@@ -71,7 +71,7 @@ mod tests {
             targets.set(Target::ToolInput, Json::parse(text).unwrap());
             targets
         };
-        places(&before.map(part).unwrap_or_default(), &part(after))
+        changed_paths(&before.map(part).unwrap_or_default(), &part(after))
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::config::{PathState, WatchPlan, WatchedEntry};
 const COARSENESS: Duration = Duration::from_millis(50);
 
 /// What stands at a path.
-pub(super) fn standing(path: &Path) -> PathState {
+pub(super) fn path_state(path: &Path) -> PathState {
     let Ok(metadata) = path.symlink_metadata() else { return PathState::Nothing };
     if metadata.is_symlink() {
         return path.read_link().map_or(PathState::Nothing, PathState::Link);
@@ -61,10 +61,10 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("file"), "").unwrap();
         symlink("file", here.path().join("link")).unwrap();
-        assert_eq!(standing(here.path()), PathState::Directory);
-        assert_eq!(standing(&here.path().join("file")), PathState::File);
-        assert_eq!(standing(&here.path().join("link")), PathState::Link("file".into()));
-        assert_eq!(standing(&here.path().join("nothing")), PathState::Nothing);
+        assert_eq!(path_state(here.path()), PathState::Directory);
+        assert_eq!(path_state(&here.path().join("file")), PathState::File);
+        assert_eq!(path_state(&here.path().join("link")), PathState::Link("file".into()));
+        assert_eq!(path_state(&here.path().join("nothing")), PathState::Nothing);
     }
 
     #[test]

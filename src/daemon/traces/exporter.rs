@@ -18,65 +18,65 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{span::Span, wire};
+use super::{otlp_json, span::TraceSpan};
 use crate::{handler::http::Clients, model::Address, telemetry::SpansDropped};
 
 /// How many spans one request has at most.
-const BATCH: usize = 512;
+const BATCH_SPANS: usize = 512;
 
 /// How long the first span of a request waits for more.
-const GATHER: Duration = Duration::from_secs(1);
+const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// How long a request may take, with its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// After how long a request is sent again. Batches wait for each other, so a collector that is down is asked no more
 /// often than that.
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How much of an answer is read.
-const LONGEST_ANSWER: usize = 64 << 10;
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Sends spans until nobody makes any more.
 #[derive(Debug)]
-pub(super) struct Export {
+pub(super) struct SpanExporter {
     endpoint: Address,
     clients: Clients,
-    spans: Receiver<Span>,
+    spans: Receiver<TraceSpan>,
     waiting: Arc<AtomicUsize>,
     closing: CancellationToken,
-    health: Health,
+    health: CollectorHealth,
 }
 
 /// How the last request fared; the log is told of changes only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Health {
-    Well,
+enum CollectorHealth {
+    Healthy,
     Failing,
 }
 
 /// Why a batch was not taken.
-enum Trouble {
+enum ExportError {
     /// Another try may help.
-    Passing(String),
+    Retryable(String),
     /// The collector wants no such thing.
-    Lasting(String),
+    Permanent(String),
 }
 
-impl Export {
+impl SpanExporter {
     pub(super) fn new(
         endpoint: Address,
-        spans: Receiver<Span>,
+        spans: Receiver<TraceSpan>,
         waiting: Arc<AtomicUsize>,
         closing: CancellationToken,
     ) -> Self {
-        Self { endpoint, clients: Clients::new(1), spans, waiting, closing, health: Health::Well }
+        Self { endpoint, clients: Clients::new(1), spans, waiting, closing, health: CollectorHealth::Healthy }
     }
 
     /// Sends what comes. Returns when the tracer is gone, or is closing and nothing waits any more.
     pub(super) async fn run(mut self) {
         loop {
-            let batch = self.gather().await;
+            let batch = self.next_batch().await;
             if batch.is_empty() {
                 return;
             }
@@ -85,21 +85,21 @@ impl Export {
     }
 
     /// The next batch; an empty one is the end. While the tracer is closing, nothing is waited for.
-    async fn gather(&mut self) -> Vec<Span> {
+    async fn next_batch(&mut self) -> Vec<TraceSpan> {
         let Self { spans, closing, .. } = self;
         let mut batch = Vec::new();
         tokio::select! {
             biased;
             () = closing.cancelled() => {
                 spans.close();
-                spans.recv_many(&mut batch, BATCH).await;
+                spans.recv_many(&mut batch, BATCH_SPANS).await;
                 return batch;
             }
-            _ = spans.recv_many(&mut batch, BATCH) => {}
+            _ = spans.recv_many(&mut batch, BATCH_SPANS) => {}
         }
-        let mut enough = pin!(sleep(GATHER));
-        while !batch.is_empty() && batch.len() < BATCH {
-            let room = BATCH - batch.len();
+        let mut enough = pin!(sleep(BATCH_DELAY));
+        while !batch.is_empty() && batch.len() < BATCH_SPANS {
+            let room = BATCH_SPANS - batch.len();
             tokio::select! {
                 more = spans.recv_many(&mut batch, room) => if more == 0 { break },
                 () = &mut enough => break,
@@ -109,77 +109,79 @@ impl Export {
         batch
     }
 
-    async fn export(&mut self, batch: &[Span]) {
-        let body = Bytes::from(wire::request(batch));
+    async fn export(&mut self, batch: &[TraceSpan]) {
+        let body = Bytes::from(otlp_json::request(batch));
         let mut result = self.post(body.clone()).await;
-        if let Err(Trouble::Passing(_)) = result {
+        if let Err(ExportError::Retryable(_)) = result {
             // Nobody waits for a moment while everything ends.
-            drop(timeout(AGAIN, self.closing.cancelled()).await);
+            drop(timeout(RETRY_DELAY, self.closing.cancelled()).await);
             result = self.post(body).await;
         }
-        let (lost, trouble) = match result {
+        let (lost, failure) = match result {
             Ok(rejected) => (rejected.min(batch.len()), None),
-            Err(Trouble::Passing(why) | Trouble::Lasting(why)) => (batch.len(), Some(why)),
+            Err(ExportError::Retryable(why) | ExportError::Permanent(why)) => (batch.len(), Some(why)),
         };
         if lost > 0 {
             SpansDropped::Export.emit(lost);
         }
-        self.tell(trouble);
+        self.log_transition(failure);
         self.waiting.fetch_sub(batch.len(), Ordering::Relaxed);
     }
 
     /// Sends a request once. Returns how many of its spans were refused.
-    async fn post(&self, body: Bytes) -> Result<usize, Trouble> {
+    async fn post(&self, body: Bytes) -> Result<usize, ExportError> {
         let asked = async {
             let url = self.endpoint.url();
             let client =
-                self.clients.of_url(url).await.map_err(|error| Trouble::Lasting(error.to_string()))?;
+                self.clients.of_url(url).await.map_err(|error| ExportError::Permanent(error.to_string()))?;
             let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body);
-            let response = request.send().await.map_err(unreached)?;
+            let response = request.send().await.map_err(connection_error)?;
             match response.status() {
-                status if status.is_success() => Ok(wire::rejected(&beginning(response).await?)),
-                status if is_passing(status) => Err(Trouble::Passing(format!("it answered {status}"))),
-                status => Err(Trouble::Lasting(format!("it answered {status}"))),
+                status if status.is_success() => Ok(otlp_json::rejected(&read_prefix(response).await?)),
+                status if is_retryable(status) => {
+                    Err(ExportError::Retryable(format!("it answered {status}")))
+                }
+                status => Err(ExportError::Permanent(format!("it answered {status}"))),
             }
         };
-        let late = || Trouble::Passing(format!("it did not answer within {PATIENCE:?}"));
-        timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(late()))
+        let late = || ExportError::Retryable(format!("it did not answer within {REQUEST_TIMEOUT:?}"));
+        timeout(REQUEST_TIMEOUT, asked).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// Has the log say when exports begin to fail, and when they work again.
-    fn tell(&mut self, trouble: Option<String>) {
-        match (self.health, trouble) {
-            (Health::Well, Some(why)) => {
+    fn log_transition(&mut self, failure: Option<String>) {
+        match (self.health, failure) {
+            (CollectorHealth::Healthy, Some(why)) => {
                 tracing::warn!(why, "traces are lost: the collector does not take them");
-                self.health = Health::Failing;
+                self.health = CollectorHealth::Failing;
             }
-            (Health::Failing, None) => {
+            (CollectorHealth::Failing, None) => {
                 tracing::info!("the collector takes traces again");
-                self.health = Health::Well;
+                self.health = CollectorHealth::Healthy;
             }
-            (Health::Well, None) | (Health::Failing, Some(_)) => {}
+            (CollectorHealth::Healthy, None) | (CollectorHealth::Failing, Some(_)) => {}
         }
     }
 }
 
 /// Those that the protocol names.
-fn is_passing(status: StatusCode) -> bool {
+fn is_retryable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502..=504)
 }
 
 /// The address is left out: its query may hold a key.
-fn unreached(error: reqwest::Error) -> Trouble {
+fn connection_error(error: reqwest::Error) -> ExportError {
     let error = error.without_url();
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Trouble::Passing(format!("{error}{cause}"))
+    ExportError::Retryable(format!("{error}{cause}"))
 }
 
 /// The beginning of an answer.
-async fn beginning(mut response: Response) -> Result<Vec<u8>, Trouble> {
+async fn read_prefix(mut response: Response) -> Result<Vec<u8>, ExportError> {
     let mut answer = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unreached)? {
+    while let Some(chunk) = response.chunk().await.map_err(connection_error)? {
         answer.extend_from_slice(&chunk);
-        if answer.len() > LONGEST_ANSWER {
+        if answer.len() > MAX_RESPONSE_BYTES {
             break;
         }
     }

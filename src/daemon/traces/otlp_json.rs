@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::span::{Answer, Span, Subject};
+use super::span::{EventAnswer, SpanSubject, TraceSpan};
 use crate::model::{Ended, Redactor};
 
 /// The kinds of span, by their numbers.
@@ -16,7 +16,7 @@ const SERVER: u8 = 2;
 const ERROR: u8 = 2;
 
 /// The body of a request with these spans.
-pub(super) fn request(spans: &[Span]) -> Vec<u8> {
+pub(super) fn request(spans: &[TraceSpan]) -> Vec<u8> {
     let service =
         [attribute("service.name", "hookyard"), attribute("service.version", env!("CARGO_PKG_VERSION"))];
     let spans: Vec<Value> = spans.iter().map(span).collect();
@@ -39,24 +39,24 @@ pub(super) fn rejected(answer: &[u8]) -> usize {
     number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()
 }
 
-fn span(span: &Span) -> Value {
+fn span(span: &TraceSpan) -> Value {
     let clean = Clean(span.secrets.as_deref());
     let (name, kind, attributes) = match &span.of {
-        Subject::Event { run, kind, answer } => {
+        SpanSubject::Event { run, kind, answer } => {
             let mut attributes = vec![
                 attribute("hookyard.workspace", &clean.text(run.workspace_id.as_str())),
                 attribute("hookyard.session", &clean.text(run.session_id.as_str())),
                 attribute("hookyard.run", &clean.text(run.run_id.as_str())),
                 attribute("hookyard.event", kind.as_str()),
             ];
-            if let Some(Answer { decision_id, verdict, by }) = answer {
+            if let Some(EventAnswer { decision_id, verdict, by }) = answer {
                 attributes.push(attribute("hookyard.decision_id", &decision_id.to_string()));
                 attributes.push(attribute("hookyard.verdict", verdict.as_str()));
                 attributes.extend(by.iter().map(|by| attribute("hookyard.by", &clean.text(by.as_str()))));
             }
             (format!("event {kind}"), SERVER, attributes)
         }
-        Subject::Hook { hook, handler, ended, verdict } => {
+        SpanSubject::Hook { hook, handler, ended, verdict } => {
             let hook = clean.text(hook.as_str());
             let attributes = vec![
                 attribute("hookyard.hook", &hook),
@@ -85,10 +85,10 @@ fn span(span: &Span) -> Value {
     written
 }
 
-fn has_failed(of: &Subject) -> bool {
+fn has_failed(of: &SpanSubject) -> bool {
     match of {
-        Subject::Event { .. } => false,
-        Subject::Hook { ended, .. } => !matches!(ended, Ended::Completed | Ended::Cancelled),
+        SpanSubject::Event { .. } => false,
+        SpanSubject::Hook { ended, .. } => !matches!(ended, Ended::Completed | Ended::Cancelled),
     }
 }
 

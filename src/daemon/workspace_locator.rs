@@ -4,10 +4,11 @@
 use std::{
     collections::HashMap,
     path::{Component, Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{error::ApiError, watch::WatchState};
@@ -18,40 +19,40 @@ use crate::{
 };
 
 /// How long it is remembered where a directory belongs: a directory in it may get hook files.
-const REMEMBERED_FOR: Duration = Duration::from_secs(10);
+const CACHE_TTL: Duration = Duration::from_secs(10);
 
 /// How many directories are remembered.
-const MOST_REMEMBERED: usize = 16 << 10;
+const MAX_CACHED: usize = 16 << 10;
 
 /// Finds workspaces for events.
 #[derive(Debug)]
-pub(super) struct Locator {
+pub(super) struct WorkspaceLocator {
     /// Without symbolic links.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
     watch: Arc<WatchState>,
-    known: Mutex<HashMap<Arc<str>, Remembered>>,
+    cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
 }
 
 /// Where a directory belongs.
 #[derive(Debug, Clone)]
-struct Remembered {
+struct CachedLookup {
     since: Instant,
     /// None for the only workspace there is.
     workspace: Option<WorkspaceId>,
 }
 
 /// Where a working directory leads.
-enum Found {
+enum LookupResult {
     /// Into a workspace.
     Registered(WorkspaceId),
-    /// Below one of the roots, to a directory that is none yet.
-    Below(PathBuf),
+    /// A directory below one of the roots that is not registered yet.
+    Unregistered(PathBuf),
     /// Nowhere.
     Outside,
 }
 
-impl Locator {
+impl WorkspaceLocator {
     /// `watch` is told of the workspaces that are registered.
     pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>, watch: Arc<WatchState>) -> Self {
         let real = |root: PathBuf| {
@@ -60,7 +61,7 @@ impl Locator {
                 root
             })
         };
-        Self { roots: roots.into_iter().map(real).collect(), home, watch, known: Mutex::default() }
+        Self { roots: roots.into_iter().map(real).collect(), home, watch, cached: Mutex::default() }
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it
@@ -75,27 +76,29 @@ impl Locator {
         let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
             return Ok(event.workspace_id.clone());
         };
-        if let Some(known) = self.remembered(orchestrator, cwd) {
-            return Ok(known.workspace);
+        if let Some(cached) = self.cached(orchestrator, cwd) {
+            return Ok(cached.workspace);
         }
         let found = Box::pin(self.find(orchestrator, cwd)).await?;
         let id = match found {
-            Found::Registered(id) => Some(id),
-            Found::Below(directory) => Some(Box::pin(self.register(orchestrator, directory)).await?),
-            Found::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
-            Found::Outside => return Err(outside(cwd)),
+            LookupResult::Registered(id) => Some(id),
+            LookupResult::Unregistered(directory) => {
+                Some(Box::pin(self.register(orchestrator, directory)).await?)
+            }
+            LookupResult::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
+            LookupResult::Outside => return Err(outside(cwd)),
         };
-        self.remember(cwd, id.clone());
+        self.cache(cwd, id.clone());
         Ok(id)
     }
 
     /// Registers the directory of an event that cannot be read, where an event that can be would have it
     /// registered: its guards are to be asked as well.
-    pub(super) async fn introduce(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
+    pub(super) async fn register_for_unreadable(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
         if self.roots.is_empty() {
             return;
         }
-        if let Ok(Found::Below(directory)) = self.find(orchestrator, cwd).await {
+        if let Ok(LookupResult::Unregistered(directory)) = self.find(orchestrator, cwd).await {
             // One that cannot be registered has no guards that could be asked.
             drop(self.register(orchestrator, directory).await);
         }
@@ -112,7 +115,7 @@ impl Locator {
             let id = WorkspaceId::of_path(&directory);
             match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
                 Ok(report) => {
-                    watch.look_at(&id);
+                    watch.rescan(&id);
                     let root = directory.display();
                     tracing::info!(workspace = %id, %root, hooks = report.hooks, "workspace registered");
                     Ok(id)
@@ -128,38 +131,40 @@ impl Locator {
         registered.await.map_err(|_| ApiError::shutting_down())?
     }
 
-    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<Found, ApiError> {
+    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, ApiError> {
         let (cwd, roots, home) = (PathBuf::from(&**cwd), self.roots.clone(), self.home.clone());
         if !cwd.is_absolute() {
-            return Ok(Found::Outside);
+            return Ok(LookupResult::Outside);
         }
         let orchestrator = orchestrator.clone();
         let look = move || {
-            let Some(real) = real(&cwd) else { return Found::Outside };
+            let Some(real) = real(&cwd) else { return LookupResult::Outside };
             let above = orchestrator.workspace_above(&real);
             let below = nearest_below(&real, &roots, home.as_deref());
             match (above, below) {
-                (Some((id, root)), Some(nearest)) if root.starts_with(&nearest) => Found::Registered(id),
-                (_, Some(nearest)) => Found::Below(nearest),
-                (Some((id, _)), None) => Found::Registered(id),
-                (None, None) => Found::Outside,
+                (Some((id, root)), Some(nearest)) if root.starts_with(&nearest) => {
+                    LookupResult::Registered(id)
+                }
+                (_, Some(nearest)) => LookupResult::Unregistered(nearest),
+                (Some((id, _)), None) => LookupResult::Registered(id),
+                (None, None) => LookupResult::Outside,
             }
         };
         tokio::task::spawn_blocking(look).await.map_err(|_| ApiError::shutting_down())
     }
 
-    fn remembered(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<Remembered> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(cwd)?.clone();
-        let is_there = orchestrator.snapshot(known.workspace.as_ref()).is_some();
-        Some(known).filter(|known| is_there && known.since.elapsed() < REMEMBERED_FOR)
+    fn cached(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<CachedLookup> {
+        let cached = self.cached.lock().get(cwd)?.clone();
+        let is_there = orchestrator.snapshot(cached.workspace.as_ref()).is_some();
+        Some(cached).filter(|cached| is_there && cached.since.elapsed() < CACHE_TTL)
     }
 
-    fn remember(&self, cwd: &Arc<str>, workspace: Option<WorkspaceId>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= MOST_REMEMBERED {
-            known.clear();
+    fn cache(&self, cwd: &Arc<str>, workspace: Option<WorkspaceId>) {
+        let mut cached = self.cached.lock();
+        if cached.len() >= MAX_CACHED {
+            cached.clear();
         }
-        known.insert(Arc::clone(cwd), Remembered { since: Instant::now(), workspace });
+        cached.insert(Arc::clone(cwd), CachedLookup { since: Instant::now(), workspace });
     }
 }
 

@@ -35,14 +35,18 @@ fn five_serial_hooks(c: &mut Criterion) {
     group.bench_function("no_opinion", |b| {
         b.iter_batched(
             begin,
-            |(course, next)| drive(course, next, Reply::proceed, false).into_outcome(),
+            |(course, next)| {
+                drive(course, next, Reply::proceed, false).into_outcome(hookyard::run::next_decision_id())
+            },
             BatchSize::SmallInput,
         );
     });
     group.bench_function("with_envelopes", |b| {
         b.iter_batched(
             begin,
-            |(course, next)| drive(course, next, Reply::proceed, true).into_outcome(),
+            |(course, next)| {
+                drive(course, next, Reply::proceed, true).into_outcome(hookyard::run::next_decision_id())
+            },
             BatchSize::SmallInput,
         );
     });
@@ -50,7 +54,7 @@ fn five_serial_hooks(c: &mut Criterion) {
         let reply = || Reply::proceed().patch(Target::ToolInput, patch.clone());
         b.iter_batched(
             begin,
-            |(course, next)| drive(course, next, reply, true).into_outcome(),
+            |(course, next)| drive(course, next, reply, true).into_outcome(hookyard::run::next_decision_id()),
             BatchSize::SmallInput,
         );
     });

@@ -98,7 +98,7 @@ fn outcome(changed: &str) -> Outcome {
         reason: Some("this file was moved".into()),
         by: Some(hook.clone()),
         notes: vec![Note { hook, kind: NoteKind::AdditionalContext, text: "carts are in shop.js".into() }],
-        ..Outcome::proceed(EventKind::BeforeToolDispatch, 1)
+        ..Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1)
     };
     outcome.patched.set(Target::ToolInput, Json::parse(changed).expect("JSON"));
     outcome

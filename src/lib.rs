@@ -79,7 +79,7 @@ mod pool;
 pub mod registry;
 pub mod run;
 mod supervisor;
-mod telemetry;
+pub mod telemetry;
 
 pub use orchestrator::{
     Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,

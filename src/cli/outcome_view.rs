@@ -138,10 +138,11 @@ mod tests {
             tokens: None,
             error: error.map(Into::into),
             failure_mode: None,
+            patch_results: crate::model::PatchResults::default(),
             started: None,
             warnings: Vec::new(),
         };
-        let mut outcome = Outcome::proceed(EventKind::BeforeToolDispatch, 1);
+        let mut outcome = Outcome::proceed(crate::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
         outcome.patched.set(Target::ToolInput, Json::parse(r#"{"command":"npm ci"}"#).unwrap());
         let kind = NoteKind::SystemMessage;
         outcome.notes = vec![Note { hook: name("npm"), kind, text: "pinned\nthe rest\x1b[2J".into() }];
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_block_shows_who_and_why() {
-        let mut outcome = Outcome::proceed(EventKind::BeforeToolDispatch, 1);
+        let mut outcome = Outcome::proceed(crate::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
         outcome.verdict = Verdict::Block;
         outcome.reason = Some("no\nreally".into());
         outcome.by = Some(HookName::new("guard").unwrap());

@@ -16,6 +16,7 @@ use crate::{
     dialect,
     handler::command::{OF_A_HOOK, TRACEPARENT},
     model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
+    run::next_decision_id,
 };
 
 /// The largest event that is read, in bytes; the daemon has a limit of its own.
@@ -93,7 +94,7 @@ impl RelayCommand {
         let outcome = kind.filter(|kind| *kind != EventKind::HostEvent).map(|kind| Outcome {
             verdict: Verdict::Block,
             reason: Some(reason.as_str().into()),
-            ..Outcome::proceed(kind, 0)
+            ..Outcome::proceed(next_decision_id(), kind, 0)
         });
         match outcome.and_then(|outcome| dialect::answer_unread(self.dialect, &outcome)) {
             Some(answer) => print_answer(&answer, screen),

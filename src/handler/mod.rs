@@ -23,6 +23,7 @@ pub use models::ModelClient;
 use crate::{
     model::{Event, Failure, RawReply, TokenUsage},
     registry::RegisteredHook,
+    telemetry::HookMeters,
 };
 
 /// What running a hook once came to.
@@ -61,6 +62,7 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) hook: Arc<RegisteredHook>,
+    pub(crate) meters: Arc<HookMeters>,
     /// The event as the host sent it; what hooks changed since is in the envelope.
     pub(crate) event: Arc<Event>,
     /// The workspace's directory.

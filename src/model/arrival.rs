@@ -16,9 +16,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Of an event that comes at this time.
-    pub fn at(time: SystemTime) -> Self {
-        Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id: DecisionId::next() }
+    /// The arrival of an event at this time, with an id that no other event has.
+    pub fn new(time: SystemTime, id: DecisionId) -> Self {
+        Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id }
     }
 
     /// When it was, by the machine's clock.
@@ -105,8 +105,9 @@ mod tests {
 
     #[test]
     fn every_arrival_has_an_id_of_its_own() {
-        let uuid = || Arrival::at(UNIX_EPOCH).uuid().to_string();
-        let (one, other) = (uuid(), uuid());
+        let uuid = |number| Arrival::new(UNIX_EPOCH, DecisionId::new(7, number)).uuid().to_string();
+        let one = uuid(1);
+        let other = uuid(2);
         assert_ne!(one, other);
         assert_eq!((one.len(), &one[14..15], &one[19..20]), (36, "8", "8"));
         assert_eq!(one.matches('-').count(), 4);

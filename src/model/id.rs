@@ -1,13 +1,7 @@
 //! Names and identifiers, each its own type, so that a run id cannot stand where a session id belongs.
 //! Owns their syntax; refuses anything too long, empty or with control characters.
 
-use std::{
-    fmt,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
@@ -223,8 +217,7 @@ impl fmt::Display for DialectName {
     }
 }
 
-/// Names one outcome, in logs, in the audit and towards the host. Unique within a process and, by the
-/// process's start time, very likely between processes.
+/// Identifies one outcome, in logs, in the audit and towards the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecisionId {
     process: u64,
@@ -232,19 +225,12 @@ pub struct DecisionId {
 }
 
 impl DecisionId {
-    /// The next id of this process.
-    pub fn next() -> Self {
-        static PROCESS: OnceLock<u64> = OnceLock::new();
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let process = *PROCESS.get_or_init(|| {
-            let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-            let micros = u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX);
-            micros ^ (u64::from(std::process::id()) << 48)
-        });
-        Self { process, number: NUMBER.fetch_add(1, Ordering::Relaxed) }
+    /// The id with this number within a process; `process` distinguishes processes.
+    pub fn new(process: u64, number: u64) -> Self {
+        Self { process, number }
     }
 
-    /// All that tells it from others.
+    /// The id as one number.
     pub(super) fn bits(self) -> u128 {
         u128::from(self.process) << 64 | u128::from(self.number)
     }

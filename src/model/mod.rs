@@ -46,7 +46,10 @@ pub use language_model::{
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::milliseconds;
 pub use outcome::{Ended, FailureMode, HookReport, Note, NoteKind, Outcome, Verdict};
-pub use patch::{Capabilities, Capability, PatchMerge, Target, Targets, merge_deep, merge_one_level};
+pub use patch::{
+    Capabilities, Capability, PatchMerge, PatchResult, PatchResults, PatchScope, Target, Targets, merge_deep,
+    merge_one_level,
+};
 pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
 pub use secret::{Secret, SecretText};

@@ -8,7 +8,9 @@ use std::{
 
 use serde::{Serialize, Serializer};
 
-use super::{DecisionId, EventKind, HandlerKind, Hook, HookName, Json, Target, Targets, TokenUsage};
+use super::{
+    DecisionId, EventKind, HandlerKind, Hook, HookName, Json, PatchResults, Target, Targets, TokenUsage,
+};
 
 /// What the host should do, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
@@ -185,6 +187,9 @@ pub struct HookReport {
     /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
     #[serde(skip)]
     pub failure_mode: Option<FailureMode>,
+    /// What became of each of its patches. Not in the JSON, where `patched` and `warnings` say as much.
+    #[serde(skip)]
+    pub patch_results: PatchResults,
     /// When it began, if it did and that is known. Not in the JSON: it means nothing to another process.
     #[serde(skip)]
     pub started: Option<Instant>,
@@ -206,6 +211,7 @@ impl HookReport {
             tokens: None,
             error: None,
             failure_mode: None,
+            patch_results: PatchResults::default(),
             started: None,
             warnings: Vec::new(),
         }
@@ -261,9 +267,9 @@ pub struct Outcome {
 
 impl Outcome {
     /// The answer to an event for which no hook ran.
-    pub fn proceed(event: EventKind, snapshot_version: u64) -> Self {
+    pub fn proceed(decision_id: DecisionId, event: EventKind, snapshot_version: u64) -> Self {
         Self {
-            decision_id: DecisionId::next(),
+            decision_id,
             event,
             verdict: Verdict::Proceed,
             reason: None,

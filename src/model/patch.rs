@@ -120,6 +120,74 @@ impl Serialize for Targets {
     }
 }
 
+/// What became of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PatchResult {
+    /// The payload changed.
+    Applied,
+    /// The payload already had that value.
+    Unchanged,
+    /// The hook lacks the capability.
+    NoCapability,
+    /// No hook may make this change.
+    Rejected,
+}
+
+impl PatchResult {
+    /// Every result.
+    pub const ALL: [Self; 4] = [Self::Applied, Self::Unchanged, Self::NoCapability, Self::Rejected];
+
+    /// The name, as in metric labels.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Unchanged => "unchanged",
+            Self::NoCapability => "no_capability",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// Which part of an event a patch is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PatchScope {
+    /// The target of the event's kind.
+    Target,
+    /// Anything else.
+    Other,
+}
+
+impl PatchScope {
+    const ALL: [Self; 2] = [Self::Target, Self::Other];
+
+    /// The scope of a patch in an event of this kind.
+    pub fn of(kind: EventKind, target: Option<Target>) -> Self {
+        if target.is_some() && target == kind.target() { Self::Target } else { Self::Other }
+    }
+}
+
+/// How many patches of one invocation had which result. Fixed in size, so that counting allocates nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PatchResults([[u32; PatchResult::ALL.len()]; PatchScope::ALL.len()]);
+
+impl PatchResults {
+    /// Counts one patch.
+    pub fn add(&mut self, scope: PatchScope, result: PatchResult) {
+        let count = &mut self.0[scope as usize][result as usize];
+        *count = count.saturating_add(1);
+    }
+
+    /// The counts that are not zero.
+    pub fn iter(&self) -> impl Iterator<Item = (PatchScope, PatchResult, u32)> {
+        let of_scope = |scope: PatchScope| {
+            PatchResult::ALL.map(|result| (scope, result, self.0[scope as usize][result as usize]))
+        };
+        PatchScope::ALL.into_iter().flat_map(of_scope).filter(|(.., count)| *count > 0)
+    }
+}
+
 /// What a hook may do besides giving its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]

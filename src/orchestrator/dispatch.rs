@@ -14,9 +14,12 @@ use super::{Inner, Orchestrator};
 use crate::{
     dialect,
     model::{Arrival, DialectName, Event, EventError, JsonError, Outcome, WorkspaceId},
-    registry::{Plan, Snapshot},
-    run::{Caller, EventRequest, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage, RunRejection},
-    supervisor::{SpawnRunError, SupervisorMessage},
+    registry::Plan,
+    run::{
+        Caller, EventRequest, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage, RunRejection,
+        next_decision_id,
+    },
+    supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
 };
 
@@ -83,9 +86,10 @@ impl Orchestrator {
     /// Returns an error if the event has no workspace, a limit is reached, hookyard is shutting down, or the
     /// run's actor dies.
     pub fn dispatch(&self, event: Event) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
+        let snapshots = self.0.registry.load();
         let id = event.workspace_id.as_ref();
-        match (self.snapshot(id), id) {
-            (Some(snapshot), _) => self.begin(snapshot, event),
+        match (snapshots.find(id), id) {
+            (Some(published), _) => self.begin(published, event),
             (None, Some(id)) => now(Err(DispatchError::UnknownWorkspace(id.clone()))),
             (None, None) => now(Err(DispatchError::NoWorkspace)),
         }
@@ -99,8 +103,8 @@ impl Orchestrator {
         workspace: &WorkspaceId,
         event: Event,
     ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
-        match self.snapshot(Some(workspace)) {
-            Some(snapshot) => self.begin(snapshot, event),
+        match self.0.registry.load().find(Some(workspace)) {
+            Some(published) => self.begin(published, event),
             None => now(Err(DispatchError::UnknownWorkspace(workspace.clone()))),
         }
     }
@@ -134,8 +138,9 @@ impl Orchestrator {
     }
 
     /// Does for an event what needs no waiting: all there is to do for one that no hook wants.
-    fn begin(&self, snapshot: Arc<Snapshot>, event: Event) -> Dispatch<'_> {
+    fn begin<'a>(&'a self, published: &PublishedSnapshot, event: Event) -> Dispatch<'a> {
         let inner = &*self.0;
+        let snapshot = &published.snapshot;
         if inner.closed.load(Ordering::Acquire) {
             return now(Err(inner.shutting_down()));
         }
@@ -145,14 +150,14 @@ impl Orchestrator {
             && let Some(halt) = directory.halted(&key)
         {
             let outcome = halt.outcome(event.kind, snapshot.version());
-            inner.context.tell_halted(&key, event, &outcome, &snapshot);
+            inner.context.tell_halted(&key, event, &outcome, snapshot);
             return now(Ok(outcome));
         }
         let plan = snapshot.plan(&event);
         if !plan.is_empty() {
-            return Either::Right(Box::pin(inner.run(snapshot, key, event, plan)));
+            return Either::Right(Box::pin(inner.run(published.clone(), key, event, plan)));
         }
-        let outcome = Outcome::proceed(event.kind, snapshot.version());
+        let outcome = Outcome::proceed(next_decision_id(), event.kind, snapshot.version());
         if event.ends_run()
             && let Some(heard) = directory.end_quietly(&key)
         {
@@ -179,18 +184,20 @@ fn now<'a>(answer: Answer) -> Dispatch<'a> {
 
 impl Inner {
     /// Brings an event to its run's actor, and waits for the outcome.
-    async fn run(&self, snapshot: Arc<Snapshot>, key: RunKey, mut event: Event, plan: Plan) -> Answer {
+    async fn run(&self, published: PublishedSnapshot, key: RunKey, mut event: Event, plan: Plan) -> Answer {
+        let PublishedSnapshot { snapshot, meters } = published;
         let accepted = Instant::now();
-        event.arrival.get_or_insert_with(|| Arrival::at(SystemTime::now()));
+        event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
         let permit = Arc::clone(&self.admission).try_acquire_owned().map_err(|_| self.no_place())?;
         let (waiter, answer) = oneshot::channel();
         let request = |lease| EventRequest {
             event: Arc::new(event),
             plan,
             workspace: Arc::clone(snapshot.workspace()),
+            meters,
             snapshot_version: snapshot.version(),
             accepted,
-            caller: Caller { waiter, held: Arc::new(InFlightGuard { _lease: lease, _permit: permit }) },
+            caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, _permit: permit }) },
         };
         let lease = self.lease(&key).await?;
         let actor = lease.actor().clone();

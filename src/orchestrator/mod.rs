@@ -116,7 +116,7 @@ impl Orchestrator {
 
     /// The current snapshot of a workspace, or of the only one.
     pub fn snapshot(&self, workspace: Option<&WorkspaceId>) -> Option<Arc<Snapshot>> {
-        self.0.registry.load().find(workspace).cloned()
+        self.0.registry.load().find(workspace).map(|published| Arc::clone(&published.snapshot))
     }
 
     /// How many runs are known and active. Two loads.

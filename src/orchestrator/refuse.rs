@@ -7,6 +7,7 @@ use crate::{
     dialect,
     model::{DialectName, Event, EventError, EventKind, FailurePolicy, Hook, Outcome, Verdict, WorkspaceId},
     registry::Snapshot,
+    run::next_decision_id,
 };
 
 impl Orchestrator {
@@ -31,7 +32,7 @@ impl Orchestrator {
         };
         let registry = self.0.registry.load();
         match workspace {
-            Some(_) => registry.find(workspace).and_then(|snapshot| guard(snapshot)),
+            Some(_) => registry.find(workspace).and_then(|published| guard(&published.snapshot)),
             None => registry.all().find_map(|snapshot| guard(snapshot)),
         }
     }
@@ -59,6 +60,6 @@ fn block(hook: &Hook, kind: EventKind, error: &dyn std::error::Error, snapshot: 
         verdict: Verdict::Block,
         reason: Some(reason.into()),
         by: Some(hook.name.clone()),
-        ..Outcome::proceed(kind, snapshot.version())
+        ..Outcome::proceed(next_decision_id(), kind, snapshot.version())
     }
 }

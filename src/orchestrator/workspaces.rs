@@ -16,7 +16,7 @@ use crate::{
     config::{self, DialectSelection, LoadedWorkspace, WorkspaceKind, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, Snapshot, keep_rules_of_broken_files},
-    supervisor::SupervisorMessage,
+    supervisor::{PublishedSnapshot, SupervisorMessage},
     telemetry::ConfigLoaded,
 };
 
@@ -306,7 +306,8 @@ impl Orchestrator {
         hooks.extend(self.0.native.iter().cloned());
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let root = place.root.clone();
-        let snapshot = Arc::new(Snapshot::new(version, Arc::new(place), hooks));
+        let published = PublishedSnapshot::new(Snapshot::new(version, Arc::new(place), hooks));
+        let snapshot = Arc::clone(&published.snapshot);
         let report = LoadReport {
             version,
             root,
@@ -319,7 +320,7 @@ impl Orchestrator {
             kept,
             at: SystemTime::now(),
         };
-        ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(Arc::clone(&snapshot), reply))
+        ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(published, reply))
             .map_err(|_| DispatchError::ShuttingDown)?;
         self.0.context.pools.reloaded(&snapshot.workspace().root, snapshot.hooks());
         for registered in snapshot.hooks().iter().filter(|known| known.hook.enabled) {

@@ -17,8 +17,8 @@ pub(super) fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Fai
     }
     let mut text = String::from_utf8_lossy(stderr).into_owned();
     // Taken out before it is cut: a part of a secret is not recognised any more.
-    if let Some(secrets) = &registered.redaction {
-        text = secrets.text(text);
+    if let Some(redactor) = &registered.redactor {
+        text = redactor.text(text);
     }
     let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
     tracing::debug!(target: EVENTS_TARGET, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");

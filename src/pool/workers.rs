@@ -232,11 +232,11 @@ impl HookWorker {
             let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event.kind, raw);
             log_errors(&invocation.hook, &raw);
-            let (result, warnings) = match &invocation.hook.redaction {
+            let (result, warnings) = match &invocation.hook.redactor {
                 None => (raw.and_then(read), warnings),
-                Some(redaction) => (
-                    raw.map_err(|e| redaction.failure(e)).and_then(|raw| redaction.read(raw, read)),
-                    warnings.into_iter().map(|text| redaction.text(text)).collect(),
+                Some(redactor) => (
+                    raw.map_err(|e| redactor.failure(e)).and_then(|raw| redactor.read(raw, read)),
+                    warnings.into_iter().map(|text| redactor.text(text)).collect(),
                 ),
             };
             Conclusion {

@@ -6,19 +6,17 @@ use super::{
     index::{Index, IndexBuilder},
     plan::{Explanation, Plan, SkipReason, SkippedHook, unrepeated},
 };
-use crate::{
-    model::{Event, EventKind, Hook, Redactor, Workspace},
-    telemetry::HookMeters,
-};
+use crate::model::{Event, EventKind, Hook, Redactor, Workspace};
 
-/// A hook in a snapshot, with its metric handles resolved.
+/// A hook of a snapshot.
 #[derive(Debug)]
 pub struct RegisteredHook {
     /// The hook.
     pub hook: Hook,
-    pub(crate) meters: HookMeters,
-    /// What has to be taken out of its output; none for hooks without secrets.
-    pub(crate) redaction: Option<Redactor>,
+    /// Its position in [`Snapshot::hooks`].
+    pub rank: usize,
+    /// Removes the hook's secrets from its output; none for hooks without secrets.
+    pub(crate) redactor: Option<Redactor>,
 }
 
 /// The hooks of one workspace at one version.
@@ -31,7 +29,7 @@ pub struct Snapshot {
     /// Of the host events that some hook names, the hooks that want them.
     host_events: HashMap<Arc<str>, Index>,
     /// The secrets of all hooks.
-    secrets: Option<Arc<Redactor>>,
+    redactor: Option<Arc<Redactor>>,
 }
 
 impl Snapshot {
@@ -49,17 +47,18 @@ impl Snapshot {
         });
         let hooks: Vec<_> = hooks
             .into_iter()
-            .map(|hook| {
-                let meters = HookMeters::resolve(&hook);
-                Arc::new(RegisteredHook { meters, redaction: Redactor::of(&hook.handler), hook })
+            .enumerate()
+            .map(|(rank, hook)| {
+                Arc::new(RegisteredHook { rank, redactor: Redactor::of(&hook.handler), hook })
             })
             .collect();
         let indexes = EventKind::ALL.iter().map(|kind| index(*kind, None, &hooks)).collect();
         let named = hooks.iter().filter_map(|registered| registered.hook.execution.host_event.as_ref());
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
-        let secrets = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
-        Self { version, workspace, hooks, indexes, host_events, secrets }
+        let redactor =
+            Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
+        Self { version, workspace, hooks, indexes, host_events, redactor }
     }
 
     /// Grows with every reload.
@@ -78,8 +77,8 @@ impl Snapshot {
     }
 
     /// What must not be told about events: the secrets of all hooks.
-    pub(crate) fn secrets(&self) -> Option<&Arc<Redactor>> {
-        self.secrets.as_ref()
+    pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
+        self.redactor.as_ref()
     }
 
     /// What runs for an event.
@@ -94,7 +93,7 @@ impl Snapshot {
         let wanted = |registered: &Arc<RegisteredHook>| {
             registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
-        Plan::new(event, unrepeated(hooks.filter(wanted))).guarding(self.secrets.clone())
+        Plan::new(event, unrepeated(hooks.filter(wanted))).guarding(self.redactor.clone())
     }
 
     /// What runs for an event, and why the rest does not.

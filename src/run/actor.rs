@@ -10,7 +10,6 @@ use std::{
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::{sync::broadcast, time::Instant};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     actor_state::{CourseRole, InFlightEvent, RunActorState},
@@ -168,46 +167,30 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, plan, workspace, snapshot_version, accepted, caller } = request;
+        let EventRequest { event, plan, workspace, meters, snapshot_version, accepted, caller } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
             let outcome = halt.outcome(event.kind, snapshot_version);
-            let (waited, secrets) = (accepted.elapsed(), plan.secrets());
+            let (waited, redactor) = (accepted.elapsed(), plan.redactor());
             self.context.meters.answered(event.kind, Verdict::Halt, waited);
             self.announce(
-                EndedEvent { event: &event, outcome: &outcome, waited, secrets },
+                EndedEvent { event: &event, outcome: &outcome, waited, redactor },
                 NoticeKind::Outcome,
             );
             return caller.answer(Ok(outcome));
         }
-        let (awaited, beside) = state.run_state.take_turns(&event, plan).split(&event);
-        let begin = |plan| Course::begin(Arc::clone(&event), plan, Arc::clone(&workspace), snapshot_version);
-        let running = |course, part| {
-            let cancel = CancellationToken::new();
-            InFlightEvent {
-                course,
-                part,
-                key: None,
-                callers: Vec::with_capacity(1),
-                detached: None,
-                _cancel_on_drop: cancel.clone().drop_guard(),
-                cancel,
-                accepted,
-            }
-        };
-        if !beside.is_empty() {
-            let (course, progress) = begin(beside);
-            let held = Some(Arc::clone(&caller.held));
-            self.drive(
-                state,
-                InFlightEvent { detached: held, ..running(course, CourseRole::Background) },
-                progress,
-            );
+        let (awaited, background) = state.run_state.take_turns(&event, plan).split(&event);
+        if !background.is_empty() {
+            let (course, progress) =
+                Course::begin(Arc::clone(&event), background, Arc::clone(&workspace), snapshot_version);
+            let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
+            running.detached = Some(Arc::clone(&caller.guard));
+            self.drive(state, running, progress);
         }
-        let (course, progress) = begin(awaited);
-        let mut running =
-            InFlightEvent { key: IdempotencyKey::of(&event), ..running(course, CourseRole::OutcomeCache) };
+        let (course, progress) = Course::begin(Arc::clone(&event), awaited, workspace, snapshot_version);
+        let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
+        running.key = IdempotencyKey::of(&event);
         running.take_in(&event, snapshot_version, caller);
         if running.detached.is_some() {
             self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);
@@ -245,6 +228,7 @@ impl RunActor {
         mut progress: Progress,
     ) {
         loop {
+            running.record_reports();
             match progress {
                 Progress::Done => return self.finish(state, *running),
                 Progress::Wait => {
@@ -304,6 +288,7 @@ impl RunActor {
             event: Arc::clone(course.event()),
             root: course.workspace().root.clone(),
             timeout: hook.timeout,
+            meters: Arc::clone(running.meters.of(registered.rank)),
             hook: Arc::clone(&registered),
         };
         self.context.pools.submit(Job { class, submitted, invocation, cancel, reply });

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     course::Course,
+    decision_id::next_decision_id,
     directory::SessionGuard,
     idempotency::IdempotencyKey,
     message::{Caller, EventRequest, InFlightGuard, RunMessage},
@@ -19,7 +20,10 @@ use super::{
     run_state::RunState,
     status::{ActiveEvent, RunActivity},
 };
-use crate::model::{Delivery, Event, Outcome};
+use crate::{
+    model::{Delivery, Event, Outcome},
+    telemetry::SnapshotMeters,
+};
 
 /// What the actor knows.
 #[derive(Debug)]
@@ -43,13 +47,14 @@ pub(crate) struct RunActorState {
 #[derive(Debug)]
 pub(super) struct InFlightEvent {
     pub(super) course: Course,
+    pub(super) meters: SnapshotMeters,
     pub(super) key: Option<IdempotencyKey>,
     /// The one whose event it is, and those that sent it again.
     pub(super) callers: Vec<Caller>,
     /// What is set aside for it where it goes on without anyone waiting.
     pub(super) detached: Option<Arc<InFlightGuard>>,
     /// Whether it has a say.
-    pub(super) part: CourseRole,
+    pub(super) role: CourseRole,
     pub(super) cancel: CancellationToken,
     /// Cancels its invocations when the event is dropped, also by the death of the actor.
     pub(super) _cancel_on_drop: DropGuard,
@@ -60,17 +65,41 @@ pub(super) struct InFlightEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseRole {
     /// Its outcome is the answer.
-    OutcomeCache,
+    Answering,
     /// It was only started beside the one that answers.
     Background,
 }
 
 impl InFlightEvent {
+    /// An event whose course begins; nobody waits for it yet.
+    pub(super) fn new(course: Course, meters: SnapshotMeters, role: CourseRole, accepted: Instant) -> Self {
+        let cancel = CancellationToken::new();
+        Self {
+            course,
+            meters,
+            role,
+            key: None,
+            callers: Vec::with_capacity(1),
+            detached: None,
+            _cancel_on_drop: cancel.clone().drop_guard(),
+            cancel,
+            accepted,
+        }
+    }
+
+    /// Counts the invocations that have ended since the last call.
+    pub(super) fn record_reports(&mut self) {
+        let kind = self.course.event().kind;
+        for (step, report) in self.course.new_reports() {
+            self.meters.of(step.rank).record(kind, report);
+        }
+    }
+
     /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
         if event.delivery == Delivery::Detached && !event.is_interceptor() {
-            let held = caller.dismiss(Outcome::proceed(event.kind, snapshot_version));
-            self.detached.get_or_insert(held);
+            let guard = caller.dismiss(Outcome::proceed(next_decision_id(), event.kind, snapshot_version));
+            self.detached.get_or_insert(guard);
         } else {
             self.callers.push(caller);
         }
@@ -102,7 +131,7 @@ impl RunActorState {
     }
 
     pub(super) fn interceptors_running(&self) -> usize {
-        let running = self.running.values().filter(|running| running.part == CourseRole::OutcomeCache);
+        let running = self.running.values().filter(|running| running.role == CourseRole::Answering);
         running.filter(|running| running.course.event().is_interceptor()).count()
     }
 
@@ -128,7 +157,7 @@ impl RunActorState {
         let under_way = |running: &InFlightEvent| ActiveEvent {
             event: running.course.event().kind,
             since: running.accepted.elapsed(),
-            hooks: running.course.under_way().map(|step| step.hook.name.clone()).collect(),
+            hooks: running.course.running_hooks().map(|step| step.hook.name.clone()).collect(),
         };
         RunActivity {
             session_id: self.session.as_ref().map(|seat| seat.session.clone()),

@@ -3,9 +3,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::time::Instant;
+
 use super::{
     actor::RunActor,
     actor_state::{CourseRole, InFlightEvent, RunActorState},
+    decision_id::next_decision_id,
     message::{Caller, OutcomeSender},
     notify::{EndedEvent, NoticeKind},
     record::{Halt, RunLease},
@@ -20,17 +23,17 @@ const CANCELLED: &str = "the run was cancelled";
 impl RunActor {
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
-        let InFlightEvent { course, key, part, callers, detached, accepted, .. } = running;
-        let (event, secrets) = (Arc::clone(course.event()), course.secrets().cloned());
+        let InFlightEvent { course, key, role, callers, detached, accepted, .. } = running;
+        let (event, redactor) = (Arc::clone(course.event()), course.redactor().cloned());
         let in_hooks = course.time_in_hooks();
-        let mut outcome = course.into_outcome();
+        let mut outcome = course.into_outcome(next_decision_id());
         let ended = |outcome| EndedEvent {
             event: &event,
             outcome,
             waited: accepted.elapsed(),
-            secrets: secrets.as_ref(),
+            redactor: redactor.as_ref(),
         };
-        if part == CourseRole::Background {
+        if role == CourseRole::Background {
             return self.announce(ended(&outcome), NoticeKind::Background);
         }
         state.run_state.break_loop(&mut outcome);
@@ -72,12 +75,12 @@ impl RunActor {
     pub(super) fn cancel(&self, state: &mut RunActorState, lease: RunLease) -> usize {
         let mut answers: Vec<(Vec<OutcomeSender>, Outcome)> = Vec::new();
         for running in std::mem::take(&mut state.running).into_values() {
-            let (part, accepted, is_detached) = (running.part, running.accepted, running.detached.is_some());
-            if part == CourseRole::Background {
+            let (role, accepted, is_detached) = (running.role, running.accepted, running.detached.is_some());
+            if role == CourseRole::Background {
                 self.cut_short_unanswered(*running, CANCELLED);
                 continue;
             }
-            let secrets = running.course.secrets().cloned();
+            let redactor = running.course.redactor().cloned();
             let (event, waiters, mut outcome) = cut_short(*running, CANCELLED);
             if event.is_interceptor() {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
@@ -86,7 +89,7 @@ impl RunActor {
             if !is_detached {
                 self.context.meters.answered(event.kind, outcome.verdict, waited);
             }
-            let ended = EndedEvent { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+            let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: redactor.as_ref() };
             self.announce(ended, NoticeKind::Outcome);
             answers.push((waiters, outcome));
         }
@@ -99,7 +102,7 @@ impl RunActor {
             let outcome = halt.outcome(event.kind, request.snapshot_version);
             let waited = request.accepted.elapsed();
             self.context.meters.answered(event.kind, outcome.verdict, waited);
-            let ended = EndedEvent { event, outcome: &outcome, waited, secrets: request.plan.secrets() };
+            let ended = EndedEvent { event, outcome: &outcome, waited, redactor: request.plan.redactor() };
             self.announce(ended, NoticeKind::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
@@ -126,14 +129,14 @@ impl RunActor {
 
     /// Cuts an event short that gets no outcome.
     fn cut_short_unanswered(&self, running: InFlightEvent, why: &str) {
-        let (waited, secrets) = (running.accepted.elapsed(), running.course.secrets().cloned());
-        let kind = if running.part == CourseRole::Background {
+        let (waited, redactor) = (running.accepted.elapsed(), running.course.redactor().cloned());
+        let kind = if running.role == CourseRole::Background {
             NoticeKind::Background
         } else {
             NoticeKind::Abandoned
         };
         let (event, _, outcome) = cut_short(running, why);
-        let ended = EndedEvent { event: &event, outcome: &outcome, waited, secrets: secrets.as_ref() };
+        let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: redactor.as_ref() };
         self.announce(ended, kind);
     }
 
@@ -150,12 +153,13 @@ impl RunActor {
 
 /// Ends the invocations of an event as cancelled and kills their processes. What was set aside for the event is
 /// given back.
-fn cut_short(running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<OutcomeSender>, Outcome) {
-    let InFlightEvent { mut course, callers, cancel, .. } = running;
-    cancel.cancel();
-    course.cancel(why);
+fn cut_short(mut running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<OutcomeSender>, Outcome) {
+    running.cancel.cancel();
+    running.course.cancel(why, Instant::now());
+    running.record_reports();
+    let InFlightEvent { course, callers, .. } = running;
     let event = Arc::clone(course.event());
-    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome())
+    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome(next_decision_id()))
 }
 
 /// Gives an answer to all who wait for it.

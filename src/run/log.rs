@@ -55,5 +55,5 @@ fn milliseconds(duration: Duration) -> f64 {
 
 /// A text without secrets.
 fn shown(ended: EndedEvent<'_>, text: &str) -> String {
-    ended.secrets.map_or_else(|| text.to_owned(), |secrets| secrets.text(text.to_owned()))
+    ended.redactor.map_or_else(|| text.to_owned(), |redactor| redactor.text(text.to_owned()))
 }

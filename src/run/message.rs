@@ -12,6 +12,7 @@ use super::{record::RunLease, status::RunActivity};
 use crate::{
     model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, Workspace, WorkspaceId},
     registry::Plan,
+    telemetry::SnapshotMeters,
 };
 
 /// What a run's actor is told.
@@ -48,6 +49,7 @@ pub(crate) struct EventRequest {
     pub(crate) event: Arc<Event>,
     pub(crate) plan: Plan,
     pub(crate) workspace: Arc<Workspace>,
+    pub(crate) meters: SnapshotMeters,
     pub(crate) snapshot_version: u64,
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
@@ -59,7 +61,7 @@ pub(crate) struct EventRequest {
 pub(crate) struct Caller {
     /// Where the answer goes.
     pub(crate) waiter: OutcomeSender,
-    pub(crate) held: Arc<InFlightGuard>,
+    pub(crate) guard: Arc<InFlightGuard>,
 }
 
 /// What is set aside for one event; given back when the last that works on it drops it.
@@ -80,7 +82,7 @@ impl Caller {
     /// Answers, and hands back what was set aside: before the answer, or the caller's next event could find
     /// it still taken.
     pub(super) fn answer(self, answer: Result<Outcome, RunRejection>) {
-        drop(self.held);
+        drop(self.guard);
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(answer));
     }
@@ -94,7 +96,7 @@ impl Caller {
     pub(super) fn dismiss(self, outcome: Outcome) -> Arc<InFlightGuard> {
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(Ok(outcome)));
-        self.held
+        self.guard
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct EndedEvent<'a> {
     /// How long it took.
     pub(super) waited: Duration,
     /// What must not be told about it.
-    pub(super) secrets: Option<&'a Arc<Redactor>>,
+    pub(super) redactor: Option<&'a Arc<Redactor>>,
 }
 
 /// Is told of every outcome in the moment it is there. Unlike a subscriber it loses none, so it must not wait: whoever
@@ -67,7 +67,7 @@ pub struct FinishedEvent {
     /// When that was, by the machine's clock.
     pub at: SystemTime,
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon writes them down"))]
-    pub(crate) secrets: Option<Arc<Redactor>>,
+    pub(crate) redactor: Option<Arc<Redactor>>,
 }
 
 impl RunActor {
@@ -84,7 +84,7 @@ impl RunContext {
             event: &Arc::new(event),
             outcome,
             waited: Duration::ZERO,
-            secrets: snapshot.secrets(),
+            redactor: snapshot.redactor(),
         };
         self.announce(key, ended, NoticeKind::Outcome);
     }
@@ -121,7 +121,7 @@ impl RunContext {
                 event: Arc::clone(event),
                 outcome: Arc::clone(&outcome),
                 at,
-                secrets: ended.secrets.cloned(),
+                redactor: ended.redactor.cloned(),
             };
             match kind {
                 NoticeKind::Background => observer.background_hooks_finished(finished),

@@ -18,7 +18,7 @@ use ractor::{ActorRef, ActorStatus};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::{message::RunMessage, run_state::RunState};
+use super::{decision_id::next_decision_id, message::RunMessage, run_state::RunState};
 use crate::model::{EventKind, HookName, Outcome, Verdict};
 
 /// The lease count of an actor that is going away.
@@ -42,7 +42,7 @@ impl Halt {
             verdict: Verdict::Halt,
             reason: self.reason.clone(),
             by: self.by.clone(),
-            ..Outcome::proceed(event, snapshot_version)
+            ..Outcome::proceed(next_decision_id(), event, snapshot_version)
         }
     }
 }

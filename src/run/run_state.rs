@@ -76,7 +76,7 @@ mod tests {
     fn the_ninth_block_in_a_row_lets_the_agent_stop() {
         let mut run_state = RunState::default();
         let mut stop = |verdict| {
-            let mut outcome = Outcome::proceed(EventKind::AgentStopping, 1);
+            let mut outcome = Outcome::proceed(crate::run::next_decision_id(), EventKind::AgentStopping, 1);
             outcome.verdict = verdict;
             outcome.by = HookName::new("guard").ok();
             run_state.break_loop(&mut outcome);

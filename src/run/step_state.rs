@@ -1,4 +1,4 @@
-//! One step of a course: whether it ran, and what came of it. Refuses to say what that means for the event.
+//! The state of one step of a course. Reads no clock: the present is an argument.
 
 use std::time::Duration;
 
@@ -6,40 +6,43 @@ use tokio::time::Instant;
 
 use crate::model::{Conclusion, Ended, HookReport};
 
-/// Where one step of the plan stands.
+/// The state of one step of the plan.
 #[derive(Debug)]
 pub(super) enum StepState {
+    /// The stage of the step has not begun, or was skipped.
     NotRun,
-    /// Its hook is under way, in a pool since then unless it runs here and now.
-    InFlightEvent(Option<Instant>),
+    /// The hook runs; the moment it was submitted to its pool is unknown for hooks that run inside the actor.
+    Running(Option<Instant>),
+    /// The invocation has ended, and other steps of the stage have not.
     Concluded(Conclusion),
+    /// The conclusion has taken effect on the event.
     Reported(HookReport),
 }
 
 impl StepState {
     pub(super) fn is_running(&self) -> bool {
-        matches!(self, Self::InFlightEvent(_))
+        matches!(self, Self::Running(_))
     }
 
-    /// Its hook has gone to a pool.
+    /// Running => Running, with the moment of its submission.
     pub(super) fn submitted(&mut self, at: Instant) {
-        if let Self::InFlightEvent(since) = self {
+        if let Self::Running(since) = self {
             *since = Some(at);
         }
     }
 
-    /// Ends it as cancelled, if it is under way.
-    pub(super) fn cancel(&mut self, why: &str) {
-        if let Self::InFlightEvent(since) = self {
-            let duration = since.map(|since| since.elapsed()).unwrap_or_default();
+    /// Running => Concluded as cancelled; other states stay as they are.
+    pub(super) fn cancel(&mut self, why: &str, now: Instant) {
+        if let Self::Running(since) = self {
+            let duration = since.map(|since| now.saturating_duration_since(since)).unwrap_or_default();
             *self = Self::Concluded(Conclusion { duration, ..Conclusion::not_run(Ended::Cancelled, why) });
         }
     }
 
-    /// How long its hook ran; nothing while that is not known.
+    /// How long the hook ran; zero while it is unknown.
     pub(super) fn duration(&self) -> Duration {
         match self {
-            Self::NotRun | Self::InFlightEvent(_) => Duration::ZERO,
+            Self::NotRun | Self::Running(_) => Duration::ZERO,
             Self::Concluded(conclusion) => conclusion.duration,
             Self::Reported(report) => report.duration,
         }

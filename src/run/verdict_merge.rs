@@ -1,5 +1,4 @@
-//! What the hooks of one event have said so far, and what it comes to. Owns which verdict decides and which words
-//! take the place of others; refuses to judge a reply: that is its dialect's part.
+//! Merges the replies of an event's hooks into one verdict, its notes and its native fields.
 
 use std::sync::Arc;
 
@@ -7,19 +6,19 @@ use crate::model::{
     DialectName, Draft, EventKind, Hook, HookName, Json, MergeRule, Note, NoteKind, Reply, Verdict,
 };
 
-/// What the hooks of one event have said so far.
+/// The replies of an event's hooks so far.
 #[derive(Debug, Default)]
 pub(super) struct VerdictMerger {
-    /// The strictest verdict of the hooks whose verdicts count as they are, and one for each dialect that joins
-    /// its replies.
-    decisions: Vec<(Option<DialectName>, AttributedVerdict)>,
+    /// The strictest verdict of the hooks whose verdicts count by themselves (under `None`), and one verdict for each
+    /// dialect that combines the replies of its hooks.
+    verdicts: Vec<(Option<DialectName>, AttributedVerdict)>,
     notes: Vec<(DialectName, Note)>,
     native: Vec<(Box<str>, Json)>,
-    /// The replies of dialects that join them, in the order in which they were settled.
-    joined: Vec<(DialectName, Reply)>,
+    /// The replies of dialects that combine them, in plan order.
+    combined: Vec<(DialectName, Reply)>,
 }
 
-/// A verdict, and whose it is.
+/// A verdict and the hook that gave it.
 #[derive(Debug, Default)]
 pub(super) struct AttributedVerdict {
     pub(super) verdict: Verdict,
@@ -27,91 +26,97 @@ pub(super) struct AttributedVerdict {
     pub(super) by: Option<HookName>,
 }
 
-/// What all of it comes to.
+/// The verdict of an event, with all notes and native fields.
 #[derive(Debug)]
 pub(super) struct MergedVerdict {
-    pub(super) decision: AttributedVerdict,
+    pub(super) verdict: AttributedVerdict,
     pub(super) notes: Vec<Note>,
     pub(super) native: Vec<(Box<str>, Json)>,
 }
 
 impl VerdictMerger {
-    /// What a reply counts for after the earlier ones of its dialect.
-    pub(super) fn join(&mut self, hook: &Hook, kind: EventKind, told: &Draft, reply: Reply) -> Reply {
+    /// A reply as it counts after the earlier ones of its dialect. `input` is the draft that the hook was given.
+    pub(super) fn combine(&mut self, hook: &Hook, kind: EventKind, input: &Draft, reply: Reply) -> Reply {
         let name = hook.dialect.name();
         if hook.dialect.merge_rule(kind) == MergeRule::Strictest {
             return reply;
         }
-        let own = |(known, reply): &(DialectName, Reply)| (*known == name).then(|| reply.clone());
-        let earlier: Vec<Reply> = self.joined.iter().filter_map(own).collect();
-        self.joined.push((name, reply.clone()));
-        hook.dialect.combine(told, &earlier, reply)
+        let own = self.combined.iter().filter(|(known, _)| *known == name);
+        let earlier: Vec<Reply> = own.map(|(_, reply)| reply.clone()).collect();
+        self.combined.push((name, reply.clone()));
+        hook.dialect.combine(input, &earlier, reply)
     }
 
-    /// A verdict that counts as it is; of equally strict ones, the first decides.
+    /// Adds a verdict that counts by itself. Of equally strict ones, the first decides.
     pub(super) fn decide(&mut self, by: &HookName, verdict: Verdict, reason: Option<Arc<str>>) {
-        let decision = self.decision_of(None);
-        if verdict > decision.verdict {
-            *decision = AttributedVerdict { verdict, reason, by: Some(by.clone()) };
+        let strictest = self.verdict_of(None);
+        if verdict > strictest.verdict {
+            *strictest = AttributedVerdict { verdict, reason, by: Some(by.clone()) };
         }
     }
 
-    /// What the replies of a dialect come to after one more, whose own verdict was `own`.
-    pub(super) fn decide_together(
+    /// Replaces the verdict of a dialect that combines replies. `own` is the verdict of the latest reply by itself:
+    /// its hook is named as the cause if it caused the verdict or changed it.
+    pub(super) fn decide_combined(
         &mut self,
         hook: &Hook,
         own: Verdict,
         verdict: Verdict,
         reason: Option<Arc<str>>,
     ) {
-        let decision = self.decision_of(Some(hook.dialect.name()));
-        if own == verdict || decision.verdict != verdict {
-            decision.by = (verdict != Verdict::Proceed).then(|| hook.name.clone());
+        let combined = self.verdict_of(Some(hook.dialect.name()));
+        if own == verdict || combined.verdict != verdict {
+            combined.by = (verdict != Verdict::Proceed).then(|| hook.name.clone());
         }
-        (decision.verdict, decision.reason) = (verdict, reason);
+        combined.verdict = verdict;
+        combined.reason = reason;
     }
 
-    fn decision_of(&mut self, dialect: Option<DialectName>) -> &mut AttributedVerdict {
-        let known = self.decisions.iter().position(|(name, _)| *name == dialect);
-        let place = known.unwrap_or_else(|| {
-            self.decisions.push((dialect, AttributedVerdict::default()));
-            self.decisions.len() - 1
+    fn verdict_of(&mut self, dialect: Option<DialectName>) -> &mut AttributedVerdict {
+        let known = self.verdicts.iter().position(|(name, _)| *name == dialect);
+        let position = known.unwrap_or_else(|| {
+            self.verdicts.push((dialect, AttributedVerdict::default()));
+            self.verdicts.len() - 1
         });
-        &mut self.decisions[place].1
+        &mut self.verdicts[position].1
     }
 
-    /// Keeps what a hook has to say.
-    pub(super) fn note(&mut self, hook: &Hook, kind: EventKind, notes: Vec<(NoteKind, String)>) {
+    /// Adds the notes of a hook.
+    pub(super) fn add_notes(&mut self, hook: &Hook, kind: EventKind, notes: Vec<(NoteKind, String)>) {
         let dialect = hook.dialect.name();
         if hook.dialect.merge_rule(kind) == MergeRule::CombinedLatestNotes {
-            let is_said = |kind: NoteKind| notes.iter().any(|(said, _)| *said == kind);
-            self.notes.retain(|(known, note)| *known != dialect || !is_said(note.kind));
+            self.notes.retain(|(known, note)| {
+                *known != dialect || !notes.iter().any(|(replaced, _)| *replaced == note.kind)
+            });
         }
-        let note =
-            |(kind, text): (NoteKind, String)| Note { hook: hook.name.clone(), kind, text: text.into() };
-        self.notes.extend(notes.into_iter().map(|said| (dialect, note(said))));
+        self.notes.extend(notes.into_iter().map(|(kind, text)| {
+            let note = Note { hook: hook.name.clone(), kind, text: text.into() };
+            (dialect, note)
+        }));
     }
 
-    /// Keeps what only a host of the hook's own dialect understands. The last word counts; words that were joined
-    /// are all there are.
-    pub(super) fn keep_words(&mut self, hook: &Hook, kind: EventKind, words: Vec<(Box<str>, Json)>) {
+    /// Keeps the fields that only a host of the hook's own dialect understands. Those of combined replies are complete
+    /// and replace all earlier ones; of others, the latest value of a field counts.
+    pub(super) fn keep_native(&mut self, hook: &Hook, kind: EventKind, fields: Vec<(Box<str>, Json)>) {
         if hook.dialect.merge_rule(kind) != MergeRule::Strictest {
-            self.native = words;
+            self.native = fields;
             return;
         }
-        for (name, value) in words {
+        for (name, value) in fields {
             self.native.retain(|(known, _)| *known != name);
             self.native.push((name, value));
         }
     }
 
-    /// The strictest verdict, the first of its strictness; the notes; the native words.
+    /// The strictest verdict, the first of its strictness, with all notes and native fields.
     pub(super) fn into_verdict(self) -> MergedVerdict {
-        let first_strictest = |strictest: AttributedVerdict, (_, next): (_, AttributedVerdict)| {
-            if next.verdict > strictest.verdict { next } else { strictest }
-        };
-        let decision = self.decisions.into_iter().fold(AttributedVerdict::default(), first_strictest);
+        let mut strictest = AttributedVerdict::default();
+        for (_, verdict) in self.verdicts {
+            if verdict.verdict > strictest.verdict {
+                strictest = verdict;
+            }
+        }
         let notes = self.notes.into_iter().map(|(_, note)| note).collect();
-        MergedVerdict { decision, notes, native: self.native }
+        MergedVerdict { verdict: strictest, notes, native: self.native }
     }
 }

@@ -8,19 +8,35 @@ use crate::{
     model::{HandlerKind, WorkspaceId},
     registry::Snapshot,
     run::{RunHandle, RunKey},
+    telemetry::SnapshotMeters,
 };
+
+/// A snapshot and the metric handles of its hooks, resolved once when it is published.
+#[derive(Debug, Clone)]
+pub(crate) struct PublishedSnapshot {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) meters: SnapshotMeters,
+}
+
+impl PublishedSnapshot {
+    /// Resolves the metric handles of the snapshot's hooks.
+    pub(crate) fn new(snapshot: Snapshot) -> Self {
+        let meters = SnapshotMeters::resolve(snapshot.hooks().iter().map(|known| &known.hook));
+        Self { snapshot: Arc::new(snapshot), meters }
+    }
+}
 
 /// The current snapshot of each workspace.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkspaceSnapshots {
-    workspaces: HashMap<WorkspaceId, Arc<Snapshot>>,
+    workspaces: HashMap<WorkspaceId, PublishedSnapshot>,
     /// The workspace of events that name none: the only one.
-    only: Option<Arc<Snapshot>>,
+    only: Option<PublishedSnapshot>,
 }
 
 impl WorkspaceSnapshots {
     /// The snapshot of a workspace, or of the only one if none is named.
-    pub(crate) fn find(&self, id: Option<&WorkspaceId>) -> Option<&Arc<Snapshot>> {
+    pub(crate) fn find(&self, id: Option<&WorkspaceId>) -> Option<&PublishedSnapshot> {
         match id {
             Some(id) => self.workspaces.get(id),
             None => self.only.as_ref(),
@@ -34,15 +50,16 @@ impl WorkspaceSnapshots {
 
     /// The snapshots of all workspaces.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Snapshot>> {
-        self.workspaces.values()
+        self.workspaces.values().map(|published| &published.snapshot)
     }
 
     /// This registry with a snapshot in the place of the workspace's former one, unless that is newer.
-    pub(super) fn with(mut self, snapshot: Arc<Snapshot>) -> Self {
-        let id = snapshot.workspace().id.clone();
-        let newer = self.workspaces.get(&id).is_some_and(|known| known.version() > snapshot.version());
+    pub(super) fn with(mut self, published: PublishedSnapshot) -> Self {
+        let id = published.snapshot.workspace().id.clone();
+        let version = published.snapshot.version();
+        let newer = self.workspaces.get(&id).is_some_and(|known| known.snapshot.version() > version);
         if !newer {
-            self.workspaces.insert(id, snapshot);
+            self.workspaces.insert(id, published);
         }
         self.settle()
     }
@@ -75,7 +92,7 @@ pub(crate) enum SupervisorMessage {
     /// Give this run an actor, if it has none.
     SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, SpawnRunError>>),
     /// Use this snapshot for the events to come.
-    Publish(Arc<Snapshot>, RpcReplyPort<()>),
+    Publish(PublishedSnapshot, RpcReplyPort<()>),
     /// Take no more events for this workspace.
     Retire(WorkspaceId, RpcReplyPort<()>),
     /// Look for runs that are idle or forgotten.

@@ -5,4 +5,4 @@ mod actor;
 mod message;
 
 pub(crate) use actor::{Supervisor, SupervisorArguments};
-pub(crate) use message::{SpawnRunError, SupervisorMessage, WorkspaceSnapshots};
+pub(crate) use message::{PublishedSnapshot, SpawnRunError, SupervisorMessage, WorkspaceSnapshots};

@@ -12,17 +12,37 @@ use metrics::{Counter, Gauge, Histogram};
 
 use super::{
     hook_label,
-    labels::{HttpClass, OutputStream, PatchResult, SpareResult, WorkerState},
+    labels::{HttpClass, OutputStream, SpareResult, WorkerState},
     names,
 };
 use crate::model::{
-    CommandMode, Ended, EventKind, Handler, Hook, HookReport, NativeHandler, Target, TokenUsage, Verdict,
+    CommandMode, Ended, EventKind, FailureMode, Handler, Hook, HookReport, NativeHandler, PatchResult,
+    PatchScope, Target, TokenUsage, Verdict,
 };
 
-/// The metric handles of one hook.
-pub(crate) struct HookMeters {
+/// The metric handles of one hook, resolved once, so that counting looks up no name.
+///
+/// An orchestrator resolves them when it publishes a snapshot. Whoever drives a [`Course`](crate::run::Course)
+/// without one resolves and records by hand; without a recorder that costs nothing.
+pub struct HookMeters {
     kinds: Vec<KindMeters>,
     handler: HandlerMeters,
+}
+
+/// The metric handles of every hook of a snapshot, by [`rank`](crate::registry::RegisteredHook::rank).
+#[derive(Debug, Clone)]
+pub(crate) struct SnapshotMeters(Arc<[Arc<HookMeters>]>);
+
+impl SnapshotMeters {
+    /// The handles of hooks in the order of their ranks.
+    pub(crate) fn resolve<'h>(hooks: impl Iterator<Item = &'h Hook>) -> Self {
+        Self(hooks.map(|hook| Arc::new(HookMeters::resolve(hook))).collect())
+    }
+
+    /// The handles of the hook with this rank.
+    pub(crate) fn of(&self, rank: usize) -> &Arc<HookMeters> {
+        &self.0[rank]
+    }
 }
 
 /// The metric handles that only hooks with one kind of handler have.
@@ -67,7 +87,7 @@ struct KindMeters {
 
 impl HookMeters {
     /// The handles of a hook. One that is disabled has none: it never runs.
-    pub(crate) fn resolve(hook: &Hook) -> Self {
+    pub fn resolve(hook: &Hook) -> Self {
         if !hook.enabled {
             return Self { kinds: Vec::new(), handler: HandlerMeters::None };
         }
@@ -120,8 +140,8 @@ impl HookMeters {
         }
     }
 
-    /// Counts an invocation that has ended.
-    pub(crate) fn ended(&self, kind: EventKind, report: &HookReport, accepted_failure: Option<bool>) {
+    /// Counts an invocation that has ended, and its patches.
+    pub fn record(&self, kind: EventKind, report: &HookReport) {
         let Some(meters) = self.of(kind) else { return };
         meters.run(report.ended).increment(1);
         meters.duration.record(report.duration);
@@ -129,17 +149,14 @@ impl HookMeters {
         if report.ended == Ended::Completed || report.verdict != Verdict::Proceed {
             meters.verdict(report.verdict).increment(1);
         }
-        match accepted_failure {
-            Some(true) => meters.fail_open(report.ended).increment(1),
-            Some(false) => meters.fail_closed(report.ended).increment(1),
+        match report.failure_mode {
+            Some(FailureMode::FailOpen) => meters.fail_open(report.ended).increment(1),
+            Some(FailureMode::FailClosed) => meters.fail_closed(report.ended).increment(1),
             None => {}
         }
-    }
-
-    /// Counts a patch; `target` is `None` for anything that is no target.
-    pub(crate) fn patched(&self, kind: EventKind, target: Option<Target>, result: PatchResult) {
-        let Some(meters) = self.of(kind) else { return };
-        meters.patch(target, result).increment(1);
+        for (scope, result, count) in report.patch_results.iter() {
+            meters.patch(scope, result).increment(u64::from(count));
+        }
     }
 
     fn of(&self, kind: EventKind) -> Option<&KindMeters> {
@@ -233,12 +250,12 @@ impl KindMeters {
             }
         }
         let target = self.kind.target();
-        if let Some(target) = target.filter(|target| hook.capabilities.contains(target.capability())) {
+        if target.is_some_and(|target| hook.capabilities.contains(target.capability())) {
             for result in [PatchResult::Applied, PatchResult::Unchanged, PatchResult::Rejected] {
-                self.patch(Some(target), result);
+                self.patch(PatchScope::Target, result);
             }
         } else if target.is_some() {
-            self.patch(target, PatchResult::NoCapability);
+            self.patch(PatchScope::Target, PatchResult::NoCapability);
         }
     }
 
@@ -263,10 +280,13 @@ impl KindMeters {
             .get_or_init(|| names::HOOK_FAIL_CLOSED.counter([&self.hook, self.kind.as_str(), ended.as_str()]))
     }
 
-    fn patch(&self, target: Option<Target>, result: PatchResult) -> &Counter {
-        let own = target.filter(|_| target == self.kind.target());
-        self.patches[usize::from(own.is_none())][result as usize].get_or_init(|| {
-            names::PATCHES.counter([&self.hook, own.map_or("other", Target::as_str), result.as_str()])
+    fn patch(&self, scope: PatchScope, result: PatchResult) -> &Counter {
+        let target = match scope {
+            PatchScope::Target => self.kind.target(),
+            PatchScope::Other => None,
+        };
+        self.patches[scope as usize][result as usize].get_or_init(|| {
+            names::PATCHES.counter([&self.hook, target.map_or("other", Target::as_str), result.as_str()])
         })
     }
 }

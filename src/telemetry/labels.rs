@@ -23,18 +23,6 @@ macro_rules! terms {
 }
 
 terms! {
-    /// What became of a patch.
-    PatchResult {
-        /// It changed the payload.
-        Applied "applied",
-        /// The payload was already so.
-        Unchanged "unchanged",
-        /// The hook may not patch this.
-        NoCapability "no_capability",
-        /// Nobody may patch this, or not so.
-        Rejected "rejected",
-    }
-
     /// How a request of an http hook ended.
     HttpClass {
         /// Status 1xx, and whatever else is no status.

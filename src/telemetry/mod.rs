@@ -21,10 +21,11 @@ pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
 pub(crate) use api_meters::ApiMeters;
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
-pub(crate) use hook_meters::{HookMeters, WorkerMeters, WorkerThere};
+pub use hook_meters::HookMeters;
+pub(crate) use hook_meters::{SnapshotMeters, WorkerMeters, WorkerThere};
 pub(crate) use labels::{
-    HookState, HttpClass, OutputStream, PatchResult, ProcessExit, ProcessLeak, RunGaugeState, ShedReason,
-    ShedStage, SpareResult, WorkerState,
+    HookState, HttpClass, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage,
+    SpareResult, WorkerState,
 };
 pub(crate) use meters::{Meters, PoolMeters, PoolUsage, ProcessMeters};
 pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};

@@ -143,7 +143,11 @@ fn no_answer_is_milder_than_the_outcome() {
     ];
     for (name, verdict, exit_code, expected) in cases {
         let event = event(name);
-        let outcome = Outcome { verdict, reason: Some("why".into()), ..Outcome::proceed(event.kind, 1) };
+        let outcome = Outcome {
+            verdict,
+            reason: Some("why".into()),
+            ..Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1)
+        };
         let answer = named(DialectName::Clawd).write_response(&event, &outcome);
         assert_eq!(serde_json::from_str::<Value>(&answer.stdout).unwrap(), expected, "{name} {verdict}");
         assert_eq!(
@@ -158,7 +162,7 @@ fn no_answer_is_milder_than_the_outcome() {
 fn what_has_no_place_in_the_answer_is_not_lost() {
     let answer = |name: &str, change: fn(&mut Outcome)| {
         let event = event(name);
-        let mut outcome = Outcome::proceed(event.kind, 1);
+        let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1);
         change(&mut outcome);
         named(DialectName::Clawd).write_response(&event, &outcome)
     };

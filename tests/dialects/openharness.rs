@@ -126,7 +126,7 @@ fn folded(draft: &Draft, reply: &Reply) -> Value {
 }
 
 fn outcome(draft: &Draft, said: &Value) -> Outcome {
-    let mut outcome = Outcome::proceed(draft.event().kind, 1);
+    let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), draft.event().kind, 1);
     let verdict = said["verdict"].as_str().unwrap();
     outcome.verdict = Verdict::ALL.into_iter().find(|known| known.as_str() == verdict).unwrap();
     outcome.reason = said["reason"].as_str().map(Into::into);

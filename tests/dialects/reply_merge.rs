@@ -116,7 +116,7 @@ fn replies_are_joined_in_configured_order() {
         let result = Ok(Reply::block(reason));
         let _ = course.conclude(step, Conclusion::ran(result, Duration::ZERO));
     }
-    let outcome = course.into_outcome();
+    let outcome = course.into_outcome(hookyard::run::next_decision_id());
     assert_eq!(outcome.verdict, Verdict::Block);
     assert_eq!(outcome.reason.as_deref(), Some("first+second+third"));
     assert_eq!(outcome.by.unwrap().as_str(), "c");

@@ -32,7 +32,7 @@ pub(super) struct AuditEntry {
 
 impl AuditEntry {
     pub(super) fn of(finished: FinishedEvent, patches: AuditPatches) -> Self {
-        let FinishedEvent { run, event, outcome, at, secrets } = finished;
+        let FinishedEvent { run, event, outcome, at, redactor: secrets } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
         let before = if compared { event.targets.clone() } else { Targets::default() };
         Self { run, outcome, before, at, secrets }

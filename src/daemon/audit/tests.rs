@@ -93,10 +93,10 @@ fn finished(run: &str, at: SystemTime) -> FinishedEvent {
     let workspace_id = WorkspaceId::new("shop").unwrap();
     FinishedEvent {
         run: Arc::new(RunRef { workspace_id, session_id: session, run_id: run }),
-        outcome: Arc::new(Outcome::proceed(event.kind, 1)),
+        outcome: Arc::new(Outcome::proceed(crate::run::next_decision_id(), event.kind, 1)),
         event: Arc::new(event),
         at,
-        secrets: None,
+        redactor: None,
     }
 }
 

@@ -68,7 +68,7 @@ impl Once<'_> {
             [(OutputStream::Stdout, &finished.stdout), (OutputStream::Stderr, &finished.stderr)]
         {
             if captured.truncated() {
-                self.invocation.hook.meters.truncated(stream);
+                self.invocation.meters.truncated(stream);
             }
         }
         raw_reply(finished, timeout)

@@ -81,16 +81,23 @@ impl CommandRunner {
                 let (waiting, until_done) = spares.take();
                 busy = Some(until_done);
                 let found = if waiting.is_some() { SpareResult::Hit } else { SpareResult::Miss };
-                invocation.hook.meters.looked_for_spare(found);
+                invocation.meters.looked_for_spare(found);
                 if let Some(waiting) = waiting {
                     return once.feed(waiting, left, cancel).await.into();
                 }
             }
             CommandMode::Worker(bounds) => {
                 let make = || {
-                    let RegisteredHook { hook, meters, .. } = &*invocation.hook;
+                    let name = &invocation.hook.hook.name;
                     let environment = &invocation.environment;
-                    self.fleet(&hook.name, meters.workers(), handler, bounds, &invocation.root, environment)
+                    self.fleet(
+                        name,
+                        invocation.meters.workers(),
+                        handler,
+                        bounds,
+                        &invocation.root,
+                        environment,
+                    )
                 };
                 let fleet = self.workers.of(invocation, handler, make);
                 match fleet.serve(invocation, cancel).await {

@@ -94,7 +94,7 @@ impl HttpRunner {
     }
 
     async fn try_once(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Unsettled> {
-        let meters = &invocation.hook.meters;
+        let meters = &invocation.meters;
         let client = self.clients.of(&invocation.root, exchange.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
             let message = format!("no trusted connection to {}: {e}", exchange.address.server());
@@ -149,7 +149,7 @@ impl Runner for HttpRunner {
 }
 
 fn too_late(address: &Address, invocation: &Invocation) -> Failure {
-    invocation.hook.meters.requested(HttpClass::Timeout);
+    invocation.meters.requested(HttpClass::Timeout);
     let message = format!("no whole answer from {} within {:?}", address.server(), invocation.timeout);
     Failure::new(Ended::TimedOut, message)
 }

@@ -62,7 +62,7 @@ impl<'a> Dialogue<'a> {
         self.request.tool_use = tool_use;
         let begun = Instant::now();
         let result = self.talk.door.ask(self.model, &self.request).await;
-        let meters = &self.talk.invocation.hook.meters;
+        let meters = &self.talk.invocation.meters;
         meters.model_asked(begun.elapsed());
         let answer = result.map_err(|e| {
             let ended = match e {

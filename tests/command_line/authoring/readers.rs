@@ -11,9 +11,9 @@ use hookyard::{
     config::Settings,
     dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, named, read_hook},
     model::{
-        DecisionId, Diagnostic, DialectName, Ended, EventKind, HandlerKind, HookName, HookReport, Json,
-        Model, ModelAccess, Note, NoteKind, Outcome, Secret, SecretText, Severity, Target, Targets,
-        TokenUsage, Verdict,
+        Diagnostic, DialectName, Ended, EventKind, HandlerKind, HookName, HookReport, Json, Model,
+        ModelAccess, Note, NoteKind, Outcome, Secret, SecretText, Severity, Target, Targets, TokenUsage,
+        Verdict,
     },
 };
 use serde_json::{Value, json};
@@ -346,7 +346,7 @@ fn full_outcome(kind: NoteKind) -> Outcome {
         patched.set(target, Json::parse("{}").unwrap());
     }
     Outcome {
-        decision_id: DecisionId::next(),
+        decision_id: hookyard::run::next_decision_id(),
         event: EventKind::BeforeToolDispatch,
         verdict: Verdict::Block,
         reason: Some("x".into()),
@@ -365,6 +365,7 @@ fn full_outcome(kind: NoteKind) -> Outcome {
             tokens: Some(TokenUsage { input: 1, output: 2 }),
             error: Some("x".into()),
             failure_mode: None,
+            patch_results: hookyard::model::PatchResults::default(),
             started: None,
             warnings: vec!["x".to_owned()],
         }],
@@ -384,6 +385,8 @@ fn an_outcome_with_everything_has_every_key_of_its_schema() {
         assert_eq!(properties(&schema["$defs"]["Note"]), keys(&outcome["notes"][0]));
         assert_eq!(properties(&schema["$defs"]["Tokens"]), keys(&outcome["hooks"][0]["tokens"]));
     }
-    let least = serde_json::to_value(Outcome::proceed(EventKind::RunFailed, 0)).unwrap();
+    let least =
+        serde_json::to_value(Outcome::proceed(hookyard::run::next_decision_id(), EventKind::RunFailed, 0))
+            .unwrap();
     assert_eq!(objections("outcome", &least), Vec::<String>::new());
 }

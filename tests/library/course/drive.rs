@@ -8,6 +8,7 @@ use hookyard::{
     model::{Conclusion, Ended, Json, Outcome, Reply, Target},
     registry::{Explanation, Plan, Snapshot},
     run::{Course, Progress},
+    telemetry::HookMeters,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use proptest::prelude::*;
@@ -99,9 +100,10 @@ impl<'a> Drive<'a> {
         }
         prop_assert_eq!(&self.progress, &Progress::Done);
         self.meddle()?;
-        self.course.cancel("nobody waits");
+        self.course.cancel("nobody waits", tokio::time::Instant::now());
         prop_assert!(!self.is_any_running(), "nothing runs after the end");
-        Ok((self.ran, self.course.into_outcome()))
+        self.record();
+        Ok((self.ran, self.course.into_outcome(hookyard::run::next_decision_id())))
     }
 
     /// Runs one stage to its end, which may be that of the event.
@@ -116,7 +118,7 @@ impl<'a> Drive<'a> {
         loop {
             self.check_stage(&told, left)?;
             if self.scenario.end == End::CancelledAfter(self.ended) {
-                self.course.cancel("nobody waits");
+                self.course.cancel("nobody waits", tokio::time::Instant::now());
                 self.progress = Progress::Done;
                 return Ok(());
             }
@@ -142,6 +144,7 @@ impl<'a> Drive<'a> {
         let result = self.scenario.rule(&name).answer.result();
         self.ended += 1;
         self.progress = self.course.conclude(step, Conclusion::ran(result, duration(step)));
+        self.record();
         prop_assert!(!self.course.is_running(step), "an invocation that has ended does not run");
         Ok(())
     }
@@ -182,6 +185,14 @@ impl<'a> Drive<'a> {
         }
         prop_assert_eq!(self.payload(), told, "a late patch changes nothing");
         Ok(())
+    }
+
+    /// Counts what has ended, as a run does.
+    fn record(&mut self) {
+        let kind = self.course.event().kind;
+        for (step, report) in self.course.new_reports() {
+            HookMeters::resolve(&step.hook).record(kind, report);
+        }
     }
 
     fn is_any_running(&self) -> bool {

@@ -1,0 +1,212 @@
+//! What the conclusion of a step does to its event: verdict, patches, notes and the step's report. Pure, as the course.
+
+use std::sync::Arc;
+
+use super::{course::Course, step_state::StepState};
+use crate::model::{
+    Capability, Draft, Ended, Failure, FailureHandling, FailureMode, FailurePolicy, Hook, HookReport, Json,
+    JsonError, MergeRule, Patch, PatchResult, PatchScope, Reply, Target, Verdict,
+};
+
+impl Course {
+    /// Concluded => Reported: applies a conclusion to the event. `input` is the draft that the hook was given.
+    /// Returns whether the chain ends after the stage.
+    pub(super) fn settle(&mut self, step: usize, input: &Draft) -> bool {
+        let StepState::Concluded(conclusion) = std::mem::replace(&mut self.states[step], StepState::NotRun)
+        else {
+            return false;
+        };
+        let registered = Arc::clone(&self.plan.steps()[step]);
+        let hook = &registered.hook;
+        let mut report = HookReport {
+            tokens: conclusion.tokens,
+            started: conclusion.started,
+            warnings: conclusion.warnings,
+            ..HookReport::completed(hook, conclusion.duration)
+        };
+        let (failure, reply) = match conclusion.result {
+            Ok(mut reply) => (reply.failure.take(), Some(reply)),
+            Err(failure) => (Some(Box::new(failure)), None),
+        };
+        if let Some(failure) = failure {
+            // A hook that failed and gave a verdict all the same counts by its verdict, not by its policy.
+            let has_verdict =
+                reply.as_ref().is_some_and(|reply| reply.decision.verdict() != Verdict::Proceed);
+            let failure_mode = self.fail(hook, *failure, &mut report);
+            report.failure_mode = failure_mode.filter(|_| !has_verdict);
+        }
+        match reply {
+            Some(reply) if self.event.is_interceptor() => self.intercept(hook, reply, input, &mut report),
+            Some(reply) => self.observe(hook, reply, input, &mut report),
+            None => {}
+        }
+        let verdict = report.verdict;
+        self.states[step] = StepState::Reported(report);
+        self.ends_chain(hook, verdict)
+    }
+
+    /// Whether a verdict ends the chain for all dialects. One that is milder than a block closes the chain for its
+    /// own dialect only: what another dialect's hook would forbid, no hook of this one can permit.
+    fn ends_chain(&mut self, hook: &Hook, verdict: Verdict) -> bool {
+        let ends = verdict == Verdict::Halt || hook.dialect.ends_chain(self.event.kind, verdict);
+        if ends && verdict < Verdict::Block {
+            self.closed.push(hook.dialect.name());
+        }
+        ends && verdict >= Verdict::Block
+    }
+
+    /// Applies the reply of an interceptor: its verdict counts, and its patches unless it blocks.
+    fn intercept(&mut self, hook: &Hook, reply: Reply, input: &Draft, report: &mut HookReport) {
+        let kind = self.event.kind;
+        let own = reply.decision.verdict();
+        let reply = self.merger.combine(hook, kind, input, reply);
+        report.warnings.extend(reply.warnings);
+        let (verdict, reason) = reply.decision.into_parts();
+        report.verdict = report.verdict.max(own);
+        if verdict < Verdict::Block {
+            for patch in reply.patches {
+                self.patch(hook, patch, report);
+            }
+        }
+        if reply.suppress_output && Capability::SuppressOutput.applies_to(kind) {
+            if hook.capabilities.contains(Capability::SuppressOutput) {
+                self.suppress_output = true;
+            } else {
+                let warning = "suppressOutput ignored: the hook lacks the capability `suppress_output`";
+                report.warnings.push(warning.into());
+            }
+        }
+        self.merger.add_notes(hook, kind, reply.notes);
+        if hook.dialect.name() == self.event.dialect {
+            self.merger.keep_native(hook, kind, reply.native);
+        }
+        let reason = reason.map(Arc::from);
+        match hook.dialect.merge_rule(kind) {
+            MergeRule::Strictest => self.merger.decide(&hook.name, verdict, reason),
+            MergeRule::Combined | MergeRule::CombinedLatestNotes => {
+                self.merger.decide_combined(hook, own, verdict, reason);
+            }
+        }
+    }
+
+    /// Applies the reply of a lifecycle hook: only its notes count.
+    fn observe(&mut self, hook: &Hook, reply: Reply, input: &Draft, report: &mut HookReport) {
+        let kind = self.event.kind;
+        let verdict = reply.decision.verdict();
+        let reply = self.merger.combine(hook, kind, input, reply);
+        report.warnings.extend(reply.warnings);
+        if verdict != Verdict::Proceed {
+            report.warnings.push(format!("verdict `{verdict}` ignored: hooks on {kind} only watch"));
+        }
+        for patch in reply.patches {
+            report.warnings.push(format!("patch of `{}` ignored: hooks on {kind} only watch", patch.name()));
+            report.patch_results.add(PatchScope::of(kind, patch.target()), PatchResult::Rejected);
+        }
+        self.merger.add_notes(hook, kind, reply.notes);
+        if hook.dialect.name() == self.event.dialect {
+            self.merger.keep_native(hook, kind, reply.native);
+        }
+    }
+
+    /// Takes down a failure, which is a verdict only where a policy of the hook makes it one. Returns what the policy
+    /// made of it, or `None` where no policy applies: for cancelled invocations and lifecycle hooks.
+    fn fail(&mut self, hook: &Hook, failure: Failure, report: &mut HookReport) -> Option<FailureMode> {
+        report.ended = failure.ended;
+        let policy = match failure.ended {
+            Ended::Cancelled => None,
+            _ if !self.event.is_interceptor() => None,
+            _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
+            Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
+            _ => Some(("on_error", hook.on_error)),
+        };
+        if let Some((key, policy)) = policy {
+            report.verdict = policy.verdict();
+            if report.verdict != Verdict::Proceed {
+                let (name, ended) = (&hook.name, failure.ended.phrase());
+                let reason =
+                    format!("hook `{name}` {ended}: {} ({key}: {})", failure.message, policy.as_str());
+                self.merger.decide(name, report.verdict, Some(reason.into()));
+            }
+        }
+        report.error = Some(failure.message.into());
+        policy.map(|(_, policy)| match policy {
+            FailurePolicy::Ignore => FailureMode::FailOpen,
+            FailurePolicy::Deny | FailurePolicy::Ask => FailureMode::FailClosed,
+        })
+    }
+
+    /// Applies one patch, or warns why not, and counts its result.
+    fn patch(&mut self, hook: &Hook, patch: Patch, report: &mut HookReport) {
+        let target = patch.target();
+        let result = self.try_patch(hook, patch).unwrap_or_else(|refused| {
+            report.warnings.push(refused.warning);
+            refused.result
+        });
+        report.patch_results.add(PatchScope::of(self.event.kind, target), result);
+        if let (Some(target), PatchResult::Applied) = (target, result)
+            && !report.patched.contains(&target)
+        {
+            report.patched.push(target);
+        }
+    }
+
+    fn try_patch(&mut self, hook: &Hook, patch: Patch) -> Result<PatchResult, RefusedPatch> {
+        let kind = self.event.kind;
+        let (target, value) = match patch {
+            Patch::Target(target, value) => (target, value),
+            Patch::HooksOnly(target, value) => {
+                self.set_for_later_hooks(hook, target, value);
+                return Ok(PatchResult::Unchanged);
+            }
+            Patch::Unsupported(name) => {
+                return Err(RefusedPatch::rejected(&name, "hooks may not change it"));
+            }
+        };
+        if kind.target() != Some(target) {
+            let why = format!("it is not what hooks on {kind} may change");
+            return Err(RefusedPatch::rejected(target.as_str(), &why));
+        }
+        let capability = target.capability();
+        if !hook.capabilities.contains(capability) {
+            let capability = capability.as_str();
+            let warning =
+                format!("patch of `{target}` ignored: the hook lacks the capability `{capability}`");
+            return Err(RefusedPatch { result: PatchResult::NoCapability, warning });
+        }
+        let current = self.draft.target(target);
+        let patched = hook.dialect.apply_patch(target, current, &value);
+        let patched = patched.map_err(|error| RefusedPatch::invalid(target, &error))?;
+        if Some(&patched) == current {
+            return Ok(PatchResult::Unchanged);
+        }
+        self.draft.set(target, patched);
+        if !self.changed.contains(&target) {
+            self.changed.push(target);
+        }
+        Ok(PatchResult::Applied)
+    }
+
+    /// Changes what later hooks of the same dialect are given, if there are any, and not what the host gets.
+    fn set_for_later_hooks(&mut self, hook: &Hook, target: Target, value: Json) {
+        let later = self.plan.stage(self.stage).map_or(&[][..], |stage| &self.plan.steps()[stage.end..]);
+        if later.iter().any(|step| step.hook.dialect.name() == hook.dialect.name()) {
+            self.draft.set(target, value);
+        }
+    }
+}
+
+/// Why a patch was not applied.
+struct RefusedPatch {
+    result: PatchResult,
+    warning: String,
+}
+
+impl RefusedPatch {
+    fn rejected(name: &str, why: &str) -> Self {
+        Self { result: PatchResult::Rejected, warning: format!("patch of `{name}` rejected: {why}") }
+    }
+
+    fn invalid(target: Target, error: &JsonError) -> Self {
+        Self::rejected(target.as_str(), &error.to_string())
+    }
+}

@@ -17,7 +17,7 @@ use super::{
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
-    dialect::{self, Document, HookRules, Native, natives, read_hook},
+    dialect::{self, Document, HookRules, Native, UnixSockets, UnsafeVariables, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
@@ -140,7 +140,7 @@ impl LoadedWorkspace {
         let secrets = SecretStore::new(&settings.secrets, outside.environment, &workspace);
         let models = ModelCatalog { known: &settings.models, of_host: outside.models, workspace: &workspace };
         let disk = ReferenceResolver::new(&root, outside.environment, &secrets, &models);
-        let rules = settings.hook_rules();
+        let rules = hook_rules(settings);
         self.read_hook_files(paths, &rules, &disk);
         for native in wanted {
             self.read_settings_files(native, &places, &rules, &disk);
@@ -300,6 +300,20 @@ fn are_twins(one: &Hook, other: &Hook) -> bool {
     one.dialect.name() != other.dialect.name()
         && one.execution.host_event == other.execution.host_event
         && one.events.iter().any(|kind| other.events.contains(kind))
+}
+
+/// What hook files are checked against under these settings.
+fn hook_rules(settings: &Settings) -> HookRules {
+    HookRules {
+        default_timeout: settings.default_timeout,
+        max_timeout: settings.max_timeout,
+        unsafe_variables: if settings.allow_unsafe_environment {
+            UnsafeVariables::Allowed
+        } else {
+            UnsafeVariables::Refused
+        },
+        unix_sockets: if settings.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
+    }
 }
 
 fn counted(files: usize) -> String {

@@ -10,7 +10,6 @@ mod quantity;
 mod raw_files;
 mod resolver;
 mod secrets;
-mod section;
 mod settings;
 #[cfg(feature = "daemon")]
 mod watch;
@@ -27,13 +26,12 @@ pub(crate) use files::read_private;
 pub(crate) use load::warn_of_mode;
 pub(crate) use load::{LoadContext, load_in_context};
 pub use load::{LoadedWorkspace, load_workspace};
-pub use models::ModelSettings;
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, workspace_text};
-pub use secrets::SecretSources;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, LimitSettings, ListenSettings,
-    NativePoolSettings, PoolSettings, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, LimitSettings, ListenSettings, ModelSettings,
+    NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
+    WorkspaceSettings,
 };
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};

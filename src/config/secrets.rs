@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::files::{self, SymlinkPolicy};
+use super::{
+    files::{self, SymlinkPolicy},
+    settings::SecretSources,
+};
 use crate::{
     dialect::Document,
     model::{Secret, WorkspaceId},
@@ -20,26 +23,6 @@ const LARGEST_SECRET: u64 = 64 << 10;
 
 /// The largest file of secrets, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
-
-/// Where secrets are looked for, in this order. The first source that has one of the name counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SecretSources {
-    /// A directory with a directory for each workspace, by its id, with a file for each secret. Other workspaces do not
-    /// see them.
-    pub by_workspace: Option<PathBuf>,
-    /// The beginning of the names of variables that are secrets; the rest is the secret's name.
-    pub env_prefix: Option<String>,
-    /// A directory: a file for each secret, with its name.
-    pub dir: Option<PathBuf>,
-    /// A YAML mapping of names to values. It must belong to the user and be closed to everybody else.
-    pub file: Option<PathBuf>,
-}
-
-impl Default for SecretSources {
-    fn default() -> Self {
-        Self { by_workspace: None, env_prefix: Some("HOOKYARD_SECRET_".to_owned()), dir: None, file: None }
-    }
-}
 
 /// What is wrong with a secret, and what to do; neither repeats a value.
 pub(super) type SecretProblem = (String, String);

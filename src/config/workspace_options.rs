@@ -1,37 +1,47 @@
-//! What a workspace is for and whose hooks it runs, as its own file or the settings have it. Refuses to look for
-//! the hooks.
+//! What a workspace is for and whose hooks it runs.
 
 use crate::{dialect::Value, model::DialectName};
 
 /// What a workspace is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WorkspaceKind {
-    /// Work on files; its hooks run.
+    /// Work on files; hooks run.
     #[default]
     Project,
-    /// Conversation; it never runs hooks.
+    /// Conversation; hooks never run.
     Chat,
 }
 
 impl WorkspaceKind {
-    /// What a settings file says, or `None` if it is a mistake.
+    /// All kinds.
+    pub(super) const ALL: [Self; 2] = [Self::Project, Self::Chat];
+
+    /// The word for it in settings files.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Project => "project",
+            Self::Chat => "chat",
+        }
+    }
+
+    /// The value of a settings file, or `None` if it is wrong, which is recorded in the document.
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
-        value.choice(&[("project", Self::Project), ("chat", Self::Chat)])
+        value.choice(&Self::ALL.map(|kind| (kind.as_str(), kind)))
     }
 }
 
-/// Whose hooks a workspace runs.
+/// The dialects whose hooks a workspace runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DialectSelection {
-    /// Those that are there.
+    /// All of which there are hooks.
     #[default]
     Auto,
-    /// Those of these dialects.
+    /// These.
     Only(Vec<DialectName>),
 }
 
 impl DialectSelection {
-    /// Whether it runs the hooks of a dialect.
+    /// Whether hooks of a dialect run.
     pub fn has(&self, name: DialectName) -> bool {
         match self {
             Self::Auto => true,
@@ -39,7 +49,7 @@ impl DialectSelection {
         }
     }
 
-    /// What a settings file says, or `None` if it is a mistake.
+    /// The value of a settings file, or `None` if it is wrong, which is recorded in the document.
     pub(super) fn read(value: &Value<'_>) -> Option<Self> {
         match value.as_text() {
             Some("auto") => return Some(Self::Auto),

@@ -1,6 +1,4 @@
-//! `schema`: what may stand in the files and messages of hookyard, as JSON Schemas for editors. Owns which shapes
-//! there are and in which form they are printed; refuses to read any file, which is the readers' part: that the
-//! two agree is tested.
+//! `hookyard schema`: JSON Schemas of hook files, settings, events, outcomes and agents.
 
 #[expect(dead_code, reason = "only the shape of these types is asked for")]
 mod agent;
@@ -12,8 +10,6 @@ mod handler;
 mod hook_file;
 #[expect(dead_code, reason = "only the shape of these types is asked for")]
 mod outcome;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
-mod settings;
 #[expect(dead_code, reason = "only the shape of these types is asked for")]
 mod shape;
 
@@ -27,6 +23,10 @@ use super::{
     screen::Screen,
     wrap,
 };
+
+/// The schema of the settings, which is generated from their declaration.
+const SETTINGS: &str =
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/schema/hookyard-settings.schema.json"));
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,13 +89,16 @@ impl SchemaName {
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
     }
 
-    fn schema(self) -> schemars::Schema {
+    /// The schema as JSON text.
+    ///
+    /// Returns an error if it cannot be written as JSON.
+    fn text(self) -> serde_json::Result<String> {
         match self {
-            Self::HookFile => shape::generate::<hook_file::HookFileSchema>(),
-            Self::Settings => settings::schema(),
-            Self::Event => event::schema(),
-            Self::Outcome => shape::generate::<outcome::OutcomeSchema>(),
-            Self::Agent => shape::generate::<agent::AgentSchema>(),
+            Self::HookFile => laid_out(&shape::generate::<hook_file::HookFileSchema>()),
+            Self::Settings => Ok(SETTINGS.to_owned()),
+            Self::Event => laid_out(&event::schema()),
+            Self::Outcome => laid_out(&shape::generate::<outcome::OutcomeSchema>()),
+            Self::Agent => laid_out(&shape::generate::<agent::AgentSchema>()),
         }
     }
 }
@@ -104,24 +107,30 @@ impl SchemaName {
 ///
 /// Returns an error if it cannot be written as JSON.
 pub(super) fn of_hook_files() -> serde_json::Result<String> {
-    laid_out(&SchemaName::HookFile.schema())
+    SchemaName::HookFile.text()
 }
 
 impl SchemaCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let all = |names: &[SchemaName]| -> Map<String, Value> {
-            names.iter().map(|name| (name.as_str().to_owned(), name.schema().to_value())).collect()
-        };
         let text = match self.names.as_slice() {
-            [] if self.output.json => laid_out(&all(SchemaName::value_variants())),
+            [] if self.output.json => object_of(SchemaName::value_variants()),
             [] => Ok(listing(screen)),
-            [name] => laid_out(&name.schema()),
-            names => laid_out(&all(names)),
+            [name] => name.text(),
+            names => object_of(names),
         };
         let text = text.map_err(|error| super::exit::CliError::new(format!("no schema: {error}")))?;
         screen.print(&text)?;
         Ok(Exit::Done)
     }
+}
+
+/// The schemas by their names, as one JSON object.
+fn object_of(names: &[SchemaName]) -> serde_json::Result<String> {
+    let schemas: serde_json::Result<Map<String, Value>> = names
+        .iter()
+        .map(|name| Ok((name.as_str().to_owned(), serde_json::from_str(&name.text()?)?)))
+        .collect();
+    laid_out(&schemas?)
 }
 
 /// Laid out also where no person looks: such a file is kept, and compared with the one before it.

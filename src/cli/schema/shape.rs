@@ -1,15 +1,11 @@
-//! What the schemas are made with: how they are generated, and texts of a certain form. Words that are listed in a
-//! table elsewhere are taken from there; refuses to list them again.
+//! Generation of the JSON Schemas, and schemas of strings that several of them share.
 
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::transform_subschemas};
 use serde_json::{Map, Value};
 
 use crate::{
     dialect::OPENHARNESS_KINDS,
-    model::{
-        AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, JsonOutput, ModelApi, Target,
-        Verdict,
-    },
+    model::{AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, Target, Verdict},
 };
 
 /// A schema of a file in which a key is there or not, but never empty.
@@ -94,7 +90,6 @@ macro_rules! texts {
         }
     )*};
 }
-pub(super) use texts;
 
 texts! {
     /// The name of a hook.
@@ -115,10 +110,6 @@ texts! {
     HookAddress = json_schema!({
         "type": "string",
         "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?|unix:/([^\s\x00-\x1f\\$:]*[^\s\x00-\x1f\\$:/]):/[^\s\x00-\x1f\\$]*)$",
-    });
-    /// An address of a model's server.
-    ModelAddress = json_schema!({
-        "type": ["string", "null"], "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$",
     });
     /// A header has one line.
     HeaderValue = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x08\x0a-\x1f\x7f]*$" });
@@ -143,13 +134,6 @@ texts! {
     Method = one_of(HttpMethod::ALL.map(HttpMethod::as_str));
     /// The tools of agents.
     Tool = one_of(AgentTool::ALL.map(AgentTool::as_str));
-    /// The protocols of models.
-    Api = one_of(ModelApi::ALL.map(ModelApi::as_str));
-    /// How a model is made to answer in JSON; `null` is as good as nothing.
-    Json = {
-        let words = JsonOutput::ALL.map(|way| Some(way.as_str())).into_iter().chain([None]);
-        json_schema!({ "enum": words.collect::<Vec<_>>() })
-    };
     /// What a host should do.
     AnyVerdict = one_of(Verdict::ALL.map(Verdict::as_str));
     /// How an invocation ended.

@@ -1,0 +1,60 @@
+//! Checks of settings that concern more than one key.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use super::table::{ListenSettings, Settings};
+use crate::dialect::{Mapping, Value};
+
+impl ListenSettings {
+    /// Whether `tcp` is open to other machines, and no token is required.
+    pub fn is_open(&self) -> bool {
+        self.token_file.is_none()
+            && self.tcp.is_some_and(|address| !address.ip().to_canonical().is_loopback())
+    }
+}
+
+impl Settings {
+    /// Records what is wrong with keys together, in the last of the layers that has one of them.
+    pub(super) fn check(&self, layers: &[Mapping<'_>]) {
+        if self.default_timeout > self.max_timeout
+            && let Some(value) = last_of(layers, [&["default_timeout"], &["max_timeout"]])
+        {
+            let message = "`default_timeout` is longer than `max_timeout`";
+            value.error("timeout", message, "shorten the one or raise the other");
+        }
+        if self.listen.is_open()
+            && let Some(value) = last_of(layers, [&["listen", "tcp"], &["listen", "token_file"]])
+        {
+            let message = "`tcp` is open to other machines, and there is no `token_file`";
+            value.error("listen", message, "set `token_file`, or listen on `127.0.0.1`");
+        }
+        for layer in layers {
+            warn_of_shared_roots(layer);
+        }
+    }
+}
+
+/// Warns of each workspace that has the root of one before it.
+fn warn_of_shared_roots(layer: &Mapping<'_>) {
+    let Some(workspaces) = layer.get("workspaces").and_then(|value| value.as_mapping()) else { return };
+    let mut ids: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for workspace in workspaces.values() {
+        let root = workspace.as_mapping().and_then(|keys| keys.get("root"));
+        let Some(root) = root.and_then(|root| root.as_text()) else { continue };
+        if let Some(twin) = ids.insert(PathBuf::from(root), workspace.name()) {
+            let message = format!("the workspaces `{twin}` and `{}` have the same root", workspace.name());
+            workspace.warn("workspaces", message, "keep one of the two, unless hosts use both ids");
+        }
+    }
+}
+
+/// The value at the first of the paths that the last possible layer has.
+fn last_of<'d>(layers: &[Mapping<'d>], paths: [&[&str]; 2]) -> Option<Value<'d>> {
+    layers.iter().rev().find_map(|layer| paths.iter().find_map(|path| value_at(layer, path)))
+}
+
+fn value_at<'d>(mapping: &Mapping<'d>, path: &[&str]) -> Option<Value<'d>> {
+    let (key, rest) = path.split_first()?;
+    let value = mapping.get(key)?;
+    if rest.is_empty() { Some(value) } else { value_at(&value.as_mapping()?, rest) }
+}

@@ -1,0 +1,268 @@
+//! Descriptions of the types of values that settings have. Compiled for tests only.
+
+use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use serde_json::{Value as Json, json};
+
+use super::{
+    super::workspace_options::{DialectSelection, WorkspaceKind},
+    audit::{AuditDestination, AuditPatches, AuditSync},
+    described::{DescribedEntry, DescribedValue, ValueForm},
+    entries::LONGEST_MODEL_NAME,
+    table::{ModelSettings, WorkspaceSettings},
+    value_types::{
+        Fraction, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature, TraceUrl,
+        VariablePattern, VariablePrefix,
+    },
+};
+use crate::model::{Address, DialectName, JsonOutput, ModelApi, SecretText};
+
+/// A pattern of JSON Schema for a duration with its unit.
+const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
+
+/// A pattern for an IP address with its port.
+const SOCKET_ADDRESS: &str = r"^(((25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)\.){3}(25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)|\[[0-9A-Fa-f:.]+(%\d+)?\]):\d{1,5}$";
+
+/// A pattern for the URL of a server, without user and password.
+const URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?$";
+
+impl DescribedEntry for WorkspaceSettings {
+    fn names() -> Json {
+        json!({ "pattern": r"^[^\x00-\x1f\x7f-\x9f]{1,256}$" })
+    }
+}
+
+impl DescribedEntry for ModelSettings {
+    fn names() -> Json {
+        let pattern = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$";
+        json!({ "maxLength": LONGEST_MODEL_NAME, "pattern": pattern })
+    }
+}
+
+impl DescribedValue for bool {
+    fn form() -> ValueForm {
+        ValueForm::new("boolean", [("type", json!("boolean"))])
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for String {
+    fn form() -> ValueForm {
+        ValueForm::new("string", [("type", json!("string"))])
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for SecretText {
+    fn form() -> ValueForm {
+        String::form()
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.expose())
+    }
+}
+
+impl DescribedValue for Duration {
+    fn form() -> ValueForm {
+        let hint = Some("A number with a unit: `ms`, `s`, `m` or `h`.");
+        ValueForm { hint, ..ValueForm::text("duration", &format!("^{DURATION}$")) }
+    }
+
+    fn show(field: &Self) -> Json {
+        let seconds = field.as_secs();
+        match seconds {
+            _ if field.subsec_millis() > 0 => json!(format!("{}ms", field.as_millis())),
+            _ if seconds.is_multiple_of(3600) => json!(format!("{}h", seconds / 3600)),
+            _ if seconds.is_multiple_of(60) => json!(format!("{}m", seconds / 60)),
+            _ => json!(format!("{seconds}s")),
+        }
+    }
+}
+
+impl DescribedValue for Size {
+    fn form() -> ValueForm {
+        let hint = Some("A number with a unit: `B`, `KiB`, `MiB` or `GiB`.");
+        ValueForm { hint, ..ValueForm::text("size", r"^(?=.*[1-9])\d+(\.\d*)?\s*(KiB|MiB|GiB|B)$") }
+    }
+
+    fn show(field: &usize) -> Json {
+        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
+        let unit = units.iter().find(|(bytes, _)| field.is_multiple_of(*bytes));
+        json!(unit.map(|(bytes, name)| format!("{}{name}", field / bytes)))
+    }
+}
+
+impl DescribedValue for NonZeroUsize {
+    fn form() -> ValueForm {
+        let schema = [("type", json!("integer")), ("minimum", json!(1)), ("maximum", json!(LARGEST_COUNT))];
+        ValueForm::new("integer from 1", schema)
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.get())
+    }
+}
+
+impl DescribedValue for Fraction {
+    fn form() -> ValueForm {
+        ValueForm::new(
+            "number from 0 to 1",
+            [("type", json!("number")), ("minimum", json!(0)), ("maximum", json!(1))],
+        )
+    }
+
+    fn show(field: &f64) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for Temperature {
+    fn form() -> ValueForm {
+        ValueForm::new(
+            "number from 0 to 2",
+            [("type", json!("number")), ("minimum", json!(0)), ("maximum", json!(2))],
+        )
+    }
+
+    fn show(field: &f64) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for PathBuf {
+    fn form() -> ValueForm {
+        ValueForm::text("absolute path", r"^/[^\x00]*$")
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for SocketPath {
+    fn form() -> ValueForm {
+        let rest = LONGEST_SOCKET - 1;
+        let label = format!("absolute path, at most {LONGEST_SOCKET} bytes");
+        ValueForm::text(&label, &format!(r"^/[^\x00]{{0,{rest}}}$"))
+    }
+
+    fn show(field: &PathBuf) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for SocketAddr {
+    fn form() -> ValueForm {
+        ValueForm::text("IP address with port", SOCKET_ADDRESS)
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.to_string())
+    }
+}
+
+impl DescribedValue for TraceUrl {
+    fn form() -> ValueForm {
+        ValueForm::text("URL", URL)
+    }
+
+    fn show(field: &Address) -> Json {
+        json!(field.to_string())
+    }
+}
+
+impl DescribedValue for ModelUrl {
+    fn form() -> ValueForm {
+        ValueForm::text("URL", URL)
+    }
+
+    fn show(field: &Address) -> Json {
+        json!(field.to_string())
+    }
+}
+
+/// Describes types whose values are a few words.
+macro_rules! describe_words {
+    ($($words:ty)+) => {$(
+        impl DescribedValue for $words {
+            fn form() -> ValueForm {
+                ValueForm::words(&Self::ALL.map(Self::as_str))
+            }
+
+            fn show(field: &Self) -> Json {
+                json!(field.as_str())
+            }
+        }
+    )+};
+}
+
+describe_words! { AuditPatches JsonOutput ModelApi WorkspaceKind }
+
+impl DescribedValue for VariablePattern {
+    fn form() -> ValueForm {
+        ValueForm::text("name of a variable, perhaps with a final `*`", r"^[A-Za-z_][A-Za-z0-9_]*\*?$")
+    }
+
+    fn show(field: &String) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for VariablePrefix {
+    fn form() -> ValueForm {
+        ValueForm::text("prefix of variables", "^[A-Za-z_][A-Za-z0-9_]*$")
+    }
+
+    fn show(field: &String) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for AuditDestination {
+    fn form() -> ValueForm {
+        ValueForm::text("absolute path or `stdout`", r"^(stdout|/[^\x00]*)$")
+    }
+
+    fn show(field: &Self) -> Json {
+        match field {
+            Self::File(path) => json!(path),
+            Self::Stdout => json!("stdout"),
+        }
+    }
+}
+
+impl DescribedValue for AuditSync {
+    fn form() -> ValueForm {
+        ValueForm::text("`always`, `never` or duration", &format!("^(never|always|{DURATION})$"))
+    }
+
+    fn show(field: &Self) -> Json {
+        match field {
+            Self::Never => json!("never"),
+            Self::Always => json!("always"),
+            Self::Every(interval) => Duration::show(interval),
+        }
+    }
+}
+
+impl DescribedValue for DialectSelection {
+    fn form() -> ValueForm {
+        let dialects = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical);
+        let list = json!({ "type": "array", "items": { "enum": dialects.map(|name| name.as_str()).collect::<Vec<_>>() } });
+        ValueForm::new("`auto` or list of dialects", [("anyOf", json!([{ "enum": ["auto"] }, list]))])
+    }
+
+    fn show(field: &Self) -> Json {
+        match field {
+            Self::Auto => json!("auto"),
+            Self::Only(names) => names.iter().map(|name| json!(name.as_str())).collect(),
+        }
+    }
+}

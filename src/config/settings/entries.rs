@@ -1,0 +1,70 @@
+//! The names of workspaces and models in the settings, and how one is made in code.
+
+use std::path::PathBuf;
+
+use super::{
+    keys::{KeySet, NamedEntry},
+    table::{ModelSettings, WorkspaceSettings},
+};
+use crate::{
+    dialect::Value,
+    model::{ModelApi, WorkspaceId},
+};
+
+/// The longest name of a model, in bytes.
+pub(super) const LONGEST_MODEL_NAME: usize = 256;
+
+impl WorkspaceSettings {
+    /// A workspace in a directory, whose own settings file says the rest.
+    ///
+    /// ```
+    /// use hookyard::config::WorkspaceSettings;
+    ///
+    /// assert_eq!(WorkspaceSettings::new("/srv/shop").kind, None);
+    /// ```
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), ..Self::declared() }
+    }
+}
+
+impl NamedEntry for WorkspaceSettings {
+    type Name = WorkspaceId;
+
+    fn name(entry: &Value<'_>) -> Option<WorkspaceId> {
+        let id = WorkspaceId::new(entry.name());
+        let id = id.map_err(|error| {
+            let message = format!("the id of a workspace {error}");
+            entry.error_at(entry.key_spot(), "workspaces", message, "write it as hosts have it");
+        });
+        id.ok()
+    }
+}
+
+impl ModelSettings {
+    /// A model of a protocol with everything else at its default.
+    ///
+    /// ```
+    /// use hookyard::{config::ModelSettings, model::ModelApi};
+    ///
+    /// let settings = ModelSettings::new(ModelApi::Anthropic, "claude-x");
+    /// assert_eq!(settings.max_output_tokens.get(), 2048);
+    /// ```
+    pub fn new(api: ModelApi, model: impl Into<String>) -> Self {
+        Self { api, model: model.into(), ..Self::declared() }
+    }
+}
+
+impl NamedEntry for ModelSettings {
+    type Name = String;
+
+    fn name(entry: &Value<'_>) -> Option<String> {
+        let name = entry.name();
+        if name.trim().is_empty() || name.len() > LONGEST_MODEL_NAME || name.chars().any(char::is_control) {
+            let message =
+                format!("the name of a model must have 1 to {LONGEST_MODEL_NAME} visible characters");
+            entry.error_at(entry.key_spot(), "models", message, "write it as hook files have it");
+            return None;
+        }
+        Some(name.to_owned())
+    }
+}

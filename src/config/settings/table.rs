@@ -1,0 +1,338 @@
+//! Every setting of hookyard: its key, type, default and description.
+
+use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+
+use super::{
+    super::workspace_options::{DialectSelection, WorkspaceKind},
+    audit::{AuditDestination, AuditPatches, AuditSync},
+    declare::settings,
+    value_types::{
+        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,
+        VariablePattern, VariablePrefix, count,
+    },
+};
+use crate::model::{Address, JsonOutput, ModelApi, SecretText, WorkspaceId};
+
+settings! {
+    /// The settings of hookyard.
+    #[derive(Debug, Clone, PartialEq)]
+    pub section Settings {
+        /// Addresses on which the daemon listens.
+        listen: ListenSettings = ListenSettings::default(),
+
+        /// Workspaces of the daemon, by workspace id.
+        #[example = "shop"]
+        workspaces: BTreeMap<WorkspaceId, WorkspaceSettings> = BTreeMap::new(),
+
+        /// Directories below which the `cwd` of an event registers the nearest directory with hook files as a
+        /// workspace.
+        #[example = "[/srv, /home]"]
+        workspace_roots: Vec<PathBuf> = Vec::new(),
+
+        /// Whether hook files are reloaded when they change.
+        watch: bool = true,
+
+        /// Timeout of hooks that set none.
+        default_timeout: Duration = Duration::from_mins(1),
+
+        /// Longest timeout that a hook may set.
+        max_timeout: Duration = Duration::from_mins(10),
+
+        /// Longest time that a shutdown waits for events in progress.
+        shutdown_deadline: Duration = Duration::from_secs(10),
+
+        /// Concurrency and queue limits of each handler type.
+        pools: PoolSettings = PoolSettings::default(),
+
+        /// Limits on sizes, numbers and waiting times.
+        limits: LimitSettings = LimitSettings::default(),
+
+        /// Audit log: one line of JSON per outcome.
+        audit: AuditSettings = AuditSettings::default(),
+
+        /// Export of traces as OTLP over HTTP, in programs built with the feature `otel`.
+        traces: TraceSettings = TraceSettings::default(),
+
+        /// Maximum number of interceptor events of one run that are processed at the same time.
+        interceptor_concurrency: NonZeroUsize = count(1),
+
+        /// Time without events after which the actor of a run stops; the run itself is kept.
+        run_idle: Duration = Duration::from_secs(30),
+
+        /// Time without events after which a run is forgotten.
+        run_forget: Duration = Duration::from_hours(1),
+
+        /// Environment variables that commands get in addition to the standard ones, as `NAME` or `PREFIX_*`.
+        #[example = "[CI, AWS_*]"]
+        pass_environment: Vec<String> as Vec<VariablePattern> = Vec::new(),
+
+        /// Whether hooks may set variables that make programs run other code, such as `LD_PRELOAD` or
+        /// `NODE_OPTIONS`.
+        allow_unsafe_environment: bool = false,
+
+        /// Whether http hooks may connect to Unix sockets, as `unix:/path/to.sock:/route`.
+        allow_unix_sockets: bool = false,
+
+        /// Home directory with the user's own hooks; `null` means `$HOOKYARD_HOME` or else `$HOME`.
+        #[example = "/home/alice"]
+        home: Option<PathBuf> = None,
+
+        /// Directory with the hooks that an administrator installed; `null` means `/etc`.
+        #[example = "/usr/local/etc"]
+        system_directory: Option<PathBuf> = None,
+
+        /// Sources of `${secrets.NAME}` in hook files, in the order in which they are searched.
+        secrets: SecretSources = SecretSources::default(),
+
+        /// Language models that hooks may ask, by the name that hook files give in `model_ref`.
+        #[example = "platform/small"]
+        models: BTreeMap<String, ModelSettings> = BTreeMap::new(),
+    }
+}
+
+settings! {
+    /// Addresses on which the daemon listens.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section ListenSettings {
+        /// Path of the Unix socket; `null` means `$XDG_RUNTIME_DIR/hookyard.sock`.
+        #[example = "/run/hookyard/hookyard.sock"]
+        socket: Option<PathBuf> as Option<SocketPath> = None,
+
+        /// TCP address to listen on as well; one that is not a loopback address requires `token_file`.
+        #[example = "127.0.0.1:8787"]
+        tcp: Option<SocketAddr> = None,
+
+        /// File with the bearer token that TCP clients must send; its mode must be 0600.
+        #[example = "/etc/hookyard/token"]
+        token_file: Option<PathBuf> = None,
+
+        /// TCP address that serves only `/metrics`, `/healthz` and `/readyz`, without a token.
+        #[example = "127.0.0.1:9187"]
+        metrics: Option<SocketAddr> = None,
+    }
+}
+
+settings! {
+    /// A workspace of the daemon.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub entry WorkspaceSettings {
+        /// Directory of the workspace.
+        #[example = "/srv/shop"]
+        root: PathBuf as Required<PathBuf> = PathBuf::new(),
+
+        /// `project` runs hooks and `chat` never does; `null` means what the workspace's own settings file says.
+        #[example = "project"]
+        kind: Option<WorkspaceKind> = None,
+
+        /// Dialects whose hooks run: `auto` or a list; `null` means what the workspace's own settings file says.
+        #[example = "auto"]
+        dialects: Option<DialectSelection> = None,
+    }
+}
+
+settings! {
+    /// Concurrency and queue limits of each handler type.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section PoolSettings {
+        /// Command hooks, which run programs.
+        command: WorkerPoolSettings = WorkerPoolSettings::default(),
+
+        /// Http hooks, which send requests to servers.
+        http: WorkerPoolSettings = WorkerPoolSettings::default(),
+
+        /// Prompt hooks, which ask a language model.
+        prompt: WorkerPoolSettings =
+            WorkerPoolSettings { concurrency: count(16), queue: count(256), ..WorkerPoolSettings::default() },
+
+        /// Agent hooks, whose language model may read files of the workspace before it answers.
+        agent: WorkerPoolSettings =
+            WorkerPoolSettings { concurrency: count(8), queue: count(128), ..WorkerPoolSettings::default() },
+
+        /// Native hooks, which are closures of an embedding program.
+        native: NativePoolSettings = NativePoolSettings::default(),
+    }
+}
+
+settings! {
+    /// Limits of the pool of one handler type.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section WorkerPoolSettings {
+        /// Maximum number of hooks that run at the same time.
+        concurrency: NonZeroUsize = count(64),
+
+        /// Maximum number of hooks that wait to run; further ones are shed.
+        queue: NonZeroUsize = count(1024),
+
+        /// Longest time that a hook waits to run before it is shed.
+        queue_deadline: Duration = Duration::from_secs(30),
+    }
+}
+
+settings! {
+    /// Limits of the pool of native hooks.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section NativePoolSettings {
+        /// Maximum number of hooks that run at the same time.
+        concurrency: NonZeroUsize = count(1024),
+    }
+}
+
+settings! {
+    /// Limits on sizes, numbers and waiting times. Sizes are in bytes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section LimitSettings {
+        /// Maximum size of an event.
+        payload: usize as Size = 16 * MIB,
+
+        /// Maximum amount of a command's standard output that is kept.
+        stdout: usize as Size = MIB,
+
+        /// Maximum amount of a command's standard error that is kept.
+        stderr: usize as Size = 64 * KIB,
+
+        /// Maximum size of a response to an http hook, decompressed.
+        http_body: usize as Size = MIB,
+
+        /// Maximum size of a model's response to a prompt or agent hook, decompressed.
+        model_body: usize as Size = MIB,
+
+        /// Maximum number of runs that are remembered; events of further runs are rejected.
+        runs: NonZeroUsize = count(1_000_000),
+
+        /// Maximum number of events that are processed at the same time; further ones are rejected.
+        in_flight: NonZeroUsize = count(16_384),
+
+        /// Maximum number of events of one run that wait; further ones are rejected.
+        pending_per_run: NonZeroUsize = count(64),
+
+        /// Longest time that an event waits for its turn before it is rejected.
+        pending_deadline: Duration = Duration::from_secs(30),
+
+        /// Number of outcomes kept per run to answer events that are sent again.
+        answers_per_run: NonZeroUsize = count(64),
+
+        /// Maximum number of open connections to the daemon.
+        connections: NonZeroUsize = count(10_240),
+
+        /// Maximum number of requests that the daemon processes at the same time.
+        requests: NonZeroUsize = count(4096),
+
+        /// Maximum number of readers of the daemon's event stream.
+        streams: NonZeroUsize = count(64),
+
+        /// Longest time in which the head of a request must arrive.
+        header_timeout: Duration = Duration::from_secs(10),
+
+        /// Longest time without progress while a request body is received or a response is sent.
+        body_timeout: Duration = Duration::from_secs(30),
+
+        /// Time after which an idle connection is closed.
+        idle_timeout: Duration = Duration::from_mins(5),
+
+        /// Maximum number of registered workspaces.
+        workspaces: NonZeroUsize = count(10_000),
+    }
+}
+
+settings! {
+    /// Audit log: one line of JSON per outcome. Sizes are in bytes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section AuditSettings {
+        /// Where lines are written: an absolute path or `stdout`; `null` means that none are.
+        #[example = "/var/log/hookyard/audit.jsonl"]
+        to: Option<AuditDestination> = None,
+
+        /// Size at which the file is rotated.
+        max_size: usize as Size = 64 * MIB,
+
+        /// Number of rotated files that are kept.
+        keep: NonZeroUsize = count(5),
+
+        /// Maximum number of lines that wait to be written; further ones are dropped and counted.
+        queue: NonZeroUsize = count(8192),
+
+        /// When lines are synced to disk: `always` for each line, `never`, or an interval.
+        #[example = "1s"]
+        sync: AuditSync = AuditSync::Never,
+
+        /// What a line says about changes by hooks: the `paths` of changed values, the `values` themselves, or
+        /// `none`.
+        patches: AuditPatches = AuditPatches::Paths,
+    }
+}
+
+settings! {
+    /// Export of traces as OTLP over HTTP.
+    #[derive(Debug, Clone, PartialEq)]
+    pub section TraceSettings {
+        /// URL of the collector; `null` means what `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
+        /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, and without them traces are off.
+        #[example = "http://127.0.0.1:4318/v1/traces"]
+        endpoint: Option<Address> as Option<TraceUrl> = None,
+
+        /// Fraction of events that are traced; for an event in a trace of its host, the host decides.
+        sample: f64 as Fraction = 1.0,
+    }
+}
+
+settings! {
+    /// Sources of secrets, in the order in which they are searched.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section SecretSources {
+        /// Directory with a subdirectory per workspace id, which holds a file per secret that only this workspace
+        /// can use.
+        #[example = "/run/secrets/workspaces"]
+        by_workspace: Option<PathBuf> = None,
+
+        /// Prefix of the environment variables that hold secrets; the rest of the name is the name of the secret.
+        env_prefix: Option<String> as Option<VariablePrefix> = Some("HOOKYARD_SECRET_".to_owned()),
+
+        /// Directory with a file per secret.
+        #[example = "/run/secrets"]
+        dir: Option<PathBuf> = None,
+
+        /// YAML file that maps names to strings; its mode must be 0600.
+        #[example = "/etc/hookyard/secrets.yaml"]
+        file: Option<PathBuf> = None,
+    }
+}
+
+settings! {
+    /// A language model that hooks may ask, before its key is looked up. Sizes are in bytes.
+    #[derive(Debug, Clone, PartialEq)]
+    pub entry ModelSettings {
+        /// Protocol: `openai` for chat completions or `anthropic` for messages.
+        #[example = "openai"]
+        api: ModelApi as Required<ModelApi> = ModelApi::OpenAi,
+
+        /// Base URL of the API; `null` means the provider's own server.
+        #[example = "http://127.0.0.1:11434/v1"]
+        base_url: Option<Address> as Option<ModelUrl> = None,
+
+        /// Name of the model at the server.
+        #[example = "qwen3:8b"]
+        model: String as Required<String> = String::new(),
+
+        /// API key, which may refer to `${secrets.NAME}` and `${env.NAME}`; `null` means that none is sent.
+        #[example = "\"${secrets.MODEL_KEY}\""]
+        key: Option<SecretText> = None,
+
+        /// How the model is made to answer in JSON: `object` and `schema` by the means of the protocol, `words` by
+        /// instructions alone.
+        json: JsonOutput as NullIsDefault<JsonOutput> = JsonOutput::Object,
+
+        /// Maximum number of tokens of an answer. A verdict takes a few dozen; a patched prompt takes more.
+        max_output_tokens: NonZeroUsize = count(2048),
+
+        /// Maximum size of a question.
+        max_input: usize as Size = 256 * KIB,
+
+        /// Sampling temperature; `null` means the model's default.
+        #[example = "0"]
+        temperature: Option<f64> as Option<Temperature> = None,
+
+        /// Ids of the workspaces whose hooks may ask the model; `null` means all.
+        #[example = "[shop]"]
+        workspaces: Option<Vec<String>> = None,
+    }
+}

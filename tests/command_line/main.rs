@@ -1,6 +1,9 @@
 //! The command line: output, exit codes, schemas and skeletons.
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
+#[path = "../support/mod.rs"]
+mod support;
+
 mod authoring;
 mod cli;
 mod example_workspace;

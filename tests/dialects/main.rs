@@ -1,11 +1,15 @@
-//! The dialects: how each is read and written, every pair of them, and files that are wrong.
+//! The dialects: how each is read and written, every pair of them, and files with mistakes.
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
+
+#[path = "../support/mod.rs"]
+mod support;
 
 #[cfg(feature = "cli")]
 mod agents;
 #[cfg(feature = "cli")]
 mod agents_gemini;
-mod bad_files;
+mod bad_hook_files;
+mod case_files;
 mod cases;
 mod clawd;
 #[cfg(feature = "cli")]
@@ -13,3 +17,5 @@ mod convert;
 mod matrix;
 mod openharness;
 mod reply_merge;
+mod settings_files;
+mod test_workspace;

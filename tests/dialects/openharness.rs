@@ -1,8 +1,6 @@
-//! The OpenHarness dialect, as data: every file in `tests/cases/openharness` is one case. A case has an event
-//! and any of: the `envelope` a hook is told, a `reply` and how it `reads`, what the event's target is `folded`
-//! to with it, an `outcome` and the `answer` to the host.
+//! The OpenHarness dialect: as data in `tests/cases/openharness`, and what holds for any input.
 
-use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use hookyard::{
     dialect::named,
@@ -13,9 +11,34 @@ use hookyard::{
     },
 };
 use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/openharness");
+use crate::support::cases::{Comparison, case_files};
+
+/// An event, and any of: what a hook receives, how its reply is read, what the event's target is with the reply's
+/// patches, and how an outcome is written for the host.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenHarnessCase {
+    name: String,
+    about: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    event: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    envelope: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reply: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reads: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folded: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    answer: Option<Value>,
+}
 
 fn place() -> Workspace {
     Workspace { id: WorkspaceId::new("shop").unwrap(), root: "/srv/shop".into() }
@@ -45,12 +68,12 @@ fn hook() -> Hook {
     }
 }
 
-fn draft(case: &Map<String, Value>) -> Draft {
-    let dialect = match case.get("host").and_then(Value::as_str) {
+fn draft(host: Option<&str>, event: &Value) -> Draft {
+    let dialect = match host {
         Some("canonical") => DialectName::Canonical,
         _ => DialectName::OpenHarness,
     };
-    let event = named(dialect).read_event(case["event"].to_string().as_bytes()).unwrap();
+    let event = named(dialect).read_event(event.to_string().as_bytes()).unwrap();
     Draft::new(Arc::new(event))
 }
 
@@ -84,10 +107,10 @@ fn described(read: &Result<Reply, Failure>) -> Value {
         Ok(reply) => reply,
         Err(failure) => return json!({ "failed": failure.ended.as_str(), "message": failure.message }),
     };
-    let mut told = Map::new();
+    let mut described = Map::new();
     let (verdict, reason) = reply.decision.clone().into_parts();
-    told.insert("verdict".into(), verdict.as_str().into());
-    told.extend(reason.map(|reason| ("reason".into(), reason.into())));
+    described.insert("verdict".into(), verdict.as_str().into());
+    described.extend(reason.map(|reason| ("reason".into(), reason.into())));
     for patch in &reply.patches {
         let (name, value) = match patch {
             Patch::Target(target, json) | Patch::HooksOnly(target, json) => {
@@ -95,19 +118,20 @@ fn described(read: &Result<Reply, Failure>) -> Value {
             }
             Patch::Unsupported(name) => (name.clone(), "foreign".into()),
         };
-        let patches = told.entry("patches").or_insert_with(|| json!({}));
+        let patches = described.entry("patches").or_insert_with(|| json!({}));
         patches.as_object_mut().unwrap().insert(name, value);
     }
     for (kind, text) in &reply.notes {
-        told.insert(serde_json::to_value(kind).unwrap().as_str().unwrap().to_owned(), text.as_str().into());
+        described
+            .insert(serde_json::to_value(kind).unwrap().as_str().unwrap().to_owned(), text.as_str().into());
     }
     if reply.suppress_output {
-        told.insert("suppress_output".into(), true.into());
+        described.insert("suppress_output".into(), true.into());
     }
     if !reply.warnings.is_empty() {
-        told.insert("warnings".into(), reply.warnings.clone().into());
+        described.insert("warnings".into(), reply.warnings.clone().into());
     }
-    Value::Object(told)
+    Value::Object(described)
 }
 
 /// The event's target with all patches to it.
@@ -125,16 +149,16 @@ fn folded(draft: &Draft, reply: &Reply) -> Value {
     current.as_ref().map_or(Value::Null, value)
 }
 
-fn outcome(draft: &Draft, said: &Value) -> Outcome {
+fn outcome_of(draft: &Draft, written: &Value) -> Outcome {
     let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), draft.event().kind, 1);
-    let verdict = said["verdict"].as_str().unwrap();
+    let verdict = written["verdict"].as_str().unwrap();
     outcome.verdict = Verdict::ALL.into_iter().find(|known| known.as_str() == verdict).unwrap();
-    outcome.reason = said["reason"].as_str().map(Into::into);
-    outcome.suppress_output = said["suppress_output"].as_bool().unwrap_or(false);
-    for (name, value) in said["patched"].as_object().into_iter().flatten() {
+    outcome.reason = written["reason"].as_str().map(Into::into);
+    outcome.suppress_output = written["suppress_output"].as_bool().unwrap_or(false);
+    for (name, value) in written["patched"].as_object().into_iter().flatten() {
         outcome.patched.set(Target::from_name(name).unwrap(), Json::parse(&value.to_string()).unwrap());
     }
-    for note in said["notes"].as_array().into_iter().flatten() {
+    for note in written["notes"].as_array().into_iter().flatten() {
         let kind = match note["kind"].as_str() {
             Some("system_message") => NoteKind::SystemMessage,
             _ => NoteKind::AdditionalContext,
@@ -146,55 +170,42 @@ fn outcome(draft: &Draft, said: &Value) -> Outcome {
 }
 
 /// The case with everything that is computed in it.
-fn computed(case: &Map<String, Value>) -> Map<String, Value> {
+fn computed(case: &OpenHarnessCase) -> OpenHarnessCase {
     let dialect = named(DialectName::OpenHarness);
-    let draft = draft(case);
-    let mut found = case.clone();
-    if case.contains_key("envelope") {
-        let envelope = serde_json::from_slice(&dialect.envelope(&draft, &place())).unwrap();
-        found.insert("envelope".into(), envelope);
+    let draft = draft(case.host.as_deref(), &case.event);
+    let mut computed = case.clone();
+    if case.envelope.is_some() {
+        computed.envelope = Some(serde_json::from_slice(&dialect.envelope(&draft, &place())).unwrap());
     }
-    if let Some(reply) = case.get("reply") {
+    if let Some(reply) = &case.reply {
         let read = dialect.read_reply(&hook(), draft.event().kind, raw(reply));
-        found.insert("reads".into(), described(&read));
-        if case.contains_key("folded") {
-            found.insert("folded".into(), folded(&draft, &read.unwrap()));
+        computed.reads = Some(described(&read));
+        if case.folded.is_some() {
+            computed.folded = Some(folded(&draft, &read.unwrap()));
         }
     }
-    if let Some(said) = case.get("outcome") {
-        let answer = dialect.write_response(draft.event(), &outcome(&draft, said));
+    if let Some(outcome) = &case.outcome {
+        let answer = dialect.write_response(draft.event(), &outcome_of(&draft, outcome));
         assert_eq!((answer.exit_code, answer.stderr.as_str()), (0, ""));
-        found.insert("answer".into(), serde_json::from_str(&answer.stdout).unwrap());
+        computed.answer = Some(serde_json::from_str(&answer.stdout).unwrap());
     }
-    found
+    computed
 }
 
 #[test]
 fn every_case_holds() {
-    let mut wrong = BTreeMap::new();
-    let mut cases: Vec<_> = fs::read_dir(CASES).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
-    assert!(cases.len() >= 40, "only {} cases", cases.len());
-    for path in cases {
-        let case: Map<String, Value> = serde_json::from_str(&fs::read_to_string(&path).unwrap())
-            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        let found = computed(&case);
-        if std::env::var_os("UPDATE_CASES").is_some() {
-            fs::write(&path, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
-        } else if found != case {
-            let (found, case) = (Value::Object(found), Value::Object(case));
-            wrong.insert(path, format!("expected: {case:#}\nfound: {found:#}"));
-        }
+    let mut comparison = Comparison::default();
+    for file in case_files::<OpenHarnessCase>("openharness") {
+        let cases: Vec<_> = file.cases.iter().map(computed).collect();
+        comparison.compare(&file, &cases);
     }
-    let name = |path: &Path| path.file_name().unwrap().display().to_string();
-    let report: Vec<String> = wrong.iter().map(|(path, text)| format!("{}\n{text}\n", name(path))).collect();
-    assert!(report.is_empty(), "{}", report.join("\n"));
+    comparison.finish(98);
 }
 
 #[test]
-fn a_command_is_told_where_it_is_and_how_long_it_has() {
-    let event = json!({ "event": { "hook_event_name": "run_failed", "session_id": "s", "run_id": "r" } });
-    let draft = draft(event.as_object().unwrap());
+fn the_environment_of_a_command_has_its_directory_and_deadline() {
+    let event = json!({ "hook_event_name": "run_failed", "session_id": "s", "run_id": "r" });
+    let draft = draft(None, &event);
     let variables =
         named(DialectName::OpenHarness).environment(&draft, &place(), Duration::from_millis(1500));
     assert_eq!(
@@ -208,12 +219,12 @@ fn a_command_is_told_where_it_is_and_how_long_it_has() {
 }
 
 #[test]
-fn later_hooks_are_told_the_patched_values() {
-    let case = json!({ "event": {
+fn later_hooks_receive_the_patched_values() {
+    let event = json!({
         "hook_event_name": "before_tool_dispatch", "session_id": "s", "run_id": "r",
         "tool_name": "Bash", "tool_input": { "command": "ls" },
-    } });
-    let mut draft = draft(case.as_object().unwrap());
+    });
+    let mut draft = draft(None, &event);
     draft.set(Target::ToolInput, Json::parse(r#"{"command":"ls -a"}"#).unwrap());
     let envelope = named(DialectName::OpenHarness).envelope(&draft, &place());
     let envelope: Value = serde_json::from_slice(&envelope).unwrap();

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+pub(crate) mod cases;
 pub(crate) mod grafana;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) mod load;
@@ -9,3 +10,4 @@ pub(crate) mod load;
 pub(crate) mod served;
 pub(crate) mod server;
 pub(crate) mod watch;
+pub(crate) mod yaml;

@@ -8,9 +8,13 @@ use std::{
 };
 
 use jsonschema::Validator;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::authoring::{files, repository, run};
+use crate::{
+    authoring::{files, repository, run},
+    support::cases::{Files, case_files},
+};
 
 /// The schemas, each with the file it is shipped in.
 pub(crate) const NAMES: [(&str, &str); 5] = [
@@ -43,11 +47,14 @@ pub(crate) fn objections(name: &str, value: &Value) -> Vec<String> {
 
 /// A YAML file as an editor's validator sees it, or `None` if it is none, or has what JSON has not.
 fn yaml(path: &Path) -> Option<Value> {
-    let text = fs::read_to_string(path).ok()?;
+    yaml_text(&fs::read_to_string(path).ok()?)
+}
+
+fn yaml_text(text: &str) -> Option<Value> {
     if text.contains(".inf") || text.contains(".nan") {
         return None;
     }
-    serde_yaml::from_str(&text).ok()
+    serde_yaml::from_str(text).ok()
 }
 
 #[test]
@@ -137,13 +144,18 @@ fn the_example_hooks_and_agents_validate() {
         );
     }
     for path in files(&repository().join("config/workspaces"), &["agents/reviewer.md"]) {
-        assert_eq!(objections("agent", &keys_of(&path).unwrap()), Vec::<String>::new(), "{}", path.display());
+        assert_eq!(
+            objections("agent", &keys_of(&fs::read_to_string(&path).unwrap()).unwrap()),
+            Vec::<String>::new(),
+            "{}",
+            path.display()
+        );
     }
 }
 
 /// The keys of an agent's file.
-fn keys_of(path: &Path) -> Option<Value> {
-    let text = fs::read_to_string(path).unwrap().replace("\r\n", "\n");
+fn keys_of(text: &str) -> Option<Value> {
+    let text = text.replace("\r\n", "\n");
     let keys = text.strip_prefix("---\n")?.split("\n---").next()?.to_owned();
     serde_yaml::from_str(&keys).ok()
 }
@@ -209,44 +221,51 @@ fn is_unseen(name: &str) -> bool {
     known.any(|known| *known == name || name.split('/').next() == Some(known))
 }
 
-/// Words of `expected.txt` by the file they are about.
-fn told(case: &Path) -> BTreeMap<String, Vec<String>> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let text = fs::read_to_string(case.join("expected.txt")).unwrap();
-    for line in text.lines().filter(|line| line.starts_with("error ")) {
-        let mut words = line.split(' ').skip(1);
-        let (code, place) = (words.next().unwrap(), words.next().unwrap());
-        let file = place.split(':').next().unwrap().rsplit('/').next().unwrap();
-        found.entry(file.to_owned()).or_default().push(code.to_owned());
+/// A workspace with mistakes in its files.
+#[derive(Deserialize)]
+struct BadHookFileCase {
+    name: String,
+    files: Files,
+    expect: String,
+}
+
+impl BadHookFileCase {
+    /// The codes of the errors of a file.
+    fn codes(&self, file: &str) -> Vec<&str> {
+        let errors = self.expect.lines().filter_map(|line| line.strip_prefix("error "));
+        let code = |error: &'_ str| error.split(' ').nth(1).unwrap().split(':').next().unwrap().to_owned();
+        let of_file = errors.filter(|error| code(error).ends_with(file));
+        of_file.map(|error| error.split(' ').next().unwrap()).collect()
     }
-    found
+}
+
+fn bad_cases() -> Vec<BadHookFileCase> {
+    case_files("bad-hook-files").into_iter().flat_map(|file| file.cases).collect()
 }
 
 #[test]
-fn what_the_reader_says_of_bad_files_the_schema_says_too() {
+fn the_schema_refuses_what_the_reader_refuses() {
     let mut wrong = Vec::new();
     let mut refused = 0;
-    let cases = repository().join("tests/cases/bad");
-    for path in files(&cases, &[".yaml", ".yml"]) {
-        let name = path.strip_prefix(&cases).unwrap().display().to_string();
-        if name.ends_with("settings.yaml") {
-            continue;
-        }
-        let case = cases.join(name.split('/').next().unwrap());
-        let errors = told(&case);
-        let codes = errors.get(path.file_name().unwrap().to_str().unwrap());
-        let Some(value) = yaml(&path) else {
-            assert!(codes.is_some() || name.starts_with("chat/"), "{name} is no YAML");
-            continue;
-        };
-        let objections = objections("hook-file", &value);
-        match codes {
-            None if !objections.is_empty() => wrong.push(format!("{name} loads, but: {objections:?}")),
-            Some(codes) if objections.is_empty() != is_unseen(&name) => {
+    for case in bad_cases() {
+        for (path, content) in &case.files {
+            let file = path.strip_prefix(".openharness/").unwrap();
+            if !file.starts_with("hooks/") {
+                continue;
+            }
+            let name = format!("{}/{file}", case.name);
+            let codes = case.codes(file);
+            let Some(value) = yaml_text(&String::from_utf8(content.bytes()).unwrap()) else {
+                assert!(!codes.is_empty() || case.name == "chat", "{name} is no YAML");
+                continue;
+            };
+            let objections = objections("hook-file", &value);
+            if codes.is_empty() && !objections.is_empty() {
+                wrong.push(format!("{name} loads, but: {objections:?}"));
+            } else if !codes.is_empty() && objections.is_empty() != is_unseen(&name) {
                 wrong.push(format!("{name} {codes:?}: {objections:?}"));
             }
-            Some(_) => refused += 1,
-            None => {}
+            refused += usize::from(!codes.is_empty() && !objections.is_empty());
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -255,11 +274,14 @@ fn what_the_reader_says_of_bad_files_the_schema_says_too() {
 
 #[test]
 fn bad_agents_are_refused() {
-    let cases = repository().join("tests/cases/bad");
-    let good = keys_of(&cases.join("agent-good/agents/reviewer.md")).unwrap();
+    let cases = bad_cases();
+    let agent = |name: &str, path: &str| {
+        let case = cases.iter().find(|case| case.name == name).unwrap();
+        keys_of(&String::from_utf8(case.files[path].bytes()).unwrap()).unwrap()
+    };
+    let good = agent("agent-good", ".openharness/agents/reviewer.md");
     assert_eq!(objections("agent", &good), Vec::<String>::new());
-    let bad = keys_of(&cases.join("agent-mistakes/agents/wrong.md")).unwrap();
-    let found = objections("agent", &bad).join("\n");
+    let found = objections("agent", &agent("agent-mistakes", ".openharness/agents/wrong.md")).join("\n");
     for expected in ["/tools/1", "/tools/2", "/max_turns", "descripton"] {
         assert!(found.contains(expected), "{expected} in {found}");
     }

@@ -1,5 +1,5 @@
 //! The metrics of the daemon as Prometheus scrapes them: a scripted session yields an exact set of samples, which
-//! stands in `tests/cases/metrics/expected.txt`; `UPDATE_CASES=1` writes it anew.
+//! stands in `tests/operators/metrics/expected.txt`; `UPDATE_CASES=1` writes it anew.
 
 #![allow(clippy::float_cmp, reason = "what is counted in whole numbers is compared")]
 
@@ -222,7 +222,7 @@ fn a_scripted_session_yields_exactly_these_samples() {
     fs::write(served.path().join("shop/.openharness/hooks/broken.yaml"), text).unwrap();
     read(&served.send("POST", "/v1/reload", None));
     let after = scrape(&served);
-    let expected = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases/metrics/expected.txt");
+    let expected = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/operators/metrics/expected.txt");
     let counts = after.counts();
     if std::env::var_os("UPDATE_CASES").is_some() {
         fs::write(&expected, counts.join("\n") + "\n").unwrap();

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'managed' >&2
-exit 2

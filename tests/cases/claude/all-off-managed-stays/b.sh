@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'project' >&2
-exit 2

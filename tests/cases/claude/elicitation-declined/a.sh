@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'no' >&2
-exit 2

@@ -1,2 +1,0 @@
-#!/bin/sh
-printf '{"systemMessage":"%s %s"}' "$1" "$2"

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-the build is red
-END

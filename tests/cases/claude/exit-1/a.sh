@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'oops' >&2
-exit 1

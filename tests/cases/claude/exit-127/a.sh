@@ -1,2 +1,0 @@
-#!/bin/sh
-no-such-program-here

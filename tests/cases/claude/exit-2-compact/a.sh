@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'not now' >&2
-exit 2

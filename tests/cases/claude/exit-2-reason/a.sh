@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'no installs here' >&2
-exit 2

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "install it first"}}
-END

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'seen' >&2
-exit 2

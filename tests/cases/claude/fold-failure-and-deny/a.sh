@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'x' >&2
-exit 1

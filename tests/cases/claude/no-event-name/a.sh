@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "no"}}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decision": null, "reason": null, "hookSpecificOutput": null}
-END

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'more' >&2
-exit 2

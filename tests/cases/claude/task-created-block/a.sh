@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'name it better' >&2
-exit 2

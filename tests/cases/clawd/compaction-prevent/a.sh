@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"prevent": true, "reason": "in the middle"}
-END

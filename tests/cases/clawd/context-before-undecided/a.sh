@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"additionalContext": "it is slow"}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"permissionDecision": "ask", "permissionDecisionReason": "sure?", "additionalContext": "it is slow"}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"additionalContext": "the branch is main"}
-END

@@ -1,2 +1,0 @@
-#!/bin/sh
-echo try again >&2; exit 2

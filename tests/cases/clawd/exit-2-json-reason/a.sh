@@ -1,5 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "from the output"}}
-END
-exit 2

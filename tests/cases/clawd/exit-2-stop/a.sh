@@ -1,2 +1,0 @@
-#!/bin/sh
-echo tests fail >&2; exit 2

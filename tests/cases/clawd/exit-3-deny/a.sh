@@ -1,2 +1,0 @@
-#!/bin/sh
-echo odd >&2; exit 3

@@ -1,2 +1,0 @@
-#!/bin/sh
-sleep 0.3; echo one

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"permissionDecision": "deny", "permissionDecisionReason": "matched"}
-END

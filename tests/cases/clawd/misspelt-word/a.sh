@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"permissionDecisoin": "deny", "hookSpecificOutput": {"additionalContexts": "x"}}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"permissionDecision": null, "updatedInput": null, "additionalContext": null, "hookSpecificOutput": null}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"hookEventName": "PostToolUse", "permissionDecision": "deny"}}
-END

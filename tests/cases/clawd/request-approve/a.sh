@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decision": "approve", "reason": "because"}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decision": "approve", "updatedInput": {"command": "npm ci"}}
-END

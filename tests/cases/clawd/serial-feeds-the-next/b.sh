@@ -1,5 +1,0 @@
-#!/bin/sh
-cat > told.json
-cat <<'END'
-{"updatedInput": {"timeout": 9}}
-END

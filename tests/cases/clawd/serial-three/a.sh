@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"updatedInput": {"command": "npm ci"}}
-END

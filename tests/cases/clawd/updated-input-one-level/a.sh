@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"updatedInput": {"options": {"b": 2}}}
-END

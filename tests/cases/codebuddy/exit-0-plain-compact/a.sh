@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-keep the tests in mind
-END

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'the tests fail' >&2
-exit 2

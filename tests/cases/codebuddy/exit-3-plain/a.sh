@@ -1,6 +1,0 @@
-#!/bin/sh
-cat <<'END'
-context?
-END
-echo 'boom' >&2
-exit 3

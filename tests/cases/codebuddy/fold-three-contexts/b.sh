@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "two"}}
-END

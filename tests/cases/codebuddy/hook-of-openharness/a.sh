@@ -1,3 +1,0 @@
-#!/bin/sh
-cat > told.json
-echo '{"hookSpecificOutput":{"patch":{"tool_input":{"command":"npm ci"}}}}'

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'matched' >&2
-exit 2

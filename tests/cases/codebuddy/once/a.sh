@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"systemMessage": "once"}
-END

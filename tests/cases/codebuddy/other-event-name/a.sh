@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"systemMessage": "kept", "hookSpecificOutput": {"hookEventName": "PostToolUse", "permissionDecision": "deny"}}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "maybe"}}
-END

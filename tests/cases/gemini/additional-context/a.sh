@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"additionalContext": "mind the lockfile"}}
-END

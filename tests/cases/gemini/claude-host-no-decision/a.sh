@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"tool_input": {"command": "npm ci"}}}
-END

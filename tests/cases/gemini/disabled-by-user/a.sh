@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decision": "deny", "reason": "a"}
-END

@@ -1,2 +1,0 @@
-#!/bin/sh
-echo out; echo err >&2

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo '{"decision":"deny","reason":"no"}'
-exit 1

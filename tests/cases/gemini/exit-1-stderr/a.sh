@@ -1,3 +1,0 @@
-#!/bin/sh
-echo careful >&2
-exit 1

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo careful
-exit 1

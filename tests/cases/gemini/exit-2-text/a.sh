@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'not that' >&2
-exit 2

@@ -1,3 +1,0 @@
-#!/bin/sh
-echo 'not that'
-exit 3

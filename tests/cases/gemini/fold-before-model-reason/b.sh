@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"reason": "two", "systemMessage": "m2"}
-END

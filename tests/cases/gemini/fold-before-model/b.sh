@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decision": "allow", "systemMessage": "m2"}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"suppressOutput": false, "hookSpecificOutput": {"clearContext": false}}
-END

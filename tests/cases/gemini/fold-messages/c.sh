@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"reason": "r3"}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"tailToolCallRequest": {"name": "a", "args": {}}}}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"tailToolCallRequest": {"name": "b", "args": {}}}}
-END

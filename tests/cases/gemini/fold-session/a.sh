@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"systemMessage": "one", "hookSpecificOutput": {"additionalContext": "c1"}}
-END

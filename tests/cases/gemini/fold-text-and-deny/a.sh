@@ -1,5 +1,0 @@
-#!/bin/sh
-cat <<'END'
-not that
-END
-exit 2

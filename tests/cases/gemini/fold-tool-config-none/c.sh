@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"toolConfig": {"mode": "AUTO"}}}
-END

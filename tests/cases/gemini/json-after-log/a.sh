@@ -1,3 +1,0 @@
-#!/bin/sh
-echo log
-echo '{"decision":"deny"}'

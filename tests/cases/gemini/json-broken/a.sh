@@ -1,3 +1,0 @@
-#!/bin/sh
-echo '{"decision": "deny",'
-exit 2

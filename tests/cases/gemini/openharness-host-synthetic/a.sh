@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"llm_response": {"candidates": [{"content": {"role": "model", "parts": ["cached"]}}]}}}
-END

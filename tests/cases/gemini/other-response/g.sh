@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"patch": {"model_response": {"text": "***"}}}}
-END

@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"additionalContext": "TASKS.md is next"}}
-END

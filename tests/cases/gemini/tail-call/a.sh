@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"hookSpecificOutput": {"tailToolCallRequest": {"name": "read_file", "args": {"path": "a"}}}}
-END

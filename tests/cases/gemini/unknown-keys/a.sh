@@ -1,4 +1,0 @@
-#!/bin/sh
-cat <<'END'
-{"decison": "deny", "hookSpecificOutput": {"toolInput": {"a": 1}}}
-END

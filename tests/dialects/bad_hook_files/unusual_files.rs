@@ -1,0 +1,264 @@
+//! Files that no case can hold: pipes, devices, links, and very large ones.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+};
+
+use hookyard::{
+    config::{Settings, WorkspaceKind, load_workspace},
+    model::Severity,
+};
+
+use super::{GOOD, diagnostics_of, environment, hooks, load, refused, workspace};
+
+#[test]
+fn huge_and_hostile_files_are_refused_quickly() {
+    let repeat = |text: &str, times| text.repeat(times).into_bytes();
+    let bomb = |base: &str| {
+        let mut text = format!("a0: &a0 [{base}]\n");
+        for level in 1..20 {
+            let alias = format!("*a{},", level - 1).repeat(10);
+            let _ = writeln!(text, "a{level}: &a{level} [{alias}]");
+        }
+        text.into_bytes()
+    };
+    let wide = format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(50_000), "*a,".repeat(40_000));
+    let cases: Vec<(&str, Vec<u8>, &str, &str)> = vec![
+        ("large", repeat("# comment\n", 30_000), "too-large", "larger than the 262144 bytes allowed"),
+        ("deep-flow", repeat("[", 10_000), "", ""),
+        ("deepest-flow", repeat("[", 262_000), "", ""),
+        (
+            "deep-closed",
+            format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes(),
+            "too-deep",
+            "nested",
+        ),
+        ("deep-mappings", repeat("{a: ", 60_000), "", ""),
+        ("deep-block", repeat("- ", 10_000), "too-deep", "nested too deeply"),
+        ("documents", repeat("---\na: 1\n", 1_025), "several-documents", "more than one document"),
+        ("bomb", bomb("x,x"), "aliases", "stand for too much"),
+        ("wide-bomb", wide.into_bytes(), "aliases", "stand for too much"),
+        ("cycle", b"a: &a [*a]\n".to_vec(), "", ""),
+        (
+            "keys",
+            (10_000..35_000).map(|i| format!("k{i}: 1\n")).collect::<Vec<_>>().concat().into_bytes(),
+            "",
+            "",
+        ),
+        ("latin-1", b"name: caf\xe9\n".to_vec(), "not-utf8", "invalid byte at offset 9"),
+        ("nul", b"name: a\0b\n".to_vec(), "yaml-syntax", "1:8 the character U+0000 is not allowed"),
+        ("escape", b"name: a\x1b[31m\n".to_vec(), "yaml-syntax", "1:8 the character U+001B is not allowed"),
+        ("binary", vec![0x7f, b'E', b'L', b'F', 0, 0, 0xff], "not-utf8", "not UTF-8"),
+    ];
+    for (name, bytes, code, words) in cases {
+        let root = workspace(&[("bad.yaml", bytes)]);
+        if code.is_empty() {
+            let loaded = load(root.path());
+            assert!(loaded.diagnostics.iter().any(|d| d.severity == Severity::Error), "{name}");
+            assert!(loaded.diagnostics.len() <= 21, "{name}");
+            assert_eq!(loaded.hooks.len(), 1, "{name}");
+        } else {
+            refused(&root, code, words);
+        }
+    }
+}
+
+#[test]
+fn a_300_mb_file_is_refused_by_its_size() {
+    let root = workspace(&[]);
+    fs::File::create(hooks(&root).join("bad.yaml")).and_then(|file| file.set_len(300 << 20)).unwrap();
+    refused(&root, "too-large", "larger than the 262144 bytes allowed");
+}
+
+#[test]
+fn a_pipe_is_refused_without_waiting() {
+    let root = workspace(&[]);
+    let path = hooks(&root).join("bad.yaml");
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    refused(&root, "unreadable", "bad.yaml:0:0 the file is not a regular file");
+}
+
+#[test]
+fn a_directory_is_refused() {
+    let root = workspace(&[]);
+    fs::create_dir(hooks(&root).join("bad.yaml")).unwrap();
+    refused(&root, "unreadable", "is not a regular file");
+}
+
+#[test]
+fn a_device_is_refused() {
+    let root = workspace(&[]);
+    symlink("/dev/zero", hooks(&root).join("bad.yaml")).unwrap();
+    refused(&root, "unreadable", "is a symbolic link");
+}
+
+#[test]
+fn a_linked_file_is_refused_and_not_shown() {
+    let root = workspace(&[]);
+    let secret = root.path().join("secret");
+    fs::write(&secret, "root:HUSH:0:0\n").unwrap();
+    symlink(&secret, hooks(&root).join("bad.yaml")).unwrap();
+    refused(&root, "unreadable", "is a symbolic link");
+    assert!(!diagnostics_of(&load(root.path())).contains("HUSH"));
+}
+
+#[test]
+fn a_dangling_link_is_refused() {
+    let root = workspace(&[]);
+    symlink("/nowhere/at/all", hooks(&root).join("bad.yaml")).unwrap();
+    refused(&root, "unreadable", "is a symbolic link");
+}
+
+#[test]
+fn an_unreadable_file_is_refused() {
+    let root = workspace(&[("bad.yaml", GOOD.into())]);
+    let path = hooks(&root).join("bad.yaml");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        return; // The superuser reads everything.
+    }
+    refused(&root, "unreadable", "cannot be read: permission denied");
+}
+
+#[test]
+fn linked_directories_may_not_lead_outside() {
+    let outside = workspace(&[]);
+    let root = tempfile::tempdir().unwrap();
+    symlink(outside.path().join(".openharness"), root.path().join(".openharness")).unwrap();
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), 0);
+    assert!(
+        diagnostics_of(&loaded).contains("symbolic link that leads outside the workspace"),
+        "{}",
+        diagnostics_of(&loaded)
+    );
+
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join(".openharness")).unwrap();
+    symlink(hooks(&outside), root.path().join(".openharness/hooks")).unwrap();
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), 0);
+    assert!(
+        diagnostics_of(&loaded).contains("symbolic link that leads outside the workspace"),
+        "{}",
+        diagnostics_of(&loaded)
+    );
+}
+
+#[test]
+fn a_linked_directory_inside_the_workspace_is_followed() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("common")).unwrap();
+    fs::create_dir(root.path().join(".openharness")).unwrap();
+    fs::write(root.path().join("common/good.yaml"), GOOD).unwrap();
+    symlink("../common", root.path().join(".openharness/hooks")).unwrap();
+    assert_eq!(diagnostics_of(&load(root.path())), "loaded: good\n");
+}
+
+#[test]
+fn ten_thousand_files_are_capped() {
+    let root = workspace(&[]);
+    for i in 0..10_000 {
+        let text = GOOD.replace("good", &format!("h{i:05}"));
+        fs::write(hooks(&root).join(format!("h{i:05}.yaml")), text).unwrap();
+    }
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), 512);
+    assert_eq!(loaded.diagnostics.len(), 1);
+    assert_eq!(loaded.diagnostics[0].code, "too-many-files");
+    assert!(loaded.diagnostics[0].message.starts_with("10001 hook files"));
+}
+
+#[test]
+fn large_files_have_a_bound_together() {
+    let root = workspace(&[]);
+    let comment = format!("# {}\n", "x".repeat(250_000));
+    for i in 0..80 {
+        let text = GOOD.replace("good", &format!("h{i:02}")) + &comment;
+        fs::write(hooks(&root).join(format!("h{i:02}.yaml")), text).unwrap();
+    }
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), 1 + (16 << 20) / 250_000);
+    assert!(diagnostics_of(&loaded).contains("not loaded: hook files may have 16777216 bytes together"));
+}
+
+#[test]
+fn at_most_twenty_mistakes_of_a_file_are_reported() {
+    let text = (0..50).map(|i| format!("key{i}: 1\n")).collect::<Vec<_>>().concat();
+    let root = workspace(&[("bad.yaml", text.into())]);
+    let loaded = load(root.path());
+    assert_eq!(loaded.diagnostics.len(), 21);
+    assert!(diagnostics_of(&loaded).contains("33 more mistakes in this file"), "{}", diagnostics_of(&loaded));
+}
+
+#[test]
+fn windows_line_ends_and_byte_order_marks_are_accepted() {
+    let text = format!("\u{feff}{}", GOOD.replace("good", "windows").replace('\n', "\r\n"));
+    let root = workspace(&[("windows.yml", text.into())]);
+    assert_eq!(diagnostics_of(&load(root.path())), "loaded: good windows\n");
+    let bad = "name: bad\r\nevents: [before_tool_dispatch]\r\nhandlr: {}\r\n";
+    let root = workspace(&[("bad.yaml", bad.into())]);
+    assert!(
+        diagnostics_of(&load(root.path())).contains("bad.yaml:3:1 unknown key `handlr`"),
+        "{}",
+        diagnostics_of(&load(root.path()))
+    );
+}
+
+#[test]
+fn hidden_and_other_files_are_no_hook_files() {
+    let root = workspace(&[
+        (".hidden.yaml", b"{".to_vec()),
+        ("notes.txt", b"{".to_vec()),
+        ("x.yaml~", b"{".to_vec()),
+    ]);
+    assert_eq!(diagnostics_of(&load(root.path())), "loaded: good\n");
+}
+
+#[test]
+fn a_workspace_that_is_not_there_is_an_error() {
+    let loaded = load(Path::new("/nowhere/at/all"));
+    assert_eq!(loaded.diagnostics[0].code, "unreadable");
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(diagnostics_of(&load(root.path())), "loaded: nothing\n");
+    assert_eq!(load(root.path()).kind, WorkspaceKind::Project);
+}
+
+#[test]
+fn long_arguments_are_refused() {
+    let one = format!(
+        "name: a\nevents: [run_failed]\nhandler: {{ type: command, command: \"true {}\" }}\n",
+        "x".repeat(140_000)
+    );
+    let root = workspace(&[("bad.yaml", one.into())]);
+    refused(&root, "too-large", "at most 131071 are allowed");
+    let many = format!(
+        "x: &x \"{}\"\nname: a\nevents: [run_failed]\nhandler: {{ type: command, args: [\"true\", *x, *x] }}\n",
+        "x".repeat(120_000)
+    );
+    let root = workspace(&[("bad.yaml", many.into())]);
+    assert_eq!(load(root.path()).hooks.len(), 1);
+    let huge = "y".repeat(600_000);
+    let environment = |name: &str| if name == "BIG" { Some(huge.clone()) } else { environment(name) };
+    let text = "name: a\nevents: [run_failed]\nhandler: { type: command, command: 'true', \
+                environment: { A: '${env.BIG}', B: '${env.BIG}' } }\n";
+    let root = workspace(&[("bad.yaml", text.into())]);
+    let loaded = load_workspace(root.path(), None, &Settings::default(), &environment);
+    assert!(diagnostics_of(&loaded).contains("at most 1048576 are allowed"), "{}", diagnostics_of(&loaded));
+}
+
+#[test]
+fn programs_that_are_missing_leave_the_hook_loaded() {
+    let text = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: { type: command, args: [no-such-program] }\n";
+    let root = workspace(&[("guard.yaml", text.into())]);
+    let loaded = load(root.path());
+    let text = diagnostics_of(&loaded);
+    assert!(
+        text.contains("warning program hooks/guard.yaml:4:34 `no-such-program` was not found in PATH"),
+        "{text}"
+    );
+    assert!(text.ends_with("loaded: good guard\n"), "{text}");
+}

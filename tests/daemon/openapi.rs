@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeSet, fs};
 
-use crate::support::served::{self, Served, Setting};
+use crate::support::daemon::{Daemon, DaemonSetup};
+use crate::support::wait::wait_until;
 use serde_json::{Value, json};
 
 const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: Bash\nhandler:\n  type: command\n  \
@@ -97,8 +98,8 @@ const TABLE: &[Row] = &[
 ];
 
 /// A daemon with a run that waits, two of one name, and a broken file.
-fn served() -> Served {
-    let served = Setting::new()
+fn daemon() -> Daemon {
+    let daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
         .file("shop/.openharness/hooks/waits.yaml", WAITS)
         .file("other/.openharness/hooks/guard.yaml", GUARD)
@@ -111,13 +112,13 @@ fn served() -> Served {
         json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": workspace,
                 "tool_name": tool, "tool_input": {} })
     };
-    served.post("/v1/events", &event("shop", "twice", "Bash"));
-    served.post("/v1/events", &event("other", "twice", "Bash"));
-    let (client, waiting) = (served.client(), event("shop", "waiting", "Wait").to_string());
+    daemon.post("/v1/events", &event("shop", "twice", "Bash"));
+    daemon.post("/v1/events", &event("other", "twice", "Bash"));
+    let (client, waiting) = (daemon.client(), event("shop", "waiting", "Wait").to_string());
     // It is answered when the run is cancelled.
     std::thread::spawn(move || client.send("POST", "/v1/events", Some(waiting.as_bytes())));
-    served::until("a run waits", || served.send("GET", "/v1/runs/waiting", None).status == 200);
-    served
+    wait_until("a run waits", || daemon.send("GET", "/v1/runs/waiting", None).status == 200);
+    daemon
 }
 
 fn operation<'a>(description: &'a Value, method: &str, path: &str) -> &'a Value {
@@ -148,31 +149,31 @@ fn assert_described(description: &Value, row: &Row, status: u16, body: &[u8]) {
 
 #[test]
 fn answers_are_as_described() {
-    let served = served();
-    let description = served.get("/v1/openapi.json");
-    let here = served.path().display().to_string();
+    let daemon = daemon();
+    let description = daemon.get("/v1/openapi.json");
+    let here = daemon.path().display().to_string();
     for row in TABLE {
         let (method, _, path, body, status) = row;
         let body = body.map(|body| body.replace("$DIR", &here));
-        let answer = served.client().send(method, path, body.as_deref().map(str::as_bytes)).unwrap();
+        let answer = daemon.client().send(method, path, body.as_deref().map(str::as_bytes)).unwrap();
         let text = String::from_utf8_lossy(&answer.body);
         assert_eq!(answer.status, *status, "{method} {path} {body:?}: {text}");
         assert_described(&description, row, answer.status, &answer.body);
     }
     let large = " ".repeat(100_000);
     for row in [TABLE[5], TABLE[9], *TABLE.iter().find(|row| row.0 == "PUT").unwrap()] {
-        let answer = served.client().send(row.0, row.2, Some(large.as_bytes())).unwrap();
+        let answer = daemon.client().send(row.0, row.2, Some(large.as_bytes())).unwrap();
         assert_eq!(answer.status, 413);
         assert_described(&description, &row, 413, &answer.body);
     }
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn everything_described_is_tried() {
-    let served = Setting::new().serve();
-    let description = served.get("/v1/openapi.json");
-    served.finish();
+    let daemon = DaemonSetup::new().serve();
+    let description = daemon.get("/v1/openapi.json");
+    daemon.finish();
     let tried: BTreeSet<_> = TABLE.iter().map(|row| (row.1.to_owned(), row.0.to_lowercase())).collect();
     let described: BTreeSet<_> = methods(&description).into_iter().collect();
     assert_eq!(tried, described);
@@ -190,8 +191,8 @@ fn methods(description: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn routes_are_described_and_described_ones_are_routes() {
-    let served = Setting::new().serve();
-    let description = served.get("/v1/openapi.json");
+    let daemon = DaemonSetup::new().serve();
+    let description = daemon.get("/v1/openapi.json");
     let paths = description["paths"].as_object().unwrap();
     for (path, item) in paths {
         let mut allowed: BTreeSet<_> =
@@ -200,9 +201,9 @@ fn routes_are_described_and_described_ones_are_routes() {
             allowed.insert("HEAD".to_owned());
         }
         let path = path.replace("{id}", "x").replace("{dialect}", "claude");
-        assert_eq!(allow(&served, &path), allowed, "{path}");
+        assert_eq!(allow(&daemon, &path), allowed, "{path}");
     }
-    served.finish();
+    daemon.finish();
     // The router does not tell its routes, so its source does: the paths of the table and of the router.
     let source =
         fs::read_to_string(format!("{}/src/daemon/routes/mod.rs", env!("CARGO_MANIFEST_DIR"))).unwrap();
@@ -217,12 +218,12 @@ fn routes_are_described_and_described_ones_are_routes() {
 }
 
 /// The methods that a path takes, by its own account.
-fn allow(served: &Served, path: &str) -> BTreeSet<String> {
+fn allow(daemon: &Daemon, path: &str) -> BTreeSet<String> {
     use std::{
         io::{Read, Write},
         os::unix::net::UnixStream,
     };
-    let mut stream = UnixStream::connect(served.socket()).unwrap();
+    let mut stream = UnixStream::connect(daemon.socket()).unwrap();
     write!(stream, "BREW {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
@@ -233,9 +234,9 @@ fn allow(served: &Served, path: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_description_is_one() {
-    let served = Setting::new().serve();
-    let description = served.get("/v1/openapi.json");
-    served.finish();
+    let daemon = DaemonSetup::new().serve();
+    let description = daemon.get("/v1/openapi.json");
+    daemon.finish();
     assert!(description["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")));
     let mut ids = BTreeSet::new();
     for (path, method) in methods(&description) {

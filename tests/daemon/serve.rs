@@ -2,7 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::served::{self, Setting};
+use crate::support::daemon::{self, DaemonSetup};
+use crate::support::wait::{LONGEST_WAIT, wait_until};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ fn event(workspace: &str, tool: &str) -> serde_json::Value {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
 fn a_daemon_outlives_whoever_reads_its_log() {
-    let setting = Setting::new().file("shop/.openharness/hooks/guard.yaml", GUARD);
+    let setting = DaemonSetup::new().file("shop/.openharness/hooks/guard.yaml", GUARD);
     let (here, socket) = (setting.path(), setting.path().join("socket"));
     let mut daemon = Command::new(env!("CARGO_BIN_EXE_hookyard"))
         .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
@@ -27,12 +28,12 @@ fn a_daemon_outlives_whoever_reads_its_log() {
         .spawn()
         .unwrap();
     drop(daemon.stderr.take());
-    let client = hookyard::daemon::Client::new(&socket).timeout(served::PATIENCE);
+    let client = hookyard::daemon::Client::new(&socket).timeout(LONGEST_WAIT);
     let body = event("shop", "Bash").to_string();
     let answers = || client.send("POST", "/v1/events", Some(body.as_bytes()));
-    served::until("it takes events", || answers().is_ok());
+    wait_until("it takes events", || answers().is_ok());
     for _ in 0..3 {
-        assert_eq!(served::read(&answers().unwrap())["verdict"], "block");
+        assert_eq!(daemon::read(&answers().unwrap())["verdict"], "block");
     }
     daemon.kill().unwrap();
     daemon.wait().unwrap();
@@ -40,30 +41,30 @@ fn a_daemon_outlives_whoever_reads_its_log() {
 
 #[test]
 fn an_event_comes_in_and_its_outcome_goes_out() {
-    let mut served = Setting::new()
+    let mut daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .serve();
-    let outcome = served.post("/v1/events", &event("shop", "Bash"));
+    let outcome = daemon.post("/v1/events", &event("shop", "Bash"));
     assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("guard")));
-    assert_eq!(served.post("/v1/events", &event("shop", "Read"))["verdict"], "proceed");
-    let status = served.get("/v1/status");
+    assert_eq!(daemon.post("/v1/events", &event("shop", "Read"))["verdict"], "proceed");
+    let status = daemon.get("/v1/status");
     assert_eq!((&status["phase"], &status["hooks"]), (&json!("ready"), &json!(1)));
-    served.signal(Signal::TERM);
-    assert_eq!(served.wait().code(), Some(0), "{}", served.log());
-    assert!(!served.socket().exists());
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    assert!(!daemon.socket().exists());
 }
 
 #[cfg(not(feature = "otel"))]
 #[test]
 fn traces_that_this_build_cannot_send_are_refused() {
-    let setting = Setting::new().settings("traces: { endpoint: 'http://127.0.0.1:4318/v1/traces' }");
-    let mut served = setting.spawn();
-    assert_eq!(served.wait().code(), Some(1));
-    assert!(served.log().contains("built without the feature `otel`"), "{}", served.log());
-    assert!(!served.socket().exists());
+    let setting = DaemonSetup::new().settings("traces: { endpoint: 'http://127.0.0.1:4318/v1/traces' }");
+    let mut daemon = setting.spawn();
+    assert_eq!(daemon.wait().code(), Some(1));
+    assert!(daemon.log().contains("built without the feature `otel`"), "{}", daemon.log());
+    assert!(!daemon.socket().exists());
 
     // The standard variables are there for other programs too.
-    let setting = Setting::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+    let setting = DaemonSetup::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
     setting.serve().finish();
 }

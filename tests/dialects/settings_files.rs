@@ -10,7 +10,10 @@ use hookyard::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::test_workspace::{TestWorkspace, messages};
+use crate::{
+    support::wait::wait_until_async,
+    test_workspace::{TestWorkspace, messages},
+};
 
 /// A user may keep settings elsewhere and link to them; a workspace may not lead hookyard out of it.
 #[tokio::test]
@@ -230,11 +233,6 @@ async fn a_hook_that_had_its_only_turn_has_had_it() {
     let event = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"resume"}"#;
     let start = || orchestrator.dispatch_json(DialectName::CodeBuddy, event.as_bytes());
     assert_eq!(start().await.unwrap().notes.len(), 1);
-    let passivated = async {
-        while orchestrator.run_count().active > 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), passivated).await.unwrap();
+    wait_until_async("the run's actor is gone", || orchestrator.run_count().active == 0).await;
     assert_eq!(start().await.unwrap().notes.len(), 0);
 }

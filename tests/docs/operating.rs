@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::support::served::{Setting, until, write};
+use crate::support::daemon::{DaemonSetup, write};
+use crate::support::wait::wait_until;
 use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("../../docs/operating.md");
@@ -17,31 +18,31 @@ fn blocks(language: &str) -> Vec<&'static str> {
 #[test]
 fn a_guard_that_fails_open_is_seen_and_closed() {
     let (hooks, texts) = (blocks("yaml"), blocks("text"));
-    let mut served = Setting::new()
+    let mut daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/no-force-push.yaml", hooks[0])
         .file("shop/.openharness/guard.py", "import company_policy\n")
         .settings("workspaces: { shop: { root: $DIR/shop } }\naudit: { to: $DIR/audit.jsonl }")
         .serve();
     let push = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r",
         "tool_name": "Bash", "tool_input": { "command": "git push --force" } });
-    let outcome = served.post("/v1/events", &push);
+    let outcome = daemon.post("/v1/events", &push);
     assert_eq!(outcome["verdict"], "proceed");
     assert_eq!(outcome["hooks"][0]["error"], texts[2]);
 
-    let metrics = || String::from_utf8(served.send("GET", "/metrics", None).body).unwrap();
-    until("the counter of the alert moves", || metrics().contains(&format!("{} 1\n", texts[0])));
+    let metrics = || String::from_utf8(daemon.send("GET", "/metrics", None).body).unwrap();
+    wait_until("the counter of the alert moves", || metrics().contains(&format!("{} 1\n", texts[0])));
     let words: Vec<&str> = texts[1].split(['…', ' ']).filter(|word| !word.is_empty()).collect();
     let is_told = |line: &str| words.iter().all(|word| line.contains(word));
-    until("the log tells of it", || served.log().lines().any(is_told));
+    wait_until("the log tells of it", || daemon.log().lines().any(is_told));
 
-    write(&served.path().join("shop/.openharness/hooks/no-force-push.yaml"), hooks[1]);
-    until("the daemon has noticed", || served.log().contains("changed=[\"no-force-push\"]"));
-    let outcome = served.post("/v1/events", &push);
+    write(&daemon.path().join("shop/.openharness/hooks/no-force-push.yaml"), hooks[1]);
+    wait_until("the daemon has noticed", || daemon.log().contains("changed=[\"no-force-push\"]"));
+    let outcome = daemon.post("/v1/events", &push);
     assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("no-force-push")));
 
-    served.signal(rustix::process::Signal::TERM);
-    served.wait();
-    let audit = fs::read_to_string(served.path().join("audit.jsonl")).unwrap();
+    daemon.signal(rustix::process::Signal::TERM);
+    daemon.wait();
+    let audit = fs::read_to_string(daemon.path().join("audit.jsonl")).unwrap();
     let lines: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let policies: Vec<_> = lines.iter().map(|line| line["hooks"][0]["policy"].as_str().unwrap()).collect();
     assert_eq!(policies, ["fail_open", "fail_closed"]);

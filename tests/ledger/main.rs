@@ -20,7 +20,10 @@ use std::{
     time::Duration,
 };
 
-use crate::support::watch::{self, processes};
+use crate::support::{
+    child_processes::{self, processes},
+    wait::{wait_until, wait_until_async},
+};
 use bytes::Bytes;
 use hookyard::{
     Orchestrator,
@@ -38,7 +41,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// How long anything here may take at most.
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Where a test that runs as another process has its ledger.
 const PATH: &str = "LEDGER_OF_THE_KILLED";
@@ -116,17 +119,13 @@ impl Left {
         writeln!(file, "{line:<63}").unwrap();
     }
 
-    fn living(&self) -> Vec<watch::Process> {
+    fn living(&self) -> Vec<child_processes::Process> {
         processes(|process| process.group == self.id() && process.alive())
     }
 
     /// Waits until so many of the group live.
     fn until(&self, count: usize) {
-        within(async {
-            while self.living().len() != count {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        });
+        wait_until(&format!("{count} of the group live"), || self.living().len() == count);
     }
 }
 
@@ -179,14 +178,21 @@ fn whoever_ignores_sigterm_is_killed_after_one_grace_for_all() {
     let _alone = alone();
     let (_folder, path) = left();
     let stubborn = "trap '' TERM; while :; do sleep 1; done";
+    let single = Left::of(stubborn, &[]);
+    single.until(2);
+    single.written(&path, 0);
+    let since = clock();
+    assert_eq!(reaped(&path), 1);
+    let of_one = clock() - since;
     let groups = [stubborn, stubborn, "kill -STOP $$"].map(|line| Left::of(line, &[]));
     for group in &groups {
         group.until(if group.id() == groups[2].id() { 1 } else { 2 });
         group.written(&path, 0);
     }
-    let begun = clock();
+    let since = clock();
     assert_eq!(reaped(&path), 3);
-    assert!(clock() - begun < 2_000_000_000, "the grace is one for all");
+    let of_three = clock() - since;
+    assert!(of_three < 2 * of_one, "the grace is one for all: {of_one} ns for one, {of_three} ns for three");
     assert!(groups.iter().all(|group| group.living().is_empty()));
 }
 
@@ -198,11 +204,7 @@ fn without_a_leader_marked_members_are_ended() {
     group.shell.wait().unwrap();
     group.until(2);
     // Not before `env` has become what it starts.
-    within(async {
-        while group.living().iter().any(|process| process.name != "sleep") {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    });
+    wait_until("`env` is `sleep`", || group.living().iter().all(|process| process.name == "sleep"));
     group.written(&path, 0);
     assert_eq!(reaped(&path), 1);
     let left = group.living();
@@ -390,9 +392,7 @@ fn a_file_is_held_until_the_last_of_its_groups_is_gone() {
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     within(async {
         let hook = tokio::spawn(end_of("sleep 600", LONG));
-        while groups_in(&path).is_empty() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        wait_until_async("the hook is recorded", || !groups_in(&path).is_empty()).await;
         drop(ledger);
         let error = GroupLedger::open(&path).unwrap_err();
         assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
@@ -431,15 +431,11 @@ fn hooks_of_every_mode_are_recorded_until_their_end() {
         let outcome = orchestrator.dispatch(event).await.unwrap();
         assert_eq!(outcome.hooks.len(), 3, "{outcome:?}");
         // The worker and a spare stay.
-        while groups_in(&path).len() != 2 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        wait_until_async("a worker and a spare are recorded", || groups_in(&path).len() == 2).await;
         let groups: Vec<_> = groups_in(&path).iter().map(|group| group.cast_unsigned()).collect();
         assert_eq!(processes(|process| groups.contains(&process.pid) && process.alive()).len(), 2);
         orchestrator.shutdown(LONG).await;
-        while !groups_in(&path).is_empty() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        wait_until_async("nobody is recorded", || groups_in(&path).is_empty()).await;
     });
     drop(ledger);
     assert_eq!(reaped(&path), 0);
@@ -472,17 +468,15 @@ fn what_a_killed_hookyard_left_is_ended_by_the_next() {
     #[expect(clippy::disallowed_methods, reason = "this is no hook, but a hookyard")]
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "hooks_that_outlive_their_hookyard", "--ignored"]);
-    command.env(PATH, &path).env("TAG", watch::tag("outlives")).stdout(Stdio::null());
+    command.env(PATH, &path).env("TAG", child_processes::tag("outlives")).stdout(Stdio::null());
     let mut killed = command.spawn().unwrap();
     let pid = killed.id();
     let living = || {
-        processes(|process| process.alive() && process.pid != pid && watch::is_tagged(process, "outlives"))
+        processes(|process| {
+            process.alive() && process.pid != pid && child_processes::is_tagged(process, "outlives")
+        })
     };
-    within(async {
-        while groups_in(&path).len() < 4 || living().len() < 6 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    });
+    wait_until("all hooks run", || groups_in(&path).len() == 4 && living().len() >= 6);
     let error = GroupLedger::open(&path).unwrap_err();
     assert!(
         matches!(error, LedgerError::InUse { pid: Some(holder), .. } if holder == pid.cast_signed()),

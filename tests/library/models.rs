@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::support::server::models::{KEY, ModelServer, Protocol, Says, words};
+use crate::support::servers::models::{KEY, ModelServer, Protocol, Says, words};
 use futures_util::future::BoxFuture;
 use hookyard::{
     Orchestrator,
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// Long enough for a machine under load, and far shorter than anything that never ends.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_mins(1);
 
 const BLOCK: &str = r#"{"decision":"block","reason":"it deletes everything"}"#;
 
@@ -323,10 +323,10 @@ async fn the_deadline_covers_the_whole_answer() {
     handler["timeout_seconds"] = json!(0.2);
     for protocol in Protocol::ALL {
         for says in [Says::Silence, Says::Stall] {
-            let begun = Instant::now();
+            let since = Instant::now();
             let (outcome, _) = ask(&workspace(&handler), protocol, "", [says.clone()]).await;
             assert_eq!(outcome.hooks[0].ended, Ended::TimedOut, "{protocol:?} {says:?}");
-            assert!(begun.elapsed() < SOON);
+            assert!(since.elapsed() < SOON);
         }
     }
 }

@@ -82,7 +82,7 @@ async fn a_slow_hook_of_one_run_delays_no_other_run() {
         Ok(Reply::proceed())
     });
     let orchestrator = orchestrator([slow]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let waiting = tokio::spawn({
         let orchestrator = orchestrator.clone();
         async move { orchestrator.dispatch(tool("slow")).await }
@@ -91,22 +91,22 @@ async fn a_slow_hook_of_one_run_delays_no_other_run() {
     for number in 0..50 {
         orchestrator.dispatch(tool(&format!("quick-{number}"))).await.unwrap();
     }
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(since.elapsed(), Duration::ZERO);
     waiting.await.unwrap().unwrap();
-    assert_eq!(begun.elapsed().as_secs(), 30);
+    assert_eq!(since.elapsed().as_secs(), 30);
 }
 
 #[tokio::test(start_paused = true)]
 async fn interceptor_events_of_a_run_take_turns_in_order_of_arrival() {
     let (slow, _) = counting("slow", EventKind::BeforeToolDispatch, SECOND);
     let orchestrator = orchestrator([slow]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let mut finished = Vec::new();
     for _ in 0..3 {
         let orchestrator = orchestrator.clone();
         finished.push(tokio::spawn(async move {
             orchestrator.dispatch(tool("run")).await.unwrap();
-            begun.elapsed().as_secs()
+            since.elapsed().as_secs()
         }));
         settle().await;
     }
@@ -122,14 +122,14 @@ async fn interceptor_concurrency_lets_events_of_a_run_overlap() {
     let (slow, _) = counting("slow", EventKind::BeforeToolDispatch, SECOND);
     let settings = Settings { interceptor_concurrency: NonZeroUsize::new(3).unwrap(), ..Settings::default() };
     let orchestrator = with_settings(settings, [slow]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let (a, b, c) = tokio::join!(
         orchestrator.dispatch(tool("run")),
         orchestrator.dispatch(tool("run")),
         orchestrator.dispatch(tool("run"))
     );
     assert!(a.is_ok() && b.is_ok() && c.is_ok());
-    assert_eq!(begun.elapsed().as_secs(), 1);
+    assert_eq!(since.elapsed().as_secs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,10 +144,10 @@ async fn lifecycle_events_do_not_wait_behind_interceptors() {
         assert!(watched.load(Ordering::SeqCst) == 1, "the watcher ran");
         Instant::now()
     };
-    let begun = Instant::now();
+    let since = Instant::now();
     let (outcome, lifecycle_done) = tokio::join!(interceptor, lifecycle);
     outcome.unwrap();
-    assert!(lifecycle_done - begun < SECOND && begun.elapsed() >= 30 * SECOND);
+    assert!(lifecycle_done - since < SECOND && since.elapsed() >= 30 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,15 +155,15 @@ async fn a_detached_lifecycle_event_is_answered_at_once_and_its_hooks_go_on() {
     let (observer, watched) = counting("watcher", EventKind::Notification, 5 * SECOND);
     let orchestrator = orchestrator([observer]).await;
     let mut notices = orchestrator.subscribe();
-    let begun = Instant::now();
+    let since = Instant::now();
     let detached = Event { delivery: Delivery::Detached, ..event(EventKind::Notification, "run") };
     let outcome = orchestrator.dispatch(detached).await.unwrap();
     assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Proceed, 0));
-    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(since.elapsed(), Duration::ZERO);
     let Notice::Invocation { report, .. } = notices.recv().await.unwrap() else {
         panic!("an invocation comes first")
     };
-    assert_eq!((report.ended, begun.elapsed().as_secs()), (Ended::Completed, 5));
+    assert_eq!((report.ended, since.elapsed().as_secs()), (Ended::Completed, 5));
     assert_eq!(watched.load(Ordering::SeqCst), 1);
 }
 
@@ -188,9 +188,9 @@ async fn dropping_a_dispatch_drops_the_hook_and_frees_the_run() {
     assert!(gave_up.is_err(), "the hook never ends");
     settle().await;
     assert_eq!(places.available_permits(), 1, "its future was dropped");
-    let begun = Instant::now();
+    let since = Instant::now();
     orchestrator.dispatch(tool("run")).await.unwrap();
-    assert_eq!(begun.elapsed(), Duration::ZERO, "the next event did not wait");
+    assert_eq!(since.elapsed(), Duration::ZERO, "the next event did not wait");
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,12 +389,12 @@ async fn too_much_is_refused_before_it_is_queued() {
 async fn an_event_that_waits_too_long_for_its_turn_is_refused() {
     let (slow, ran) = counting("slow", EventKind::BeforeToolDispatch, 50 * SECOND);
     let orchestrator = orchestrator([slow]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let second = async {
         settle().await;
         let refused = orchestrator.dispatch(tool("run")).await;
         assert_eq!(refused, Err(DispatchError::Overloaded(Overload::PendingDeadline)));
-        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert_eq!(since.elapsed().as_secs(), 30);
     };
     let (first, ()) = tokio::join!(orchestrator.dispatch(tool("run")), second);
     first.unwrap();
@@ -436,9 +436,9 @@ async fn a_timeout_ends_the_hook_and_its_policy_decides() {
     let (slow, _) = counting("slow", EventKind::BeforeToolDispatch, 100 * SECOND);
     let slow = slow.timeout(2 * SECOND).on_timeout(FailurePolicy::Ask);
     let orchestrator = orchestrator([slow]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let outcome = orchestrator.dispatch(tool("run")).await.unwrap();
-    assert_eq!((begun.elapsed().as_secs(), outcome.verdict), (2, Verdict::Ask));
+    assert_eq!((since.elapsed().as_secs(), outcome.verdict), (2, Verdict::Ask));
     assert_eq!(outcome.hooks[0].ended, Ended::TimedOut);
 }
 
@@ -478,14 +478,14 @@ async fn shutdown_lets_work_finish_and_takes_no_more() {
 async fn shutdown_cancels_what_does_not_finish() {
     let (stuck, _) = counting("stuck", EventKind::BeforeToolDispatch, 1000 * SECOND);
     let orchestrator = orchestrator([stuck.timeout(1000 * SECOND)]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let closing = async {
         settle().await;
         assert!(!orchestrator.shutdown(10 * SECOND).await);
     };
     let (outcome, ()) = tokio::join!(orchestrator.dispatch(tool("run")), closing);
     assert_eq!(outcome, Err(DispatchError::ShuttingDown));
-    assert_eq!(begun.elapsed().as_secs(), 10);
+    assert_eq!(since.elapsed().as_secs(), 10);
 }
 
 #[tokio::test]
@@ -548,17 +548,17 @@ async fn a_repeated_detached_event_is_answered_at_once_and_goes_on_alone() {
     let mut notices = orchestrator.subscribe();
     let attached = Event { id: Some(EventId::new("e-1").unwrap()), ..event(EventKind::Notification, "run") };
     let detached = Event { delivery: Delivery::Detached, ..attached.clone() };
-    let begun = Instant::now();
+    let since = Instant::now();
     let impatient = timeout(SECOND, orchestrator.dispatch(attached));
     let repeated = async {
         settle().await;
         let outcome = orchestrator.dispatch(detached).await.unwrap();
-        assert_eq!((outcome.hooks.len(), begun.elapsed()), (0, Duration::ZERO));
+        assert_eq!((outcome.hooks.len(), since.elapsed()), (0, Duration::ZERO));
     };
     let (impatient, ()) = tokio::join!(impatient, repeated);
     assert!(impatient.is_err());
     notices.recv().await.unwrap();
-    assert_eq!((watched.load(Ordering::SeqCst), begun.elapsed().as_secs()), (1, 5));
+    assert_eq!((watched.load(Ordering::SeqCst), since.elapsed().as_secs()), (1, 5));
 }
 
 #[tokio::test(start_paused = true)]
@@ -572,11 +572,11 @@ async fn a_repeated_event_waits_for_the_first_answer_and_not_for_its_turn() {
     };
     let (first, repeated) = tokio::join!(orchestrator.dispatch(call("run", "1")), repeated);
     assert_eq!(first, repeated);
-    let begun = Instant::now();
+    let since = Instant::now();
     let again = async {
         settle().await;
         assert_eq!(orchestrator.dispatch(call("run", "1")).await, first);
-        assert_eq!(begun.elapsed(), Duration::ZERO, "its answer is known");
+        assert_eq!(since.elapsed(), Duration::ZERO, "its answer is known");
     };
     let (other, ()) = tokio::join!(orchestrator.dispatch(call("run", "2")), again);
     other.unwrap();

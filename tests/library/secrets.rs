@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use crate::support::server::Server;
+use crate::support::servers::Server;
 use assert_cmd::Command;
 use axum::{Router, http::HeaderMap, routing::any};
 use hookyard::{

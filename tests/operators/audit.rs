@@ -7,7 +7,8 @@ use std::{
     thread,
 };
 
-use crate::support::served::{Served, Setting, until};
+use crate::support::daemon::{Daemon, DaemonSetup};
+use crate::support::wait::wait_until;
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use serde_json::{Value, json};
 
@@ -24,8 +25,8 @@ fn hook(name: &str, tool: &str, more: &str, command: &str) -> (String, String) {
     (path, text)
 }
 
-fn setting(audit: &str, hooks: &[(String, String)]) -> Setting {
-    let setting = Setting::new()
+fn setting(audit: &str, hooks: &[(String, String)]) -> DaemonSetup {
+    let setting = DaemonSetup::new()
         .file("shop/.openharness/config", "")
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .settings(&format!("audit: {{ to: $DIR/audit.jsonl, {audit} }}"));
@@ -42,28 +43,28 @@ fn lines_of(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
-fn lines(served: &Served) -> Vec<Value> {
-    lines_of(&served.path().join("audit.jsonl"))
+fn lines(daemon: &Daemon) -> Vec<Value> {
+    lines_of(&daemon.path().join("audit.jsonl"))
 }
 
 /// The line of an outcome, when it is there.
-fn line(served: &Served, outcome: &Value) -> Value {
+fn line(daemon: &Daemon, outcome: &Value) -> Value {
     let mut found = None;
-    until("the line of an outcome", || {
-        found = lines(served).into_iter().find(|line| line["decision_id"] == outcome["decision_id"]);
+    wait_until("the line of an outcome", || {
+        found = lines(daemon).into_iter().find(|line| line["decision_id"] == outcome["decision_id"]);
         found.is_some()
     });
     found.unwrap()
 }
 
-fn end(mut served: Served) -> Setting {
-    served.signal(Signal::TERM);
-    assert_eq!(served.wait().code(), Some(0), "{}", served.log());
-    served.again()
+fn end(mut daemon: Daemon) -> DaemonSetup {
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    daemon.again()
 }
 
-fn status(served: &Served) -> Value {
-    served.get("/v1/status")["audit"].clone()
+fn status(daemon: &Daemon) -> Value {
+    daemon.get("/v1/status")["audit"].clone()
 }
 
 #[test]
@@ -74,8 +75,8 @@ fn a_line_tells_what_an_outcome_came_to() {
         hook("open", "Open", "on_error: ignore", "exit 1"),
         hook("closed", "Closed", "on_error: deny", "exit 1"),
     ];
-    let served = setting("", &hooks).serve();
-    let told = |tool: &str| line(&served, &served.post("/v1/events", &event("r", tool)));
+    let daemon = setting("", &hooks).serve();
+    let told = |tool: &str| line(&daemon, &daemon.post("/v1/events", &event("r", tool)));
 
     let fine = told("Fine");
     let at = fine["at"].as_str().unwrap();
@@ -107,13 +108,13 @@ fn a_line_tells_what_an_outcome_came_to() {
     assert_eq!((&closed["verdict"], &closed["hooks"][0]["policy"]), (&json!("block"), &json!("fail_closed")));
     assert_eq!((&closed["by"], &closed["hooks"][0]["verdict"]), (&json!("closed"), &json!("block")));
 
-    served.post("/v1/events", &event("r", "Unwanted"));
-    assert_eq!(lines(&served).len(), 4, "no hook wanted it");
+    daemon.post("/v1/events", &event("r", "Unwanted"));
+    assert_eq!(lines(&daemon).len(), 4, "no hook wanted it");
     assert_eq!(
-        status(&served),
-        json!({ "to": served.path().join("audit.jsonl"), "written": 4, "dropped_queue": 0, "dropped_write": 0 })
+        status(&daemon),
+        json!({ "to": daemon.path().join("audit.jsonl"), "written": 4, "dropped_queue": 0, "dropped_write": 0 })
     );
-    assert_eq!(mode(&served.path().join("audit.jsonl")), 0o600);
+    assert_eq!(mode(&daemon.path().join("audit.jsonl")), 0o600);
 }
 
 fn mode(path: &Path) -> u32 {
@@ -130,10 +131,10 @@ fn changes_are_told_as_the_settings_say() {
         ("values", json!({ "tool_input": { "command": "ls -l", "other": [1, 2.50] } })),
         ("none", Value::Null),
     ] {
-        let served = setting(&format!("patches: {form}"), &hooks).serve();
-        let outcome = served.post("/v1/events", &event("r", "Bash"));
+        let daemon = setting(&format!("patches: {form}"), &hooks).serve();
+        let outcome = daemon.post("/v1/events", &event("r", "Bash"));
         assert_eq!(outcome["patched"]["tool_input"]["command"], "ls -l", "{outcome}");
-        assert_eq!(line(&served, &outcome)["patched"], expected, "{form}");
+        assert_eq!(line(&daemon, &outcome)["patched"], expected, "{form}");
     }
 }
 
@@ -151,32 +152,32 @@ fn no_line_has_a_secret_of_any_hook_of_its_workspace() {
         hook("patches", "Patches", "capabilities: [rewrite_tool_request]", &changes),
     ];
     for form in ["values", "paths"] {
-        let served =
+        let daemon =
             setting(&format!("patches: {form}"), &hooks).variable("HOOKYARD_SECRET_KEY", SECRET).serve();
-        assert_eq!(served.get("/v1/status")["hooks"], 3, "{}", served.log());
-        let said = served.post("/v1/events", &event(&format!("run-{SECRET}"), "Says"));
-        let told = line(&served, &said);
+        assert_eq!(daemon.get("/v1/status")["hooks"], 3, "{}", daemon.log());
+        let said = daemon.post("/v1/events", &event(&format!("run-{SECRET}"), "Says"));
+        let told = line(&daemon, &said);
         assert_eq!((&told["reason"], &told["run_id"]), (&json!("the key is ***"), &json!("run-***")));
-        let outcome = served.post("/v1/events", &event("r", "Patches"));
-        let told = line(&served, &outcome);
+        let outcome = daemon.post("/v1/events", &event("r", "Patches"));
+        let told = line(&daemon, &outcome);
         let expected = match form {
             "values" => json!({ "tool_input": { "command": "use ***", "other": [1, 2.50], "***": 1 } }),
             _ => json!(["/tool_input/command", "/tool_input/***"]),
         };
         assert_eq!(told["patched"], expected);
-        assert!(!fs::read_to_string(served.path().join("audit.jsonl")).unwrap().contains(SECRET));
+        assert!(!fs::read_to_string(daemon.path().join("audit.jsonl")).unwrap().contains(SECRET));
     }
 }
 
 #[test]
 fn what_is_under_way_when_a_run_is_cancelled_has_its_line() {
-    let served = setting("", &[hook("slow", "Bash", "", "touch began; sleep 60")]).serve();
+    let daemon = setting("", &[hook("slow", "Bash", "", "touch began; sleep 60")]).serve();
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| served.post("/v1/events", &event("r", "Bash")));
-        until("the hook runs", || served.path().join("shop/began").exists());
-        assert_eq!(served.send("DELETE", "/v1/runs/r?workspace_id=shop", None).status / 100, 2);
+        let waiting = scope.spawn(|| daemon.post("/v1/events", &event("r", "Bash")));
+        wait_until("the hook runs", || daemon.path().join("shop/began").exists());
+        assert_eq!(daemon.send("DELETE", "/v1/runs/r?workspace_id=shop", None).status / 100, 2);
         let outcome = waiting.join().unwrap();
-        let told = line(&served, &outcome);
+        let told = line(&daemon, &outcome);
         assert_eq!((&told["verdict"], &told["reason"]), (&json!("halt"), &json!("the run was cancelled")));
         assert_eq!(told["hooks"][0]["ended"], "cancelled");
         assert!(told["hooks"][0]["policy"].is_null());
@@ -186,24 +187,24 @@ fn what_is_under_way_when_a_run_is_cancelled_has_its_line() {
 #[test]
 fn what_a_run_that_is_over_is_told_has_its_line() {
     let halts = r#"echo '{"continue": false, "stopReason": "over"}'"#;
-    let served = setting("", &[hook("ends", "Bash", "", halts)]).serve();
+    let daemon = setting("", &[hook("ends", "Bash", "", halts)]).serve();
     for tool in ["Bash", "Read"] {
-        let outcome = served.post("/v1/events", &event("r", tool));
-        let told = line(&served, &outcome);
+        let outcome = daemon.post("/v1/events", &event("r", tool));
+        let told = line(&daemon, &outcome);
         assert_eq!((&told["verdict"], &told["by"]), (&json!("halt"), &json!("ends")));
     }
-    assert_eq!(lines(&served)[1]["hooks"], json!([]));
+    assert_eq!(lines(&daemon)[1]["hooks"], json!([]));
 }
 
 #[test]
 fn a_full_file_is_set_aside_and_nothing_is_lost() {
-    let served = setting("max_size: 1KiB, keep: 3", &[hook("guard", "Bash", "", "exit 2")]).serve();
-    let outcomes: Vec<Value> = (0..8).map(|_| served.post("/v1/events", &event("r", "Bash"))).collect();
+    let daemon = setting("max_size: 1KiB, keep: 3", &[hook("guard", "Bash", "", "exit 2")]).serve();
+    let outcomes: Vec<Value> = (0..8).map(|_| daemon.post("/v1/events", &event("r", "Bash"))).collect();
     let path = |number: usize| match number {
-        0 => served.path().join("audit.jsonl"),
-        number => served.path().join(format!("audit.jsonl.{number}")),
+        0 => daemon.path().join("audit.jsonl"),
+        number => daemon.path().join(format!("audit.jsonl.{number}")),
     };
-    until("all is written", || status(&served)["written"] == 8);
+    wait_until("all is written", || status(&daemon)["written"] == 8);
     assert!(path(1).exists() && !path(4).exists());
     let sizes: Vec<u64> = (0..4).filter_map(|number| Some(fs::metadata(path(number)).ok()?.len())).collect();
     assert!(sizes.iter().all(|size| *size <= 1024), "{sizes:?}");
@@ -215,62 +216,62 @@ fn a_full_file_is_set_aside_and_nothing_is_lost() {
 
 #[test]
 fn what_waits_is_written_before_the_end() {
-    let served = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
+    let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
     let ids: Vec<Value> =
-        (0..20).map(|_| served.post("/v1/events", &event("r", "Bash"))["decision_id"].clone()).collect();
-    let setting = end(served);
+        (0..20).map(|_| daemon.post("/v1/events", &event("r", "Bash"))["decision_id"].clone()).collect();
+    let setting = end(daemon);
     let lines = lines_of(&setting.path().join("audit.jsonl"));
     assert_eq!(lines.iter().map(|line| line["decision_id"].clone()).collect::<Vec<_>>(), ids);
-    let served = setting.serve();
-    let outcome = served.post("/v1/events", &event("r", "Bash"));
-    line(&served, &outcome);
-    assert_eq!(self::lines(&served).len(), 21, "a new life adds to the file");
+    let daemon = setting.serve();
+    let outcome = daemon.post("/v1/events", &event("r", "Bash"));
+    line(&daemon, &outcome);
+    assert_eq!(self::lines(&daemon).len(), 21, "a new life adds to the file");
 }
 
 #[test]
 fn a_file_that_was_moved_away_is_begun_anew() {
-    let served = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
-    let (path, moved) = (served.path().join("audit.jsonl"), served.path().join("moved"));
-    line(&served, &served.post("/v1/events", &event("r", "Bash")));
+    let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
+    let (path, moved) = (daemon.path().join("audit.jsonl"), daemon.path().join("moved"));
+    line(&daemon, &daemon.post("/v1/events", &event("r", "Bash")));
     fs::rename(&path, &moved).unwrap();
-    served.signal(Signal::HUP);
-    until("it is there again", || path.exists());
-    line(&served, &served.post("/v1/events", &event("r", "Bash")));
+    daemon.signal(Signal::HUP);
+    wait_until("it is there again", || path.exists());
+    line(&daemon, &daemon.post("/v1/events", &event("r", "Bash")));
     fs::remove_file(&path).unwrap();
-    until("it is there again, without being told", || path.exists());
-    line(&served, &served.post("/v1/events", &event("r", "Bash")));
-    assert_eq!((lines_of(&moved).len(), lines(&served).len()), (1, 1));
+    wait_until("it is there again, without being told", || path.exists());
+    line(&daemon, &daemon.post("/v1/events", &event("r", "Bash")));
+    assert_eq!((lines_of(&moved).len(), lines(&daemon).len()), (1, 1));
 }
 
 #[test]
 fn lines_that_cannot_be_written_are_counted_and_the_service_goes_on() {
-    let served = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
-    let pid = Pid::from_raw(served.pid().cast_signed());
+    let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
+    let pid = Pid::from_raw(daemon.pid().cast_signed());
     for _ in 0..20 {
-        served.post("/v1/events", &event("r", "Bash"));
+        daemon.post("/v1/events", &event("r", "Bash"));
     }
-    until("all is written", || status(&served)["written"] == 20);
-    let size = fs::metadata(served.path().join("audit.jsonl")).unwrap().len();
+    wait_until("all is written", || status(&daemon)["written"] == 20);
+    let size = fs::metadata(daemon.path().join("audit.jsonl")).unwrap().len();
     // The part of a line fits, as on a disk that is almost full.
     prlimit(pid, Resource::Fsize, Rlimit { current: Some(size + 10), maximum: None }).unwrap();
     for _ in 0..5 {
-        assert_eq!(served.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+        assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
     }
-    until("the loss is counted", || status(&served)["dropped_write"] == 5);
-    assert_eq!(served.log().matches("audit lines are lost").count(), 1, "{}", served.log());
-    let metrics = String::from_utf8(served.send("GET", "/metrics", None).body).unwrap();
+    wait_until("the loss is counted", || status(&daemon)["dropped_write"] == 5);
+    assert_eq!(daemon.log().matches("audit lines are lost").count(), 1, "{}", daemon.log());
+    let metrics = String::from_utf8(daemon.send("GET", "/metrics", None).body).unwrap();
     assert!(metrics.contains(r#"hookyard_audit_dropped_total{reason="write"} 5"#), "{metrics}");
-    assert_eq!(lines(&served).len(), 20, "every line is whole");
+    assert_eq!(lines(&daemon).len(), 20, "every line is whole");
     prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
-    line(&served, &served.post("/v1/events", &event("r", "Bash")));
-    assert_eq!((lines(&served).len(), &status(&served)["written"]), (21, &json!(21)));
+    line(&daemon, &daemon.post("/v1/events", &event("r", "Bash")));
+    assert_eq!((lines(&daemon).len(), &status(&daemon)["written"]), (21, &json!(21)));
 }
 
 #[test]
 fn a_queue_that_is_full_costs_lines_and_no_events() {
     // Nobody reads the pipe for now, so its writer waits.
     let (reader, pipe) = std::io::pipe().unwrap();
-    let served = setting("", &[hook("guard", "Bash", "", "exit 2")])
+    let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")])
         .settings("pools: { command: { concurrency: 8 } }")
         .argument("--set=audit.to=stdout")
         .argument("--set=audit.queue=1")
@@ -279,18 +280,18 @@ fn a_queue_that_is_full_costs_lines_and_no_events() {
         .serve();
     let mut large = event("r", "Bash");
     large["session_id"] = json!("s".repeat(256));
-    let dropped = || status(&served)["dropped_queue"].as_u64().unwrap();
+    let dropped = || status(&daemon)["dropped_queue"].as_u64().unwrap();
     let mut sent = 0_u64;
     while dropped() < 3 {
-        assert_eq!(served.post("/v1/events", &large)["verdict"], "block");
+        assert_eq!(daemon.post("/v1/events", &large)["verdict"], "block");
         sent += 1;
         assert!(sent < 2000, "the pipe takes more than expected");
     }
-    let written = status(&served)["written"].as_u64().unwrap();
+    let written = status(&daemon)["written"].as_u64().unwrap();
     // Some are in the writer's hands.
     assert!((written + dropped()..=written + dropped() + 8).contains(&sent), "{written} {sent}");
     // The log is told although the writer hangs.
-    assert_eq!(served.log().matches("audit lines are lost").count(), 1, "{}", served.log());
+    assert_eq!(daemon.log().matches("audit lines are lost").count(), 1, "{}", daemon.log());
     let mut first = String::new();
     BufReader::new(reader).read_line(&mut first).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&first).unwrap()["verdict"], "block");
@@ -302,8 +303,8 @@ fn what_cannot_be_a_file_of_its_own_is_refused_at_the_start() {
         let setting = setting("", &[]);
         std::os::unix::fs::symlink("elsewhere", setting.path().join("link")).unwrap();
         let to = to.replace("$DIR", setting.path().to_str().unwrap());
-        let mut served = setting.argument(&format!("--set=audit.to={to}")).spawn();
-        assert_eq!(served.wait().code(), Some(1));
-        assert!(served.log().contains(&format!("the audit file {to} {why}")), "{}", served.log());
+        let mut daemon = setting.argument(&format!("--set=audit.to={to}")).spawn();
+        assert_eq!(daemon.wait().code(), Some(1));
+        assert!(daemon.log().contains(&format!("the audit file {to} {why}")), "{}", daemon.log());
     }
 }

@@ -1,6 +1,7 @@
 //! The daemon's log as its readers find it: in which form, what is told of events, and what never is.
 
-use crate::support::served::{Served, Setting, until};
+use crate::support::daemon::{Daemon, DaemonSetup};
+use crate::support::wait::wait_until;
 use assert_cmd::Command;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ const SECRET: &str = "k3y-0001-of-the-shop";
 const PAYLOAD: &str = "pay1oad-of-the-host";
 
 /// Hooks that block and fail, each with words of the payload and of a secret.
-fn setting() -> Setting {
+fn setting() -> DaemonSetup {
     let hook = |name: &str, tool: &str, more: &str, command: &str| {
         format!(
             "name: {name}\nevents: [before_tool_dispatch]\nmatcher: {tool}\nhandler:\n  type: command\n  \
@@ -18,7 +19,7 @@ fn setting() -> Setting {
     };
     let says = |code: u8| format!("cat >&2; echo \"with $KEY\" >&2; exit {code}");
     let worker = "echo \"with $KEY\" >&2; sleep 0.1; exit 1";
-    Setting::new()
+    DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", &hook("guard", "Bash", "", &says(2)))
         .file("shop/.openharness/hooks/broken.yaml", &hook("broken", "Broken", "", &says(1)))
         .file("shop/.openharness/hooks/fine.yaml", &hook("fine", "Fine", "", &says(0)))
@@ -32,8 +33,8 @@ fn event(tool: &str) -> Value {
             "tool_name": tool, "tool_input": { "command": PAYLOAD } })
 }
 
-fn post_all(served: &Served) -> Vec<Value> {
-    ["Bash", "Broken", "Fine", "Stays"].map(|tool| served.post("/v1/events", &event(tool))).into()
+fn post_all(daemon: &Daemon) -> Vec<Value> {
+    ["Bash", "Broken", "Fine", "Stays"].map(|tool| daemon.post("/v1/events", &event(tool))).into()
 }
 
 fn objects(log: &str) -> Vec<Value> {
@@ -42,11 +43,11 @@ fn objects(log: &str) -> Vec<Value> {
 
 #[test]
 fn a_program_that_reads_the_log_gets_an_object_a_line() {
-    let mut served = setting().argument("--log=auto").serve();
-    let outcomes = post_all(&served);
-    served.signal(Signal::TERM);
-    served.wait();
-    let log = served.log();
+    let mut daemon = setting().argument("--log=auto").serve();
+    let outcomes = post_all(&daemon);
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    let log = daemon.log();
     assert!(!log.contains(PAYLOAD) && !log.contains(SECRET), "{log}");
     let lines = objects(&log);
     for line in &lines {
@@ -92,20 +93,20 @@ fn a_program_that_reads_the_log_gets_an_object_a_line() {
 
 #[test]
 fn a_person_gets_text() {
-    let served = setting().argument("--log=human").serve();
-    post_all(&served);
-    until("it is logged", || served.log().contains("a hook failed"));
-    let log = served.log();
+    let daemon = setting().argument("--log=human").serve();
+    post_all(&daemon);
+    wait_until("it is logged", || daemon.log().contains("a hook failed"));
+    let log = daemon.log();
     assert!(log.contains("listening on ") && log.contains("workspace=shop run=r-1"), "{log}");
     assert!(!log.contains('{') && !log.contains(PAYLOAD) && !log.contains(SECRET), "{log}");
 }
 
 #[test]
 fn at_level_debug_reasons_and_errors_are_told_and_secrets_are_not() {
-    let served = setting().argument("--log=json").variable("HOOKYARD_LOG", "hookyard=trace").serve();
-    let outcomes = post_all(&served);
-    until("it is logged", || served.log().contains("standard error of a worker"));
-    let log = served.log();
+    let daemon = setting().argument("--log=json").variable("HOOKYARD_LOG", "hookyard=trace").serve();
+    let outcomes = post_all(&daemon);
+    wait_until("it is logged", || daemon.log().contains("standard error of a worker"));
+    let log = daemon.log();
     assert!(!log.contains(SECRET), "{log}");
     let lines = objects(&log);
     for line in &lines {
@@ -128,52 +129,52 @@ fn at_level_debug_reasons_and_errors_are_told_and_secrets_are_not() {
 
 #[test]
 fn what_is_asked_for_is_logged_and_no_more() {
-    let served = setting().argument("--log=json").variable("HOOKYARD_LOG", "warn").serve();
-    post_all(&served);
-    until("it is logged", || served.log().contains("a hook failed"));
-    assert!(objects(&served.log()).iter().all(|line| line["level"] != "INFO"), "{}", served.log());
-    let served = setting().argument("--log=json").variable("HOOKYARD_LOG", "off").serve();
-    post_all(&served);
-    assert_eq!(served.log(), "");
+    let daemon = setting().argument("--log=json").variable("HOOKYARD_LOG", "warn").serve();
+    post_all(&daemon);
+    wait_until("it is logged", || daemon.log().contains("a hook failed"));
+    assert!(objects(&daemon.log()).iter().all(|line| line["level"] != "INFO"), "{}", daemon.log());
+    let daemon = setting().argument("--log=json").variable("HOOKYARD_LOG", "off").serve();
+    post_all(&daemon);
+    assert_eq!(daemon.log(), "");
 }
 
 #[test]
 fn what_keeps_the_daemon_from_its_start_is_logged_in_the_same_form() {
-    let mut served = setting().argument("--log=json").argument("--set=limits.in_fligt=3").spawn();
-    assert_ne!(served.wait().code(), Some(0));
-    let lines = objects(&served.log());
+    let mut daemon = setting().argument("--log=json").argument("--set=limits.in_fligt=3").spawn();
+    assert_ne!(daemon.wait().code(), Some(0));
+    let lines = objects(&daemon.log());
     assert!(lines.iter().any(|line| line["level"] == "ERROR"), "{lines:?}");
     // No filter silences it.
-    let mut served = setting()
+    let mut daemon = setting()
         .argument("--log=json")
         .variable("HOOKYARD_LOG", "off")
         .argument("--set=audit.to=/dev/full")
         .spawn();
-    assert_eq!(served.wait().code(), Some(1));
-    let [line] = &objects(&served.log())[..] else { panic!("{}", served.log()) };
+    assert_eq!(daemon.wait().code(), Some(1));
+    let [line] = &objects(&daemon.log())[..] else { panic!("{}", daemon.log()) };
     assert!(line["message"].as_str().unwrap().contains("is not a regular file"), "{line}");
 }
 
 #[test]
 fn a_filter_that_lets_nothing_through_is_told() {
-    let served = setting().argument("--log=human").variable("HOOKYARD_LOG", "debgu").serve();
-    assert!(served.log().contains("HOOKYARD_LOG=debgu lets hookyard say nothing"), "{}", served.log());
+    let daemon = setting().argument("--log=human").variable("HOOKYARD_LOG", "debgu").serve();
+    assert!(daemon.log().contains("HOOKYARD_LOG=debgu lets hookyard say nothing"), "{}", daemon.log());
 }
 
 #[test]
 fn the_id_of_a_run_tells_no_secret() {
-    let served = setting().argument("--log=json").serve();
+    let daemon = setting().argument("--log=json").serve();
     let mut event = event("Bash");
     event["run_id"] = format!("run-{SECRET}").into();
-    served.post("/v1/events", &event);
-    until("it is logged", || served.log().contains("run-***"));
-    assert!(!served.log().contains(SECRET), "{}", served.log());
+    daemon.post("/v1/events", &event);
+    wait_until("it is logged", || daemon.log().contains("run-***"));
+    assert!(!daemon.log().contains(SECRET), "{}", daemon.log());
 }
 
 #[test]
 fn a_command_that_shows_a_failure_does_not_log_it_as_well() {
-    let served = setting().serve();
-    let workspace = served.path().join("shop");
+    let daemon = setting().serve();
+    let workspace = daemon.path().join("shop");
     std::fs::write(workspace.join("event.json"), event("Broken").to_string()).unwrap();
     let mut fire = Command::cargo_bin("hookyard").unwrap();
     fire.env("HOOKYARD_SECRET_KEY", SECRET)

@@ -12,8 +12,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::support::served::{Served, Setting, until};
-use crate::support::server::{Server, Then, rude};
+use crate::support::daemon::{Daemon, DaemonSetup};
+use crate::support::servers::{Server, Then, misbehaving};
+use crate::support::wait::wait_until;
 use axum::{Router, extract::State, http::HeaderMap, http::StatusCode, routing::post};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -30,8 +31,8 @@ const SECRET: &str = "k3y-0001-of-the-shop";
 const HOST_TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const HOST_SPAN: &str = "00f067aa0ba902b7";
 
-/// More than any event of these tests takes, and less than an export that fails.
-const NOT_HELD_UP: Duration = Duration::from_secs(4);
+/// Less than five events take if an export that fails, after five seconds, holds each of them up.
+const NOT_HELD_UP: Duration = Duration::from_secs(20);
 
 /// What a collector has got, and what it answers.
 #[derive(Default)]
@@ -82,7 +83,7 @@ impl Collector {
     /// Waits for so many spans of a run: that of an event and those below it.
     fn of_run(&self, run: &str, count: usize) -> (Value, Vec<Value>) {
         let mut found = Vec::new();
-        until("the spans of a run", || {
+        wait_until("the spans of a run", || {
             let spans = self.spans();
             let event = spans.iter().find(|span| span["attributes"]["hookyard.run"] == run);
             let Some(event) = event.cloned() else { return false };
@@ -150,8 +151,8 @@ fn tells() -> (String, String) {
     hook("tells", "Bash", "echo \"${TRACEPARENT-none}\" >&2; exit 2")
 }
 
-fn setting(traces: &str, hooks: &[(String, String)]) -> Setting {
-    let setting = Setting::new()
+fn setting(traces: &str, hooks: &[(String, String)]) -> DaemonSetup {
+    let setting = DaemonSetup::new()
         .variable("HOOKYARD_SECRET_KEY", SECRET)
         .variable("OTEL_EXPORTER_OTLP_ENDPOINT", "")
         .variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
@@ -171,9 +172,9 @@ fn event(run: &str, tool: &str) -> Value {
 }
 
 /// Sends an event as part of a trace.
-fn send_in(served: &Served, traceparent: &str, event: &Value) -> Value {
+fn send_in(daemon: &Daemon, traceparent: &str, event: &Value) -> Value {
     let body = event.to_string();
-    let mut connection = UnixStream::connect(served.socket()).unwrap();
+    let mut connection = UnixStream::connect(daemon.socket()).unwrap();
     let length = body.len();
     let head = format!(
         "POST /v1/events HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: application/json\r\n\
@@ -185,16 +186,16 @@ fn send_in(served: &Served, traceparent: &str, event: &Value) -> Value {
     serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap()
 }
 
-fn end(served: &mut Served) -> Duration {
-    let begun = Instant::now();
-    served.signal(Signal::TERM);
-    assert_eq!(served.wait().code(), Some(0), "{}", served.log());
-    begun.elapsed()
+fn end(daemon: &mut Daemon) -> Duration {
+    let since = Instant::now();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    since.elapsed()
 }
 
 /// How many spans were lost for a reason.
-fn dropped(served: &Served, reason: &str) -> u64 {
-    let answer = served.send("GET", "/metrics", None);
+fn dropped(daemon: &Daemon, reason: &str) -> u64 {
+    let answer = daemon.send("GET", "/metrics", None);
     let text = String::from_utf8(answer.body).unwrap();
     let series = format!("hookyard_trace_spans_dropped_total{{reason=\"{reason}\"}} ");
     let line = text.lines().find_map(|line| line.strip_prefix(&series)).expect("the counter is there");
@@ -220,9 +221,9 @@ fn an_event_is_a_span_and_its_invocations_are_below_it() {
         hook("broken", "Bash", "exit 1"),
         hook("wrong", "Bash", &format!("echo {REASON} >&2; exit 2")),
     ];
-    let served = setting(&to(&collector), &hooks).serve();
+    let daemon = setting(&to(&collector), &hooks).serve();
     let before = SystemTime::now();
-    let outcome = served.post("/v1/events", &event("r-1", "Bash"));
+    let outcome = daemon.post("/v1/events", &event("r-1", "Bash"));
     let (event, below) = collector.of_run("r-1", outcome["hooks"].as_array().unwrap().len() + 1);
     assert!(is_id(&event["traceId"], 32) && is_id(&event["spanId"], 16), "{event:#}");
     assert!(event["parentSpanId"].is_null() && event["status"].is_null(), "{event:#}");
@@ -266,8 +267,8 @@ fn an_event_is_a_span_and_its_invocations_are_below_it() {
 #[test]
 fn hooks_are_told_of_the_span_of_the_event_whoever_began_the_trace() {
     let collector = Collector::start();
-    let served = setting(&to(&collector), &[tells()]).serve();
-    let told = served.post("/v1/events", &event("own", "Bash"))["reason"].clone();
+    let daemon = setting(&to(&collector), &[tells()]).serve();
+    let told = daemon.post("/v1/events", &event("own", "Bash"))["reason"].clone();
     let (span, below) = collector.of_run("own", 2);
     let named = |span: &Value| {
         format!("00-{}-{}-01", span["traceId"].as_str().unwrap(), span["spanId"].as_str().unwrap())
@@ -276,14 +277,14 @@ fn hooks_are_told_of_the_span_of_the_event_whoever_began_the_trace() {
     assert_eq!(below[0]["attributes"]["hookyard.hook"], "tells");
 
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-01");
-    let told = send_in(&served, &host, &event("hosts", "Bash"))["reason"].clone();
+    let told = send_in(&daemon, &host, &event("hosts", "Bash"))["reason"].clone();
     let (span, below) = collector.of_run("hosts", 2);
     assert_eq!((&span["traceId"], &span["parentSpanId"]), (&json!(HOST_TRACE), &json!(HOST_SPAN)));
     assert!(told == named(&span) && told != host.as_str());
     assert_eq!((&below[0]["traceId"], &below[0]["parentSpanId"]), (&json!(HOST_TRACE), &span["spanId"]));
 
     // One that is no trace is as good as none.
-    let told = send_in(&served, "00-nonsense", &event("nonsense", "Bash"))["reason"].clone();
+    let told = send_in(&daemon, "00-nonsense", &event("nonsense", "Bash"))["reason"].clone();
     let (span, _) = collector.of_run("nonsense", 2);
     assert!(told == named(&span) && span["parentSpanId"].is_null());
 }
@@ -291,14 +292,14 @@ fn hooks_are_told_of_the_span_of_the_event_whoever_began_the_trace() {
 #[test]
 fn what_is_not_sampled_is_not_exported_and_hooks_are_told_so() {
     let collector = Collector::start();
-    let mut served = setting(&format!("{}, sample: 0.0", to(&collector)), &[tells()]).serve();
+    let mut daemon = setting(&format!("{}, sample: 0.0", to(&collector)), &[tells()]).serve();
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-00");
-    assert_eq!(send_in(&served, &host, &event("unsampled", "Bash"))["reason"], host.as_str());
-    let own = served.post("/v1/events", &event("own", "Bash"))["reason"].clone();
+    assert_eq!(send_in(&daemon, &host, &event("unsampled", "Bash"))["reason"], host.as_str());
+    let own = daemon.post("/v1/events", &event("own", "Bash"))["reason"].clone();
     let own = own.as_str().unwrap();
     assert!(own.starts_with("00-") && own.ends_with("-00") && !own.contains(HOST_TRACE), "{own}");
-    send_in(&served, &format!("00-{HOST_TRACE}-{HOST_SPAN}-01"), &event("sampled", "Bash"));
-    end(&mut served);
+    send_in(&daemon, &format!("00-{HOST_TRACE}-{HOST_SPAN}-01"), &event("sampled", "Bash"));
+    end(&mut daemon);
     let runs: Vec<Value> =
         collector.spans().iter().map(|span| span["attributes"]["hookyard.run"].clone()).collect();
     assert_eq!(runs, [json!("sampled"), Value::Null]);
@@ -307,9 +308,9 @@ fn what_is_not_sampled_is_not_exported_and_hooks_are_told_so() {
 #[test]
 fn no_span_has_a_secret_of_any_hook_of_its_workspace() {
     let collector = Collector::start();
-    let mut served = setting(&to(&collector), &[tells()]).serve();
-    served.post("/v1/events", &event(&format!("run-{SECRET}"), "Bash"));
-    end(&mut served);
+    let mut daemon = setting(&to(&collector), &[tells()]).serve();
+    daemon.post("/v1/events", &event(&format!("run-{SECRET}"), "Bash"));
+    end(&mut daemon);
     let sent = collector.bodies().concat();
     assert!(sent.contains("run-***") && !sent.contains(SECRET), "{sent}");
 }
@@ -317,12 +318,12 @@ fn no_span_has_a_secret_of_any_hook_of_its_workspace() {
 #[test]
 fn a_shutdown_sends_what_waits() {
     let collector = Collector::start();
-    let mut served = setting(&to(&collector), &[tells()]).serve();
+    let mut daemon = setting(&to(&collector), &[tells()]).serve();
     for number in 0..20 {
-        served.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
+        daemon.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
     }
-    let took = end(&mut served);
-    assert_eq!(collector.spans().len(), 40, "{}", served.log());
+    let took = end(&mut daemon);
+    assert_eq!(collector.spans().len(), 40, "{}", daemon.log());
     assert!(took < NOT_HELD_UP, "{took:?}");
 }
 
@@ -335,20 +336,20 @@ fn hooks_beside_an_event_and_events_given_up_have_their_spans() {
         ("shop/.claude/settings.json".to_owned(), hooks.to_string()),
         hook("slow", "Slow", "touch begun; sleep 60"),
     ];
-    let served = setting(&to(&collector), &hooks).serve();
-    served.post("/v1/events", &event("beside", "Bash"));
+    let daemon = setting(&to(&collector), &hooks).serve();
+    daemon.post("/v1/events", &event("beside", "Bash"));
     let (span, below) = collector.of_run("beside", 2);
     assert_eq!(span["attributes"]["hookyard.verdict"], "proceed");
     assert!(nanoseconds(&span, "endTimeUnixNano") < nanoseconds(&below[0], "endTimeUnixNano"));
 
     let body = event("gone", "Slow").to_string();
-    let mut connection = UnixStream::connect(served.socket()).unwrap();
+    let mut connection = UnixStream::connect(daemon.socket()).unwrap();
     let length = body.len();
     let head = "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
     connection.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).unwrap();
-    until("the hook runs", || served.path().join("shop/begun").exists());
+    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
     drop(connection);
-    until("the span of the event", || {
+    wait_until("the span of the event", || {
         collector.spans().iter().any(|span| span["attributes"]["hookyard.run"] == "gone")
     });
     let spans = collector.spans();
@@ -365,18 +366,18 @@ fn hooks_beside_an_event_and_events_given_up_have_their_spans() {
 fn a_collector_that_is_down_holds_no_event_up_and_losses_are_counted() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let endpoint = format!("endpoint: 'http://{nobody}/v1/traces?key={SECRET}'");
-    let mut served = setting(&endpoint, &[tells()]).serve();
-    assert_eq!((dropped(&served, "queue"), dropped(&served, "export")), (0, 0));
-    let begun = Instant::now();
+    let mut daemon = setting(&endpoint, &[tells()]).serve();
+    assert_eq!((dropped(&daemon, "queue"), dropped(&daemon, "export")), (0, 0));
+    let since = Instant::now();
     for number in 0..5 {
-        served.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
+        daemon.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
     }
-    assert!(begun.elapsed() < NOT_HELD_UP, "{:?}", begun.elapsed());
-    until("all are lost", || dropped(&served, "export") == 10);
-    served.post("/v1/events", &event("last", "Bash"));
-    let took = end(&mut served);
+    assert!(since.elapsed() < NOT_HELD_UP, "{:?}", since.elapsed());
+    wait_until("all are lost", || dropped(&daemon, "export") == 10);
+    daemon.post("/v1/events", &event("last", "Bash"));
+    let took = end(&mut daemon);
     assert!(took < NOT_HELD_UP, "{took:?}");
-    let log = served.log();
+    let log = daemon.log();
     assert_eq!(log.matches("the collector does not take them").count(), 1, "{log}");
     assert!(!log.contains(SECRET), "{log}");
 }
@@ -384,28 +385,28 @@ fn a_collector_that_is_down_holds_no_event_up_and_losses_are_counted() {
 #[test]
 fn a_collector_that_never_answers_holds_neither_events_nor_the_end_up() {
     let runtime = Runtime::new().unwrap();
-    let url = runtime.block_on(rude(Vec::new(), Then::Silence));
-    let mut served = setting(&format!("endpoint: '{url}'"), &[tells()]).serve();
-    let begun = Instant::now();
+    let url = runtime.block_on(misbehaving(Vec::new(), Then::Silence));
+    let mut daemon = setting(&format!("endpoint: '{url}'"), &[tells()]).serve();
+    let since = Instant::now();
     for number in 0..5 {
-        served.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
+        daemon.post("/v1/events", &event(&format!("r-{number}"), "Bash"));
     }
-    assert!(begun.elapsed() < NOT_HELD_UP, "{:?}", begun.elapsed());
-    let took = end(&mut served);
+    assert!(since.elapsed() < NOT_HELD_UP, "{:?}", since.elapsed());
+    let took = end(&mut daemon);
     assert!(took < NOT_HELD_UP, "{took:?}");
-    assert!(served.log().contains("spans are lost"), "{}", served.log());
+    assert!(daemon.log().contains("spans are lost"), "{}", daemon.log());
 }
 
 #[test]
 fn a_request_is_sent_again_once_where_that_may_help() {
     for (status, troubles, requests, taken) in [(503, 1, 2, 2), (503, 2, 2, 0), (400, 1, 1, 0)] {
         let collector = Collector::troubled(status, troubles);
-        let served = setting(&to(&collector), &[tells()]).serve();
-        served.post("/v1/events", &event("r", "Bash"));
-        until("it is decided", || !collector.spans().is_empty() || dropped(&served, "export") == 2);
+        let daemon = setting(&to(&collector), &[tells()]).serve();
+        daemon.post("/v1/events", &event("r", "Bash"));
+        wait_until("it is decided", || !collector.spans().is_empty() || dropped(&daemon, "export") == 2);
         assert_eq!(collector.got.requests.load(Ordering::Relaxed), requests, "{status} {troubles}");
         assert_eq!(collector.spans().len(), taken, "{status} {troubles}");
-        assert_eq!(dropped(&served, "export"), 2 - taken as u64, "{status} {troubles}");
+        assert_eq!(dropped(&daemon, "export"), 2 - taken as u64, "{status} {troubles}");
     }
 }
 
@@ -413,9 +414,9 @@ fn a_request_is_sent_again_once_where_that_may_help() {
 fn what_a_collector_refuses_of_a_request_is_counted() {
     let collector = Collector::start();
     collector.got.rejects.store(1, Ordering::Relaxed);
-    let served = setting(&to(&collector), &[tells()]).serve();
-    served.post("/v1/events", &event("r", "Bash"));
-    until("one is refused", || dropped(&served, "export") == 1);
+    let daemon = setting(&to(&collector), &[tells()]).serve();
+    daemon.post("/v1/events", &event("r", "Bash"));
+    wait_until("one is refused", || dropped(&daemon, "export") == 1);
 }
 
 #[test]
@@ -423,20 +424,20 @@ fn the_standard_variable_is_as_good_as_the_setting() {
     let collector = Collector::start();
     let base = collector.url.trim_end_matches("/v1/traces");
     let setting = setting("", &[tells()]).variable("OTEL_EXPORTER_OTLP_ENDPOINT", base);
-    let served = setting.serve();
-    served.post("/v1/events", &event("r", "Bash"));
+    let daemon = setting.serve();
+    daemon.post("/v1/events", &event("r", "Bash"));
     collector.of_run("r", 2);
 
-    let mut served = self::setting("", &[]).variable("OTEL_EXPORTER_OTLP_ENDPOINT", "nowhere").spawn();
-    assert_eq!(served.wait().code(), Some(1));
-    assert!(served.log().contains("OTEL_EXPORTER_OTLP_ENDPOINT names no place"), "{}", served.log());
+    let mut daemon = self::setting("", &[]).variable("OTEL_EXPORTER_OTLP_ENDPOINT", "nowhere").spawn();
+    assert_eq!(daemon.wait().code(), Some(1));
+    assert!(daemon.log().contains("OTEL_EXPORTER_OTLP_ENDPOINT names no place"), "{}", daemon.log());
 }
 
 #[test]
 fn without_a_place_for_traces_hooks_are_told_what_the_host_says() {
-    let served = setting("", &[tells()]).serve();
+    let daemon = setting("", &[tells()]).serve();
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-01");
-    assert_eq!(send_in(&served, &host, &event("a", "Bash"))["reason"], host.as_str());
-    assert_eq!(served.post("/v1/events", &event("b", "Bash"))["reason"], "none");
-    assert_eq!((dropped(&served, "queue"), dropped(&served, "export")), (0, 0));
+    assert_eq!(send_in(&daemon, &host, &event("a", "Bash"))["reason"], host.as_str());
+    assert_eq!(daemon.post("/v1/events", &event("b", "Bash"))["reason"], "none");
+    assert_eq!((dropped(&daemon, "queue"), dropped(&daemon, "export")), (0, 0));
 }

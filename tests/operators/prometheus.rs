@@ -15,9 +15,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use crate::support::daemon::{Daemon, DaemonSetup, write};
 use crate::support::grafana::{DASHBOARDS, asked, dashboard, expressions, folder, panels, rules};
 use crate::support::load::{Load, Plan};
-use crate::support::served::{PATIENCE, Served, Setting, write};
+use crate::support::wait::LONGEST_WAIT;
 use serde_json::{Value, json};
 
 /// How long hookyard is kept busy before it is asked about.
@@ -126,7 +127,7 @@ impl Prometheus {
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let prometheus = Self { child, url: format!("http://127.0.0.1:{port}"), client };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         while !prometheus.is_ready().await {
             assert!(Instant::now() < deadline, "{}", fs::read_to_string(directory.join("log")).unwrap());
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -271,11 +272,11 @@ const COUNTED: &str =
     "name: counted\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'exit 2' }\n";
 const COUNT: &str = r#"sum(hookyard_hook_runs_total{hook="counted",ended="completed"})"#;
 
-fn blocked(served: &Served, times: u32) {
+fn blocked(daemon: &Daemon, times: u32) {
     for _ in 0..times {
         let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
                             "tool_input": {} });
-        assert_eq!(served.post("/v1/events", &event)["verdict"], "block");
+        assert_eq!(daemon.post("/v1/events", &event)["verdict"], "block");
     }
 }
 
@@ -284,22 +285,22 @@ async fn what_happens_while_prometheus_is_gone_is_in_its_next_scrape() {
     if !has("prometheus") {
         return;
     }
-    let setting = Setting::new()
+    let setting = DaemonSetup::new()
         .settings(
             "listen: { metrics: '127.0.0.1:0' }\nworkspaces: { shop: { root: $DIR/shop } }\nwatch: false",
         )
         .file("shop/.openharness/hooks/counted.yaml", COUNTED);
-    let served = tokio::task::spawn_blocking(|| setting.serve()).await.unwrap();
-    let address = served.get("/v1/status")["metrics"].as_str().unwrap().to_owned();
-    let directory = served.path().join("prometheus");
+    let daemon = tokio::task::spawn_blocking(|| setting.serve()).await.unwrap();
+    let address = daemon.get("/v1/status")["metrics"].as_str().unwrap().to_owned();
+    let directory = daemon.path().join("prometheus");
     fs::create_dir(&directory).unwrap();
     let start = now();
     let mut sent = 0;
     for times in [3, 4] {
         let prometheus = Prometheus::start(&directory, &address).await;
-        blocked(&served, times);
+        blocked(&daemon, times);
         sent += times;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         let mut seen = Vec::new();
         while seen.last().is_none_or(|last| *last < f64::from(sent)) {
             assert!(Instant::now() < deadline, "{seen:?}");
@@ -311,7 +312,7 @@ async fn what_happens_while_prometheus_is_gone_is_in_its_next_scrape() {
             prometheus.values("changes(process_start_time_seconds[1m])", (start, now())).await.unwrap();
         assert!(started.iter().all(|changes| *changes == 0.0), "{started:?}");
         drop(prometheus);
-        blocked(&served, 2);
+        blocked(&daemon, 2);
         sent += 2;
     }
 }

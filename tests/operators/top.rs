@@ -11,7 +11,8 @@ use std::{
     time::Instant,
 };
 
-use crate::support::served::{self, PATIENCE, Served, Setting, until};
+use crate::support::daemon::{self, Daemon, DaemonSetup};
+use crate::support::wait::{LONGEST_WAIT, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -23,9 +24,9 @@ fn hook(name: &str, command: &str, more: &str) -> String {
 }
 
 /// A daemon with a hook that blocks, one that fails, and one that runs for long where it is told to.
-fn shop() -> Served {
+fn shop() -> Daemon {
     let hooks = "shop/.openharness/hooks";
-    Setting::new()
+    DaemonSetup::new()
         .file(&format!("{hooks}/guard.yaml"), &hook("guard", "grep -q rm && exit 2; exit 0", "priority: 1"))
         .file(&format!("{hooks}/odd.yaml"), &hook("odd", "echo boo >&2; exit 3", "priority: 9"))
         .file(
@@ -43,16 +44,16 @@ fn event(run: &str, tool: &str, command: &str) -> Value {
     })
 }
 
-fn top(daemon: &Served, arguments: &[&str]) -> Output {
+fn top(daemon: &Daemon, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
     command.arg("top").args(arguments).arg("--socket").arg(daemon.socket()).output().unwrap()
 }
 
 /// What `top` shows after a load, which begins when it watches.
-fn watched(daemon: &Served, arguments: &[&str], load: impl FnOnce()) -> String {
+fn watched(daemon: &Daemon, arguments: &[&str], load: impl FnOnce()) -> String {
     let done = thread::scope(|scope| {
         let top = scope.spawn(|| top(daemon, arguments));
-        until("watched", || daemon.get("/v1/status")["streams"] == 1);
+        wait_until("watched", || daemon.get("/v1/status")["streams"] == 1);
         load();
         top.join().unwrap()
     });
@@ -63,7 +64,7 @@ fn watched(daemon: &Served, arguments: &[&str], load: impl FnOnce()) -> String {
 #[test]
 fn programs_are_told_how_hooks_and_runs_are() {
     let daemon = shop();
-    served::write(&daemon.path().join("wait"), "");
+    daemon::write(&daemon.path().join("wait"), "");
     let shown = watched(&daemon, &["--once", "--json", "--seconds", "3"], || {
         for number in 0..6 {
             daemon.post("/v1/events", &event("r", "Bash", if number < 2 { "rm" } else { "ls" }));
@@ -71,7 +72,7 @@ fn programs_are_told_how_hooks_and_runs_are() {
         let waiting = event("busy", "Wait", "ls").to_string();
         let client = daemon.client();
         thread::spawn(move || client.send("POST", "/v1/events", Some(waiting.as_bytes())));
-        until("busy", || {
+        wait_until("busy", || {
             let runs = daemon.get("/v1/runs");
             runs["runs"].as_array().unwrap().iter().any(|run| run["under_way"][0]["hooks"][0] == "slow")
         });
@@ -166,7 +167,7 @@ fn screen(written: &str) -> String {
 
 impl InTerminal {
     /// None where there is no program that makes terminals.
-    fn start(daemon: &Served) -> Option<Self> {
+    fn start(daemon: &Daemon) -> Option<Self> {
         let program = env!("CARGO_BIN_EXE_hookyard");
         let line = format!(
             "stty rows 20 cols 90; echo modes $(stty -g); {program} top --socket {}; echo left-with $? modes $(stty -g) over",
@@ -200,12 +201,12 @@ impl InTerminal {
     }
 
     /// Waits until something stands on the screen.
-    fn until(&mut self, what: &str) {
+    fn wait_until(&mut self, what: &str) {
         self.wait(what, |all| screen(all).contains(what));
     }
 
     fn wait(&mut self, what: &str, is_there: impl Fn(&str) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         while !is_there(&self.text()) {
             let left = deadline.saturating_duration_since(Instant::now());
             let part = self.shown.recv_timeout(left);
@@ -239,9 +240,9 @@ fn a_terminal_is_as_it_was_after_any_end() {
     let daemon = shop();
     for (keys, code) in [("q", "0"), ("\x03", "130")] {
         let Some(mut terminal) = InTerminal::start(&daemon) else { return };
-        terminal.until("events/s");
+        terminal.wait_until("events/s");
         terminal.type_in("\t");
-        terminal.until("pending");
+        terminal.wait_until("pending");
         terminal.type_in(keys);
         assert_eq!(terminal.end(), code);
     }
@@ -251,7 +252,7 @@ fn a_terminal_is_as_it_was_after_any_end() {
 fn a_signal_gives_the_terminal_back() {
     let daemon = shop();
     let Some(mut terminal) = InTerminal::start(&daemon) else { return };
-    terminal.until("events/s");
+    terminal.wait_until("events/s");
     let socket = daemon.socket().to_str().unwrap().as_bytes();
     let is_top = |id: &i32| {
         let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
@@ -269,16 +270,16 @@ fn a_signal_gives_the_terminal_back() {
 fn a_daemon_that_goes_away_is_told_and_found_again() {
     let mut daemon = shop();
     let Some(mut terminal) = InTerminal::start(&daemon) else { return };
-    terminal.until("events/s");
+    terminal.wait_until("events/s");
     daemon.signal(Signal::TERM);
     daemon.wait();
-    terminal.until("no hookyard listens on");
+    terminal.wait_until("no hookyard listens on");
     let socket = daemon.socket().to_owned();
     let again = daemon.again().serve();
     assert_eq!(again.socket(), socket);
-    until("followed again", || again.get("/v1/status")["streams"] == 1);
+    wait_until("followed again", || again.get("/v1/status")["streams"] == 1);
     again.post("/v1/events", &event("r", "Bash", "rm"));
-    terminal.until("guard");
+    terminal.wait_until("guard");
     terminal.type_in("q");
     assert_eq!(terminal.end(), "0");
 }

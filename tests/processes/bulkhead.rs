@@ -2,6 +2,7 @@
 //! that other hooks notice nothing of it. Native hooks stand for all where only the order counts: their clock is
 //! paused.
 
+use crate::support::wait::wait_until_async;
 use std::{
     fs,
     num::NonZeroUsize,
@@ -74,12 +75,8 @@ fn holding(most: usize) -> String {
 
 /// Waits until so many processes have said that they run.
 async fn started(workspace: &Path, count: usize) {
-    let said = async {
-        while fs::read_to_string(workspace.join("started.txt")).unwrap_or_default().lines().count() < count {
-            sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(LONG, said).await.unwrap();
+    let lines = || fs::read_to_string(workspace.join("started.txt")).unwrap_or_default().lines().count();
+    wait_until_async(&format!("{count} processes run"), || lines() >= count).await;
 }
 
 async fn with_commands(workspace: &TempDir, settings: Settings) -> Orchestrator {
@@ -135,14 +132,14 @@ async fn a_slow_hook_leaves_the_places_of_its_pool_to_others() {
 async fn so_many_run_at_once_over_all_runs() {
     let (hook, count) = of_a_second(2);
     let orchestrator = with_native(hook).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let calls: Vec<_> = (0..6).map(|run| start_event(&orchestrator, tool(&format!("run-{run}")))).collect();
     settle().await;
     assert_eq!(count.load(Ordering::SeqCst), 2);
     for call in calls {
         call.await.unwrap();
     }
-    assert_eq!((begun.elapsed().as_secs(), count.load(Ordering::SeqCst)), (3, 6));
+    assert_eq!((since.elapsed().as_secs(), count.load(Ordering::SeqCst)), (3, 6));
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,12 +183,12 @@ async fn nobody_waits_longer_than_for_a_place_of_the_pool() {
     });
     let builder = Orchestrator::builder().settings(settings).native_hook(slow.max_concurrency(1));
     let orchestrator = builder.start().await.unwrap();
-    let begun = Instant::now();
+    let since = Instant::now();
     let first = start_event(&orchestrator, tool("first"));
     settle().await;
     let outcome = orchestrator.dispatch(tool("second")).await.unwrap();
     let words = "it waited too long for a place of the hook's own (`max_concurrency: 1`)";
-    assert_eq!((ended(&outcome), begun.elapsed().as_secs()), ((Ended::Shed, words), 2));
+    assert_eq!((ended(&outcome), since.elapsed().as_secs()), ((Ended::Shed, words), 2));
     assert_eq!(ended(&first.await.unwrap()), (Ended::Completed, ""));
 }
 
@@ -223,7 +220,7 @@ async fn no_more_wait_than_for_a_place_of_the_pool() {
 async fn those_that_nobody_waits_for_any_more_leave() {
     let (hook, count) = of_a_second(1);
     let orchestrator = with_native(hook).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let first = start_event(&orchestrator, tool("first"));
     settle().await;
     let dropped = start_event(&orchestrator, tool("dropped"));
@@ -232,7 +229,7 @@ async fn those_that_nobody_waits_for_any_more_leave() {
     settle().await;
     orchestrator.dispatch(tool("last")).await.unwrap();
     first.await.unwrap();
-    assert_eq!((begun.elapsed().as_secs(), count.load(Ordering::SeqCst)), (2, 2));
+    assert_eq!((since.elapsed().as_secs(), count.load(Ordering::SeqCst)), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Runs as an operator sees them: which there are, what they have in hand, and what becomes of one that is cancelled.
 //! The clock is paused where no process runs.
 
-use crate::support::watch;
+use crate::support::child_processes;
 use std::{
     fs,
     sync::{
@@ -126,7 +126,7 @@ async fn a_cancelled_run_halts_the_event_under_way_and_those_that_wait() {
     let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, 30 * SECOND);
     let hook = hook.on_error(FailurePolicy::Deny);
     let orchestrator = orchestrator([hook]).await;
-    let begun = Instant::now();
+    let since = Instant::now();
     let first = send(&orchestrator, tool("run")).await;
     let waiting = [send(&orchestrator, tool("run")).await, send(&orchestrator, tool("run")).await];
     let other = send(&orchestrator, tool("other")).await;
@@ -144,7 +144,7 @@ async fn a_cancelled_run_halts_the_event_under_way_and_those_that_wait() {
         assert_halted(&outcome);
         assert!(outcome.hooks.is_empty());
     }
-    assert_eq!((orchestrator.run_count().known, begun.elapsed()), (1, SECOND), "the other stays");
+    assert_eq!((orchestrator.run_count().known, since.elapsed()), (1, SECOND), "the other stays");
     let mut told = Vec::new();
     while let Ok(notice) = notices.try_recv() {
         told.push(match notice {
@@ -238,8 +238,8 @@ async fn what_is_not_there_cannot_be_cancelled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
-    let (begun, (open, gate)) = (Arc::new(AtomicUsize::new(0)), channel(0));
-    let latest = Arc::clone(&begun);
+    let (highest_round, (open, gate)) = (Arc::new(AtomicUsize::new(0)), channel(0));
+    let latest = Arc::clone(&highest_round);
     let hook = NativeHook::task("hook", [EventKind::BeforeToolDispatch], move |draft| {
         let round: usize = draft.event().run_id.as_str().parse().unwrap();
         latest.fetch_max(round, Ordering::SeqCst);
@@ -257,7 +257,7 @@ async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
             let orchestrator = orchestrator.clone();
             tokio::spawn(async move { orchestrator.dispatch(event).await })
         });
-        while begun.load(Ordering::SeqCst) < round {
+        while highest_round.load(Ordering::SeqCst) < round {
             tokio::task::yield_now().await;
         }
         // The hook ends and the run is cancelled at the same time, now one a little earlier, now the other.
@@ -272,7 +272,7 @@ async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
         let cancelled = cancelling.await.unwrap();
         let mut cut_short = 0;
         for answer in answers {
-            let outcome = timeout(10 * SECOND, answered(answer)).await.expect("an answer");
+            let outcome = timeout(60 * SECOND, answered(answer)).await.expect("an answer");
             if outcome.verdict == Verdict::Halt {
                 assert_halted(&outcome);
                 cut_short += 1;
@@ -452,7 +452,7 @@ async fn a_cancel_kills_the_processes_of_its_run_and_of_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let hooks = folder.path().join(".openharness/hooks");
     fs::create_dir_all(&hooks).unwrap();
-    let (doomed, spared) = (watch::tag("doomed"), watch::tag("spared"));
+    let (doomed, spared) = (child_processes::tag("doomed"), child_processes::tag("spared"));
     let command = format!(
         r#"case "$(cat)" in *'"doomed-run"'*) TAG={doomed} exec sleep 60;; *) TAG={spared} exec sleep 60;; esac"#
     );
@@ -464,13 +464,18 @@ async fn a_cancel_kills_the_processes_of_its_run_and_of_no_other() {
     let orchestrator = Orchestrator::builder().workspace(folder.path()).start().await.unwrap();
     let cut_short = send(&orchestrator, tool("doomed-run")).await;
     let other = send(&orchestrator, tool("spared-run")).await;
-    let (_, survivor) = (watch::started("doomed").await, watch::started("spared").await);
+    let (_, survivor) = (child_processes::started("doomed").await, child_processes::started("spared").await);
     assert_eq!(orchestrator.cancel_run(None, &run("doomed-run")).await, Cancelled { runs: 1, events: 1 });
-    let outcome = timeout(SECOND, answered(cut_short)).await.expect("it does not wait for the processes");
+    let outcome =
+        timeout(20 * SECOND, answered(cut_short)).await.expect("it does not wait for the processes");
     assert_halted(&outcome);
     assert_eq!(outcome.hooks[0].ended, Ended::Cancelled);
-    assert!(watch::gone(|process| process.alive() && watch::is_tagged(process, "doomed")).await.is_empty());
-    let lives = watch::processes(|process| process.alive() && process.pid == survivor);
+    assert!(
+        child_processes::gone(|process| process.alive() && child_processes::is_tagged(process, "doomed"))
+            .await
+            .is_empty()
+    );
+    let lives = child_processes::processes(|process| process.alive() && process.pid == survivor);
     assert_eq!(lives.len(), 1, "the other run's hook goes on");
     assert!(!other.is_finished());
     orchestrator.shutdown(Duration::ZERO).await;

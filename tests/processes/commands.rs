@@ -1,7 +1,9 @@
 //! Command hooks as a host sees them, from a hook file to the outcome: what they are told, how their ends are
 //! read, and that nothing of them stays behind. The corpus of hostile children stands in `tests/support/children`.
 
-use crate::support::watch;
+use crate::support::child_processes;
+use crate::support::wait::{wait_until, wait_until_async};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use hookyard::{
@@ -223,8 +225,8 @@ async fn a_hook_is_told_the_trace_of_its_event_unless_its_file_says_another() {
 
 /// A hook that runs a child of the corpus, and can be found by its environment.
 fn hostile(child: &str, tag: &str, timeout_seconds: f64) -> TempDir {
-    let path = json!(watch::child(child));
-    let tag = json!(watch::tag(tag));
+    let path = json!(child_processes::child(child));
+    let tag = json!(child_processes::tag(tag));
     workspace(&format!("args: [{path}]\ntimeout_seconds: {timeout_seconds}\nenvironment:\n  TAG: {tag}"), "")
 }
 
@@ -235,12 +237,15 @@ async fn the_answer_comes_within_timeout_and_grace_whatever_the_child_does() {
     let answers = children.map(|child| async move {
         let workspace = hostile(child, child, 0.5);
         let orchestrator = start(workspace.path(), Settings::default()).await;
-        let begun = Instant::now();
+        let since = Instant::now();
         let outcome = orchestrator.dispatch(event()).await.unwrap();
-        // Timeout, two seconds of grace, half a second, and what a busy machine may add.
-        assert!(begun.elapsed() < Duration::from_millis(4_500), "{child} took {:?}", begun.elapsed());
+        // Timeout, two seconds of grace, half a second, and what a busy machine may add. The child never ends.
+        assert!(since.elapsed() < Duration::from_secs(20), "{child} took {:?}", since.elapsed());
         assert_eq!(ended(&outcome).0, Ended::TimedOut, "{child}");
-        assert!(watch::gone(|process| watch::is_tagged(process, child)).await.is_empty(), "{child} lives on");
+        assert!(
+            child_processes::gone(|process| child_processes::is_tagged(process, child)).await.is_empty(),
+            "{child} lives on"
+        );
     });
     futures_util::future::join_all(answers).await;
 }
@@ -249,7 +254,7 @@ async fn the_answer_comes_within_timeout_and_grace_whatever_the_child_does() {
 async fn a_program_that_a_shell_runs_has_time_to_tidy_up() {
     // The line's second command keeps the shell from becoming the program.
     let script = "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; while :; do sleep 0.1; done";
-    let handler = format!("command: {}\ntimeout_seconds: 0.5", json!(format!("sh -c \"{script}\"; true")));
+    let handler = format!("command: {}\ntimeout_seconds: 2", json!(format!("sh -c \"{script}\"; true")));
     let workspace = workspace(&handler, "");
     let orchestrator = start(workspace.path(), Settings::default()).await;
     assert_eq!(ended(&orchestrator.dispatch(event()).await.unwrap()).0, Ended::TimedOut);
@@ -262,13 +267,11 @@ async fn dropping_a_dispatch_kills_its_processes() {
     let orchestrator = start(workspace.path(), Settings::default()).await;
     tokio::select! {
         outcome = orchestrator.dispatch(event()) => panic!("{outcome:?}"),
-        _ = watch::started("dropped-dispatch") => {}
+        _ = child_processes::started("dropped-dispatch") => {}
     }
     // SIGTERM, then two seconds of grace for those who ignore it.
-    let gone = async {
-        while !watch::gone(|process| watch::is_tagged(process, "dropped-dispatch")).await.is_empty() {}
-    };
-    timeout(Duration::from_secs(10), gone).await.expect("the processes are killed");
+    let lives = |process: &child_processes::Process| child_processes::is_tagged(process, "dropped-dispatch");
+    wait_until_async("the processes are killed", || child_processes::processes(lives).is_empty()).await;
 }
 
 #[tokio::test]
@@ -279,22 +282,31 @@ async fn shutdown_leaves_no_process() {
         let orchestrator = orchestrator.clone();
         async move { orchestrator.dispatch(event()).await }
     });
-    watch::started("shut-down").await;
+    child_processes::started("shut-down").await;
     assert!(!orchestrator.shutdown(Duration::from_millis(50)).await, "it did not finish by itself");
     assert!(waiting.await.unwrap().is_err());
-    assert!(watch::gone(|process| watch::is_tagged(process, "shut-down")).await.is_empty());
+    assert!(
+        child_processes::gone(|process| child_processes::is_tagged(process, "shut-down")).await.is_empty()
+    );
+}
+
+/// A command that runs until there is a file `go`.
+fn holds() -> String {
+    "command: 'touch started; until [ -e go ]; do sleep 0.02; done'".to_owned()
 }
 
 #[tokio::test]
 async fn a_full_pool_sheds_and_says_so() {
-    let workspace = workspace("command: sleep 1", "on_error: deny");
+    let workspace = workspace(&holds(), "on_error: deny");
     let mut settings = Settings::default();
     settings.pools.command.concurrency = 2.try_into().unwrap();
     settings.pools.command.queue = 3.try_into().unwrap();
     let orchestrator = start(workspace.path(), settings).await;
     let events = (0..20).map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() });
-    let outcomes = futures_util::future::join_all(events.map(|event| orchestrator.dispatch(event))).await;
-    let outcomes: Vec<_> = outcomes.into_iter().map(Result::unwrap).collect();
+    let mut running: FuturesUnordered<_> = events.map(|event| orchestrator.dispatch(event)).collect();
+    let mut outcomes: Vec<_> = running.by_ref().take(15).map(Result::unwrap).collect().await;
+    fs::write(workspace.path().join("go"), "").unwrap();
+    outcomes.extend(running.map(Result::unwrap).collect::<Vec<_>>().await);
     let shed: Vec<_> = outcomes.iter().filter(|outcome| ended(outcome).0 == Ended::Shed).collect();
     assert_eq!(shed.len(), 15, "two run, three wait");
     for outcome in shed {
@@ -413,30 +425,29 @@ async fn every_process_is_killed_when_shutdown_returns() {
         let orchestrator = orchestrator.clone();
         tokio::spawn(async move { orchestrator.dispatch(event).await });
     }
-    watch::started("killed-at-return").await;
+    child_processes::started("killed-at-return").await;
     orchestrator.shutdown(Duration::from_millis(50)).await;
     // No task runs from here on, as in a host that exits now: what lives was forgotten.
-    let lives = |process: &watch::Process| process.alive() && watch::is_tagged(process, "killed-at-return");
-    let begun = Instant::now();
-    while !watch::processes(lives).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", watch::processes(lives));
-        std::thread::yield_now();
-    }
+    let lives = |process: &child_processes::Process| {
+        process.alive() && child_processes::is_tagged(process, "killed-at-return")
+    };
+    wait_until("they are gone", || child_processes::processes(lives).is_empty());
 }
 
 #[tokio::test]
 async fn a_dropped_invocation_takes_no_place_in_a_full_queue() {
-    let workspace = workspace("command: sleep 1", "on_error: deny");
+    let workspace = workspace(&holds(), "on_error: deny");
     let mut settings = Settings::default();
     settings.pools.command.concurrency = 1.try_into().unwrap();
     settings.pools.command.queue = 1.try_into().unwrap();
     let orchestrator = start(workspace.path(), settings).await;
     let of_run = |run: &str| Event { run_id: RunId::new(run).unwrap(), ..event() };
     let others = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let dropped = timeout(Duration::from_millis(10), orchestrator.dispatch(of_run("dropped"))).await;
+        wait_until_async("the first runs", || workspace.path().join("started").exists()).await;
+        let dropped = timeout(Duration::from_millis(100), orchestrator.dispatch(of_run("dropped"))).await;
         assert!(dropped.is_err(), "it waits in the queue");
-        orchestrator.dispatch(of_run("next")).await.unwrap()
+        let go = async { fs::write(workspace.path().join("go"), "").unwrap() };
+        tokio::join!(orchestrator.dispatch(of_run("next")), go).0.unwrap()
     };
     let (first, next) = tokio::join!(orchestrator.dispatch(of_run("first")), others);
     assert_eq!(ended(&first.unwrap()).0, Ended::Completed);

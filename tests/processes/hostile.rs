@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::watch::{self, bounds, child, program, survivors, timed, zombies};
+use crate::support::child_processes::{self, bounds, child, program, survivors, timed, zombies};
+use crate::support::wait::wait_until_async;
 use bytes::Bytes;
 use hookyard::handler::command::process::{Bounds, End, Finished, Leaks, Program, SpawnError, Stopped, run};
 use tokio::sync::Semaphore;
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 const MIB: usize = 1024 * 1024;
 
 /// What a busy machine may add to any time.
-const MACHINE: Duration = Duration::from_millis(1_500);
+const MACHINE: Duration = Duration::from_secs(15);
 
 /// A child of the corpus and the facts about its run. Times are in milliseconds.
 #[derive(Clone, Copy)]
@@ -44,15 +45,15 @@ const PLAIN: Row = Row {
 
 /// A row that exceeds its deadline and needs SIGKILL.
 const KILLED: Row = Row {
-    timeout: 300,
-    before: 1_200,
+    timeout: 1_000,
+    before: 1_900,
     end: &[End::TimedOut(Stopped::ByKill)],
     leak: |leak| !leak.pipe_held,
     ..PLAIN
 };
 
 /// A row that exceeds its deadline and obeys SIGTERM.
-const OBEYS: Row = Row { grace: 5_000, before: 1_500, end: &[End::TimedOut(Stopped::ByTerm)], ..KILLED };
+const OBEYS: Row = Row { grace: 5_000, before: 2_200, end: &[End::TimedOut(Stopped::ByTerm)], ..KILLED };
 
 const EMPTY_ANSWER: fn(&Finished) -> bool = |finished| finished.stdout.bytes == "{}\n";
 const HOLDS_PIPE: fn(Leaks) -> bool = |leak| leak == Leaks { pipe_held: true, survivor_killed: true };
@@ -152,7 +153,7 @@ fn rows() -> Vec<Row> {
         },
         Row { child: "fork_swarm", leak: |leak| leak.survivor_killed, ..KILLED },
         Row { child: "respawn_storm", leak: |leak| !leak.pipe_held, ..KILLED },
-        Row { child: "traps_term_and_respawns", grace: 400, before: 1_200, ..OBEYS },
+        Row { child: "traps_term_and_respawns", grace: 2_000, before: 3_500, ..OBEYS },
         Row {
             child: "traps_term_and_lingers",
             outputs: |finished| finished.stdout.bytes == "goodbye\n",
@@ -248,17 +249,17 @@ fn every_child_of_the_corpus_is_run_by_a_test() {
 async fn a_plain_child_pays_no_drain() {
     let mut best = Duration::MAX;
     for _ in 0..20 {
-        let bounds = Bounds { drain: Duration::from_secs(5), ..bounds(20_000, 400) };
+        let bounds = Bounds { drain: Duration::from_secs(20), ..bounds(60_000, 400) };
         best = best.min(timed("silent_success", 0, bounds).await.1);
     }
-    assert!(best < Duration::from_millis(100), "{best:?}");
+    assert!(best < Duration::from_secs(5), "{best:?}");
 }
 
 #[tokio::test]
 async fn endless_output_does_not_starve_the_deadline_on_one_thread() {
     let (finished, took) = timed("fast_endless_output", 0, bounds(300, 100)).await;
     assert_eq!(finished.end, End::TimedOut(Stopped::ByKill));
-    assert!(took < Duration::from_millis(2_400), "{took:?}");
+    assert!(took < Duration::from_millis(400) + MACHINE, "{took:?}");
 }
 
 #[tokio::test]
@@ -269,14 +270,10 @@ async fn a_leader_that_cannot_be_reaped_does_not_delay_the_answer() {
         return;
     }
     assert_eq!(finished.end, End::TimedOut(Stopped::StillDying));
-    assert!(took < Duration::from_millis(2_900), "{took:?}");
+    assert!(took < Duration::from_millis(900) + MACHINE, "{took:?}");
     assert!(hookyard::handler::command::dying() >= 1);
     // Other tests of this process end children as well, so zero may be seen for a moment only.
-    let last = Instant::now() + Duration::from_mins(1);
-    while hookyard::handler::command::dying() > 0 {
-        assert!(Instant::now() < last, "the leader is never reaped");
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    wait_until_async("the leader is reaped", || hookyard::handler::command::dying() == 0).await;
     assert!(survivors(finished.pid.unwrap()).await.is_empty());
 }
 
@@ -287,12 +284,12 @@ async fn a_cancelled_child_is_gone_when_the_answer_comes() {
         let cancelled = cancel.clone();
         let running =
             tokio::spawn(async move { run(&program, Bytes::new(), bounds(60_000, 500), &cancelled).await });
-        watch::started("cancelled").await;
+        child_processes::started("cancelled").await;
         let started = Instant::now();
         cancel.cancel();
         let finished = running.await.unwrap().unwrap();
         assert_eq!(finished.end, End::Cancelled, "{name}");
-        assert!(started.elapsed() < Duration::from_secs(1), "{name} took {:?}", started.elapsed());
+        assert!(started.elapsed() < MACHINE, "{name} took {:?}", started.elapsed());
         assert!(survivors(finished.pid.unwrap()).await.is_empty(), "{name}");
     }
 }
@@ -309,7 +306,7 @@ async fn what_is_cancelled_before_the_start_is_not_started() {
 /// A child that can be found by its environment, since other tests run the same script.
 fn tagged(name: &str, tag: &str) -> Program {
     let mut program = program(name);
-    program.environment.push(("TAG".into(), watch::tag(tag).into()));
+    program.environment.push(("TAG".into(), child_processes::tag(tag).into()));
     program
 }
 
@@ -319,10 +316,13 @@ async fn dropping_the_future_kills_the_group_and_leaves_no_zombie() {
         let (program, cancel) = (tagged(name, "dropped"), CancellationToken::new());
         let leader = tokio::select! {
             ended = run(&program, Bytes::new(), bounds(60_000, 500), &cancel) => panic!("{name}: {ended:?}"),
-            leader = watch::started("dropped") => leader,
+            leader = child_processes::started("dropped") => leader,
         };
         assert!(survivors(leader).await.is_empty(), "{name}");
-        assert!(watch::gone(|process| process.pid == leader).await.is_empty(), "{name} is a zombie");
+        assert!(
+            child_processes::gone(|process| process.pid == leader).await.is_empty(),
+            "{name} is a zombie"
+        );
     }
 }
 
@@ -335,11 +335,11 @@ fn the_end_of_the_runtime_kills_the_group_and_leaves_no_zombie() {
         let program = tagged("ignores_term", "abandoned");
         run(&program, Bytes::new(), bounds(60_000, 500), &CancellationToken::new()).await
     });
-    let leader = ending.block_on(watch::started("abandoned"));
+    let leader = ending.block_on(child_processes::started("abandoned"));
     drop(ending);
     runtime().block_on(async {
         assert!(survivors(leader).await.is_empty());
-        assert!(watch::gone(|process| process.pid == leader).await.is_empty(), "a zombie is left");
+        assert!(child_processes::gone(|process| process.pid == leader).await.is_empty(), "a zombie is left");
     });
 }
 

@@ -1,7 +1,8 @@
 //! Worker hooks as a host sees them: what the protocol allows, what becomes of events when a worker breaks it, and
 //! that no worker stays behind. The workers are `tests/support/worker.py` and the examples of `config/workers`.
 
-use crate::support::watch;
+use crate::support::child_processes;
+use crate::support::wait::wait_until_async;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -58,12 +59,8 @@ impl Yard {
     /// Waits until a file of the workspace has so many lines.
     async fn lines(&self, file: &str, count: usize) {
         let path = self.workspace.path().join(file);
-        let written = async {
-            while fs::read_to_string(&path).unwrap_or_default().lines().count() < count {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        timeout(LONG, written).await.unwrap();
+        let lines = || fs::read_to_string(&path).unwrap_or_default().lines().count();
+        wait_until_async(&format!("{count} lines in {file}"), || lines() >= count).await;
     }
 }
 
@@ -120,7 +117,7 @@ async fn next_worker(yard: &Yard) -> (u32, usize) {
 }
 
 async fn assert_gone(pid: u32) {
-    let left = watch::gone(|process| process.pid == pid && process.alive()).await;
+    let left = child_processes::gone(|process| process.pid == pid && process.alive()).await;
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -162,18 +159,30 @@ async fn without_a_hello_events_get_processes_of_their_own() {
 #[tokio::test]
 async fn a_hello_is_not_waited_for_longer_than_half_the_hooks_time() {
     let yard = Yard::worker("silent", "timeout_seconds: 8").await;
-    let begun = Instant::now();
+    let since = Instant::now();
     assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
-    assert!(begun.elapsed() >= Duration::from_secs(3));
-    // Five seconds after its start the worker is given up for good.
-    while begun.elapsed() < Duration::from_secs(6) {
+    assert!(since.elapsed() >= Duration::from_secs(3));
+    // Five seconds after its start the worker is given up for good. Until then each event gets a process.
+    let lives = |process: &child_processes::Process| {
+        process.alive() && is_silent(process) && runs_in(process, yard.workspace.path())
+    };
+    while !child_processes::processes(lives).is_empty() {
         assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+        assert!(since.elapsed() < LONG, "the worker is never given up");
     }
-    let workers = watch::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+    assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+    let workers =
+        child_processes::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
     assert!(workers.is_empty(), "{workers:?}");
 }
 
-fn runs_in(process: &watch::Process, directory: &Path) -> bool {
+/// Whether it is the worker that says no hello.
+fn is_silent(process: &child_processes::Process) -> bool {
+    let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+    line.split(|byte| *byte == 0).any(|argument| argument == b"silent")
+}
+
+fn runs_in(process: &child_processes::Process, directory: &Path) -> bool {
     fs::read_link(format!("/proc/{}/cwd", process.pid)).is_ok_and(|cwd| cwd == directory)
 }
 
@@ -197,8 +206,8 @@ async fn what_breaks_the_protocol_costs_its_event_and_the_worker() {
         assert_eq!(reason(&outcome), "oneshot fine", "{command}: the pause before another");
         let warning = "no worker: one has failed, and there is a pause before the next";
         assert_eq!(outcome.hooks[0].warnings, [warning], "{command}");
-        let (next, served) = next_worker(&yard).await;
-        assert!(next != pid && served == 1, "{command}");
+        let (next, number) = next_worker(&yard).await;
+        assert!(next != pid && number == 1, "{command}");
         assert_gone(pid).await;
     });
     join_all(all).await;
@@ -216,9 +225,9 @@ async fn a_second_reply_kills_the_worker() {
 async fn a_deadline_kills_the_worker() {
     let yard = Yard::worker("good", "timeout_seconds: 3").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);
-    let begun = Instant::now();
+    let since = Instant::now();
     assert_eq!(ended(&yard.ask("sleep").await).0, Ended::TimedOut);
-    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert!(since.elapsed() < LONG / 2, "{:?}", since.elapsed());
     assert_gone(pid).await;
     assert_ne!(next_worker(&yard).await.0, pid);
 }
@@ -230,9 +239,9 @@ async fn a_worker_gets_one_event_at_a_time() {
     let runs: Vec<_> = (0..8).map(|run| format!("run-{run}")).collect();
     let input = || json!({ "command": "fine" }).to_string();
     let outcomes = join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
-    let mut served: Vec<_> = outcomes.iter().map(worker_of).collect();
-    served.sort_unstable();
-    assert_eq!(served, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
+    let mut requests: Vec<_> = outcomes.iter().map(worker_of).collect();
+    requests.sort_unstable();
+    assert_eq!(requests, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -247,11 +256,11 @@ async fn two_workers_serve_two_events_at_once_and_a_third_waits() {
         tokio::join!(yard.ask_as("a", hold()), yard.ask_as("b", hold()), yard.ask_as("c", hold()), go);
     let order = fs::read_to_string(yard.workspace.path().join("held.txt")).unwrap();
     assert_eq!(order.lines().take(3).collect::<Vec<_>>(), ["held", "held", "done"]);
-    let mut served = [&a, &b, &c].map(worker_of);
-    served.sort_unstable_by_key(|(_, number)| *number);
-    let [(first, 1), (second, 1), (third, 2)] = served else { panic!("{served:?}") };
-    assert!(first != second && [first, second].contains(&third), "{served:?}");
-    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
+    let mut requests = [&a, &b, &c].map(worker_of);
+    requests.sort_unstable_by_key(|(_, number)| *number);
+    let [(first, 1), (second, 1), (third, 2)] = requests else { panic!("{requests:?}") };
+    assert!(first != second && [first, second].contains(&third), "{requests:?}");
+    assert!(yard.orchestrator.shutdown(LONG).await);
     assert_gone(first).await;
     assert_gone(second).await;
 }
@@ -329,17 +338,12 @@ async fn no_event_gets_a_process_while_the_next_worker_starts() {
 async fn the_next_worker_starts_before_a_share_is_done() {
     let yard = Yard::worker("good", "max_requests: 20").await;
     let directory = yard.workspace.path();
-    let workers = || watch::processes(|process| runs_in(process, directory)).len();
+    let workers = || child_processes::processes(|process| runs_in(process, directory)).len();
     let mut seen = Vec::new();
     for _ in 0..19 {
         seen.push(worker_of(&yard.ask("fine").await));
     }
-    let both = async {
-        while workers() < 2 {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(LONG, both).await.unwrap();
+    wait_until_async("the next worker runs beside the first", || workers() == 2).await;
     seen.push(worker_of(&yard.ask("fine").await));
     let first = seen[0].0;
     assert_eq!(seen, (1..=20).map(|number| (first, number)).collect::<Vec<_>>());
@@ -398,7 +402,7 @@ async fn a_reload_replaces_the_workers_of_changed_hooks_only() {
 async fn no_worker_outlives_its_orchestrator() {
     let yard = Yard::worker("good", "").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);
-    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
+    assert!(yard.orchestrator.shutdown(LONG).await);
     assert_gone(pid).await;
     let yard = Yard::worker("good", "").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);
@@ -431,9 +435,9 @@ async fn check_warns_of_workers_that_say_no_hello_and_leaves_none_behind() {
     write_worker(workspace.path(), "exits", &script("exits"));
     write_worker(workspace.path(), "future", &script("future"));
     write_worker(workspace.path(), "silent", &script("silent"));
-    let begun = Instant::now();
+    let since = Instant::now();
     let (report, code) = check(workspace.path(), &[]);
-    assert!(begun.elapsed() < Duration::from_secs(20), "one after the other would take longer");
+    assert!(since.elapsed() < LONG / 2, "{:?}", since.elapsed());
     let warnings: Vec<_> = report["diagnostics"]
         .as_array()
         .unwrap()
@@ -451,7 +455,7 @@ async fn check_warns_of_workers_that_say_no_hello_and_leaves_none_behind() {
         "silent.yaml: no hello from the worker: it said no hello within 5s",
     ];
     assert_eq!((warnings.as_slice(), code), (&expected.map(str::to_owned)[..], 0));
-    let left = watch::gone(|process| process.alive() && runs_in(process, workspace.path())).await;
+    let left = child_processes::gone(|process| process.alive() && runs_in(process, workspace.path())).await;
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -509,17 +513,18 @@ fn pid_of(outcome: &Outcome) -> u32 {
 async fn spares_wait_for_their_event_and_serve_one() {
     let yard = Yard::of(WAITER, "mode: prespawn\n  spares: 2").await;
     let mut seen = vec![pid_of(&yard.ask("fine").await)];
-    for served in 1..5 {
+    for daemon in 1..5 {
         // One for each event so far, and two that wait.
-        yard.lines("started.txt", served + 2).await;
+        yard.lines("started.txt", daemon + 2).await;
         let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
         let pid = pid_of(&yard.ask("fine").await);
         assert!(started.lines().any(|line| line == pid.to_string()), "{pid} was not there before its event");
         assert!(!seen.contains(&pid), "{pid} served twice");
         seen.push(pid);
     }
-    assert!(yard.orchestrator.shutdown(Duration::from_secs(5)).await);
-    let left = watch::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+    assert!(yard.orchestrator.shutdown(LONG).await);
+    let left =
+        child_processes::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
     assert!(left.is_empty(), "{left:?}");
 }
 
@@ -542,10 +547,10 @@ async fn a_spare_of_a_changed_script_is_not_used() {
 async fn a_spare_that_did_not_wait_is_not_used() {
     let hook = r#"echo "{\"decision\":\"block\",\"reason\":\"$HOOKYARD_EVENT\"}"; echo $$ >> started.txt"#;
     let yard = Yard::of(hook, "mode: prespawn").await;
-    for served in 1..=8 {
+    for daemon in 1..=8 {
         assert_eq!(reason(&yard.ask("fine").await), "before_tool_dispatch");
         // A spare for each of the first three events; none is started any more after those.
-        yard.lines("started.txt", served + served.min(3)).await;
+        yard.lines("started.txt", daemon + daemon.min(3)).await;
     }
     let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
     assert_eq!(started.lines().count(), 8 + 3, "{started}");

@@ -7,7 +7,8 @@ mod support;
 
 use std::time::Duration;
 
-use crate::support::watch::{bounds, own_memory, program, timed, zombies};
+use crate::support::child_processes::{bounds, own_memory, program, timed, zombies};
+use crate::support::wait::{LONGEST_WAIT, wait_until_async};
 use bytes::Bytes;
 use hookyard::{
     Orchestrator,
@@ -75,7 +76,7 @@ async fn a_workers_log_is_read_in_flat_memory() {
     assert_eq!(last.as_ref(), format!("{pid} 5 fine"), "one worker has served them all");
     let grown = own_memory("VmHWM").saturating_sub(before);
     assert!(grown < 8 * 1024, "grew by {grown} KiB");
-    assert!(orchestrator.shutdown(Duration::from_secs(5)).await);
+    assert!(orchestrator.shutdown(LONGEST_WAIT).await);
 }
 
 async fn many_runs_leave_nothing_open() {
@@ -93,12 +94,7 @@ async fn many_runs_leave_nothing_open() {
     let zombies = zombies(|_| true).await;
     assert!(zombies.is_empty(), "{zombies:?}");
     // A leader that was killed a moment ago may not even be a zombie yet.
-    let reaped = async {
-        while hookyard::handler::command::dying() > 0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(2), reaped).await.expect("the killed are reaped");
+    wait_until_async("the killed are reaped", || hookyard::handler::command::dying() == 0).await;
 }
 
 async fn without_descriptors_the_error_says_so() {

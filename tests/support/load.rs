@@ -17,8 +17,8 @@ use axum::{Router, http::StatusCode, routing::post};
 use serde_json::{Value, json};
 
 use crate::support::{
-    served::{Served, Setting, write},
-    server::{
+    daemon::{Daemon, DaemonSetup, write},
+    servers::{
         Server,
         models::{KEY, ModelServer, Protocol, words},
     },
@@ -75,7 +75,7 @@ impl Plan {
 
 /// The daemon, and what its hooks ask.
 pub(crate) struct Load {
-    served: Arc<Served>,
+    daemon: Arc<Daemon>,
     /// Whether things go wrong at the moment.
     trouble: Arc<AtomicBool>,
     _guard: Server,
@@ -98,7 +98,7 @@ impl Load {
         let trouble = Arc::new(AtomicBool::new(false));
         let guard = Server::start(policy_server(Arc::clone(&trouble))).await;
         let model = ModelServer::start(Protocol::OpenAi, [words("{}")]).await;
-        let mut setting = Setting::new()
+        let mut setting = DaemonSetup::new()
             .settings(
                 "listen: { tcp: '127.0.0.1:0' }\nworkspaces: { shop: { root: $DIR/shop } }\nwatch: false",
             )
@@ -111,25 +111,25 @@ impl Load {
         for (name, text) in hooks(&guard) {
             setting = setting.file(&format!("shop/.openharness/hooks/{name}.yaml"), &text);
         }
-        let served = tokio::task::spawn_blocking(|| setting.serve()).await.unwrap();
-        Self { served: Arc::new(served), trouble, _guard: guard, _model: model }
+        let daemon = tokio::task::spawn_blocking(|| setting.serve()).await.unwrap();
+        Self { daemon: Arc::new(daemon), trouble, _guard: guard, _model: model }
     }
 
     /// A directory beside the daemon's.
     pub(crate) fn directory(&self, name: &str) -> PathBuf {
-        let directory = self.served.path().join(name);
+        let directory = self.daemon.path().join(name);
         fs::create_dir(&directory).unwrap();
         directory
     }
 
     /// Where its metrics are to be had over TCP.
     pub(crate) fn address(&self) -> String {
-        self.served.get("/v1/status")["tcp"].as_str().unwrap().to_owned()
+        self.daemon.get("/v1/status")["tcp"].as_str().unwrap().to_owned()
     }
 
     /// Its metrics.
     pub(crate) fn metrics(&self) -> Vec<u8> {
-        self.served.send("GET", "/metrics", None).body
+        self.daemon.send("GET", "/metrics", None).body
     }
 
     /// Keeps the daemon busy.
@@ -137,12 +137,12 @@ impl Load {
         let start = Instant::now();
         let mut hosts: Vec<_> = (0..HOSTS)
             .map(|number| {
-                let (served, trouble) = (Arc::clone(&self.served), Arc::clone(&self.trouble));
-                thread::spawn(move || host(&served, &trouble, number, plan, start))
+                let (daemon, trouble) = (Arc::clone(&self.daemon), Arc::clone(&self.trouble));
+                thread::spawn(move || host(&daemon, &trouble, number, plan, start))
             })
             .collect();
-        let served = Arc::clone(&self.served);
-        hosts.push(thread::spawn(move || operator(&served, plan, start)));
+        let daemon = Arc::clone(&self.daemon);
+        hosts.push(thread::spawn(move || operator(&daemon, plan, start)));
         tokio::task::spawn_blocking(|| hosts.into_iter().for_each(|host| host.join().unwrap()))
             .await
             .unwrap();
@@ -206,7 +206,7 @@ fn run_event(kind: &str, run: &str) -> Value {
 }
 
 /// Sends runs of events, one after the other. What is turned away is part of it.
-fn host(served: &Served, trouble: &AtomicBool, number: usize, plan: Plan, start: Instant) {
+fn host(daemon: &Daemon, trouble: &AtomicBool, number: usize, plan: Plan, start: Instant) {
     for round in 0.. {
         let run = format!("run-{number}-{round}");
         for (step, fine) in FINE.iter().enumerate() {
@@ -223,44 +223,44 @@ fn host(served: &Served, trouble: &AtomicBool, number: usize, plan: Plan, start:
                 _ if (round + step) % 7 == 0 => "git push --force; rm -rf /",
                 _ => "npm install",
             };
-            served.send("POST", "/v1/events", Some(&tool_event(&run, tool, text)));
+            daemon.send("POST", "/v1/events", Some(&tool_event(&run, tool, text)));
             // Busier and quieter times, as hosts have them.
             thread::sleep(plan.pause.mul_f64(1.6 + (share * 20.0).sin()));
         }
         let kind = if round % 9 == 8 { "run_failed" } else { "run_completed" };
-        served.send("POST", "/v1/events", Some(&run_event(kind, &run)));
+        daemon.send("POST", "/v1/events", Some(&run_event(kind, &run)));
     }
 }
 
 /// Does what happens now and then: changes hook files, breaks one, asks for what is not there; and has one run ask too
 /// much at once while things go wrong.
-fn operator(served: &Arc<Served>, plan: Plan, start: Instant) {
-    let broken = served.path().join("shop/.openharness/hooks/broken.yaml");
+fn operator(daemon: &Arc<Daemon>, plan: Plan, start: Instant) {
+    let broken = daemon.path().join("shop/.openharness/hooks/broken.yaml");
     let at = |share: f64| thread::sleep(plan.length.mul_f64(share).saturating_sub(start.elapsed()));
     let middle = f64::midpoint(plan.bad.0, plan.bad.1);
     at(0.2);
-    served.send("POST", "/v1/reload", None);
+    daemon.send("POST", "/v1/reload", None);
     at(middle - 0.05);
-    served.send("GET", "/v1/runs/none", None);
+    daemon.send("GET", "/v1/runs/none", None);
     write(&broken, "name: broken\nevents: [nothing]\n");
-    served.send("POST", "/v1/reload", None);
-    rush(served);
+    daemon.send("POST", "/v1/reload", None);
+    rush(daemon);
     at(middle);
-    served.send("POST", "/v1/reload", None);
-    rush(served);
+    daemon.send("POST", "/v1/reload", None);
+    rush(daemon);
     at(middle + 0.05);
     write(&broken, &hook("broken", "before_tool_dispatch", "Never", &command("true", ""), ""));
-    served.send("POST", "/v1/reload", None);
+    daemon.send("POST", "/v1/reload", None);
     at(1.0);
 }
 
 /// Many events at once: of one run, and of many.
-fn rush(served: &Arc<Served>) {
+fn rush(daemon: &Arc<Daemon>) {
     let rushing = (0..60).map(|number| {
-        let served = Arc::clone(served);
+        let daemon = Arc::clone(daemon);
         let run = if number % 2 == 0 { "rush".to_owned() } else { format!("rush-{number}") };
         thread::spawn(move || {
-            served.send("POST", "/v1/events", Some(&tool_event(&run, "Stall", "npm install")))
+            daemon.send("POST", "/v1/events", Some(&tool_event(&run, "Stall", "npm install")))
         })
     });
     for each in rushing.collect::<Vec<_>>() {

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 pub(crate) mod cases;
+pub(crate) mod child_processes;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) mod daemon;
 pub(crate) mod grafana;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) mod load;
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) mod served;
-pub(crate) mod server;
-pub(crate) mod watch;
+pub(crate) mod servers;
+pub(crate) mod wait;
 pub(crate) mod yaml;

@@ -69,8 +69,8 @@ fn cases() -> Vec<(&'static str, &'static str, String, Value)> {
 }
 
 /// A daemon whose only workspaces are those that turn up below a root, and a token.
-fn served() -> Served {
-    let mut setting = Setting::new()
+fn daemon() -> Daemon {
+    let mut setting = DaemonSetup::new()
         .file("token", TOKEN)
         .argument("--tcp=127.0.0.1:0")
         .settings("workspace_roots: [$DIR/projects]\nlisten: { token_file: $DIR/token }");
@@ -83,19 +83,19 @@ fn served() -> Served {
     setting.serve()
 }
 
-fn tcp(served: &Served) -> TcpStream {
-    TcpStream::connect(served.get("/v1/status")["tcp"].as_str().unwrap()).unwrap()
+fn tcp(daemon: &Daemon) -> TcpStream {
+    TcpStream::connect(daemon.get("/v1/status")["tcp"].as_str().unwrap()).unwrap()
 }
 
 #[test]
 fn an_http_hook_of_claude_code_gets_the_body_it_obeys() {
-    let served = served();
+    let daemon = daemon();
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
     for (name, kind, _, expected) in cases() {
-        let directory = served.path().join("projects").join(name);
+        let directory = daemon.path().join("projects").join(name);
         let event = event(kind, directory.to_str().unwrap(), name);
-        let answer = ask(tcp(&served), "POST /v1/events/claude", &headers, &event.to_string());
+        let answer = ask(tcp(&daemon), "POST /v1/events/claude", &headers, &event.to_string());
         assert_eq!(answer.status, 200, "{name}: {}", answer.body);
         assert!(answer.head.contains("content-type: application/json"), "{}", answer.head);
         assert_eq!(serde_json::from_str::<Value>(&answer.body).unwrap(), expected, "{name}");
@@ -104,15 +104,15 @@ fn an_http_hook_of_claude_code_gets_the_body_it_obeys() {
 
 #[test]
 fn over_tcp_nobody_gets_in_without_the_token() {
-    let served = served();
-    let event = event("PreToolUse", served.path().join("projects/deny").to_str().unwrap(), "s").to_string();
+    let daemon = daemon();
+    let event = event("PreToolUse", daemon.path().join("projects/deny").to_str().unwrap(), "s").to_string();
     for (headers, code) in [
         (vec![], "unauthorized"),
         (vec![("authorization", "Bearer another-token-of-some-length")], "unauthorized"),
         (vec![("authorization", "Basic YTpi")], "unauthorized"),
     ] {
         let headers: Vec<_> = [("content-type", "application/json")].into_iter().chain(headers).collect();
-        let answer = ask(tcp(&served), "POST /v1/events/claude", &headers, &event);
+        let answer = ask(tcp(&daemon), "POST /v1/events/claude", &headers, &event);
         let error: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!((answer.status, error["error"]["code"].as_str()), (401, Some(code)));
     }
@@ -120,14 +120,14 @@ fn over_tcp_nobody_gets_in_without_the_token() {
 
 #[test]
 fn a_halt_lasts_until_the_session_ends() {
-    let served = served();
-    let directory = served.path().join("projects/halt");
+    let daemon = daemon();
+    let directory = daemon.path().join("projects/halt");
     let path = "/v1/events/claude";
-    let send = |kind, session| served.post(path, &event(kind, directory.to_str().unwrap(), session));
+    let send = |kind, session| daemon.post(path, &event(kind, directory.to_str().unwrap(), session));
     let halted = json!({ "continue": false, "stopReason": "over" });
     assert_eq!(send("PreToolUse", "a"), halted);
-    served::write(&directory.join(".claude/settings.json"), &hooks("PreToolUse", "true"));
-    let reloaded = served.send("POST", "/v1/reload", None);
+    daemon::write(&directory.join(".claude/settings.json"), &hooks("PreToolUse", "true"));
+    let reloaded = daemon.send("POST", "/v1/reload", None);
     assert_eq!(reloaded.status, 200);
     assert_eq!(send("PreToolUse", "a"), halted);
     assert_eq!(send("PreToolUse", "b"), json!({}));
@@ -138,7 +138,7 @@ fn a_halt_lasts_until_the_session_ends() {
 #[test]
 fn hooks_of_other_dialects_protect_it_too() {
     let clawd = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "echo clawd >&2; exit 2" }] }] } });
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspace_roots: [$DIR/projects]")
         .file(
             "projects/openharness/.openharness/hooks/guard.yaml",
@@ -152,8 +152,8 @@ fn hooks_of_other_dialects_protect_it_too() {
         .file("projects/clawd/.clawdcode/settings.json", &clawd.to_string())
         .serve();
     for dialect in ["openharness", "gemini", "codebuddy", "clawd"] {
-        let directory = served.path().join("projects").join(dialect);
-        let answer = served.post("/v1/events/claude", &event("PreToolUse", directory.to_str().unwrap(), "s"));
+        let directory = daemon.path().join("projects").join(dialect);
+        let answer = daemon.post("/v1/events/claude", &event("PreToolUse", directory.to_str().unwrap(), "s"));
         let deny = json!({ "permissionDecision": "deny", "permissionDecisionReason": dialect });
         assert_eq!(answer, about_tool(&deny));
     }
@@ -163,27 +163,27 @@ fn hooks_of_other_dialects_protect_it_too() {
 fn an_event_that_cannot_be_read_is_blocked_where_a_guard_fails_closed() {
     let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'true' }\n\
                  on_error: deny\n";
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { open: { root: $DIR/open }, closed: { root: $DIR/closed } }")
         .file("open/.openharness/hooks/h.yaml", &hook("h", "before_tool_dispatch", "true"))
         .file("closed/.openharness/hooks/guard.yaml", guard)
         .serve();
     let broken = |directory: &str| {
-        let cwd = served.path().join(directory);
+        let cwd = daemon.path().join(directory);
         format!(
             r#"{{"session_id":"s","hook_event_name":"PreToolUse","cwd":"{}","tool_name":7}}"#,
             cwd.display()
         )
     };
     let send =
-        |body: String| served.client().send("POST", "/v1/events/claude", Some(body.as_bytes())).unwrap();
-    let answer = served::read(&send(broken("closed")));
+        |body: String| daemon.client().send("POST", "/v1/events/claude", Some(body.as_bytes())).unwrap();
+    let answer = daemon::read(&send(broken("closed")));
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { open: { root: $DIR/open } }")
         .file("open/.openharness/hooks/h.yaml", &hook("h", "before_tool_dispatch", "true"))
         .serve();
-    let answer = served.client().send("POST", "/v1/events/claude", Some(broken("open").as_bytes())).unwrap();
+    let answer = daemon.client().send("POST", "/v1/events/claude", Some(broken("open").as_bytes())).unwrap();
     let error: Value = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!((answer.status, &error["error"]["code"]), (400, &json!("bad_event")));
 }
@@ -192,46 +192,46 @@ fn an_event_that_cannot_be_read_is_blocked_where_a_guard_fails_closed() {
 fn a_guard_below_the_roots_is_asked_about_the_first_event_also_if_it_cannot_be_read() {
     let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: { type: command, command: 'true' }\n\
                  on_error: deny\n";
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspace_roots: [$DIR/projects]")
         .file("projects/shop/.openharness/hooks/guard.yaml", guard)
         .serve();
-    let directory = served.path().join("projects/shop");
+    let directory = daemon.path().join("projects/shop");
     for (dialect, place, kind) in [
         ("claude", "cwd", "PreToolUse"),
         ("clawd", "project_dir", "PreToolUse"),
         ("gemini", "cwd", "BeforeTool"),
     ] {
         let event = json!({ "session_id": "s", "hook_event_name": kind, place: directory, "tool_name": 7 });
-        let answer = served.post(&format!("/v1/events/{dialect}"), &event);
+        let answer = daemon.post(&format!("/v1/events/{dialect}"), &event);
         assert!(answer.to_string().contains("\"deny\""), "{dialect}: {answer}");
-        assert_eq!(served.send("DELETE", &workspace_of(&served), None).status, 204, "{dialect} registers it");
+        assert_eq!(daemon.send("DELETE", &workspace_of(&daemon), None).status, 204, "{dialect} registers it");
     }
 }
 
 /// The route of the only workspace.
-fn workspace_of(served: &Served) -> String {
-    let id = served.get("/v1/workspaces")[0]["id"].as_str().unwrap().replace('/', "%2F");
+fn workspace_of(daemon: &Daemon) -> String {
+    let id = daemon.get("/v1/workspaces")[0]["id"].as_str().unwrap().replace('/', "%2F");
     format!("/v1/workspaces/{id}")
 }
 
 #[test]
 fn the_trace_of_the_host_reaches_its_hooks() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.claude/settings.json", &hooks("PreToolUse", "echo \"${TRACEPARENT-none}\" >&2; exit 2"))
         .serve();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     // A session each, or the second event would get the first one's answer.
     for (session, sent, told) in [("a", trace, trace), ("b", "00-nonsense", "none")] {
-        let body = event("PreToolUse", served.path().join("shop").to_str().unwrap(), session).to_string();
-        let connection = std::os::unix::net::UnixStream::connect(served.socket()).unwrap();
+        let body = event("PreToolUse", daemon.path().join("shop").to_str().unwrap(), session).to_string();
+        let connection = std::os::unix::net::UnixStream::connect(daemon.socket()).unwrap();
         let headers = [("content-type", "application/json"), ("traceparent", sent)];
         let answer = ask(connection, "POST /v1/events/claude", &headers, &body);
         let answer: Value = serde_json::from_str(&answer.body).unwrap();
         assert_eq!(answer["hookSpecificOutput"]["permissionDecisionReason"], told);
         // An agent that only runs commands has it in a variable.
-        let mut relay = hookyard(&served, &["relay", "--dialect", "claude"]);
+        let mut relay = hookyard(&daemon, &["relay", "--dialect", "claude"]);
         relay.env("TRACEPARENT", sent);
         let said = said(relay, &body.replace(&format!("{session:?}"), &format!("\"{session}-relayed\"")));
         assert!(said.out.contains(told), "{}", said.out);

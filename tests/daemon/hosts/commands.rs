@@ -6,49 +6,49 @@ use rustix::process::Signal;
 
 use super::*;
 
-fn run(served: &Served, arguments: &[&str]) -> Said {
-    said(hookyard(served, arguments), "")
+fn run(daemon: &Daemon, arguments: &[&str]) -> Said {
+    said(hookyard(daemon, arguments), "")
 }
 
-fn json_of(served: &Served, arguments: &[&str]) -> Value {
-    let said = run(served, arguments);
+fn json_of(daemon: &Daemon, arguments: &[&str]) -> Value {
+    let said = run(daemon, arguments);
     assert_eq!((said.err.as_str(), said.code), ("", Some(0)), "{arguments:?}");
     serde_json::from_str(&said.out).unwrap()
 }
 
 /// A daemon with a sound workspace and a broken one.
-fn served() -> (Served, PathBuf) {
-    let setting = Setting::new();
+fn daemon() -> (Daemon, PathBuf) {
+    let setting = DaemonSetup::new();
     let directory = setting.path();
-    let served = setting
+    let daemon = setting
         .settings("workspaces: { shop: { root: $DIR/shop }, bar: { root: $DIR/bar } }")
         .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
         .file("bar/.openharness/hooks/bad.yaml", "nonsense\n")
         .argument("--tcp=127.0.0.1:0")
         .serve();
-    (served, directory)
+    (daemon, directory)
 }
 
 #[test]
 fn status_says_where_it_listens_what_it_serves_and_what_is_broken() {
-    let (served, _) = served();
-    let status = json_of(&served, &["status", "--json"]);
+    let (daemon, _) = daemon();
+    let status = json_of(&daemon, &["status", "--json"]);
     assert_eq!(
         (&status["phase"], &status["workspaces"], &status["hooks"]),
         (&json!("ready"), &json!(2), &json!(1))
     );
-    assert_eq!((&status["pid"], &status["broken"][0]["id"]), (&json!(served.pid()), &json!("bar")));
-    let said = run(&served, &["status"]);
+    assert_eq!((&status["pid"], &status["broken"][0]["id"]), (&json!(daemon.pid()), &json!("bar")));
+    let said = run(&daemon, &["status"]);
     assert_eq!((said.err.as_str(), said.code), ("", Some(0)));
     let lines: Vec<_> = said.out.lines().collect();
-    let pid = served.pid();
+    let pid = daemon.pid();
     assert!(
         lines[0].starts_with("hookyard    0.1.0 ready, pid ") && lines[0].contains(&pid.to_string()),
         "{}",
         said.out
     );
     let tcp = status["tcp"].as_str().unwrap();
-    assert_eq!(lines[1], format!("listens     {} and http://{tcp}", served.socket().display()));
+    assert_eq!(lines[1], format!("listens     {} and http://{tcp}", daemon.socket().display()));
     assert!(lines[2].starts_with("serves      2 workspaces with 1 hook"), "{}", lines[2]);
     assert_eq!(lines[3], "works on    0 events at the moment; 0 runs known, 0 active");
     assert_eq!(lines[4], "broken bar: 1 mistake");
@@ -57,16 +57,16 @@ fn status_says_where_it_listens_what_it_serves_and_what_is_broken() {
 
 #[test]
 fn runs_shows_what_a_run_does_and_cancels_it() {
-    let (served, directory) = served();
-    let none = run(&served, &["runs"]);
+    let (daemon, directory) = daemon();
+    let none = run(&daemon, &["runs"]);
     assert_eq!((none.out.as_str(), none.code), ("", Some(0)));
     assert_eq!(none.err, "no run has work in flight, or had it lately\n");
     thread::scope(|scope| {
-        let first = scope.spawn(|| served.post("/v1/events", &call("shop", "7f3a")));
+        let first = scope.spawn(|| daemon.post("/v1/events", &call("shop", "7f3a")));
         let pid = hanging(&directory);
-        let second = scope.spawn(|| served.post("/v1/events", &call("shop", "7f3a")));
-        until("the second event waits", || served.get("/v1/runs/7f3a")["pending"] == 1);
-        let said = run(&served, &["runs"]);
+        let second = scope.spawn(|| daemon.post("/v1/events", &call("shop", "7f3a")));
+        wait_until("the second event waits", || daemon.get("/v1/runs/7f3a")["pending"] == 1);
+        let said = run(&daemon, &["runs"]);
         assert_eq!((said.err.as_str(), said.code), ("", Some(0)));
         let lines: Vec<_> = said.out.lines().collect();
         let words: Vec<_> = lines[0].split_whitespace().collect();
@@ -74,36 +74,36 @@ fn runs_shows_what_a_run_does_and_cancels_it() {
         let row: Vec<_> = lines[2].split_whitespace().collect();
         assert_eq!(row[..2], ["7f3a", "shop"]);
         assert!(lines[2].ends_with(": slow") && lines[2].contains("before_tool_dispatch"), "{}", said.out);
-        let listed = json_of(&served, &["runs", "--json", "--id", "shop"]);
+        let listed = json_of(&daemon, &["runs", "--json", "--id", "shop"]);
         assert_eq!((&listed["runs"][0]["pending"], &listed["left_out"]), (&json!(1), &json!(0)));
-        assert_eq!(json_of(&served, &["runs", "--json", "--id", "bar"])["runs"], json!([]));
-        let cancelled = run(&served, &["runs", "--cancel", "7f3a"]);
+        assert_eq!(json_of(&daemon, &["runs", "--json", "--id", "bar"])["runs"], json!([]));
+        let cancelled = run(&daemon, &["runs", "--cancel", "7f3a"]);
         assert_eq!(cancelled.out, "cancelled 7f3a with 2 events under way\n");
         for event in [first, second] {
             assert_eq!(event.join().unwrap()["verdict"], "halt");
         }
         gone(&pid);
     });
-    let said = run(&served, &["runs", "--cancel", "7f3a"]);
+    let said = run(&daemon, &["runs", "--cancel", "7f3a"]);
     assert!(said.code == Some(1) && said.err.contains("there is no run 7f3a"), "{}", said.err);
 }
 
 #[test]
 fn a_halted_run_says_who_halted_it() {
     let halts = hook("budget", "before_tool_dispatch", &prints(&json!({ "continue": false })));
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.openharness/hooks/budget.yaml", &halts)
         .serve();
-    served.post("/v1/events", &call("shop", "r"));
-    let said = run(&served, &["runs"]);
+    daemon.post("/v1/events", &call("shop", "r"));
+    let said = run(&daemon, &["runs"]);
     assert!(said.out.contains("halted by budget, idle "), "{}", said.out);
 }
 
 #[test]
 fn reload_says_what_changed_and_what_is_broken() {
-    let (served, _) = served();
-    let said = run(&served, &["reload"]);
+    let (daemon, _) = daemon();
+    let said = run(&daemon, &["reload"]);
     assert_eq!(said.code, Some(1), "there is a mistake: {said:?}");
     assert!(
         said.out.starts_with("bar  0 hooks, none changed\n  broken 1 mistake; `hookyard check --workspace "),
@@ -111,28 +111,28 @@ fn reload_says_what_changed_and_what_is_broken() {
         said.out
     );
     assert!(said.out.ends_with("shop  1 hook, none changed\n"), "{}", said.out);
-    let path = served.path().join("bar/.openharness/hooks/bad.yaml");
-    served::write(&path, &hook("tidy", "run_completed", "true"));
-    let said = run(&served, &["reload", "--id", "bar"]);
+    let path = daemon.path().join("bar/.openharness/hooks/bad.yaml");
+    daemon::write(&path, &hook("tidy", "run_completed", "true"));
+    let said = run(&daemon, &["reload", "--id", "bar"]);
     assert_eq!((said.out.as_str(), said.code), ("bar  1 hook\n  added tidy\n", Some(0)));
-    served::write(&path, "nonsense\n");
-    let said = run(&served, &["reload", "--id", "bar", "--json"]);
+    daemon::write(&path, "nonsense\n");
+    let said = run(&daemon, &["reload", "--id", "bar", "--json"]);
     let told: Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!((&told[0]["id"], &told[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
     assert_eq!(told[0]["hooks"], 1, "a broken file keeps its former rules");
-    let said = run(&served, &["reload", "--id", "bar"]);
+    let said = run(&daemon, &["reload", "--id", "bar"]);
     assert!(said.out.contains("bad.yaml keeps its former rules"), "{}", said.out);
-    let said = run(&served, &["reload", "--id", "elsewhere"]);
+    let said = run(&daemon, &["reload", "--id", "elsewhere"]);
     assert!(said.code == Some(1) && said.err.contains("unknown workspace `elsewhere`"), "{}", said.err);
 }
 
 #[test]
 fn without_a_daemon_each_says_how_to_start_one() {
-    let (mut served, _) = served();
-    served.signal(Signal::TERM);
-    served.wait();
+    let (mut daemon, _) = daemon();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
     for command in ["status", "runs", "reload"] {
-        let said = run(&served, &[command]);
+        let said = run(&daemon, &[command]);
         assert_eq!((said.out.as_str(), said.code), ("", Some(1)));
         assert!(
             said.err.contains("no hookyard listens on") && said.err.contains("`hookyard serve`"),
@@ -144,30 +144,30 @@ fn without_a_daemon_each_says_how_to_start_one() {
 
 #[test]
 fn a_second_daemon_at_a_socket_says_that_there_is_one() {
-    let (served, _) = served();
-    let socket = served.socket().to_str().unwrap();
-    let said = run(&served, &["serve", "--socket", socket]);
+    let (daemon, _) = daemon();
+    let socket = daemon.socket().to_str().unwrap();
+    let said = run(&daemon, &["serve", "--socket", socket]);
     assert_eq!(said.code, Some(1));
     assert!(said.err.contains(&format!("another hookyard listens on {socket}")), "{}", said.err);
-    assert_eq!(served.get("/v1/status")["phase"], "ready");
+    assert_eq!(daemon.get("/v1/status")["phase"], "ready");
 }
 
 #[test]
 fn a_daemon_that_has_no_connection_left_says_so() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop } }\nlimits: { connections: 1 }")
         .file("shop/file", "")
         .serve();
     let event = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
                         "tool_input": { "command": "x".repeat(1 << 20) } });
-    let status = || said(hookyard(&served, &["status"]), "");
-    until("the connection that asked whether it is ready is over", || status().code == Some(0));
-    let held = std::os::unix::net::UnixStream::connect(served.socket()).unwrap();
-    until("the only connection is taken", || status().code == Some(1));
+    let status = || said(hookyard(&daemon, &["status"]), "");
+    wait_until("the connection that asked whether it is ready is over", || status().code == Some(0));
+    let held = std::os::unix::net::UnixStream::connect(daemon.socket()).unwrap();
+    wait_until("the only connection is taken", || status().code == Some(1));
     for _ in 0..20 {
         let refused = status();
         assert!(refused.err.contains("too many connections"), "{}", refused.err);
-        let relayed = said(hookyard(&served, &["relay", "--dialect", "claude"]), &event.to_string());
+        let relayed = said(hookyard(&daemon, &["relay", "--dialect", "claude"]), &event.to_string());
         assert!(relayed.err.contains("too many connections"), "{}", relayed.err);
     }
     drop(held);

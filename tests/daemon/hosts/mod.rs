@@ -19,7 +19,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::support::served::{self, Served, Setting, until};
+use crate::support::daemon::{self, Daemon, DaemonSetup};
+use crate::support::wait::{LONGEST_WAIT, wait_until};
 use serde_json::{Value, json};
 
 /// A settings file of Claude Code, CodeBuddy or Gemini CLI with one command for an event.
@@ -57,7 +58,7 @@ fn hangs(directory: &Path) -> String {
 /// The process that such a command has become.
 fn hanging(directory: &Path) -> String {
     let file = directory.join("pid");
-    until("the hook runs", || file.exists());
+    wait_until("the hook runs", || file.exists());
     let pid = fs::read_to_string(&file).unwrap().trim().to_owned();
     fs::remove_file(file).unwrap();
     pid
@@ -66,7 +67,7 @@ fn hanging(directory: &Path) -> String {
 /// Waits until a process has ended.
 fn gone(pid: &str) {
     let stat = PathBuf::from(format!("/proc/{pid}/stat"));
-    until("the hook's process ends", || {
+    wait_until("the hook's process ends", || {
         fs::read_to_string(&stat).map_or(true, |text| text.rsplit(") ").next().unwrap().starts_with('Z'))
     });
 }
@@ -110,13 +111,13 @@ struct Said {
 }
 
 /// The program, beside a daemon.
-fn hookyard(served: &Served, arguments: &[&str]) -> Command {
+fn hookyard(daemon: &Daemon, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
     command
         .args(arguments)
-        .current_dir(served.path())
-        .env("HOOKYARD_LISTEN_SOCKET", served.socket())
-        .env("HOOKYARD_HOME", served.path().join("home"))
+        .current_dir(daemon.path())
+        .env("HOOKYARD_LISTEN_SOCKET", daemon.socket())
+        .env("HOOKYARD_HOME", daemon.path().join("home"))
         .env_remove("HOOKYARD_LOG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -6,7 +6,6 @@ use std::{
     os::unix::{fs::PermissionsExt, net::UnixStream, process::CommandExt},
     process::{Child, Output},
     thread,
-    time::Duration,
 };
 
 use hookyard::daemon::Client;
@@ -65,7 +64,7 @@ impl Home {
     }
 
     fn write(&self, path: &str, text: &str) {
-        served::write(&self.path().join(path), text);
+        daemon::write(&self.path().join(path), text);
     }
 
     fn command(&self, program: &str, arguments: &[&str], project: &str) -> Command {
@@ -87,15 +86,15 @@ impl Home {
         let mut command = self.command("sh", &["-eu", "-c", lines], project);
         self.daemon = Some(command.process_group(0).stderr(Stdio::null()).spawn().unwrap());
         let ready = || self.client().send("GET", "/readyz", None).is_ok_and(|answer| answer.status == 200);
-        until("the daemon is ready", ready);
+        wait_until("the daemon is ready", ready);
     }
 
     fn client(&self) -> Client {
-        Client::new(self.path().join("hookyard.sock")).timeout(served::PATIENCE)
+        Client::new(self.path().join("hookyard.sock")).timeout(LONGEST_WAIT)
     }
 
     fn get(&self, path: &str) -> Value {
-        served::read(&self.client().send("GET", path, None).unwrap())
+        daemon::read(&self.client().send("GET", path, None).unwrap())
     }
 
     /// Runs a program of the page to its end.
@@ -172,9 +171,9 @@ fn an_event_that_nobody_waits_for_is_answered_at_once_and_its_hooks_run_on() {
     home.start(&shell()[0], "guarded");
     let event = blocks("json").into_iter().find(|block| block.contains("\"wait\": false")).unwrap();
     let answer = home.client().send("POST", "/v1/events", Some(event.as_bytes())).unwrap();
-    assert_eq!(served::read(&answer)["hooks"], json!([]));
+    assert_eq!(daemon::read(&answer)["hooks"], json!([]));
     let audited = home.path().join("guarded/audited");
-    until("the hook is done", || audited.exists());
+    wait_until("the hook is done", || audited.exists());
 }
 
 #[test]
@@ -187,7 +186,7 @@ fn the_stream_is_followed() {
     home.start(&serve, "guarded");
     let mut command = home.command("sh", &["-eu", "-c", &format!("exec {stream}")], "guarded");
     let mut curl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    until("the stream has its reader", || home.get("/v1/status")["streams"] == 1);
+    wait_until("the stream has its reader", || home.get("/v1/status")["streams"] == 1);
     let mut event = call("guarded", "r");
     event["tool_input"]["command"] = json!("git push --force");
     home.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap();
@@ -319,7 +318,7 @@ fn an_event_by_default_goes_where_the_page_says() {
         if let Some(cwd) = cwd {
             event["cwd"] = json!(home.path().join(cwd));
         }
-        served::read(&home.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap())
+        daemon::read(&home.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap())
     };
     for cwd in [None, Some("guarded"), Some("patched")] {
         assert_eq!(post(cwd)["verdict"], "block", "the only workspace there is: {cwd:?}");
@@ -340,12 +339,11 @@ fn a_signal_lets_what_is_under_way_finish() {
     let pid = Pid::from_child(home.daemon.as_ref().unwrap());
     let answer = thread::scope(|scope| {
         let sent = scope.spawn(|| client.send("POST", "/v1/events", Some(event.as_bytes())).unwrap());
-        until("the hook runs", || began.exists());
+        wait_until("the hook runs", || began.exists());
         rustix::process::kill_process(pid, Signal::TERM).unwrap();
-        thread::sleep(Duration::from_millis(1));
         sent.join().unwrap()
     });
-    assert_eq!(served::read(&answer)["verdict"], "proceed");
+    assert_eq!(daemon::read(&answer)["verdict"], "proceed");
     assert_eq!(home.daemon.as_mut().unwrap().wait().unwrap().code(), Some(0));
     assert!(UnixStream::connect(home.path().join("hookyard.sock")).is_err());
 }

@@ -256,22 +256,22 @@ fn file(case: &Case) -> (&'static str, String) {
 
 /// Sends every case through a daemon and without one, and wants the same said. Returns how many had an opinion.
 fn agree(cases: &[Case]) -> usize {
-    let mut setting = Setting::new().settings("workspaces:");
+    let mut setting = DaemonSetup::new().settings("workspaces:");
     for (number, case) in cases.iter().enumerate() {
         let (path, text) = file(case);
         setting = setting
             .file(&format!("w{number}/{path}"), &text)
             .settings(&format!("  w{number}: {{ root: $DIR/w{number} }}"));
     }
-    let served = setting.serve();
+    let daemon = setting.serve();
     let mut opinions = 0;
     for (number, case) in cases.iter().enumerate() {
-        let directory = served.path().join(format!("w{number}"));
+        let directory = daemon.path().join(format!("w{number}"));
         let event = sent(case, &directory, &format!("s{number}")).to_string();
         let root = directory.to_str().unwrap();
         let fire = ["fire", "--native", "--dialect", case.dialect, "--event", "-", "--workspace", root];
-        let fired = said(hookyard(&served, &fire), &event);
-        let relayed = said(hookyard(&served, &["relay", "--dialect", case.dialect]), &event);
+        let fired = said(hookyard(&daemon, &fire), &event);
+        let relayed = said(hookyard(&daemon, &["relay", "--dialect", case.dialect]), &event);
         assert_eq!(relayed, fired, "{} {} {}", case.dialect, case.event, case.command);
         opinions += usize::from(
             !matches!(fired.out.trim(), "" | "{}" | r#"{"continue":true}"#) || fired.code != Some(0),
@@ -306,14 +306,14 @@ fn openharness_is_told_through_the_daemon_what_it_is_told_without() {
 }
 
 /// A daemon with a guard for every dialect's tool calls that takes for ever.
-fn hanging_guard() -> (Served, PathBuf) {
-    let setting = Setting::new();
+fn hanging_guard() -> (Daemon, PathBuf) {
+    let setting = DaemonSetup::new();
     let directory = setting.path();
-    let served = setting
+    let daemon = setting
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
         .serve();
-    (served, directory)
+    (daemon, directory)
 }
 
 /// A tool call and the end of a session in the words of a dialect, of an agent that does not say where it is.
@@ -348,12 +348,12 @@ fn is_blocked(dialect: &str, said: &Said) -> bool {
 const DIALECTS: [&str; 5] = ["openharness", "claude", "codebuddy", "gemini", "clawd"];
 
 /// What a relay whose daemon gives no outcome says: nothing and a note, or a block; never one of the end of a session.
-fn without_an_outcome(served: &Served, why: &str) {
+fn without_an_outcome(daemon: &Daemon, why: &str) {
     for dialect in DIALECTS {
         let (tool, end) = words(dialect);
         let relay = |arguments: &[&str], event: &Value| {
             let arguments = [&["relay", "--dialect", dialect], arguments].concat();
-            said(hookyard(served, &arguments), &event.to_string())
+            said(hookyard(daemon, &arguments), &event.to_string())
         };
         for arguments in [&[][..], &["--if-down", "allow"]] {
             let said = relay(arguments, &tool);
@@ -371,20 +371,20 @@ fn without_an_outcome(served: &Served, why: &str) {
 
 #[test]
 fn with_no_daemon_the_agent_goes_on_or_is_blocked() {
-    let mut served =
-        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
-    served.signal(Signal::TERM);
-    served.wait();
-    without_an_outcome(&served, "no hookyard listens on");
+    let mut daemon =
+        DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    without_an_outcome(&daemon, "no hookyard listens on");
 }
 
 #[test]
 fn a_daemon_that_turns_events_away_is_as_good_as_none() {
-    let mut served =
-        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
-    served.signal(Signal::TERM);
-    served.wait();
-    let listener = UnixListener::bind(served.socket()).unwrap();
+    let mut daemon =
+        DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    let listener = UnixListener::bind(daemon.socket()).unwrap();
     // Ends with the test's process.
     thread::spawn(move || {
         for stream in listener.incoming() {
@@ -396,21 +396,21 @@ fn a_daemon_that_turns_events_away_is_as_good_as_none() {
             drop(stream.write_all((head + body).as_bytes()));
         }
     });
-    without_an_outcome(&served, "too much to do");
+    without_an_outcome(&daemon, "too much to do");
 }
 
 #[test]
 fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
     for dialect in DIALECTS {
         for if_down in ["allow", "block"] {
-            let (mut served, directory) = hanging_guard();
+            let (mut daemon, directory) = hanging_guard();
             let (tool, _) = words(dialect);
-            let relay = hookyard(&served, &["relay", "--dialect", dialect, "--if-down", if_down]);
+            let relay = hookyard(&daemon, &["relay", "--dialect", dialect, "--if-down", if_down]);
             let (relayed, pid) = thread::scope(|scope| {
                 let relayed = scope.spawn(|| said(relay, &tool.to_string()));
                 let pid = hanging(&directory);
-                served.signal(Signal::KILL);
-                served.wait();
+                daemon.signal(Signal::KILL);
+                daemon.wait();
                 (relayed.join().unwrap(), pid)
             });
             if if_down == "allow" {
@@ -419,7 +419,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
             } else {
                 assert!(is_blocked(dialect, &relayed), "{dialect}: {relayed:?}");
             }
-            let _next = served.again().serve();
+            let _next = daemon.again().serve();
             gone(&pid);
         }
     }
@@ -427,10 +427,10 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
 
 #[test]
 fn a_relay_that_is_killed_takes_the_hook_with_it() {
-    let (served, directory) = hanging_guard();
+    let (daemon, directory) = hanging_guard();
     for dialect in DIALECTS {
         let (tool, _) = words(dialect);
-        let mut relay = hookyard(&served, &["relay", "--dialect", dialect]).spawn().unwrap();
+        let mut relay = hookyard(&daemon, &["relay", "--dialect", dialect]).spawn().unwrap();
         relay.stdin.take().unwrap().write_all(tool.to_string().as_bytes()).unwrap();
         let pid = hanging(&directory);
         relay.kill().unwrap();
@@ -441,8 +441,8 @@ fn a_relay_that_is_killed_takes_the_hook_with_it() {
 
 #[test]
 fn a_relay_that_is_a_hook_of_hookyard_has_no_opinion() {
-    let (served, _) = hanging_guard();
-    let mut relay = hookyard(&served, &["relay", "--dialect", "claude", "--if-down", "block"]);
+    let (daemon, _) = hanging_guard();
+    let mut relay = hookyard(&daemon, &["relay", "--dialect", "claude", "--if-down", "block"]);
     relay.env("HOOKYARD_HOOK", "1");
     let said = said(relay, &words("claude").0.to_string());
     assert_eq!(

@@ -11,9 +11,9 @@ use super::*;
 struct Reader(BufReader<UnixStream>);
 
 impl Reader {
-    fn of(served: &Served, query: &str) -> Self {
-        let mut stream = UnixStream::connect(served.socket()).unwrap();
-        stream.set_read_timeout(Some(served::PATIENCE)).unwrap();
+    fn of(daemon: &Daemon, query: &str) -> Self {
+        let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+        stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
         write!(stream, "GET /v1/stream{query} HTTP/1.1\r\nhost: h\r\n\r\n").unwrap();
         let mut reader = Self(BufReader::new(stream));
         while reader.line() != ": hookyard" {}
@@ -45,26 +45,26 @@ fn run(told: &Value) -> (&str, &str) {
 #[test]
 fn each_filter_lets_through_what_it_names() {
     let guard = hook("guard", "before_tool_dispatch", "grep -q deploy && echo no >&2 && exit 2; exit 0");
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { a: { root: $DIR/a }, b: { root: $DIR/b } }")
         .file("a/.openharness/hooks/guard.yaml", &guard)
         .file("a/.openharness/hooks/audit.yaml", &hook("audit", "run_completed", "true"))
         .file("b/.openharness/hooks/guard.yaml", &guard)
         .serve();
-    let mut everything = Reader::of(&served, "");
-    let mut only_b = Reader::of(&served, "?workspace_id=b");
-    let mut only_ends = Reader::of(&served, "?event=run_completed");
-    let mut only_blocks = Reader::of(&served, "?verdict=block&workspace_id=a");
-    assert_eq!(served.get("/v1/status")["streams"], 4);
+    let mut everything = Reader::of(&daemon, "");
+    let mut only_b = Reader::of(&daemon, "?workspace_id=b");
+    let mut only_ends = Reader::of(&daemon, "?event=run_completed");
+    let mut only_blocks = Reader::of(&daemon, "?verdict=block&workspace_id=a");
+    assert_eq!(daemon.get("/v1/status")["streams"], 4);
 
     let mut deploy = call("a", "deploy");
     deploy["tool_input"]["command"] = json!("deploy");
     for event in [call("a", "ls"), deploy, call("b", "b")] {
-        served.post("/v1/events", &event);
+        daemon.post("/v1/events", &event);
     }
     let end = json!({ "event": "run_completed", "session_id": "s", "run_id": "ls", "workspace_id": "a",
                       "trigger_type": "user", "run_status": "completed" });
-    served.post("/v1/events", &end);
+    daemon.post("/v1/events", &end);
 
     let (name, told) = everything.next();
     assert_eq!((name.as_str(), run(&told)), ("invocation", ("a", "ls")));
@@ -80,7 +80,7 @@ fn each_filter_lets_through_what_it_names() {
     }
 
     for query in ["?event=sunrise", "?verdict=perhaps", "?colour=red", "?workspace_id="] {
-        assert_eq!(served.send("GET", &format!("/v1/stream{query}"), None).status, 400, "{query}");
+        assert_eq!(daemon.send("GET", &format!("/v1/stream{query}"), None).status, 400, "{query}");
     }
     drop((everything, only_b, only_ends, only_blocks));
 }
@@ -89,8 +89,9 @@ fn each_filter_lets_through_what_it_names() {
 const HOOKS: u32 = 200;
 
 /// A daemon whose every event has much to tell.
-fn busy(limits: &str) -> Served {
-    let mut setting = Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").settings(limits);
+fn busy(limits: &str) -> Daemon {
+    let mut setting =
+        DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").settings(limits);
     // Nobody listens there, so each hook fails at once.
     let handler = json!({ "type": "http", "url": "http://127.0.0.1:9/" });
     for number in 0..HOOKS {
@@ -103,15 +104,15 @@ fn busy(limits: &str) -> Served {
 
 #[test]
 fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
-    let served = busy("");
-    let mut reader = Reader::of(&served, "");
+    let daemon = busy("");
+    let mut reader = Reader::of(&daemon, "");
     let mut sent = 0;
     // What is on its way to the reader is not lost: the buffers of the connection hold some hundreds.
     for number in 0..40 {
-        let outcome = served.post("/v1/events", &call("shop", &format!("r{number}")));
+        let outcome = daemon.post("/v1/events", &call("shop", &format!("r{number}")));
         assert_eq!(outcome["hooks"].as_array().unwrap().len(), HOOKS as usize);
         sent += u64::from(HOOKS) + 1;
-        assert_eq!(served.get("/v1/status")["phase"], "ready");
+        assert_eq!(daemon.get("/v1/status")["phase"], "ready");
     }
     let (mut told, mut dropped) = (0, 0);
     while told + dropped < sent {
@@ -124,30 +125,30 @@ fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
     }
     assert!(dropped > 0, "all {told} were told");
     assert_eq!(told + dropped, sent, "what is not told is counted");
-    served.post("/v1/events", &call("shop", "later"));
+    daemon.post("/v1/events", &call("shop", "later"));
     assert_eq!(run(&reader.next().1), ("shop", "later"));
 }
 
 #[test]
 fn a_reader_that_reads_nothing_is_let_go() {
-    let served = busy("limits: { body_timeout: 300ms }");
-    let reader = Reader::of(&served, "");
+    let daemon = busy("limits: { body_timeout: 300ms }");
+    let reader = Reader::of(&daemon, "");
     let mut number = 0;
-    until("the reader is gone", || {
+    wait_until("the reader is gone", || {
         number += 1;
-        served.post("/v1/events", &call("shop", &format!("r{number}")));
-        served.get("/v1/status")["streams"] == 0
+        daemon.post("/v1/events", &call("shop", &format!("r{number}")));
+        daemon.get("/v1/status")["streams"] == 0
     });
     drop(reader);
 }
 
 #[test]
 fn the_stream_ends_with_the_daemon() {
-    let mut served =
-        Setting::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
-    let mut reader = Reader::of(&served, "");
-    served.signal(rustix::process::Signal::TERM);
-    assert_eq!(served.wait().code(), Some(0));
+    let mut daemon =
+        DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
+    let mut reader = Reader::of(&daemon, "");
+    daemon.signal(rustix::process::Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0));
     let mut rest = Vec::new();
     reader.0.read_to_end(&mut rest).unwrap();
 }

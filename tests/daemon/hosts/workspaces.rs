@@ -22,7 +22,7 @@ fn blocks(words: &str) -> String {
 
 #[test]
 fn an_event_belongs_to_the_workspace_its_cwd_is_in() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop }, inner: { root: $DIR/shop/inner } }")
         .file("shop/.openharness/hooks/guard.yaml", &blocks("outer"))
         .file("shop/deep/deeper/file", "")
@@ -30,26 +30,26 @@ fn an_event_belongs_to_the_workspace_its_cwd_is_in() {
         .file("elsewhere/file", "")
         .serve();
     for (directory, reason) in [("shop", "outer"), ("shop/deep/deeper", "outer"), ("shop/inner", "inner")] {
-        let outcome = served.post("/v1/events", &in_directory(&served.path().join(directory)));
+        let outcome = daemon.post("/v1/events", &in_directory(&daemon.path().join(directory)));
         assert_eq!(outcome["reason"], reason, "{directory}");
     }
-    fs::remove_dir_all(served.path().join("shop/deep/deeper")).unwrap();
+    fs::remove_dir_all(daemon.path().join("shop/deep/deeper")).unwrap();
     for directory in ["shop/deep/deeper", "shop/deep/deeper/and/more", "shop/never"] {
-        let outcome = served.post("/v1/events", &in_directory(&served.path().join(directory)));
+        let outcome = daemon.post("/v1/events", &in_directory(&daemon.path().join(directory)));
         assert_eq!(outcome["reason"], "outer", "{directory} is gone and its guards are not");
     }
     for directory in ["elsewhere", "not/there", "shop-of-another", "shop/never/../../elsewhere"] {
-        let event = in_directory(&served.path().join(directory));
-        assert_eq!(error(&served.send("POST", "/v1/events", Some(&event))), (404, "no_workspace".into()));
+        let event = in_directory(&daemon.path().join(directory));
+        assert_eq!(error(&daemon.send("POST", "/v1/events", Some(&event))), (404, "no_workspace".into()));
     }
-    std::os::unix::fs::symlink(served.path().join("shop/deep"), served.path().join("link")).unwrap();
-    let outcome = served.post("/v1/events", &in_directory(&served.path().join("link")));
+    std::os::unix::fs::symlink(daemon.path().join("shop/deep"), daemon.path().join("link")).unwrap();
+    let outcome = daemon.post("/v1/events", &in_directory(&daemon.path().join("link")));
     assert_eq!(outcome["reason"], "outer", "a link leads where it leads");
 }
 
 #[test]
 fn below_the_roots_the_nearest_directory_with_hooks_is_registered() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("workspace_roots: [$DIR/srv]")
         .file("srv/shop/.openharness/hooks/guard.yaml", &blocks("shop"))
         .file("srv/shop/src/main.rs", "")
@@ -57,15 +57,15 @@ fn below_the_roots_the_nearest_directory_with_hooks_is_registered() {
         .file("out/file", "")
         .serve();
     let send = |directory: &str| {
-        served.send("POST", "/v1/events", Some(&in_directory(&served.path().join(directory))))
+        daemon.send("POST", "/v1/events", Some(&in_directory(&daemon.path().join(directory))))
     };
-    assert_eq!(served::read(&send("srv/shop/src"))["reason"], "shop");
-    assert_eq!(served::read(&send("srv/bare/src"))["verdict"], "proceed");
+    assert_eq!(daemon::read(&send("srv/shop/src"))["reason"], "shop");
+    assert_eq!(daemon::read(&send("srv/bare/src"))["verdict"], "proceed");
     assert_eq!(error(&send("out")), (404, "no_workspace".into()));
     assert_eq!(error(&send("srv/shop/../../out")), (404, "no_workspace".into()));
     let roots: Vec<_> =
-        served.get("/v1/workspaces").as_array().unwrap().iter().map(|row| row["root"].clone()).collect();
-    let path = |name: &str| json!(served.path().join(name));
+        daemon.get("/v1/workspaces").as_array().unwrap().iter().map(|row| row["root"].clone()).collect();
+    let path = |name: &str| json!(daemon.path().join(name));
     assert!(
         roots.len() == 2 && roots.contains(&path("srv")) && roots.contains(&path("srv/shop")),
         "{roots:?}"
@@ -74,23 +74,23 @@ fn below_the_roots_the_nearest_directory_with_hooks_is_registered() {
 
 #[test]
 fn a_workspace_is_registered_replaced_and_removed() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .file("a/.openharness/hooks/guard.yaml", &blocks("a"))
         .file("a/.claude/settings.json", &hooks("PreToolUse", "echo claude >&2; exit 2"))
         .file("b/.openharness/hooks/guard.yaml", &blocks("b"))
         .serve();
-    let put = |id: &str, body: Value| served.send("PUT", &format!("/v1/workspaces/{id}"), Some(&body));
-    let root = |name: &str| served.path().join(name).display().to_string();
-    let reason = |id: &str, run: &str| served.post("/v1/events", &call(id, run))["reason"].clone();
+    let put = |id: &str, body: Value| daemon.send("PUT", &format!("/v1/workspaces/{id}"), Some(&body));
+    let root = |name: &str| daemon.path().join(name).display().to_string();
+    let reason = |id: &str, run: &str| daemon.post("/v1/events", &call(id, run))["reason"].clone();
 
     let unknown = (404, "unknown_workspace".to_owned());
-    assert_eq!(error(&served.send("POST", "/v1/events", Some(&call("shop", "r")))), unknown);
-    assert_eq!(error(&served.send("GET", "/v1/workspaces/shop", None)), unknown);
-    assert_eq!(error(&served.send("DELETE", "/v1/workspaces/shop", None)), unknown);
+    assert_eq!(error(&daemon.send("POST", "/v1/events", Some(&call("shop", "r")))), unknown);
+    assert_eq!(error(&daemon.send("GET", "/v1/workspaces/shop", None)), unknown);
+    assert_eq!(error(&daemon.send("DELETE", "/v1/workspaces/shop", None)), unknown);
 
     let added = put("shop", json!({ "root": root("a") }));
     assert_eq!(added.status, 201);
-    let shown = served::read(&added);
+    let shown = daemon::read(&added);
     assert_eq!(
         (&shown["id"], &shown["hooks"], &shown["kind"]),
         (&json!("shop"), &json!(2), &json!("project"))
@@ -99,21 +99,21 @@ fn a_workspace_is_registered_replaced_and_removed() {
     assert_eq!(error(&put("other", json!({ "root": root("a") }))), (409, "same_root".into()));
 
     let only = put("shop", json!({ "root": root("a"), "dialects": ["claude"] }));
-    assert_eq!((only.status, &served::read(&only)["hooks"]), (200, &json!(1)));
+    assert_eq!((only.status, &daemon::read(&only)["hooks"]), (200, &json!(1)));
     assert_eq!(reason("shop", "2"), "claude");
 
     let chat = put("shop", json!({ "root": root("a"), "kind": "chat" }));
-    let shown = served::read(&chat);
+    let shown = daemon::read(&chat);
     assert_eq!((&shown["hooks"], &shown["kind"]), (&json!(0), &json!("chat")));
-    assert_eq!(served.post("/v1/events", &call("shop", "3"))["verdict"], "proceed");
+    assert_eq!(daemon.post("/v1/events", &call("shop", "3"))["verdict"], "proceed");
 
-    assert_eq!(served::read(&put("shop", json!({ "root": root("b") })))["root"], root("b"));
+    assert_eq!(daemon::read(&put("shop", json!({ "root": root("b") })))["root"], root("b"));
     assert_eq!(reason("shop", "4"), "b");
     assert_eq!(put("other", json!({ "root": root("a") })).status, 201, "the directory is free again");
 
-    assert_eq!(served.send("DELETE", "/v1/workspaces/shop", None).status, 204);
-    assert_eq!(error(&served.send("POST", "/v1/events", Some(&call("shop", "5")))), unknown);
-    assert_eq!(served.get("/v1/workspaces").as_array().unwrap().len(), 1);
+    assert_eq!(daemon.send("DELETE", "/v1/workspaces/shop", None).status, 204);
+    assert_eq!(error(&daemon.send("POST", "/v1/events", Some(&call("shop", "5")))), unknown);
+    assert_eq!(daemon.get("/v1/workspaces").as_array().unwrap().len(), 1);
 
     for (body, code) in [
         (json!({ "root": "relative" }), "bad_root"),
@@ -127,9 +127,9 @@ fn a_workspace_is_registered_replaced_and_removed() {
 
 #[test]
 fn a_workspace_that_is_removed_takes_its_hooks_and_workers_with_it() {
-    let setting = Setting::new();
+    let setting = DaemonSetup::new();
     let directory = setting.path();
-    let served = setting
+    let daemon = setting
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
         .file("shop/.openharness/hooks/worker.yaml", &worker("after_tool_dispatch"))
@@ -137,11 +137,11 @@ fn a_workspace_that_is_removed_takes_its_hooks_and_workers_with_it() {
     let mut after = call("shop", "w");
     after["event"] = json!("after_tool_dispatch");
     after["tool_output"] = json!("a");
-    let worker = served.post("/v1/events", &after)["reason"].as_str().unwrap().to_owned();
+    let worker = daemon.post("/v1/events", &after)["reason"].as_str().unwrap().to_owned();
     let slow = thread::scope(|scope| {
-        let event = scope.spawn(|| served.post("/v1/events", &call("shop", "r")));
+        let event = scope.spawn(|| daemon.post("/v1/events", &call("shop", "r")));
         let slow = hanging(&directory);
-        assert_eq!(served.send("DELETE", "/v1/workspaces/shop", None).status, 204);
+        assert_eq!(daemon.send("DELETE", "/v1/workspaces/shop", None).status, 204);
         assert_eq!(event.join().unwrap()["verdict"], "halt");
         slow
     });

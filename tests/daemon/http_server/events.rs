@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::{
     http_server::wire::{Wire, get, post},
-    support::served::{Served, Setting, until},
+    support::daemon::{Daemon, DaemonSetup},
+    support::wait::wait_until,
 };
 
 /// A hook that nobody waits for to the end, with a child of its own.
@@ -14,8 +15,8 @@ pub(crate) const SLOW: &str = "name: slow\nevents: [before_tool_dispatch]\nmatch
                                type: command\n  command: 'sleep 1000 & sleep 1000; true'\n";
 
 /// A daemon with the slow hook.
-pub(crate) fn slow(settings: &str) -> Served {
-    Setting::new()
+pub(crate) fn slow(settings: &str) -> Daemon {
+    DaemonSetup::new()
         .file("shop/.openharness/hooks/slow.yaml", SLOW)
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .settings(settings)
@@ -29,55 +30,55 @@ pub(crate) fn event(run: &str) -> String {
     )
 }
 
-fn under_way(served: &Served) -> usize {
-    let runs = served.get("/v1/runs");
+fn under_way(daemon: &Daemon) -> usize {
+    let runs = daemon.get("/v1/runs");
     let of = |run: &Value| run["under_way"].as_array().map_or(0, Vec::len);
     runs["runs"].as_array().expect("runs").iter().map(of).sum()
 }
 
 #[test]
 fn a_client_that_goes_takes_its_hooks_along() {
-    let served = slow("");
+    let daemon = slow("");
     let waiting: Vec<_> = (0..5)
         .map(|n| {
-            let mut wire = Wire::unix(&served);
+            let mut wire = Wire::unix(&daemon);
             wire.send(post("/v1/events", event(&format!("r{n}")).as_bytes()));
             wire
         })
         .collect();
-    until("all hooks run", || served.processes().len() > 10 && under_way(&served) == 5);
+    wait_until("all hooks run", || daemon.processes().len() > 10 && under_way(&daemon) == 5);
     drop(waiting);
-    until("their processes end", || served.processes().len() == 1);
-    until("nothing is in hand", || under_way(&served) == 0);
-    assert_eq!(served.get("/v1/status")["events_in_flight"], 0);
-    served.finish();
+    wait_until("their processes end", || daemon.processes().len() == 1);
+    wait_until("nothing is in hand", || under_way(&daemon) == 0);
+    assert_eq!(daemon.get("/v1/status")["events_in_flight"], 0);
+    daemon.finish();
 }
 
 #[test]
 fn a_client_that_sent_more_and_goes_takes_its_hooks_along() {
-    let served = slow("");
+    let daemon = slow("");
     for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n"] {
-        let mut wire = Wire::unix(&served);
+        let mut wire = Wire::unix(&daemon);
         wire.send([post("/v1/events", event("r").as_bytes()), more.as_bytes().to_vec()].concat());
-        until("the hook runs", || under_way(&served) == 1);
+        wait_until("the hook runs", || under_way(&daemon) == 1);
         drop(wire);
-        until("nothing is in hand", || under_way(&served) == 0);
+        wait_until("nothing is in hand", || under_way(&daemon) == 0);
     }
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn a_client_that_sends_half_an_event_and_goes_leaves_nothing() {
-    let served = slow("limits: { requests: 4 }");
+    let daemon = slow("limits: { requests: 4 }");
     for _ in 0..50 {
         let whole = post("/v1/events", event("r").as_bytes());
-        Wire::unix(&served).send(&whole[..whole.len() - 5]);
+        Wire::unix(&daemon).send(&whole[..whole.len() - 5]);
     }
-    until("their places are free and nothing is in hand", || {
+    wait_until("their places are free and nothing is in hand", || {
         // While some of them are still coming in there may be no place again.
-        served.send("GET", "/v1/hooks", None).status == 200 && under_way(&served) == 0
+        daemon.send("GET", "/v1/hooks", None).status == 200 && under_way(&daemon) == 0
     });
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
@@ -93,36 +94,36 @@ fn hookyard_is_not_its_own_hook() {
     };
     // By a name that is not seen to be its own when the hook is read.
     for path in ["/v1/events", "/v1/events/openharness"] {
-        let setting = Setting::new()
+        let setting = DaemonSetup::new()
             .file("shop/.openharness/hooks/loop.yaml", &hook(path))
             .file("token", TOKEN)
             .settings("workspaces: { shop: { root: $DIR/shop } }\nlisten: { token_file: $DIR/token }")
             .argument("--tcp")
             .argument(&format!("127.0.0.1:{port}"));
         fs::set_permissions(setting.path().join("token"), fs::Permissions::from_mode(0o600)).unwrap();
-        let served = setting.serve();
-        let outcome = served.post("/v1/events", &serde_json::from_str(&event("r")).unwrap());
+        let daemon = setting.serve();
+        let outcome = daemon.post("/v1/events", &serde_json::from_str(&event("r")).unwrap());
         assert_eq!(outcome["verdict"], "block", "{outcome}");
         assert!(outcome.to_string().contains("508"), "{outcome}");
         // One event, and no others that it led to.
-        assert_eq!(served.get("/v1/runs/r")["events"], 1);
+        assert_eq!(daemon.get("/v1/runs/r")["events"], 1);
         let direct = post("/v1/events", event("r").as_bytes());
         let text = String::from_utf8(direct).unwrap().replacen("\r\n", "\r\nx-hookyard-event: x\r\n", 1);
-        let reply = Wire::unix(&served).send(text).reply();
+        let reply = Wire::unix(&daemon).send(text).reply();
         assert_eq!((reply.status, &*reply.code()), (508, "own_hook"));
-        served.finish();
+        daemon.finish();
     }
 }
 
 #[test]
 fn metrics_are_for_everyone_at_once() {
-    let served =
-        Setting::new().file("shop/x", "").settings("workspaces: { shop: { root: $DIR/shop } }").serve();
-    served.post("/v1/events", &serde_json::from_str(&event("r")).unwrap());
+    let daemon =
+        DaemonSetup::new().file("shop/x", "").settings("workspaces: { shop: { root: $DIR/shop } }").serve();
+    daemon.post("/v1/events", &serde_json::from_str(&event("r")).unwrap());
     thread::scope(|scope| {
         for _ in 0..20 {
             scope.spawn(|| {
-                let mut wire = Wire::unix(&served);
+                let mut wire = Wire::unix(&daemon);
                 for _ in 0..20 {
                     let reply = wire.send(get("/metrics")).reply();
                     assert_eq!(reply.status, 200);
@@ -136,7 +137,7 @@ fn metrics_are_for_everyone_at_once() {
             });
         }
     });
-    served.finish();
+    daemon.finish();
 }
 
 /// Prometheus' text format: comments, and lines of a name, perhaps labels, and a number.

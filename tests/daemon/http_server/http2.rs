@@ -1,24 +1,25 @@
 //! HTTP/2: many requests on one connection, and what a peer can keep open with it.
 
-use std::{
-    net::TcpListener,
-    time::{Duration, Instant},
-};
+use std::{net::TcpListener, time::Instant};
 
 use axum::http::Request;
 use h2::client::{Builder, SendRequest};
 use tokio::{net::UnixStream, task::JoinHandle, time::timeout};
 
 use crate::{
-    http_server::events::{event, slow},
-    support::served::{PATIENCE, Served, Setting, until},
+    http_server::{
+        events::{event, slow},
+        wire::{Wire, get},
+    },
+    support::daemon::{Daemon, DaemonSetup},
+    support::wait::{LONGEST_WAIT, wait_until},
 };
 
 type Sender = SendRequest<bytes::Bytes>;
 
 /// A connection, and the task that ends with it.
-async fn connect(served: &Served, builder: &mut Builder) -> (Sender, JoinHandle<()>) {
-    let stream = UnixStream::connect(served.socket()).await.expect("a connection");
+async fn connect(daemon: &Daemon, builder: &mut Builder) -> (Sender, JoinHandle<()>) {
+    let stream = UnixStream::connect(daemon.socket()).await.expect("a connection");
     let (sender, connection) = builder.handshake(stream).await.expect("HTTP/2");
     (sender, tokio::spawn(async move { drop(connection.await) }))
 }
@@ -46,13 +47,13 @@ async fn ask(sender: &Sender, method: &str, path: &str, body: Option<&str>) -> (
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, future).await.expect("in time")
+    timeout(LONGEST_WAIT, future).await.expect("in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_connection_carries_many_requests_at_once() {
-    let served = slow("");
-    let (sender, _task) = connect(&served, &mut Builder::new()).await;
+    let daemon = slow("");
+    let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     let event = event("r").replace("Bash", "Read");
     let asked = (0..100).map(|_| in_time(ask(&sender, "POST", "/v1/events", Some(&event))));
     for (status, text) in futures_util::future::join_all(asked).await {
@@ -61,43 +62,43 @@ async fn one_connection_carries_many_requests_at_once() {
     }
     assert_eq!(ask(&sender, "GET", "/nowhere", None).await.0, 404);
     assert_eq!(ask(&sender, "PUT", "/v1/events", None).await.0, 405);
-    served.finish();
+    daemon.finish();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_given_up_takes_its_hooks_along() {
-    let served = slow("");
-    let (sender, _task) = connect(&served, &mut Builder::new()).await;
+    let daemon = slow("");
+    let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     let mut sending = sender.clone().ready().await.unwrap();
     let (answer, mut rest) = sending.send_request(request("POST", "/v1/events"), false).unwrap();
     rest.send_data(event("r").into(), true).unwrap();
-    until("the hook runs", || served.processes().len() > 2);
+    wait_until("the hook runs", || daemon.processes().len() > 2);
     drop((answer, rest));
-    until("its processes end", || served.processes().len() == 1);
+    wait_until("its processes end", || daemon.processes().len() == 1);
     // The connection goes on.
     assert_eq!(in_time(ask(&sender, "GET", "/healthz", None)).await.0, 200);
-    served.finish();
+    daemon.finish();
 }
 
 const QUICK: &str = "limits: { header_timeout: 1s, body_timeout: 1s, idle_timeout: 30s, requests: 1 }";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_gives_no_room_for_an_answer_is_cut() {
-    let served = Setting::new().settings(QUICK).serve();
-    let (sender, task) = connect(&served, Builder::new().initial_window_size(0)).await;
+    let daemon = DaemonSetup::new().settings(QUICK).serve();
+    let (sender, task) = connect(&daemon, Builder::new().initial_window_size(0)).await;
     let mut answers = Vec::new();
     for _ in 0..50 {
         let mut sending = sender.clone().ready().await.unwrap();
         answers.push(sending.send_request(request("GET", "/v1/openapi.json"), true).unwrap());
     }
     in_time(task).await.unwrap();
-    served.finish();
+    daemon.finish();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_does_not_come_is_not_waited_for() {
-    let served = slow(QUICK);
-    let (sender, _task) = connect(&served, &mut Builder::new()).await;
+    let daemon = slow(QUICK);
+    let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     let mut sending = sender.clone().ready().await.unwrap();
     let mut announced = request("POST", "/v1/events");
     announced.headers_mut().insert("content-length", 100.into());
@@ -105,40 +106,54 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     assert_eq!(in_time(answer).await.unwrap().status().as_u16(), 408);
     // Its place is free again.
     assert_eq!(in_time(ask(&sender, "GET", "/v1/runs", None)).await.0, 200);
-    served.finish();
+    daemon.finish();
+}
+
+/// Waits until the daemon closes a connection on which this was sent.
+async fn wait_for_the_end(daemon: &Daemon, text: &str) {
+    let mut wire = Wire::unix(daemon);
+    wire.send(text);
+    tokio::task::spawn_blocking(move || wire.rest()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_connection_is_not_one_with_half_a_head() {
-    let served = Setting::new().settings(QUICK).serve();
-    let (sender, _task) = connect(&served, &mut Builder::new()).await;
+    let daemon = DaemonSetup::new().settings(QUICK).serve();
+    let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     // A long answer has the client send frames of its own after it.
     assert_eq!(in_time(ask(&sender, "GET", "/v1/openapi.json", None)).await.0, 200);
-    tokio::time::sleep(Duration::from_millis(2200)).await;
+    // Connections that came later are cut: one with half a head after `header_timeout`, twice.
+    for _ in 0..2 {
+        wait_for_the_end(&daemon, "GET /healthz HTT").await;
+    }
     assert_eq!(in_time(ask(&sender, "GET", "/healthz", None)).await.0, 200);
-    served.finish();
+    daemon.finish();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_quiet_stream_is_not_idle() {
-    let served =
-        Setting::new().settings("limits: { header_timeout: 1s, body_timeout: 1s, idle_timeout: 1s }").serve();
-    let (sender, task) = connect(&served, &mut Builder::new()).await;
+    let daemon = DaemonSetup::new()
+        .settings("limits: { header_timeout: 1s, body_timeout: 1s, idle_timeout: 1s }\nshutdown_deadline: 5m")
+        .serve();
+    let (sender, task) = connect(&daemon, &mut Builder::new()).await;
     let mut sending = sender.clone().ready().await.unwrap();
     let (answer, _) = sending.send_request(request("GET", "/v1/stream"), true).unwrap();
     let mut body = in_time(answer).await.unwrap().into_body();
     assert_eq!(in_time(body.data()).await.unwrap().unwrap(), ": hookyard\n\n");
-    tokio::time::sleep(Duration::from_millis(2500)).await;
-    assert_eq!(served.get("/v1/status")["streams"], 1);
+    // Connections that came later are cut as idle, twice.
+    for _ in 0..2 {
+        wait_for_the_end(&daemon, &get("/healthz")).await;
+    }
+    assert_eq!(daemon.get("/v1/status")["streams"], 1);
     // It ends with the daemon, in peace.
-    let begun = Instant::now();
-    let mut served = served;
-    served.signal(rustix::process::Signal::TERM);
+    let since = Instant::now();
+    let mut daemon = daemon;
+    daemon.signal(rustix::process::Signal::TERM);
     let last = in_time(body.data()).await;
     assert!(last.is_none_or(|last| last.is_ok_and(|data| data.is_empty())));
     drop((sender, sending));
-    assert_eq!(served.wait().code(), Some(0));
-    assert!(begun.elapsed() < Duration::from_secs(6));
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(since.elapsed() < LONGEST_WAIT);
     in_time(task).await.unwrap();
 }
 
@@ -146,7 +161,7 @@ async fn a_quiet_stream_is_not_idle() {
 async fn the_name_in_a_request_is_looked_at() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
-    let served = Setting::new().argument("--tcp").argument(&address).serve();
+    let daemon = DaemonSetup::new().argument("--tcp").argument(&address).serve();
     let stream = tokio::net::TcpStream::connect(&address).await.unwrap();
     let (sender, connection) = h2::client::handshake(stream).await.unwrap();
     tokio::spawn(connection);
@@ -157,5 +172,5 @@ async fn the_name_in_a_request_is_looked_at() {
     };
     assert_eq!((status("localhost").await, status(&address).await), (200, 200));
     assert_eq!((status("rebound.example.com").await, status("10.0.0.1").await), (403, 403));
-    served.finish();
+    daemon.finish();
 }

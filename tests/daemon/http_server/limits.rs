@@ -13,17 +13,18 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::{
     http_server::events::{event, slow},
     http_server::wire::{Wire, get, post},
-    support::served::{Served, Setting, until},
+    support::daemon::{Daemon, DaemonSetup},
+    support::wait::{LONGEST_WAIT, wait_until},
 };
 
 /// How many descriptors the daemon has open.
-fn descriptors(served: &Served) -> usize {
-    fs::read_dir(format!("/proc/{}/fd", served.pid())).expect("a process").count()
+fn descriptors(daemon: &Daemon) -> usize {
+    fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("a process").count()
 }
 
 /// How much memory it has, in mebibytes.
-fn memory(served: &Served) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", served.pid())).expect("a process");
+fn memory(daemon: &Daemon) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).expect("a process");
     let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line");
     line.split_whitespace().nth(1).expect("a number").parse::<usize>().expect("a number") >> 10
 }
@@ -40,18 +41,18 @@ fn raise_own_limit() -> usize {
 
 #[test]
 fn a_request_too_many_is_told_at_once() {
-    let served = slow("limits: { requests: 2 }");
-    let mut busy = [Wire::unix(&served), Wire::unix(&served)];
+    let daemon = slow("limits: { requests: 2 }");
+    let mut busy = [Wire::unix(&daemon), Wire::unix(&daemon)];
     for (n, wire) in busy.iter_mut().enumerate() {
         wire.send(post("/v1/events", event(&format!("r{n}")).as_bytes()));
     }
-    until("both hooks run", || served.get("/v1/status")["events_in_flight"] == 2);
-    let begun = Instant::now();
-    let mut wire = Wire::unix(&served);
+    wait_until("both hooks run", || daemon.get("/v1/status")["events_in_flight"] == 2);
+    let since = Instant::now();
+    let mut wire = Wire::unix(&daemon);
     let reply = wire.send(post("/v1/events", event("r3").as_bytes())).reply();
     assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
     assert_eq!(reply.header("retry-after"), Some("1"));
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(since.elapsed() < LONGEST_WAIT / 2);
     // The connection stays, and those who ask how it is, and what fills it, are told.
     for path in
         ["/healthz", "/readyz", "/v1/status", "/metrics", "/v1/openapi.json", "/v1/runs", "/v1/runs/r0"]
@@ -59,34 +60,34 @@ fn a_request_too_many_is_told_at_once() {
         assert_eq!(wire.send(get(path)).reply().status, 200, "{path}");
     }
     assert_eq!(wire.send(get("/v1/hooks")).reply().status, 503);
-    assert_eq!(served.send("DELETE", "/v1/runs/r0", None).status, 200, "a way out");
-    assert_eq!(served.send("POST", "/v1/reload", None).status, 200);
+    assert_eq!(daemon.send("DELETE", "/v1/runs/r0", None).status, 200, "a way out");
+    assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
     drop(busy);
-    until("there is room again", || served.send("GET", "/v1/hooks", None).status == 200);
-    served.finish();
+    wait_until("there is room again", || daemon.send("GET", "/v1/hooks", None).status == 200);
+    daemon.finish();
 }
 
 #[test]
 fn a_connection_too_many_is_told_and_closed() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("limits: { connections: 3 }")
         .argument("--tcp")
         .argument("127.0.0.1:0")
         .serve();
-    let address = served.tcp();
-    until("the places are free", || {
-        let mut open: Vec<_> = (0..3).map(|_| Wire::unix(&served)).collect();
+    let address = daemon.tcp();
+    wait_until("the places are free", || {
+        let mut open: Vec<_> = (0..3).map(|_| Wire::unix(&daemon)).collect();
         open.iter_mut().all(|wire| wire.send(get("/healthz")).reply().status == 200)
     });
     let mut open: Vec<Wire> = Vec::new();
-    until("all places are taken", || {
-        let mut wire = Wire::unix(&served);
+    wait_until("all places are taken", || {
+        let mut wire = Wire::unix(&daemon);
         if wire.send(get("/healthz")).reply().status == 200 {
             open.push(wire);
         }
         open.len() == 3
     });
-    for mut wire in [Wire::unix(&served), Wire::tcp(&address)] {
+    for mut wire in [Wire::unix(&daemon), Wire::tcp(&address)] {
         wire.try_send(get("/healthz").as_bytes());
         let reply = wire.reply();
         assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
@@ -96,9 +97,9 @@ fn a_connection_too_many_is_told_and_closed() {
     // Those inside are served on, and whoever goes makes room.
     assert_eq!(open[0].send(get("/healthz")).reply().status, 200);
     open.pop();
-    until("there is room", || Wire::unix(&served).send(get("/healthz")).reply().status == 200);
+    wait_until("there is room", || Wire::unix(&daemon).send(get("/healthz")).reply().status == 200);
     drop(open);
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
@@ -110,82 +111,84 @@ fn ten_thousand_idle_connections_are_in_nobodys_way() {
             "NOT RUN in full: this process may have {allowed} descriptors only, so {number} connections"
         );
     }
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .settings("limits: { connections: 12000, header_timeout: 3s, idle_timeout: 3s }")
         .serve();
-    let before = memory(&served);
-    let descriptors_before = descriptors(&served);
+    let before = memory(&daemon);
+    let descriptors_before = descriptors(&daemon);
     let mut peaks = Vec::new();
     for _ in 0..2 {
         // A third of them have sent nothing, a third half a request, a third a whole one.
         let open: Vec<UnixStream> = (0..number)
             .map(|n| {
-                let mut stream = UnixStream::connect(served.socket()).expect("room");
+                let mut stream = UnixStream::connect(daemon.socket()).expect("room");
                 let text = get("/healthz");
                 let part = [0, 20, text.len()][n % 3];
                 std::io::Write::write_all(&mut stream, &text.as_bytes()[..part]).expect("a listener");
                 stream
             })
             .collect();
-        let begun = Instant::now();
-        assert_eq!(served.send("GET", "/readyz", None).status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-        peaks.push(memory(&served));
-        until("they are gone", || descriptors(&served) <= descriptors_before + 8);
+        let since = Instant::now();
+        assert_eq!(daemon.send("GET", "/readyz", None).status, 200);
+        assert!(since.elapsed() < LONGEST_WAIT / 2, "{:?}", since.elapsed());
+        peaks.push(memory(&daemon));
+        wait_until("they are gone", || descriptors(&daemon) <= descriptors_before + 8);
         drop(open);
     }
-    let after = memory(&served);
+    let after = memory(&daemon);
     assert!(peaks[0] < before + 400, "{before} {peaks:?}");
     assert!(peaks[1] < peaks[0] + 60 && after < peaks[0] + 60, "{before} {peaks:?} {after}");
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn those_who_come_and_go_leave_nothing() {
-    let served = Setting::new().argument("--tcp").argument("127.0.0.1:0").serve();
-    let address = served.tcp();
-    let before = descriptors(&served);
+    let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
+    let address = daemon.tcp();
+    let before = descriptors(&daemon);
     for n in 0..3000 {
-        let stream = UnixStream::connect(served.socket()).expect("a connection");
+        let stream = UnixStream::connect(daemon.socket()).expect("a connection");
         if n % 10 == 0 {
             drop(TcpStream::connect(&address).expect("a connection"));
         }
         drop(stream);
     }
-    assert_eq!(served.send("GET", "/healthz", None).status, 200);
-    until("they are gone", || descriptors(&served) <= before);
-    served.finish();
+    assert_eq!(daemon.send("GET", "/healthz", None).status, 200);
+    wait_until("they are gone", || descriptors(&daemon) <= before);
+    daemon.finish();
 }
 
 #[test]
 fn who_does_not_read_is_cut() {
-    let served = Setting::new().settings("limits: { body_timeout: 1s }").serve();
-    let before = descriptors(&served);
-    let mut wires: Vec<_> = (0..20).map(|_| Wire::unix(&served)).collect();
+    let daemon = DaemonSetup::new().settings("limits: { body_timeout: 1s }").serve();
+    let before = descriptors(&daemon);
+    let mut wires: Vec<_> = (0..20).map(|_| Wire::unix(&daemon)).collect();
     let many = get("/v1/openapi.json").repeat(200);
     for wire in &mut wires {
         wire.send(&many);
     }
-    until("they are let in", || descriptors(&served) > before);
-    until("they are cut", || descriptors(&served) <= before);
-    assert!(memory(&served) < 300, "{}", memory(&served));
+    wait_until("they are let in", || descriptors(&daemon) > before);
+    wait_until("they are cut", || descriptors(&daemon) <= before);
+    assert!(memory(&daemon) < 300, "{}", memory(&daemon));
     drop(wires);
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn who_reads_slowly_is_waited_for() {
-    let served =
-        Setting::new().settings("limits: { body_timeout: 1s, idle_timeout: 1s, header_timeout: 1s }").serve();
-    let mut wire = Wire::unix(&served);
-    let begun = Instant::now();
+    let daemon = DaemonSetup::new()
+        .settings("limits: { body_timeout: 2s, idle_timeout: 2s, header_timeout: 2s }")
+        .serve();
+    let mut wire = Wire::unix(&daemon);
+    let since = Instant::now();
     wire.send(get("/v1/openapi.json").repeat(60));
     for _ in 0..60 {
         assert_eq!(wire.reply().status, 200);
-        thread::sleep(Duration::from_millis(40));
+        // The pace of the reader, not a wait for something.
+        thread::sleep(Duration::from_millis(60));
     }
-    assert!(begun.elapsed() > Duration::from_secs(2));
-    served.finish();
+    assert!(since.elapsed() > Duration::from_secs(3), "longer than each of the limits");
+    daemon.finish();
 }
 
 /// A hook whose answer is long.
@@ -194,30 +197,33 @@ const LOUD: &str = "name: loud\nevents: [before_tool_dispatch]\nhandler:\n  type
 
 #[test]
 fn a_quiet_stream_is_not_idle_and_a_full_one_is_cut() {
-    let served = Setting::new()
+    let daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/loud.yaml", LOUD)
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .settings("limits: { body_timeout: 1s, idle_timeout: 1s, header_timeout: 1s, streams: 2 }")
         .serve();
-    let mut reader = Wire::unix(&served);
+    let mut reader = Wire::unix(&daemon);
     reader.send(get("/v1/stream"));
-    let mut idler = Wire::unix(&served);
+    let mut idler = Wire::unix(&daemon);
     idler.send(get("/v1/stream"));
-    until("both are heard", || served.get("/v1/status")["streams"] == 2);
-    assert_eq!(Wire::unix(&served).send(get("/v1/stream")).reply().status, 503);
-    thread::sleep(Duration::from_millis(2500));
-    assert_eq!(served.get("/v1/status")["streams"], 2, "a stream is quiet as long as nothing happens");
+    wait_until("both are heard", || daemon.get("/v1/status")["streams"] == 2);
+    assert_eq!(Wire::unix(&daemon).send(get("/v1/stream")).reply().status, 503);
+    // Connections that came later are cut as idle, twice.
+    for _ in 0..2 {
+        Wire::unix(&daemon).send(get("/healthz")).rest();
+    }
+    assert_eq!(daemon.get("/v1/status")["streams"], 2, "a stream is quiet as long as nothing happens");
     let reading = thread::spawn(move || {
         while reader.more().is_ok_and(|more| more > 0) {}
         reader.text()
     });
-    until("who does not read is cut", || {
+    wait_until("who does not read is cut", || {
         for n in 0..20 {
-            served.post("/v1/events", &serde_json::from_str(&event(&format!("r{n}"))).unwrap());
+            daemon.post("/v1/events", &serde_json::from_str(&event(&format!("r{n}"))).unwrap());
         }
-        served.get("/v1/status")["streams"] == 1
+        daemon.get("/v1/status")["streams"] == 1
     });
-    served.finish();
+    daemon.finish();
     let told = reading.join().unwrap();
     assert!(told.contains("event: outcome"), "{told}");
 }

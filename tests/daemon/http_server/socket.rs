@@ -15,14 +15,15 @@ use rustix::process::Signal;
 
 use crate::{
     http_server::is_root,
-    support::served::{Served, Setting, read, until},
+    support::daemon::{Daemon, DaemonSetup, read},
+    support::wait::wait_until,
 };
 
 /// What a daemon says that does not start.
-fn refused(setting: Setting) -> (String, Served) {
-    let mut served = setting.spawn();
-    assert_eq!(served.wait().code(), Some(1), "{}", served.log());
-    (served.log(), served)
+fn refused(setting: DaemonSetup) -> (String, Daemon) {
+    let mut daemon = setting.spawn();
+    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.log());
+    (daemon.log(), daemon)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -35,37 +36,37 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn the_socket_is_its_users_alone() {
-    let served = Setting::new().serve();
-    assert_eq!(mode(served.socket()), 0o600);
+    let daemon = DaemonSetup::new().serve();
+    assert_eq!(mode(daemon.socket()), 0o600);
     let names: Vec<_> =
-        fs::read_dir(served.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        fs::read_dir(daemon.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(".hookyard-")), "{names:?}");
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn what_a_dead_daemon_left_is_replaced() {
-    let mut served = Setting::new().serve();
-    served.signal(Signal::KILL);
-    served.wait();
-    assert!(served.socket().exists());
-    served.again().serve().finish();
+    let mut daemon = DaemonSetup::new().serve();
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    assert!(daemon.socket().exists());
+    daemon.again().serve().finish();
 }
 
 #[test]
 fn a_running_daemon_is_not_replaced() {
-    let served = Setting::new().serve();
-    let inode = fs::metadata(served.socket()).unwrap().ino();
+    let daemon = DaemonSetup::new().serve();
+    let inode = fs::metadata(daemon.socket()).unwrap().ino();
     // Also where the record of its process groups, which tells of it first, is gone.
     for _ in 0..2 {
-        let second = Setting::new().socket(served.socket().to_str().unwrap());
+        let second = DaemonSetup::new().socket(daemon.socket().to_str().unwrap());
         let (said, _) = refused(second);
         assert!(said.contains("another hookyard"), "{said}");
-        fs::remove_file(served.path().join("hookyard.sock.groups")).unwrap_or_default();
+        fs::remove_file(daemon.path().join("hookyard.sock.groups")).unwrap_or_default();
     }
-    assert_eq!(fs::metadata(served.socket()).unwrap().ino(), inode);
-    read(&served.send("GET", "/v1/status", None));
-    served.finish();
+    assert_eq!(fs::metadata(daemon.socket()).unwrap().ino(), inode);
+    read(&daemon.send("GET", "/v1/status", None));
+    daemon.finish();
 }
 
 #[test]
@@ -73,18 +74,18 @@ fn of_two_that_start_together_one_wins() {
     for _ in 0..5 {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap().join("s");
-        let start = || Setting::new().socket(path.to_str().unwrap()).spawn();
+        let start = || DaemonSetup::new().socket(path.to_str().unwrap()).spawn();
         let mut daemons = [start(), start()];
         let mut lost = None;
-        until("one of them gives up", || {
-            lost = daemons.iter_mut().position(Served::has_ended);
+        wait_until("one of them gives up", || {
+            lost = daemons.iter_mut().position(Daemon::has_ended);
             lost.is_some()
         });
         let [first, second] = daemons;
         let (mut loser, winner) = if lost == Some(0) { (first, second) } else { (second, first) };
         assert_eq!(loser.wait().code(), Some(1));
         assert!(loser.log().contains("another hookyard"), "{}", loser.log());
-        until("the other takes events", || {
+        wait_until("the other takes events", || {
             winner.client().send("GET", "/readyz", None).is_ok_and(|answer| answer.status == 200)
         });
         winner.finish();
@@ -94,12 +95,12 @@ fn of_two_that_start_together_one_wins() {
 #[test]
 fn what_is_no_socket_of_its_own_stays_as_it_is() {
     let said = |make: &dyn Fn(&Path)| {
-        let setting = Setting::new();
+        let setting = DaemonSetup::new();
         let path = setting.path().join("hookyard.sock");
         make(&path);
         let before = fs::symlink_metadata(&path).unwrap();
-        let (said, served) = refused(setting);
-        let after = fs::symlink_metadata(served.socket()).unwrap();
+        let (said, daemon) = refused(setting);
+        let after = fs::symlink_metadata(daemon.socket()).unwrap();
         assert_eq!((before.ino(), before.mode()), (after.ino(), after.mode()));
         said
     };
@@ -123,11 +124,11 @@ fn what_is_no_socket_of_its_own_stays_as_it_is() {
 #[test]
 fn the_directory_is_looked_at() {
     let said = |prepare: &dyn Fn(&Path)| {
-        let setting = Setting::new().file("d/x", "").socket("d/s");
+        let setting = DaemonSetup::new().file("d/x", "").socket("d/s");
         let directory = setting.path().join("d");
         prepare(&directory);
-        let (said, served) = refused(setting);
-        assert!(!served.socket().exists());
+        let (said, daemon) = refused(setting);
+        assert!(!daemon.socket().exists());
         said
     };
     assert!(said(&|path| set_mode(path, 0o777)).contains("can be written by others"));
@@ -142,7 +143,7 @@ fn the_directory_is_looked_at() {
         let foreign = |path: &Path| chown(path, Some(65_534), None).unwrap();
         assert!(said(&foreign).contains("belongs to another user"));
     }
-    let sticky = Setting::new().file("d/x", "").socket("d/s");
+    let sticky = DaemonSetup::new().file("d/x", "").socket("d/s");
     set_mode(&sticky.path().join("d"), 0o1777);
     sticky.serve().finish();
 }
@@ -150,26 +151,26 @@ fn the_directory_is_looked_at() {
 #[test]
 fn a_path_too_long_is_refused_before_anything_is_made() {
     for length in [108, 200] {
-        let setting = Setting::new();
+        let setting = DaemonSetup::new();
         // Only the name itself is too long, so that what is made beside it would fit.
         let name = "s".repeat(length - setting.path().as_os_str().len() - 1);
-        let (said, served) = refused(setting.socket(&name));
+        let (said, daemon) = refused(setting.socket(&name));
         assert!(said.contains("is longer than the 107 bytes"), "{said}");
-        assert_eq!(fs::read_dir(served.path()).unwrap().count(), 3, "home, settings and log");
+        assert_eq!(fs::read_dir(daemon.path()).unwrap().count(), 3, "home, settings and log");
     }
-    let setting = Setting::new();
+    let setting = DaemonSetup::new();
     let name = "s".repeat(107 - setting.path().as_os_str().len() - 1);
     setting.socket(&name).serve().finish();
 }
 
 #[test]
 fn what_took_its_place_is_not_removed() {
-    let mut served = Setting::new().serve();
-    fs::remove_file(served.socket()).unwrap();
-    fs::write(served.socket(), "mine").unwrap();
-    served.signal(Signal::TERM);
-    assert_eq!(served.wait().code(), Some(0));
-    assert_eq!(fs::read_to_string(served.socket()).unwrap(), "mine");
+    let mut daemon = DaemonSetup::new().serve();
+    fs::remove_file(daemon.socket()).unwrap();
+    fs::write(daemon.socket(), "mine").unwrap();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert_eq!(fs::read_to_string(daemon.socket()).unwrap(), "mine");
 }
 
 #[test]
@@ -177,25 +178,25 @@ fn another_user_is_turned_away() {
     if !is_root() {
         return;
     }
-    let served = Setting::new().serve();
-    set_mode(&served.path(), 0o755);
-    set_mode(served.socket(), 0o666);
+    let daemon = DaemonSetup::new().serve();
+    set_mode(&daemon.path(), 0o755);
+    set_mode(daemon.socket(), 0o666);
     // Another user's program: it connects, and reads what it gets.
     let program = "import os, socket, sys\nos.setgid(65534); os.setuid(65534)\n\
                    s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n\
                    try:\n  s.sendall(b'GET /v1/status HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n  print(s.recv(99))\n\
                    except OSError as e: print('refused', e.errno)\n";
     let output =
-        Command::new("python3").args(["-c", program]).arg(served.socket()).output().expect("python3");
+        Command::new("python3").args(["-c", program]).arg(daemon.socket()).output().expect("python3");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.starts_with("b''") || said.starts_with("refused"), "{said} {output:?}");
-    assert!(served.log().contains("another user"), "{}", served.log());
-    served.finish();
+    assert!(daemon.log().contains("another user"), "{}", daemon.log());
+    daemon.finish();
 }
 
 #[test]
 fn a_listener_that_is_no_hookyard_is_not_replaced() {
-    let setting = Setting::new();
+    let setting = DaemonSetup::new();
     let path = setting.path().join("hookyard.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let (said, _served) = refused(setting);

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::{
     http_server::wire::{Reply, Wire, get},
-    support::served::{Served, Setting},
+    support::daemon::{Daemon, DaemonSetup},
 };
 
 const TOKEN: &str = "a-token-of-many-letters";
@@ -13,23 +13,23 @@ fn ask(address: &str, path: &str, headers: &str) -> Reply {
     Wire::tcp(address).send(format!("GET {path} HTTP/1.1\r\n{headers}\r\n")).reply()
 }
 
-fn with_token(text: &str, mode: u32) -> Setting {
-    let setting = Setting::new().file("token", text).settings("listen: { token_file: $DIR/token }");
+fn with_token(text: &str, mode: u32) -> DaemonSetup {
+    let setting = DaemonSetup::new().file("token", text).settings("listen: { token_file: $DIR/token }");
     fs::set_permissions(setting.path().join("token"), fs::Permissions::from_mode(mode)).unwrap();
     setting.argument("--tcp").argument("127.0.0.1:0")
 }
 
-fn refused(setting: Setting) -> String {
-    let mut served = setting.spawn();
-    assert_eq!(served.wait().code(), Some(1), "{}", served.log());
-    assert!(!served.socket().exists());
-    served.log()
+fn refused(setting: DaemonSetup) -> String {
+    let mut daemon = setting.spawn();
+    assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.log());
+    assert!(!daemon.socket().exists());
+    daemon.log()
 }
 
 #[test]
 fn programs_of_this_machine_need_no_token() {
-    let served = Setting::new().argument("--tcp").argument("127.0.0.1:0").serve();
-    let address = served.tcp();
+    let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
+    let address = daemon.tcp();
     for headers in [
         format!("host: {address}\r\n"),
         "host: localhost\r\n".to_owned(),
@@ -39,13 +39,13 @@ fn programs_of_this_machine_need_no_token() {
     ] {
         assert_eq!(ask(&address, "/v1/status", &headers).status, 200, "{headers}");
     }
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn web_pages_are_kept_out() {
-    let served = Setting::new().argument("--tcp").argument("127.0.0.1:0").serve();
-    let address = served.tcp();
+    let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
+    let address = daemon.tcp();
     for headers in [
         "host: localhost\r\norigin: http://localhost\r\n",
         "host: localhost\r\norigin: null\r\n",
@@ -68,13 +68,13 @@ fn web_pages_are_kept_out() {
     let absolute =
         |host: &str| ask(&address, &format!("http://{host}/v1/status"), "host: localhost\r\n").status;
     assert_eq!((absolute("example.com"), absolute("localhost"), absolute(&address)), (403, 200, 200));
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn an_address_may_have_the_metrics_and_nothing_else() {
-    let served = with_token(TOKEN, 0o600).argument("--set").argument("listen.metrics=0.0.0.0:0").serve();
-    let status = served.get("/v1/status");
+    let daemon = with_token(TOKEN, 0o600).argument("--set").argument("listen.metrics=0.0.0.0:0").serve();
+    let status = daemon.get("/v1/status");
     let port = status["metrics"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
     let address = format!("127.0.0.1:{port}");
     for path in ["/metrics", "/healthz", "/readyz"] {
@@ -84,24 +84,25 @@ fn an_address_may_have_the_metrics_and_nothing_else() {
         let reply = ask(&address, path, "host: anywhere\r\n");
         assert_eq!((reply.status, reply.code().as_str()), (404, "no_route"), "{path}");
     }
-    served.finish();
+    daemon.finish();
 }
 
 #[test]
 fn other_machines_need_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
-        let said = refused(Setting::new().argument("--tcp").argument(address));
+        let said = refused(DaemonSetup::new().argument("--tcp").argument(address));
         assert!(said.contains("needs a `listen.token_file`"), "{said}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let said = refused(Setting::new().argument("--tcp").argument(&taken.local_addr().unwrap().to_string()));
+    let said =
+        refused(DaemonSetup::new().argument("--tcp").argument(&taken.local_addr().unwrap().to_string()));
     assert!(said.contains("cannot listen on 127.0.0.1"), "{said}");
 }
 
 #[test]
 fn the_token_opens_the_door() {
-    let served = with_token(&format!("{TOKEN}\n"), 0o600).variable("RUST_LOG", "trace").serve();
-    let address = served.tcp();
+    let daemon = with_token(&format!("{TOKEN}\n"), 0o600).variable("RUST_LOG", "trace").serve();
+    let address = daemon.tcp();
     let status =
         |path: &str, headers: &str| ask(&address, path, &format!("host: any.example\r\n{headers}")).status;
     assert_eq!(status("/v1/status", &format!("authorization: Bearer {TOKEN}\r\n")), 200);
@@ -127,9 +128,9 @@ fn the_token_opens_the_door() {
     }
     assert_eq!((status("/healthz", ""), status("/readyz", "")), (200, 200));
     // The socket knows its user.
-    let told = served.get("/v1/status").to_string();
-    assert!(!told.contains(TOKEN) && !served.log().contains(TOKEN), "{told}\n{}", served.log());
-    served.finish();
+    let told = daemon.get("/v1/status").to_string();
+    assert!(!told.contains(TOKEN) && !daemon.log().contains(TOKEN), "{told}\n{}", daemon.log());
+    daemon.finish();
 }
 
 #[test]
@@ -148,19 +149,19 @@ fn a_token_file_others_can_read_or_without_a_token_is_refused() {
         assert!(said.contains("token file") && said.contains(why), "{text:?} {said}");
         assert!(text.trim().is_empty() || !said.contains(text.trim()), "{said}");
     }
-    let missing = Setting::new().settings("listen: { token_file: $DIR/token }");
+    let missing = DaemonSetup::new().settings("listen: { token_file: $DIR/token }");
     let said = refused(missing.argument("--tcp").argument("127.0.0.1:0"));
     assert!(said.contains("token file"), "{said}");
-    let directory = Setting::new().file("token/x", "").settings("listen: { token_file: $DIR/token }");
+    let directory = DaemonSetup::new().file("token/x", "").settings("listen: { token_file: $DIR/token }");
     assert!(refused(directory).contains("token file"));
 }
 
 #[test]
 fn the_page_of_a_browser_is_no_client_with_a_wrong_token_either() {
-    let served: Served = with_token(TOKEN, 0o600).serve();
+    let daemon: Daemon = with_token(TOKEN, 0o600).serve();
     let reply =
-        Wire::tcp(&served.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();
+        Wire::tcp(&daemon.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();
     assert_eq!(reply.status, 401);
     assert_eq!(reply.header("access-control-allow-origin"), None);
-    served.finish();
+    daemon.finish();
 }

@@ -9,7 +9,8 @@ use std::{
 
 use serde_json::Value;
 
-use crate::support::served::{PATIENCE, Served};
+use crate::support::daemon::Daemon;
+use crate::support::wait::LONGEST_WAIT;
 
 pub(crate) trait Stream: Read + Write + Send {}
 
@@ -30,17 +31,17 @@ pub(crate) struct Reply {
 }
 
 impl Wire {
-    pub(crate) fn unix(served: &Served) -> Self {
-        let stream = UnixStream::connect(served.socket()).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    pub(crate) fn unix(daemon: &Daemon) -> Self {
+        let stream = UnixStream::connect(daemon.socket()).expect("a connection");
+        stream.set_read_timeout(Some(LONGEST_WAIT)).expect("a timeout");
+        stream.set_write_timeout(Some(LONGEST_WAIT)).expect("a timeout");
         Self { stream: Box::new(stream), read: Vec::new() }
     }
 
     pub(crate) fn tcp(address: &str) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(LONGEST_WAIT)).expect("a timeout");
+        stream.set_write_timeout(Some(LONGEST_WAIT)).expect("a timeout");
         Self { stream: Box::new(stream), read: Vec::new() }
     }
 
@@ -89,9 +90,9 @@ impl Wire {
 
     /// How long it takes to end.
     pub(crate) fn ends_within(&mut self) -> Duration {
-        let begun = Instant::now();
+        let since = Instant::now();
         assert!(self.ends(), "{}", self.text());
-        begun.elapsed()
+        since.elapsed()
     }
 
     pub(crate) fn text(&self) -> String {

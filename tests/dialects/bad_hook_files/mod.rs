@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use crate::support::cases::{Comparison, Files, case_files, write_files};
 
 /// How long anything may take to load: far more than it does, far less than a hang.
-const BOUND: Duration = Duration::from_secs(20);
+const BOUND: Duration = Duration::from_mins(1);
 
 fn environment(name: &str) -> Option<String> {
     match name {

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use crate::support::server::{Server, Then, rude};
+use crate::support::servers::{Server, Then, misbehaving};
 use axum::{
     Router,
     body::Bytes,
@@ -36,7 +36,7 @@ use tokio::{sync::Notify, time::Instant};
 const BLOCK: &str = r#"{"decision":"block","reason":"no"}"#;
 
 /// Long enough for a machine under load, and far shorter than anything that never ends.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_mins(1);
 
 /// A workspace whose only hook, on tool calls and finished runs, asks this address.
 fn workspace(url: &str, handler: &Value) -> TempDir {
@@ -223,7 +223,7 @@ async fn no_server_can_hold_an_event_beyond_the_deadline() {
         ("an error's body", b"HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\n".to_vec(), Then::Silence),
     ];
     for (what, bytes, then) in cases {
-        let url = rude(bytes, then).await;
+        let url = misbehaving(bytes, then).await;
         let started = Instant::now();
         let outcome = ask(&url, json!({ "timeout_seconds": 0.5 }), EventKind::BeforeToolDispatch).await;
         let (end, error) = ended(&outcome);
@@ -264,7 +264,7 @@ async fn a_body_is_read_up_to_its_cap() {
         assert_eq!((ended(&outcome).0, outcome.verdict), (end, verdict), "{path}: {outcome:?}");
         assert!(ended(&outcome).1.contains(error), "{path}: {outcome:?}");
     }
-    let endless = rude(CHUNKED.to_vec(), Then::Flood).await;
+    let endless = misbehaving(CHUNKED.to_vec(), Then::Flood).await;
     assert_eq!(ended(&tool_call(&endless).await).0, Ended::OutputTooLarge);
 }
 
@@ -291,7 +291,7 @@ async fn an_answer_that_breaks_off_is_a_failure() {
         ("no http", b"220 smtp.example.com ESMTP\r\n".to_vec(), Then::Close, Ended::Failed),
     ];
     for (what, bytes, then, end) in cases {
-        let url = rude(bytes, then).await;
+        let url = misbehaving(bytes, then).await;
         let outcome = tool_call(&url).await;
         let (found, error) = ended(&outcome);
         assert_eq!((found, outcome.verdict), (end, Verdict::Proceed), "{what}: {outcome:?}");
@@ -446,8 +446,8 @@ async fn every_request_is_counted_by_how_it_ended() {
     ask(&server.url("/"), json!({}), EventKind::RunCompleted).await;
     tool_call(&nobody().await).await;
     tool_call(&server.url("/").replace("http:", "https:")).await;
-    tool_call(&rude(answer(9, ""), Then::Reset).await).await;
-    let slow = rude(Vec::new(), Then::Silence).await;
+    tool_call(&misbehaving(answer(9, ""), Then::Reset).await).await;
+    let slow = misbehaving(Vec::new(), Then::Silence).await;
     ask(&slow, json!({ "timeout_seconds": 0.3 }), EventKind::BeforeToolDispatch).await;
     let expected = [("2xx", 1), ("5xx", 1), ("broken", 1), ("refused", 1), ("timeout", 1), ("tls", 1)];
     assert_eq!(counted(&snapshotter), expected.map(|(class, count)| (class.to_owned(), count)));

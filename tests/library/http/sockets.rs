@@ -5,7 +5,7 @@ use std::path::Path;
 use axum::http::Uri;
 
 use super::*;
-use crate::support::server::at_socket;
+use crate::support::servers::serve_at_socket;
 
 /// A directory with room for a socket, and the socket's path.
 fn place() -> (TempDir, String) {
@@ -33,7 +33,7 @@ async fn a_server_at_a_socket_gives_its_verdict() {
         kept.lock().unwrap().push((uri, headers, body));
         BLOCK
     };
-    at_socket(Path::new(&path), Router::new().route("/check", post(record)));
+    serve_at_socket(Path::new(&path), Router::new().route("/check", post(record)));
     let outcome = ask_at(&path, "/check?all=1", json!({}), EventKind::BeforeToolDispatch).await;
     assert_eq!((ended(&outcome), outcome.verdict), ((Ended::Completed, ""), Verdict::Block));
     let (uri, headers, body) = sent.lock().unwrap().pop().unwrap();
@@ -46,7 +46,7 @@ async fn a_server_at_a_socket_gives_its_verdict() {
 #[tokio::test]
 async fn calls_to_a_socket_share_a_connection() {
     let (_place, path) = place();
-    let connections = at_socket(Path::new(&path), Router::new().route("/", post(async || "{}")));
+    let connections = serve_at_socket(Path::new(&path), Router::new().route("/", post(async || "{}")));
     let workspace = workspace(&format!("unix:{path}:/"), &json!({}));
     let orchestrator = allowed(&workspace).await;
     for _ in 0..50 {
@@ -67,7 +67,7 @@ async fn answers_over_a_socket_have_the_same_bounds() {
         .route("/more", any(async || vec![b' '; (1 << 20) + 1]))
         .route("/moved", any(async || (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "/small")])))
         .route("/slow", any(async || std::future::pending::<()>().await));
-    at_socket(Path::new(&path), router);
+    serve_at_socket(Path::new(&path), router);
     let cases = [
         ("/small", Ended::Completed, ""),
         ("/more", Ended::OutputTooLarge, "more than the 1048576 bytes"),
@@ -93,7 +93,7 @@ async fn only_hooks_that_watch_ask_a_socket_again() {
             count.fetch_add(1, Ordering::Relaxed);
             StatusCode::SERVICE_UNAVAILABLE
         };
-        at_socket(Path::new(&path), Router::new().route("/", any(fail)));
+        serve_at_socket(Path::new(&path), Router::new().route("/", any(fail)));
         let outcome = ask_at(&path, "/", json!({}), kind).await;
         assert_eq!(ended(&outcome), (Ended::Failed, "the server answered with status 503"));
         assert_eq!(asked.load(Ordering::Relaxed), expected, "{kind}");
@@ -131,8 +131,8 @@ async fn a_socket_at_which_nobody_listens_is_a_failure_that_names_it() {
 async fn a_reload_may_name_another_socket() {
     let place = tempfile::tempdir().unwrap();
     let url = |name: &str| format!("unix:{}:/", place.path().join(name).display());
-    let first = at_socket(&place.path().join("first"), Router::new().route("/", post(async || "{}")));
-    at_socket(&place.path().join("second"), Router::new().route("/", post(async || BLOCK)));
+    let first = serve_at_socket(&place.path().join("first"), Router::new().route("/", post(async || "{}")));
+    serve_at_socket(&place.path().join("second"), Router::new().route("/", post(async || BLOCK)));
     let workspace = workspace(&url("first"), &json!({}));
     let orchestrator = allowed(&workspace).await;
     let verdict = async || orchestrator.dispatch(event(EventKind::BeforeToolDispatch)).await.unwrap().verdict;

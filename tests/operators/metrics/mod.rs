@@ -7,11 +7,12 @@ mod scrape;
 
 use std::{cell::RefCell, collections::HashMap, fs, path::PathBuf, thread};
 
-use crate::support::served::{Served, Setting, read, until};
-use crate::support::server::{
+use crate::support::daemon::{Daemon, DaemonSetup, read};
+use crate::support::servers::{
     Server,
     models::{KEY, ModelServer, Protocol, words},
 };
+use crate::support::wait::wait_until;
 use axum::{Router, http::StatusCode, routing::post};
 use hookyard::{NativeHook, Orchestrator, model::EventKind, model::Reply};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -49,7 +50,7 @@ fn hook(name: &str, handler: &Value, keys: &Value) -> (String, Value) {
     (format!("shop/.openharness/hooks/{name}.yaml"), file)
 }
 
-fn with_hooks(setting: Setting, hooks: impl IntoIterator<Item = (String, Value)>) -> Setting {
+fn with_hooks(setting: DaemonSetup, hooks: impl IntoIterator<Item = (String, Value)>) -> DaemonSetup {
     hooks.into_iter().fold(setting, |setting, (path, file)| setting.file(&path, &file.to_string()))
 }
 
@@ -59,20 +60,20 @@ fn call(run: &str, tool: &str) -> Value {
 }
 
 /// What is said from now on: a rendering is good for a moment, so one is awaited that has counted a later request.
-fn scrape(served: &Served) -> Scrape {
+fn scrape(daemon: &Daemon) -> Scrape {
     let route = [("route", "/healthz"), ("status_class", "2xx")];
-    let now = || Scrape::read(&served.send("GET", "/metrics", None));
+    let now = || Scrape::read(&daemon.send("GET", "/metrics", None));
     let asked = |scrape: &Scrape| scrape.value("hookyard_api_requests_total", &route);
     // A rendering older than this request has at most this count.
-    served.send("GET", "/healthz", None);
+    daemon.send("GET", "/healthz", None);
     let known = ASKED.with(|asked| {
         let mut asked = asked.borrow_mut();
-        let count = asked.entry(served.pid()).or_insert(0.0);
+        let count = asked.entry(daemon.pid()).or_insert(0.0);
         *count += 1.0;
         *count
     });
     let mut scrape = now();
-    until("a later rendering", || {
+    wait_until("a later rendering", || {
         let is_later = asked(&scrape) >= known;
         if !is_later {
             scrape = now();
@@ -124,8 +125,8 @@ fn cast(web: &Server) -> Vec<(String, Value)> {
 }
 
 /// Plays the session.
-fn play(served: &Served) {
-    let send = |tool: &str| served.post("/v1/events", &call("run", tool))["verdict"].clone();
+fn play(daemon: &Daemon) {
+    let send = |tool: &str| daemon.post("/v1/events", &call("run", tool))["verdict"].clone();
     let verdicts = [
         ("pass", "proceed"),
         ("pass", "proceed"),
@@ -149,24 +150,26 @@ fn play(served: &Served) {
     for (tool, verdict) in verdicts {
         assert_eq!(send(tool), verdict, "{tool}");
     }
-    let spares = served.path().join("shop/spares");
-    until("a spare is started", || fs::read_to_string(&spares).is_ok_and(|text| text.lines().count() == 2));
+    let spares = daemon.path().join("shop/spares");
+    wait_until("a spare is started", || {
+        fs::read_to_string(&spares).is_ok_and(|text| text.lines().count() == 2)
+    });
     assert_eq!(send("spare"), "proceed");
-    shed(served);
-    cancel(served);
+    shed(daemon);
+    cancel(daemon);
     let end = json!({ "event": "run_completed", "session_id": "s", "run_id": "run" });
-    assert_eq!(served.post("/v1/events", &end)["verdict"], "proceed");
+    assert_eq!(daemon.post("/v1/events", &end)["verdict"], "proceed");
 }
 
 /// A second event for a run that may have one in hand.
-fn shed(served: &Served) {
-    let shop = served.path().join("shop");
+fn shed(daemon: &Daemon) {
+    let shop = daemon.path().join("shop");
     thread::scope(|scope| {
-        let first = scope.spawn(|| served.post("/v1/events", &call("held", "hold")));
-        until("the hook runs", || shop.join("held").exists());
-        let answer = served.send("POST", "/v1/events", Some(&call("held", "pass")));
+        let first = scope.spawn(|| daemon.post("/v1/events", &call("held", "hold")));
+        wait_until("the hook runs", || shop.join("held").exists());
+        let answer = daemon.send("POST", "/v1/events", Some(&call("held", "pass")));
         assert!(matches!(answer.status, 429 | 503), "{}", answer.status);
-        let busy = scrape(served);
+        let busy = scrape(daemon);
         assert_eq!(busy.value("hookyard_processes", &[("state", "running")]), 2.0, "with the worker");
         assert_eq!(busy.value("hookyard_pool_slots", &[("pool", "command"), ("state", "used")]), 1.0);
         assert_eq!(busy.value("hookyard_runs", &[("state", "active")]), 2.0);
@@ -177,14 +180,14 @@ fn shed(served: &Served) {
 }
 
 /// An event of a run that is cancelled.
-fn cancel(served: &Served) {
+fn cancel(daemon: &Daemon) {
     thread::scope(|scope| {
-        let long = scope.spawn(|| served.post("/v1/events", &call("doomed", "long")));
-        until("the hook runs", || served.path().join("shop/long").exists());
-        assert_eq!(served.send("DELETE", "/v1/runs/doomed", None).status, 200);
+        let long = scope.spawn(|| daemon.post("/v1/events", &call("doomed", "long")));
+        wait_until("the hook runs", || daemon.path().join("shop/long").exists());
+        assert_eq!(daemon.send("DELETE", "/v1/runs/doomed", None).status, 200);
         assert_eq!(long.join().unwrap()["verdict"], "halt");
         let running = [("state", "running")];
-        until("its process is gone", || scrape(served).value("hookyard_processes", &running) == 1.0);
+        wait_until("its process is gone", || scrape(daemon).value("hookyard_processes", &running) == 1.0);
     });
 }
 
@@ -203,11 +206,11 @@ fn a_scripted_session_yields_exactly_these_samples() {
         "models: {{ small: {{ api: openai, base_url: '{}', model: m-1, key: '{KEY}' }} }}",
         model.base_url()
     );
-    let served = with_hooks(Setting::new(), cast(&web))
+    let daemon = with_hooks(DaemonSetup::new(), cast(&web))
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { pending_per_run: 1 }")
         .settings(&models)
         .serve();
-    let fresh = scrape(&served);
+    let fresh = scrape(&daemon);
     assert_eq!(
         fresh.value("hookyard_hooks_loaded", &[("dialect", "openharness"), ("state", "enabled")]),
         19.0
@@ -215,13 +218,13 @@ fn a_scripted_session_yields_exactly_these_samples() {
     assert_eq!(fresh.value("hookyard_config_last_reload_successful", &[]), 1.0);
     let idle: Vec<_> = fresh.counts().into_iter().filter(|line| !line.contains("spawn")).collect();
     assert_eq!(idle, [""; 0], "nothing has happened yet");
-    play(&served);
-    let before = scrape(&served);
-    served.send("POST", "/v1/reload", None);
+    play(&daemon);
+    let before = scrape(&daemon);
+    daemon.send("POST", "/v1/reload", None);
     let text = "name: broken\nevents: [never]\n";
-    fs::write(served.path().join("shop/.openharness/hooks/broken.yaml"), text).unwrap();
-    read(&served.send("POST", "/v1/reload", None));
-    let after = scrape(&served);
+    fs::write(daemon.path().join("shop/.openharness/hooks/broken.yaml"), text).unwrap();
+    read(&daemon.send("POST", "/v1/reload", None));
+    let after = scrape(&daemon);
     let expected = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/operators/metrics/expected.txt");
     let counts = after.counts();
     if std::env::var_os("UPDATE_CASES").is_some() {
@@ -294,27 +297,27 @@ fn says_all_that_the_docs_say(scrape: &Scrape) {
 #[test]
 fn a_full_pool_shows_who_waits_and_who_was_turned_away() {
     let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
-    let served = with_hooks(Setting::new(), [hold])
+    let daemon = with_hooks(DaemonSetup::new(), [hold])
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
         .settings("pools: { command: { concurrency: 1, queue: 1 } }")
         .serve();
     let pool = [("pool", "command")];
     let slots = |scrape: &Scrape, state| scrape.value("hookyard_pool_slots", &[pool[0], ("state", state)]);
     thread::scope(|scope| {
-        let runs = scope.spawn(|| served.post("/v1/events", &call("runs", "hold")));
-        until("it runs", || served.path().join("shop/held").exists());
-        let waits = scope.spawn(|| served.post("/v1/events", &call("waits", "hold")));
-        until("another waits", || scrape(&served).value("hookyard_queue_depth", &pool) == 1.0);
-        assert_eq!(served.post("/v1/events", &call("late", "hold"))["verdict"], "proceed");
-        let full = scrape(&served);
+        let runs = scope.spawn(|| daemon.post("/v1/events", &call("runs", "hold")));
+        wait_until("it runs", || daemon.path().join("shop/held").exists());
+        let waits = scope.spawn(|| daemon.post("/v1/events", &call("waits", "hold")));
+        wait_until("another waits", || scrape(&daemon).value("hookyard_queue_depth", &pool) == 1.0);
+        assert_eq!(daemon.post("/v1/events", &call("late", "hold"))["verdict"], "proceed");
+        let full = scrape(&daemon);
         assert_eq!((slots(&full, "used"), slots(&full, "limit")), (1.0, 1.0));
         assert_eq!(full.value("hookyard_queue_limit", &pool), 1.0);
-        fs::write(served.path().join("shop/go"), "").unwrap();
+        fs::write(daemon.path().join("shop/go"), "").unwrap();
         for event in [runs, waits] {
             assert_eq!(event.join().unwrap()["verdict"], "proceed");
         }
     });
-    let after = scrape(&served);
+    let after = scrape(&daemon);
     assert_eq!((slots(&after, "used"), after.value("hookyard_queue_depth", &pool)), (0.0, 0.0));
     assert_eq!(after.value("hookyard_shed_total", &[("where", "pool"), ("reason", "full")]), 1.0);
     assert_eq!(after.value("hookyard_queue_wait_seconds_count", &pool), 2.0);
@@ -326,18 +329,18 @@ fn a_full_pool_shows_who_waits_and_who_was_turned_away() {
 #[test]
 fn an_event_that_finds_the_door_full_is_turned_away_at_admission() {
     let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
-    let served = with_hooks(Setting::new(), [hold])
+    let daemon = with_hooks(DaemonSetup::new(), [hold])
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { requests: 1 }")
         .serve();
     thread::scope(|scope| {
-        let first = scope.spawn(|| served.post("/v1/events", &call("runs", "hold")));
-        until("it runs", || served.path().join("shop/held").exists());
-        assert!(served.send("POST", "/v1/events", Some(&call("late", "hold"))).status >= 429);
-        assert!(served.send("GET", "/v1/hooks", None).status >= 429, "which is no event");
-        fs::write(served.path().join("shop/go"), "").unwrap();
+        let first = scope.spawn(|| daemon.post("/v1/events", &call("runs", "hold")));
+        wait_until("it runs", || daemon.path().join("shop/held").exists());
+        assert!(daemon.send("POST", "/v1/events", Some(&call("late", "hold"))).status >= 429);
+        assert!(daemon.send("GET", "/v1/hooks", None).status >= 429, "which is no event");
+        fs::write(daemon.path().join("shop/go"), "").unwrap();
         assert_eq!(first.join().unwrap()["verdict"], "proceed");
     });
-    let shed = scrape(&served).value("hookyard_shed_total", &[("where", "admission"), ("reason", "full")]);
+    let shed = scrape(&daemon).value("hookyard_shed_total", &[("where", "admission"), ("reason", "full")]);
     assert_eq!(shed, 1.0);
 }
 
@@ -355,8 +358,8 @@ fn typical(count: usize) -> impl Iterator<Item = (String, Value)> {
     })
 }
 
-fn serve(hooks: impl Iterator<Item = (String, Value)>) -> Served {
-    with_hooks(Setting::new(), hooks)
+fn serve(hooks: impl Iterator<Item = (String, Value)>) -> Daemon {
+    with_hooks(DaemonSetup::new(), hooks)
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
         .serve()
 }
@@ -372,14 +375,14 @@ fn hooks_make_no_more_series_than_a_server_can_bear() {
 
 #[test]
 fn names_beyond_two_hundred_share_a_label() {
-    let served = serve(typical(300));
-    let all = scrape(&served);
+    let daemon = serve(typical(300));
+    let all = scrape(&daemon);
     let series = all.series();
     assert_eq!(all.values("hook").len(), 201);
     assert_eq!(all.value("hookyard_label_overflow_total", &[]), 100.0);
-    assert_eq!(served.post("/v1/events", &call("run", "hook-296"))["verdict"], "proceed");
-    read(&served.send("POST", "/v1/reload", None));
-    let all = scrape(&served);
+    assert_eq!(daemon.post("/v1/events", &call("run", "hook-296"))["verdict"], "proceed");
+    read(&daemon.send("POST", "/v1/reload", None));
+    let all = scrape(&daemon);
     assert_eq!(all.value("hookyard_label_overflow_total", &[]), 100.0, "each name counts once");
     let shared = [("hook", "__other__"), ("event", "before_tool_dispatch"), ("ended", "completed")];
     assert!(all.sum("hookyard_hook_runs_total", &shared) >= 1.0);
@@ -388,8 +391,8 @@ fn names_beyond_two_hundred_share_a_label() {
 
 #[test]
 fn a_hundred_scrapes_at_once_get_one_whole_answer_each() {
-    let served = serve(typical(100));
-    let once = || Scrape::read(&served.send("GET", "/metrics", None)).series();
+    let daemon = serve(typical(100));
+    let once = || Scrape::read(&daemon.send("GET", "/metrics", None)).series();
     let bodies: Vec<_> = thread::scope(|scope| {
         let all: Vec<_> = (0..100).map(|_| scope.spawn(once)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()

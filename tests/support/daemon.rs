@@ -16,11 +16,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take that takes a moment: a bound on hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::wait::{LONGEST_WAIT, wait_until};
 
 /// A daemon that is about to be started.
-pub(crate) struct Setting {
+pub(crate) struct DaemonSetup {
     directory: TempDir,
     settings: String,
     socket: PathBuf,
@@ -30,19 +29,19 @@ pub(crate) struct Setting {
 }
 
 /// A daemon at work.
-pub(crate) struct Served {
+pub(crate) struct Daemon {
     child: Child,
     directory: TempDir,
     socket: PathBuf,
 }
 
-impl Default for Setting {
+impl Default for DaemonSetup {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Setting {
+impl DaemonSetup {
     /// A directory with a home that has no hooks.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
@@ -100,18 +99,15 @@ impl Setting {
     }
 
     /// Starts the daemon, and waits until it takes events.
-    pub(crate) fn serve(self) -> Served {
-        let served = self.spawn();
-        let deadline = Instant::now() + PATIENCE;
-        while served.client().send("GET", "/readyz", None).map(|answer| answer.status).ok() != Some(200) {
-            assert!(Instant::now() < deadline, "the daemon did not get ready:\n{}", served.log());
-            thread::sleep(Duration::from_millis(5));
-        }
-        served
+    pub(crate) fn serve(self) -> Daemon {
+        let daemon = self.spawn();
+        let status = || daemon.client().send("GET", "/readyz", None).map(|answer| answer.status);
+        daemon.wait_until("the daemon is ready", || status().ok() == Some(200));
+        daemon
     }
 
     /// Starts the daemon, and does not wait.
-    pub(crate) fn spawn(self) -> Served {
+    pub(crate) fn spawn(self) -> Daemon {
         let Self { directory, settings, socket, arguments, variables, stdout } = self;
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
@@ -131,11 +127,11 @@ impl Setting {
             .stderr(log)
             .spawn()
             .expect("the daemon starts");
-        Served { child, directory, socket }
+        Daemon { child, directory, socket }
     }
 }
 
-impl Served {
+impl Daemon {
     /// The directory that everything is in, without symbolic links.
     pub(crate) fn path(&self) -> PathBuf {
         self.directory.path().canonicalize().expect("a directory")
@@ -155,7 +151,7 @@ impl Served {
     }
 
     pub(crate) fn client(&self) -> Client {
-        Client::new(&self.socket).timeout(PATIENCE)
+        Client::new(&self.socket).timeout(LONGEST_WAIT)
     }
 
     /// Asks for something.
@@ -194,7 +190,7 @@ impl Served {
     pub(crate) fn finish(mut self) {
         self.signal(Signal::TERM);
         assert_eq!(self.wait().code(), Some(0), "{}", self.log());
-        until("nothing is left", || self.processes().is_empty());
+        wait_until("nothing is left", || self.processes().is_empty());
         assert!(!self.socket.exists());
     }
 
@@ -206,12 +202,21 @@ impl Served {
 
     /// Waits for its end. The directory stays.
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LONGEST_WAIT;
         loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 return status;
             }
             assert!(Instant::now() < deadline, "the daemon did not end:\n{}", self.log());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Waits until a condition holds, and fails with the log if it never does.
+    fn wait_until(&self, what: &str, condition: impl Fn() -> bool) {
+        let deadline = Instant::now() + LONGEST_WAIT;
+        while !condition() {
+            assert!(Instant::now() < deadline, "waited a minute for this: {what}\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -222,16 +227,16 @@ impl Served {
     }
 
     /// What it was started in, to start another daemon there. It must have ended.
-    pub(crate) fn again(mut self) -> Setting {
+    pub(crate) fn again(mut self) -> DaemonSetup {
         assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
         let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
         let (socket, stdout) = (self.socket.clone(), Stdio::null());
-        Setting { directory, settings, socket, arguments: Vec::new(), variables: Vec::new(), stdout }
+        DaemonSetup { directory, settings, socket, arguments: Vec::new(), variables: Vec::new(), stdout }
     }
 }
 
-impl Drop for Served {
+impl Drop for Daemon {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             // Both fail only if it has just ended.
@@ -252,13 +257,4 @@ pub(crate) fn read(answer: &ClientResponse) -> Value {
 pub(crate) fn write(path: &Path, text: &str) {
     fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
     fs::write(path, text).expect("a file");
-}
-
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -45,7 +45,7 @@ impl Server {
 }
 
 /// A server of a router at a Unix socket; it ends with the runtime. Returns how many connections were made to it.
-pub(crate) fn at_socket(path: &Path, router: Router) -> Arc<AtomicUsize> {
+pub(crate) fn serve_at_socket(path: &Path, router: Router) -> Arc<AtomicUsize> {
     serve(UnixListener::bind(path).unwrap(), router)
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Then {
 }
 
 /// A server that answers every connection with these bytes; returns its address.
-pub(crate) async fn rude(bytes: Vec<u8>, then: Then) -> String {
+pub(crate) async fn misbehaving(bytes: Vec<u8>, then: Then) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

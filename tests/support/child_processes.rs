@@ -9,6 +9,8 @@ use hookyard::handler::command::process::{Bounds, Finished, Program, run};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::wait::LONGEST_WAIT;
+
 pub(crate) fn child(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/support/children").join(format!("{name}.sh"))
 }
@@ -70,9 +72,12 @@ pub(crate) fn processes(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     pids.filter_map(Process::read).filter(|process| which(process)).collect()
 }
 
-/// Polls until no process is found, for at most 2 s; returns those still found then.
+/// How long processes may take to be gone: shorter than those of the corpus sleep, so that none ends by itself.
+const GONE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Polls until no process is found, for at most [`GONE_WITHIN`]; returns those still found then.
 pub(crate) async fn gone(which: impl Fn(&Process) -> bool) -> Vec<Process> {
-    let last = Instant::now() + Duration::from_secs(2);
+    let last = Instant::now() + GONE_WITHIN;
     loop {
         let found = processes(&which);
         if found.is_empty() || Instant::now() > last {
@@ -82,12 +87,12 @@ pub(crate) async fn gone(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     }
 }
 
-/// Living members of a process group that outlast two seconds.
+/// Living members of a process group that are not gone in time.
 pub(crate) async fn survivors(group: u32) -> Vec<Process> {
     gone(|process| process.group == group && process.alive()).await
 }
 
-/// Zombies of this process that outlast two seconds, of those that are looked for.
+/// Zombies of this process that are not gone in time, of those that are looked for.
 pub(crate) async fn zombies(which: impl Fn(&Process) -> bool) -> Vec<Process> {
     let own = std::process::id();
     gone(|process| process.parent == own && !process.alive() && which(process)).await
@@ -105,9 +110,9 @@ pub(crate) fn is_tagged(process: &Process, tag: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
 }
 
-/// Polls for the process that was started as a leader with `TAG` in its environment set to this tag, for at most 5 s; returns its pid.
+/// Waits for the process that was started as a leader with `TAG` in its environment set to this tag; returns its pid.
 pub(crate) async fn started(tag: &str) -> u32 {
-    let last = Instant::now() + Duration::from_secs(5);
+    let last = Instant::now() + LONGEST_WAIT;
     let tagged = |process: &Process| process.group == process.pid && is_tagged(process, tag);
     loop {
         if let Some(process) = processes(tagged).first() {

@@ -1,0 +1,159 @@
+//! `check`, and the settings from the file, variables and flags.
+
+use super::*;
+
+#[test]
+fn a_workspace_in_order_passes_the_check() {
+    let shop = shop();
+    let done = run(shop.path(), &["check"]);
+    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    insta::assert_snapshot!("check_in_order", done.out);
+    let report = run(shop.path(), &["check", "--json"]).json();
+    assert_eq!(report["hooks"], 3);
+    assert_eq!(report["files"].as_array().unwrap().len(), 3);
+    assert_eq!(report["diagnostics"], json!([]));
+}
+
+#[test]
+fn every_mistake_is_shown_with_its_line() {
+    let shop = broken_shop();
+    let done = run(shop.path(), &["check"]);
+    assert_eq!((done.code, done.err.as_str()), (1, ""));
+    insta::assert_snapshot!("check_with_mistakes", done.out);
+    let done = run(shop.path(), &["check", "--json"]);
+    let report = done.json();
+    assert_eq!((done.code, &report["hooks"]), (1, &json!(3)));
+    let first = &report["diagnostics"][0];
+    assert_eq!(
+        (&first["severity"], &first["line"], &first["column"]),
+        (&json!("error"), &json!(2), &json!(10))
+    );
+    for key in ["code", "message", "file", "help"] {
+        assert!(first[key].is_string(), "{key} in {first}");
+    }
+}
+
+#[test]
+fn control_characters_of_files_do_not_reach_the_terminal() {
+    let shop =
+        workspace(&[("odd\x1b[31m", "name: odd\nevents: [run_failed]\n\"k\\e[2J\": 1\nhandler: {}\n")]);
+    for arguments in [&["check"][..], &["check", "--color", "always"]] {
+        let done = run(shop.path(), arguments);
+        assert_eq!(done.code, 1);
+        assert!(!done.out.contains("\x1b[2J") && !done.out.contains("\x1b[31m["), "{:?}", done.out);
+        assert!(done.out.contains("odd\\x1b[31m.yaml"), "{}", done.out);
+    }
+}
+
+#[test]
+fn settings_with_mistakes_are_shown_and_refused() {
+    let shop = shop();
+    std::fs::write(shop.path().join("bad.yaml"), "max_timeout: 60\n").unwrap();
+    std::fs::write(shop.path().join("good.yaml"), "max_timeout: 60s\n").unwrap();
+    let done = run(shop.path(), &["check", "--config", "bad.yaml"]);
+    assert_eq!(done.code, 1);
+    assert!(done.out.contains("bad.yaml:1:14") && done.out.contains("1 error"), "{}", done.out);
+    let done = run(shop.path(), &["list", "--config", "bad.yaml"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("bad.yaml:1:14"), "{}", done.err);
+    assert_eq!(run(shop.path(), &["list", "--config", "good.yaml"]).code, 0);
+    // Where there is no workspace, the settings are checked all the same.
+    let elsewhere = tempfile::tempdir().unwrap();
+    for (name, code, mistakes, said) in
+        [("bad", 1, 1, "settings: 1 error, 0 warnings"), ("good", 0, 0, "settings: 0 errors")]
+    {
+        let file = shop.path().join(format!("{name}.yaml"));
+        let done = run(elsewhere.path(), &["check", "--config", file.to_str().unwrap()]);
+        assert_eq!(done.code, code);
+        assert!(done.out.contains(said) && done.err.contains("only the settings were checked"), "{done:?}");
+        let done = run(elsewhere.path(), &["check", "--json", "--config", file.to_str().unwrap()]);
+        assert_eq!((done.code, done.json()["diagnostics"].as_array().unwrap().len()), (code, mistakes));
+    }
+    let done = run(shop.path(), &["list", "--config", "none.yaml"]);
+    let expected = "error: the settings file `none.yaml` cannot be read: no such file or directory\n";
+    assert_eq!((done.code, done.err.as_str()), (1, expected));
+}
+
+#[test]
+fn flags_count_before_variables_and_these_before_the_file() {
+    let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
+    std::fs::write(shop.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
+    let explain = |variable: Option<&str>, more: &[&str]| {
+        let mut program = program(shop.path());
+        if let Some(value) = variable {
+            program.env("HOOKYARD_LIMITS_PAYLOAD", value);
+        }
+        let arguments = ["explain", "--event", "-", "--config", "small.yaml"];
+        let output = program.args(arguments).args(more).write_stdin(tool(&"x".repeat(100))).output().unwrap();
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(explain(None, &[]).1, explain(Some(""), &[]).1);
+    assert!(explain(None, &[]).1.contains(" 64 bytes"));
+    assert!(explain(Some("32B"), &[]).1.contains(" 32 bytes"));
+    assert_eq!(explain(Some("1KiB"), &[]).0, 0);
+    assert!(explain(Some("1KiB"), &["--set", "limits.payload=16B"]).1.contains(" 16 bytes"));
+    let twice = ["--set", "limits.payload=16B", "--set", "limits.payload = 1KiB"];
+    assert_eq!(explain(Some("32B"), &twice), (0, String::new()));
+}
+
+#[test]
+fn mistakes_in_variables_and_flags_are_shown_and_refused() {
+    let shop = shop();
+    let with = |variable: (&str, &str), arguments: &[&str]| {
+        let output = program(shop.path()).env(variable.0, variable.1).args(arguments).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Done { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    };
+    let bad = ("HOOKYARD_LISTEN_TCP", "0.0.0.0:80");
+    let done = with(bad, &["check", "--json"]);
+    let told = &done.json()["diagnostics"][0];
+    assert_eq!(
+        (done.code, &told["code"], &told["file"]),
+        (1, &json!("listen"), &json!("HOOKYARD_LISTEN_TCP"))
+    );
+    let done = with(bad, &["list"]);
+    assert_eq!((done.code, done.out.as_str()), (1, ""));
+    assert!(done.err.contains("HOOKYARD_LISTEN_TCP") && done.err.contains("`token_file`"), "{}", done.err);
+    assert_eq!(with(bad, &["list", "--set", "listen.token_file=/token"]).code, 0);
+
+    let done = with(("HOOKYARD_LIMITS_INFLIGHT", "1"), &["check"]);
+    assert_eq!(done.code, 0);
+    assert!(
+        done.out.contains("1 warning") && done.out.contains("`HOOKYARD_LIMITS_IN_FLIGHT`"),
+        "{}",
+        done.out
+    );
+
+    let done = run(shop.path(), &["check", "--set", "limits.in_flite=1"]);
+    assert_eq!(done.code, 1);
+    assert!(done.out.contains("did you mean `limits.in_flight`?"), "{}", done.out);
+    let done = run(shop.path(), &["check", "--set", "limits.in_flight"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("write a key, `=` and its value"), "{}", done.err);
+}
+
+#[test]
+fn check_tells_what_is_wrong_with_the_settings_of_a_daemon() {
+    let shop = shop();
+    let bad = "listen: { tcp: here, token_file: token }\nworkspaces: { shop: { root: shop } }\n\
+               workspace_roots: [srv]\nwatch: 1\nlimits: { streams: 0, idle_timeout: 5 }\n";
+    std::fs::write(shop.path().join("bad.yaml"), bad).unwrap();
+    let done = run(shop.path(), &["check", "--config", "bad.yaml", "--json"]);
+    let told: Vec<_> = done.json()["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|told| (told["line"].as_u64().unwrap(), told["code"].as_str().unwrap().to_owned()))
+        .collect();
+    let expected = [
+        (1, "address"),
+        (1, "path"),
+        (2, "path"),
+        (3, "path"),
+        (4, "wrong-type"),
+        (5, "count"),
+        (5, "quantity"),
+    ];
+    assert_eq!(told, expected.map(|(line, code)| (line, code.to_owned())));
+    assert_eq!(done.code, 1);
+}

@@ -1,0 +1,99 @@
+//! Files, directories and workspaces that are replaced, renamed, added and removed.
+
+use super::*;
+
+#[test]
+fn what_takes_the_place_of_a_file_or_directory_keeps_its_rules() {
+    let daemon = shop(&[(GUARD, &guard("guard", "one"))]);
+    let file = daemon.path().join(GUARD);
+    let directory = file.parent().unwrap().to_owned();
+    let swap = |path: &Path, make: &dyn Fn()| {
+        let aside = path.with_extension("aside");
+        fs::rename(path, &aside).unwrap();
+        make();
+        has_errors(&daemon, 1);
+        assert_eq!(word_of(&daemon, "shop"), "one");
+        let is_directory = path.symlink_metadata().unwrap().is_dir();
+        if is_directory { fs::remove_dir(path) } else { fs::remove_file(path) }.unwrap();
+        fs::rename(&aside, path).unwrap();
+        has_errors(&daemon, 0);
+        assert_eq!(word_of(&daemon, "shop"), "one");
+    };
+    swap(&file, &|| fs::create_dir(&file).unwrap());
+    swap(&file, &|| assert!(Command::new("mkfifo").arg(&file).status().unwrap().success()));
+    swap(&file, &|| symlink("/etc/passwd", &file).unwrap());
+    swap(&directory, &|| fs::write(&directory, "").unwrap());
+    swap(&directory, &|| symlink("/etc", &directory).unwrap());
+    fs::write(&file, guard("guard", "two")).unwrap();
+    becomes(&daemon, "two");
+}
+
+#[test]
+fn a_workspace_that_is_renamed_away_keeps_its_rules_until_it_is_back() {
+    let daemon = shop(&[(GUARD, &guard("guard", "one")), ("home/.gemini/settings.json", "{}"), ("x/y", "")]);
+    write(&daemon.path().join("home/.claude/settings.json"), &claude("mine").replace("Bash", "Read"));
+    wait_until("the user's hook is there", || hooks(&daemon, "shop") == 2);
+    let (root, aside) = (daemon.path().join("shop"), daemon.path().join("aside"));
+    fs::rename(&root, &aside).unwrap();
+    has_errors(&daemon, 1);
+    assert_eq!(hooks(&daemon, "shop"), 2);
+    fs::rename(&aside, &root).unwrap();
+    has_errors(&daemon, 0);
+    fs::write(daemon.path().join(GUARD), guard("guard", "two")).unwrap();
+    becomes(&daemon, "two");
+    // Another directory may come in its place.
+    fs::rename(&root, &aside).unwrap();
+    has_errors(&daemon, 1);
+    write(&daemon.path().join(GUARD), &guard("guard", "three"));
+    becomes(&daemon, "three");
+    fs::write(daemon.path().join(GUARD), guard("guard", "four")).unwrap();
+    becomes(&daemon, "four");
+}
+
+#[test]
+fn workspaces_are_watched_as_they_come_and_no_longer_when_they_go() {
+    let setting = DaemonSetup::new().settings("workspace_roots: [$DIR/projects]");
+    let daemon = setting
+        .file("projects/cart/.openharness/hooks/guard.yaml", &guard("guard", "one"))
+        .file("depot/.openharness/hooks/guard.yaml", &guard("guard", "one"))
+        .serve();
+    let here = daemon.path();
+    let body = json!({ "root": here.join("depot") });
+    assert_eq!(daemon.send("PUT", "/v1/workspaces/depot", Some(&body)).status, 201);
+    fs::write(here.join("depot/.openharness/hooks/guard.yaml"), guard("guard", "two")).unwrap();
+    workspace_becomes(&daemon, "depot", "two");
+    assert_eq!(daemon.send("DELETE", "/v1/workspaces/depot", None).status, 204);
+
+    // One that an event brings.
+    let mut inside = event("");
+    inside.as_object_mut().unwrap().remove("workspace_id");
+    inside["cwd"] = json!(here.join("projects/cart"));
+    let word = || daemon.post("/v1/events", &inside)["reason"].as_str().unwrap_or("-").trim().to_owned();
+    assert_eq!(word(), "one");
+    fs::write(here.join("projects/cart/.openharness/hooks/guard.yaml"), guard("guard", "two")).unwrap();
+    wait_until("the change counts", || word() == "two");
+
+    assert!(watched_files(&daemon) > 0);
+    let id = daemon.get("/v1/workspaces")[0]["id"].as_str().unwrap().replace('/', "%2F");
+    assert_eq!(daemon.send("DELETE", &format!("/v1/workspaces/{id}"), None).status, 204);
+    wait_until("nothing is watched", || watched_files(&daemon) == 0);
+}
+
+/// How many files and directories the kernel watches for the daemon.
+fn watched_files(daemon: &Daemon) -> usize {
+    let fds = fs::read_dir(format!("/proc/{}/fdinfo", daemon.pid())).unwrap();
+    let all = fds.filter_map(|fd| fs::read_to_string(fd.ok()?.path()).ok());
+    all.map(|text| text.lines().filter(|line| line.starts_with("inotify ")).count()).sum()
+}
+
+#[test]
+fn watching_can_be_off() {
+    let setting = DaemonSetup::new().settings("watch: false\nworkspaces: { shop: { root: $DIR/shop } }");
+    let daemon = setting.file(GUARD, &guard("guard", "one")).serve();
+    assert_eq!(daemon.get("/v1/status")["watch"], "off");
+    fs::write(daemon.path().join(GUARD), guard("guard", "two")).unwrap();
+    assert_eq!(watched_files(&daemon), 0, "nothing can tell it of a change");
+    assert_eq!(word_of(&daemon, "shop"), "one");
+    assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    assert_eq!(word_of(&daemon, "shop"), "two");
+}

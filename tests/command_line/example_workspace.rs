@@ -70,7 +70,7 @@ fn replay() -> Value {
 }
 
 #[test]
-fn every_handler_and_every_mode_takes_part() {
+fn every_handler_and_every_mode_runs() {
     if !is_there("python3") || !is_there("node") {
         return;
     }
@@ -103,7 +103,7 @@ fn every_handler_and_every_mode_takes_part() {
 }
 
 #[test]
-fn the_copy_of_the_sdk_is_the_sdk() {
+fn the_copy_of_the_worker_sdk_is_up_to_date() {
     let read = |path: &str| fs::read_to_string(config().join(path)).unwrap();
     let copy = read("workspaces/handlers/.openharness/hooks/scripts/hookyard-worker.mjs");
     assert_eq!(copy, read("workers/javascript/hookyard-worker.mjs"));

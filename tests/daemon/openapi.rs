@@ -148,7 +148,7 @@ fn assert_described(description: &Value, row: &Row, status: u16, body: &[u8]) {
 }
 
 #[test]
-fn answers_are_as_described() {
+fn responses_match_the_description() {
     let daemon = daemon();
     let description = daemon.get("/v1/openapi.json");
     let here = daemon.path().display().to_string();
@@ -170,7 +170,7 @@ fn answers_are_as_described() {
 }
 
 #[test]
-fn everything_described_is_tried() {
+fn every_described_operation_is_tried() {
     let daemon = DaemonSetup::new().serve();
     let description = daemon.get("/v1/openapi.json");
     daemon.finish();
@@ -190,7 +190,7 @@ fn methods(description: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
-fn routes_are_described_and_described_ones_are_routes() {
+fn the_described_routes_are_the_routes() {
     let daemon = DaemonSetup::new().serve();
     let description = daemon.get("/v1/openapi.json");
     let paths = description["paths"].as_object().unwrap();
@@ -233,7 +233,7 @@ fn allow(daemon: &Daemon, path: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_description_is_one() {
+fn the_description_is_sound() {
     let daemon = DaemonSetup::new().serve();
     let description = daemon.get("/v1/openapi.json");
     daemon.finish();

@@ -17,7 +17,7 @@ fn event(workspace: &str, tool: &str) -> serde_json::Value {
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
-fn a_daemon_outlives_whoever_reads_its_log() {
+fn a_daemon_survives_the_end_of_the_reader_of_its_log() {
     let setting = DaemonSetup::new().file("shop/.openharness/hooks/guard.yaml", GUARD);
     let (here, socket) = (setting.path(), setting.path().join("socket"));
     let mut daemon = Command::new(env!("CARGO_BIN_EXE_hookyard"))
@@ -40,7 +40,7 @@ fn a_daemon_outlives_whoever_reads_its_log() {
 }
 
 #[test]
-fn an_event_comes_in_and_its_outcome_goes_out() {
+fn an_event_is_answered_with_its_outcome() {
     let mut daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/guard.yaml", GUARD)
         .settings("workspaces: { shop: { root: $DIR/shop } }")

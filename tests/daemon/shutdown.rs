@@ -83,7 +83,7 @@ fn nothing_is_left(daemon: &Daemon) {
 }
 
 #[test]
-fn what_is_under_way_is_finished_and_nothing_new_begins() {
+fn running_events_finish_and_new_ones_are_refused() {
     let mut daemon = setting().serve();
     stand_by(&daemon);
     let waiting = send(&daemon, "Waits");
@@ -104,7 +104,7 @@ fn what_is_under_way_is_finished_and_nothing_new_begins() {
 }
 
 #[test]
-fn what_takes_too_long_is_cancelled() {
+fn events_beyond_the_shutdown_deadline_are_cancelled() {
     let mut daemon = setting().settings("shutdown_deadline: 300ms").serve();
     stand_by(&daemon);
     let waiting = send(&daemon, "Slow");
@@ -135,7 +135,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn who_is_connected_does_not_keep_it() {
+fn open_connections_do_not_delay_shutdown() {
     use std::os::unix::net::UnixStream;
     let mut daemon = setting().settings("shutdown_deadline: 5m").serve();
     let connect = |text: &str| {
@@ -210,7 +210,7 @@ fn members(group: u32) -> usize {
 }
 
 #[test]
-fn what_a_killed_one_left_ends_with_it_or_at_the_next_start() {
+fn processes_of_a_killed_daemon_end_with_it_or_at_the_next_start() {
     let mut daemon = setting().serve();
     stand_by(&daemon);
     let waiting = send(&daemon, "Slow");
@@ -242,7 +242,7 @@ fn what_a_killed_one_left_ends_with_it_or_at_the_next_start() {
 }
 
 #[test]
-fn a_hangup_has_files_read_again() {
+fn sighup_reloads() {
     let daemon = setting().settings("watch: false").serve();
     assert_eq!(daemon.get("/v1/status")["hooks"], 4);
     daemon::write(&daemon.path().join("shop/.openharness/hooks/more.yaml"), &hook("More", "true", ""));
@@ -257,7 +257,7 @@ fn a_hangup_has_files_read_again() {
 }
 
 #[test]
-fn who_started_it_is_told_how_far_it_is() {
+fn the_service_manager_is_notified() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("notify");
     let told = UnixDatagram::bind(&path).unwrap();

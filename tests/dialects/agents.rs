@@ -77,7 +77,7 @@ fn hooks_of_every_level_are_listed_with_their_files() {
 }
 
 #[test]
-fn the_home_of_the_flag_counts_before_the_variable_and_this_before_the_file() {
+fn the_home_directory_comes_from_the_flag_then_the_variable_then_the_file() {
     let places = places();
     write(places.path(), "other/.claude/settings.json", &blocks("SubagentStop", "other"));
     let project = places.path().join("project");
@@ -114,7 +114,7 @@ fn a_project_is_found_by_the_settings_of_an_agent_and_a_home_is_not() {
 }
 
 #[test]
-fn a_host_gets_its_own_words_and_its_own_exit_code() {
+fn a_host_gets_the_answer_and_exit_code_of_its_dialect() {
     let places = places();
     let project = places.path().join("project");
     let fire = ["fire", "--event", "-", "--dialect", "claude", "--native"];
@@ -128,7 +128,7 @@ fn a_host_gets_its_own_words_and_its_own_exit_code() {
 }
 
 #[test]
-fn an_event_in_the_words_of_an_agent_gets_a_hint() {
+fn an_event_in_an_agents_dialect_gets_a_hint() {
     let places = places();
     let done = run(&places.path().join("project"), &["fire", "--event", "-"], CALL);
     assert_eq!(done.code, 1);
@@ -164,7 +164,7 @@ fn the_plan_says_why_a_hook_is_left_out() {
 }
 
 #[test]
-fn the_recorded_session_of_an_agent_is_played() {
+fn a_recorded_session_of_an_agent_is_replayed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (workspace, recording) = ("config/workspaces/claude", "config/recordings/claude-session.jsonl");
     let arguments = ["replay", recording, "--workspace", workspace, "--dialect", "claude", "--json"];
@@ -210,7 +210,7 @@ fn the_example_workspaces_guard_rewrite_and_tell() {
 
 /// The hooks of one agent guard the session of another.
 #[test]
-fn the_session_of_an_agent_is_played_with_the_hooks_of_another() {
+fn a_session_of_one_agent_is_replayed_with_the_hooks_of_another() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (workspace, recording) = ("config/workspaces/codebuddy", "config/recordings/claude-session.jsonl");
     let arguments = ["replay", recording, "--workspace", workspace, "--dialect", "claude", "--json"];
@@ -222,7 +222,7 @@ fn the_session_of_an_agent_is_played_with_the_hooks_of_another() {
 }
 
 #[test]
-fn a_hook_that_is_hookyard_itself_has_no_opinion_instead_of_no_end() {
+fn a_hook_that_is_hookyard_itself_has_no_opinion_instead_of_recursing() {
     let place = tempfile::tempdir().unwrap();
     let itself = format!("{} fire --native --dialect claude --event -", env!("CARGO_BIN_EXE_hookyard"));
     let hooks = json!([{ "type": "command", "command": itself }, { "type": "command", "command": "echo no >&2; exit 2" }]);
@@ -266,7 +266,7 @@ fn the_example_workspace_of_clawdcode_guards_rewrites_and_tells() {
 }
 
 #[test]
-fn a_block_without_a_word_is_the_exit_code_of_the_command() {
+fn a_block_that_the_answer_cannot_express_is_the_exit_code() {
     let places = tempfile::tempdir().unwrap();
     write(places.path(), ".clawdcode/settings.json", &blocks("UserPromptSubmit", "no-secrets"));
     let fire = ["fire", "--event", "-", "--dialect", "clawd", "--native"];

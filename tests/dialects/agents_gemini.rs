@@ -35,7 +35,7 @@ fn event(name: &str) -> Value {
 }
 
 #[test]
-fn settings_make_a_workspace_and_answers_are_in_the_words_of_the_host() {
+fn a_settings_file_marks_a_workspace_and_answers_are_in_the_hosts_dialect() {
     let project = tempfile::tempdir().unwrap();
     let deep = project.path().join("a/b");
     std::fs::create_dir_all(&deep).unwrap();

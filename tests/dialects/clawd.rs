@@ -48,7 +48,7 @@ fn terms(hook: &Hook) -> (bool, f64, FailurePolicy, FailurePolicy, Option<usize>
 }
 
 #[test]
-fn words_for_all_hooks_come_from_the_file_and_before_it_from_variables() {
+fn defaults_for_all_hooks_come_from_variables_then_the_file() {
     use FailurePolicy::{Ask, Deny, Ignore};
     let own = json!([{ "hooks": [{ "type": "command", "command": "true", "timeout": 7 }] }]);
     let silent = workspace(&json!({ "hooks": { "Stop": hooks(1), "SubagentStop": own } }));
@@ -159,7 +159,7 @@ fn no_answer_is_milder_than_the_outcome() {
 }
 
 #[test]
-fn what_has_no_place_in_the_answer_is_not_lost() {
+fn notes_that_the_answer_cannot_carry_go_to_standard_error() {
     let answer = |name: &str, change: fn(&mut Outcome)| {
         let event = event(name);
         let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1);
@@ -187,7 +187,7 @@ fn a_workspace_is_found_by_its_settings() {
 }
 
 #[test]
-fn a_changed_input_joins_one_level() {
+fn a_changed_input_is_merged_one_level_deep() {
     let json = |value: Value| Json::of(&value).unwrap();
     let found = named(DialectName::Clawd).apply_patch(
         Target::ToolInput,

@@ -133,7 +133,7 @@ fn dialects() -> impl Iterator<Item = DialectName> {
 }
 
 #[test]
-fn there_and_back_means_what_it_meant() {
+fn converting_there_and_back_keeps_the_meaning() {
     let home = DialectName::OpenHarness;
     let original = to(&openharness(), home, home);
     assert_eq!(original.remarks, []);
@@ -156,7 +156,7 @@ fn there_and_back_means_what_it_meant() {
 }
 
 #[test]
-fn every_dialect_is_written_for_every_other_and_loads() {
+fn every_conversion_loads() {
     for first in dialects() {
         let files = sources(&to(&openharness(), DialectName::OpenHarness, first));
         for second in dialects() {
@@ -169,7 +169,7 @@ fn every_dialect_is_written_for_every_other_and_loads() {
 }
 
 #[test]
-fn what_cannot_be_said_is_told() {
+fn what_cannot_be_converted_is_reported() {
     let text = "name: strict\nevents: [before_tool_dispatch, before_context_build]\npriority: 3\non_error: deny\n\
                 on_timeout: ask\nhandler: { type: command, command: 'x', cwd: sub dir, mode: worker, max_concurrency: 2, \
                 environment: { A: \"it's ${env.HOME}/b\", B: c } }\n";
@@ -192,7 +192,7 @@ fn what_cannot_be_said_is_told() {
 }
 
 #[test]
-fn hooks_that_would_do_another_thing_are_left_out() {
+fn hooks_that_would_change_meaning_are_left_out() {
     let cases = [
         ("environment: { K: '${secrets.K}' }, command: x, type: command", "a secret in its `environment`"),
         ("headers: { K: '${secrets.K}' }, url: 'http://a/', type: http", "a secret in its `headers`"),
@@ -267,7 +267,7 @@ fn policies_for_all_hooks_are_never_milder_than_those_of_one() {
 }
 
 #[test]
-fn what_a_file_says_about_all_its_hooks_is_carried_over() {
+fn defaults_for_all_hooks_of_a_file_are_converted() {
     let file = |path: &str, text: &str| WrittenHooks { path: path.into(), bytes: text.into() };
     let clawd = file(
         ".clawdcode/settings.json",
@@ -295,7 +295,7 @@ fn what_a_file_says_about_all_its_hooks_is_carried_over() {
 }
 
 #[test]
-fn what_is_no_hook_is_told_and_harms_nothing() {
+fn settings_that_are_no_hooks_are_reported_and_harmless() {
     for (dialect, text) in [
         (DialectName::OpenHarness, "name: ["),
         (DialectName::OpenHarness, "name: a"),

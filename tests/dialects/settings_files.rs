@@ -46,7 +46,7 @@ async fn files_are_read_only_where_they_may_be() {
 
 /// The same script in two dialects runs twice, and the second is warned of.
 #[tokio::test]
-async fn twins_in_two_dialects_are_warned_of() {
+async fn the_same_script_in_two_dialects_is_a_warning() {
     let workspace = TestWorkspace::new();
     let hook = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
     for folder in ["workspace/.claude", "workspace/.codebuddy"] {
@@ -222,7 +222,7 @@ async fn every_event_of_claude_reaches_its_own_hooks() {
 
 /// What a run remembers outlives its actor.
 #[tokio::test]
-async fn a_hook_that_had_its_only_turn_has_had_it() {
+async fn a_hook_that_ran_once_per_session_does_not_run_again_after_passivation() {
     let workspace = TestWorkspace::new();
     fs::create_dir_all(workspace.path("workspace/.codebuddy")).unwrap();
     let hook = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo hello"}]}]}}"#;

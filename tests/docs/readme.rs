@@ -110,7 +110,7 @@ fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
 }
 
 #[test]
-fn the_main_job_shows_what_the_readme_says() {
+fn the_readmes_replay_prints_what_the_readme_shows() {
     let replay = blocks("README.md", "sh")[0].replace("cargo run --release --", "hookyard");
     let directory = tempfile::tempdir().unwrap();
     let missing = ["node", "python3"].into_iter().find(|program| {

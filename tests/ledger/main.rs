@@ -147,7 +147,7 @@ fn mark(path: &Path) -> String {
 }
 
 #[test]
-fn a_group_that_could_not_be_recorded_any_more_is_known_by_its_mark() {
+fn an_unrecorded_group_is_found_by_its_mark() {
     let _alone = alone();
     let (_folder, path) = left();
     let mark = mark(&path);
@@ -174,7 +174,7 @@ fn a_group_that_runs_on_is_ended_with_its_members() {
 }
 
 #[test]
-fn whoever_ignores_sigterm_is_killed_after_one_grace_for_all() {
+fn groups_that_ignore_sigterm_share_one_grace_period() {
     let _alone = alone();
     let (_folder, path) = left();
     let stubborn = "trap '' TERM; while :; do sleep 1; done";
@@ -214,7 +214,7 @@ fn without_a_leader_marked_members_are_ended() {
 }
 
 #[test]
-fn whoever_was_started_at_another_time_is_left_alone() {
+fn a_group_started_at_another_time_is_left_alone() {
     let _alone = alone();
     let (_folder, path) = left();
     for move_by in [-60_000, -200, 200, 60_000] {
@@ -250,7 +250,7 @@ fn another_users_group_is_left_alone() {
 }
 
 #[test]
-fn whoever_leads_no_group_of_its_own_is_left_alone() {
+fn a_process_that_leads_no_group_is_left_alone() {
     let _alone = alone();
     let (_folder, path) = left();
     let group = Left::of("sleep 600 & sleep 600", MARKED);
@@ -266,7 +266,7 @@ fn whoever_leads_no_group_of_its_own_is_left_alone() {
 }
 
 #[test]
-fn another_boot_or_namespace_has_left_nobody() {
+fn a_ledger_of_another_boot_or_namespace_is_ignored() {
     let _alone = alone();
     let (_folder, path) = left();
     let group = Left::of("exec sleep 600", MARKED);
@@ -283,7 +283,7 @@ fn another_boot_or_namespace_has_left_nobody() {
 }
 
 #[test]
-fn what_cannot_be_read_is_no_error_and_kills_nobody() {
+fn an_unreadable_ledger_is_no_error_and_kills_nobody() {
     let _alone = alone();
     let (_folder, path) = left();
     let group = Left::of("exec sleep 600", MARKED);
@@ -462,7 +462,7 @@ fn hooks_that_outlive_their_hookyard() {
 }
 
 #[test]
-fn what_a_killed_hookyard_left_is_ended_by_the_next() {
+fn processes_of_a_killed_hookyard_are_ended_by_the_next() {
     let _alone = alone();
     let (_folder, path) = left();
     #[expect(clippy::disallowed_methods, reason = "this is no hook, but a hookyard")]

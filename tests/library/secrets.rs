@@ -241,7 +241,7 @@ async fn told(handler: &Value) -> (Outcome, String) {
 }
 
 #[tokio::test]
-async fn a_command_that_repeats_its_secret_tells_nobody() {
+async fn a_secret_in_the_output_of_a_command_is_redacted() {
     let padding = "x".repeat(70);
     let json = r#"printf '{"KEY":%s}' "$(printf %s "$KEY" | sed 's/"/\\"/g; s/^/"/; s/$/"/')""#;
     let cases = [
@@ -275,7 +275,7 @@ async fn a_command_that_repeats_its_secret_tells_nobody() {
 }
 
 #[tokio::test]
-async fn a_server_gets_the_secret_and_nobody_is_told_when_it_repeats_it() {
+async fn a_secret_in_the_response_of_a_server_is_redacted() {
     let echo = async |headers: HeaderMap| headers["authorization"].to_str().unwrap().to_owned();
     let reason = async |headers: HeaderMap| {
         assert_eq!(headers["authorization"], format!("Bearer {VALUE}"));
@@ -314,7 +314,7 @@ fn a_variable_with_the_prefix_is_a_secret_under_either_name() {
 }
 
 #[test]
-fn no_screen_shows_a_secret() {
+fn no_command_prints_a_secret() {
     let root = with_variable("${secrets.KEY}");
     fs::write(root.path().join("event.json"), r#"{"hook_event_name":"before_tool_dispatch","session_id":"s","run_id":"r","tool_name":"Bash","tool_input":{}}"#)
         .unwrap();

@@ -40,7 +40,7 @@ fn errors(root: &Path) -> String {
 }
 
 #[test]
-fn every_key_ends_where_it_belongs() {
+fn every_key_is_read() {
     let root = workspace(
         "# A guard.\nname: lint.before-commit_2\nevents: [before_tool_dispatch, after_tool_dispatch]\n\
          matcher: ^(Bash|Edit)$\ncapabilities: [patch_tool_input, suppress_output]\npriority: -5\nenabled: false\n\
@@ -70,7 +70,7 @@ fn every_key_ends_where_it_belongs() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn omitted_keys_have_their_defaults() {
     let root =
         workspace("name: a\nevents: [run_completed]\nhandler: { type: command, command: 'date >> log' }\n");
     let settings = Settings { default_timeout: Duration::from_secs(7), ..Settings::default() };

@@ -68,7 +68,7 @@ fn status(daemon: &Daemon) -> Value {
 }
 
 #[test]
-fn a_line_tells_what_an_outcome_came_to() {
+fn a_line_describes_an_outcome() {
     let hooks = [
         hook("fine", "Fine", "", "true"),
         hook("guard", "Bash", "", "echo no shells >&2; exit 2"),
@@ -123,7 +123,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn changes_are_told_as_the_settings_say() {
+fn changes_are_recorded_as_configured() {
     let patch = r#"echo '{"hookSpecificOutput": {"patch": {"tool_input": {"command": "ls -l"}}}}'"#;
     let hooks = [hook("patch", "Bash", "capabilities: [rewrite_tool_request]", patch)];
     for (form, expected) in [
@@ -170,7 +170,7 @@ fn no_line_has_a_secret_of_any_hook_of_its_workspace() {
 }
 
 #[test]
-fn what_is_under_way_when_a_run_is_cancelled_has_its_line() {
+fn events_of_a_cancelled_run_are_recorded() {
     let daemon = setting("", &[hook("slow", "Bash", "", "touch began; sleep 60")]).serve();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| daemon.post("/v1/events", &event("r", "Bash")));
@@ -185,7 +185,7 @@ fn what_is_under_way_when_a_run_is_cancelled_has_its_line() {
 }
 
 #[test]
-fn what_a_run_that_is_over_is_told_has_its_line() {
+fn answers_of_a_halted_run_are_recorded() {
     let halts = r#"echo '{"continue": false, "stopReason": "over"}'"#;
     let daemon = setting("", &[hook("ends", "Bash", "", halts)]).serve();
     for tool in ["Bash", "Read"] {
@@ -197,7 +197,7 @@ fn what_a_run_that_is_over_is_told_has_its_line() {
 }
 
 #[test]
-fn a_full_file_is_set_aside_and_nothing_is_lost() {
+fn a_full_file_is_rotated_and_nothing_is_lost() {
     let daemon = setting("max_size: 1KiB, keep: 3", &[hook("guard", "Bash", "", "exit 2")]).serve();
     let outcomes: Vec<Value> = (0..8).map(|_| daemon.post("/v1/events", &event("r", "Bash"))).collect();
     let path = |number: usize| match number {
@@ -215,7 +215,7 @@ fn a_full_file_is_set_aside_and_nothing_is_lost() {
 }
 
 #[test]
-fn what_waits_is_written_before_the_end() {
+fn queued_lines_are_written_before_the_end() {
     let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
     let ids: Vec<Value> =
         (0..20).map(|_| daemon.post("/v1/events", &event("r", "Bash"))["decision_id"].clone()).collect();
@@ -229,7 +229,7 @@ fn what_waits_is_written_before_the_end() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_begun_anew() {
+fn a_file_that_was_moved_away_is_created_again() {
     let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")]).serve();
     let (path, moved) = (daemon.path().join("audit.jsonl"), daemon.path().join("moved"));
     line(&daemon, &daemon.post("/v1/events", &event("r", "Bash")));
@@ -268,7 +268,7 @@ fn lines_that_cannot_be_written_are_counted_and_the_service_goes_on() {
 }
 
 #[test]
-fn a_queue_that_is_full_costs_lines_and_no_events() {
+fn a_full_queue_drops_lines_and_no_events() {
     // Nobody reads the pipe for now, so its writer waits.
     let (reader, pipe) = std::io::pipe().unwrap();
     let daemon = setting("", &[hook("guard", "Bash", "", "exit 2")])
@@ -298,7 +298,7 @@ fn a_queue_that_is_full_costs_lines_and_no_events() {
 }
 
 #[test]
-fn what_cannot_be_a_file_of_its_own_is_refused_at_the_start() {
+fn an_unusable_audit_file_is_refused_at_the_start() {
     for (to, why) in [("/dev/full", "is not a regular file"), ("$DIR/link", "is a symbolic link")] {
         let setting = setting("", &[]);
         std::os::unix::fs::symlink("elsewhere", setting.path().join("link")).unwrap();

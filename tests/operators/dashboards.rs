@@ -89,7 +89,7 @@ fn is_counter(series: &str) -> bool {
 }
 
 #[test]
-fn dashboards_are_what_is_declared() {
+fn dashboards_are_up_to_date_with_their_source() {
     #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
     let written = Command::new("python3").arg("-B").arg(folder().join("build.py")).arg("--check").output();
     let Ok(written) = written else {
@@ -118,7 +118,7 @@ fn expressions_are_understood() {
 }
 
 #[test]
-fn every_panel_says_what_it_is() {
+fn every_panel_has_a_title_a_description_and_a_unit() {
     each_panel(|place, panel| {
         let text = |key: &str| panel[key].as_str().unwrap_or_default().to_owned();
         assert!(!text("title").is_empty(), "{place} has no title");
@@ -132,7 +132,7 @@ fn every_panel_says_what_it_is() {
 }
 
 #[test]
-fn dashboards_have_names_that_stay() {
+fn dashboards_have_stable_ids() {
     let uids = ["hookyard-overview", "hookyard-hook", "hookyard-internals"];
     for (name, uid) in DASHBOARDS.iter().zip(uids) {
         let dashboard = dashboard(name);
@@ -145,7 +145,7 @@ fn dashboards_have_names_that_stay() {
 }
 
 #[test]
-fn variables_are_used_and_used_ones_are_there() {
+fn variables_are_used_and_defined() {
     for name in DASHBOARDS {
         let dashboard = dashboard(name);
         let variables = dashboard["templating"]["list"].as_array().unwrap().iter();
@@ -163,7 +163,7 @@ fn variables_are_used_and_used_ones_are_there() {
 }
 
 #[test]
-fn panels_stand_beside_each_other() {
+fn panels_do_not_overlap() {
     for name in DASHBOARDS {
         let dashboard = dashboard(name);
         let mut taken = BTreeMap::new();
@@ -187,7 +187,7 @@ fn panels_stand_beside_each_other() {
 }
 
 #[test]
-fn every_metric_that_is_asked_for_is_there() {
+fn every_metric_in_an_expression_exists() {
     let mut known = metrics();
     known.insert("up".to_owned());
     let rules = rules();
@@ -224,7 +224,7 @@ fn every_metric_is_on_a_panel() {
 }
 
 #[test]
-fn counters_are_asked_for_their_growth_and_gauges_are_not() {
+fn counters_are_queried_with_rate_and_gauges_are_not() {
     let judge = |place: &str, asked: &Asked, windows: Option<&[&str]>| {
         let grows = ["rate", "increase"].contains(&asked.function.as_str());
         assert_eq!(grows, is_counter(&asked.metric), "{place}: {asked:?}");
@@ -278,7 +278,7 @@ fn verdicts_and_ends_have_the_same_colours_everywhere() {
 }
 
 #[test]
-fn events_that_are_only_watched_are_told_from_others_everywhere() {
+fn lifecycle_events_are_distinguished_everywhere() {
     let watched = EventKind::ALL.iter().filter(|kind| !kind.is_interceptor()).map(|kind| kind.as_str());
     let list = watched.collect::<Vec<_>>().join("|");
     let mut found = 0;

@@ -176,7 +176,7 @@ async fn a_guard_that_nobody_waits_for_ends_once_and_does_not_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_hooks_that_run_at_the_same_time_the_longest_is_no_overhead() {
+async fn the_longest_of_parallel_hooks_is_no_overhead() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
@@ -203,7 +203,7 @@ async fn of_hooks_that_run_at_the_same_time_the_longest_is_no_overhead() {
 }
 
 #[tokio::test]
-async fn an_event_that_no_hook_wants_is_no_event_of_the_metrics() {
+async fn an_event_that_no_hook_matches_is_not_counted() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);

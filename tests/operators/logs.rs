@@ -42,7 +42,7 @@ fn objects(log: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_program_that_reads_the_log_gets_an_object_a_line() {
+fn a_log_for_programs_has_an_object_per_line() {
     let mut daemon = setting().argument("--log=auto").serve();
     let outcomes = post_all(&daemon);
     daemon.signal(Signal::TERM);
@@ -92,7 +92,7 @@ fn a_program_that_reads_the_log_gets_an_object_a_line() {
 }
 
 #[test]
-fn a_person_gets_text() {
+fn a_log_for_people_is_text() {
     let daemon = setting().argument("--log=human").serve();
     post_all(&daemon);
     wait_until("it is logged", || daemon.log().contains("a hook failed"));
@@ -102,7 +102,7 @@ fn a_person_gets_text() {
 }
 
 #[test]
-fn at_level_debug_reasons_and_errors_are_told_and_secrets_are_not() {
+fn at_level_debug_reasons_and_errors_are_logged_without_secrets() {
     let daemon = setting().argument("--log=json").variable("HOOKYARD_LOG", "hookyard=trace").serve();
     let outcomes = post_all(&daemon);
     wait_until("it is logged", || daemon.log().contains("standard error of a worker"));
@@ -128,7 +128,7 @@ fn at_level_debug_reasons_and_errors_are_told_and_secrets_are_not() {
 }
 
 #[test]
-fn what_is_asked_for_is_logged_and_no_more() {
+fn the_filter_selects_what_is_logged() {
     let daemon = setting().argument("--log=json").variable("HOOKYARD_LOG", "warn").serve();
     post_all(&daemon);
     wait_until("it is logged", || daemon.log().contains("a hook failed"));
@@ -139,7 +139,7 @@ fn what_is_asked_for_is_logged_and_no_more() {
 }
 
 #[test]
-fn what_keeps_the_daemon_from_its_start_is_logged_in_the_same_form() {
+fn a_start_error_is_logged_in_the_configured_format() {
     let mut daemon = setting().argument("--log=json").argument("--set=limits.in_fligt=3").spawn();
     assert_ne!(daemon.wait().code(), Some(0));
     let lines = objects(&daemon.log());
@@ -156,13 +156,13 @@ fn what_keeps_the_daemon_from_its_start_is_logged_in_the_same_form() {
 }
 
 #[test]
-fn a_filter_that_lets_nothing_through_is_told() {
+fn a_filter_that_selects_nothing_is_reported() {
     let daemon = setting().argument("--log=human").variable("HOOKYARD_LOG", "debgu").serve();
     assert!(daemon.log().contains("HOOKYARD_LOG=debgu lets hookyard say nothing"), "{}", daemon.log());
 }
 
 #[test]
-fn the_id_of_a_run_tells_no_secret() {
+fn a_secret_in_a_run_id_is_redacted() {
     let daemon = setting().argument("--log=json").serve();
     let mut event = event("Bash");
     event["run_id"] = format!("run-{SECRET}").into();

@@ -265,7 +265,7 @@ fn an_event_is_a_span_and_its_invocations_are_below_it() {
 }
 
 #[test]
-fn hooks_are_told_of_the_span_of_the_event_whoever_began_the_trace() {
+fn hooks_receive_the_span_of_the_event() {
     let collector = Collector::start();
     let daemon = setting(&to(&collector), &[tells()]).serve();
     let told = daemon.post("/v1/events", &event("own", "Bash"))["reason"].clone();
@@ -290,7 +290,7 @@ fn hooks_are_told_of_the_span_of_the_event_whoever_began_the_trace() {
 }
 
 #[test]
-fn what_is_not_sampled_is_not_exported_and_hooks_are_told_so() {
+fn unsampled_events_are_not_exported_and_hooks_see_the_flag() {
     let collector = Collector::start();
     let mut daemon = setting(&format!("{}, sample: 0.0", to(&collector)), &[tells()]).serve();
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-00");
@@ -316,7 +316,7 @@ fn no_span_has_a_secret_of_any_hook_of_its_workspace() {
 }
 
 #[test]
-fn a_shutdown_sends_what_waits() {
+fn a_shutdown_exports_queued_spans() {
     let collector = Collector::start();
     let mut daemon = setting(&to(&collector), &[tells()]).serve();
     for number in 0..20 {
@@ -328,7 +328,7 @@ fn a_shutdown_sends_what_waits() {
 }
 
 #[test]
-fn hooks_beside_an_event_and_events_given_up_have_their_spans() {
+fn background_hooks_and_abandoned_events_have_spans() {
     let collector = Collector::start();
     let beside = json!({ "type": "command", "command": "sleep 0.1", "async": true });
     let hooks = json!({ "hooks": { "PreToolUse": [{ "hooks": [beside] }] } });
@@ -363,7 +363,7 @@ fn hooks_beside_an_event_and_events_given_up_have_their_spans() {
 }
 
 #[test]
-fn a_collector_that_is_down_holds_no_event_up_and_losses_are_counted() {
+fn a_collector_that_is_down_delays_no_event_and_losses_are_counted() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let endpoint = format!("endpoint: 'http://{nobody}/v1/traces?key={SECRET}'");
     let mut daemon = setting(&endpoint, &[tells()]).serve();
@@ -383,7 +383,7 @@ fn a_collector_that_is_down_holds_no_event_up_and_losses_are_counted() {
 }
 
 #[test]
-fn a_collector_that_never_answers_holds_neither_events_nor_the_end_up() {
+fn a_collector_that_never_answers_delays_neither_events_nor_shutdown() {
     let runtime = Runtime::new().unwrap();
     let url = runtime.block_on(misbehaving(Vec::new(), Then::Silence));
     let mut daemon = setting(&format!("endpoint: '{url}'"), &[tells()]).serve();
@@ -398,7 +398,7 @@ fn a_collector_that_never_answers_holds_neither_events_nor_the_end_up() {
 }
 
 #[test]
-fn a_request_is_sent_again_once_where_that_may_help() {
+fn a_request_is_retried_once_where_that_may_help() {
     for (status, troubles, requests, taken) in [(503, 1, 2, 2), (503, 2, 2, 0), (400, 1, 1, 0)] {
         let collector = Collector::troubled(status, troubles);
         let daemon = setting(&to(&collector), &[tells()]).serve();
@@ -420,7 +420,7 @@ fn what_a_collector_refuses_of_a_request_is_counted() {
 }
 
 #[test]
-fn the_standard_variable_is_as_good_as_the_setting() {
+fn the_standard_variable_replaces_the_setting() {
     let collector = Collector::start();
     let base = collector.url.trim_end_matches("/v1/traces");
     let setting = setting("", &[tells()]).variable("OTEL_EXPORTER_OTLP_ENDPOINT", base);
@@ -434,7 +434,7 @@ fn the_standard_variable_is_as_good_as_the_setting() {
 }
 
 #[test]
-fn without_a_place_for_traces_hooks_are_told_what_the_host_says() {
+fn without_an_endpoint_hooks_receive_the_trace_of_the_host() {
     let daemon = setting("", &[tells()]).serve();
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-01");
     assert_eq!(send_in(&daemon, &host, &event("a", "Bash"))["reason"], host.as_str());

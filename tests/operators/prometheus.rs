@@ -251,7 +251,7 @@ async fn wrong_rules(prometheus: &Prometheus, between: (f64, f64)) -> Vec<String
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_panel_and_every_rule_finds_what_it_looks_for() {
+async fn every_panel_and_every_rule_has_data() {
     if !has("prometheus") || !has("promtool") {
         return;
     }

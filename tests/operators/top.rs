@@ -62,7 +62,7 @@ fn watched(daemon: &Daemon, arguments: &[&str], load: impl FnOnce()) -> String {
 }
 
 #[test]
-fn programs_are_told_how_hooks_and_runs_are() {
+fn json_shows_hooks_and_runs() {
     let daemon = shop();
     daemon::write(&daemon.path().join("wait"), "");
     let shown = watched(&daemon, &["--once", "--json", "--seconds", "3"], || {
@@ -236,7 +236,7 @@ impl InTerminal {
 }
 
 #[test]
-fn a_terminal_is_as_it_was_after_any_end() {
+fn the_terminal_is_restored_after_any_end() {
     let daemon = shop();
     for (keys, code) in [("q", "0"), ("\x03", "130")] {
         let Some(mut terminal) = InTerminal::start(&daemon) else { return };
@@ -249,7 +249,7 @@ fn a_terminal_is_as_it_was_after_any_end() {
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn a_signal_restores_the_terminal() {
     let daemon = shop();
     let Some(mut terminal) = InTerminal::start(&daemon) else { return };
     terminal.wait_until("events/s");
@@ -267,7 +267,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_daemon_that_goes_away_is_told_and_found_again() {
+fn top_reports_a_lost_daemon_and_reconnects() {
     let mut daemon = shop();
     let Some(mut terminal) = InTerminal::start(&daemon) else { return };
     terminal.wait_until("events/s");

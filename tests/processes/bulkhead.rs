@@ -107,7 +107,7 @@ fn of_a_second(most: usize) -> (NativeHook, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_slow_hook_leaves_the_places_of_its_pool_to_others() {
+async fn a_slow_hook_leaves_its_pools_permits_to_others() {
     let workspace = tempfile::tempdir().unwrap();
     write_hook(workspace.path(), "Slow", &holding(1));
     write_hook(workspace.path(), "Quick", "command: 'true'");
@@ -129,7 +129,7 @@ async fn a_slow_hook_leaves_the_places_of_its_pool_to_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_run_at_once_over_all_runs() {
+async fn max_concurrency_applies_over_all_runs() {
     let (hook, count) = of_a_second(2);
     let orchestrator = with_native(hook).await;
     let since = Instant::now();
@@ -143,7 +143,7 @@ async fn so_many_run_at_once_over_all_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn interceptors_go_first() {
+async fn interceptors_run_before_lifecycle_hooks() {
     let kinds = [EventKind::BeforeToolDispatch, EventKind::RunCompleted];
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
@@ -174,7 +174,7 @@ async fn interceptors_go_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_longer_than_for_a_place_of_the_pool() {
+async fn the_queue_deadline_of_the_pool_applies() {
     let mut settings = Settings::default();
     settings.pools.command.queue_deadline = 2 * SECOND;
     let slow = NativeHook::task("slow", [EventKind::BeforeToolDispatch], |_| async {
@@ -193,7 +193,7 @@ async fn nobody_waits_longer_than_for_a_place_of_the_pool() {
 }
 
 #[tokio::test]
-async fn no_more_wait_than_for_a_place_of_the_pool() {
+async fn the_queue_limit_of_the_pool_applies() {
     let workspace = tempfile::tempdir().unwrap();
     write_hook(workspace.path(), "Slow", &holding(1));
     let mut settings = Settings::default();
@@ -217,7 +217,7 @@ async fn no_more_wait_than_for_a_place_of_the_pool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_that_nobody_waits_for_any_more_leave() {
+async fn abandoned_invocations_leave_the_queue() {
     let (hook, count) = of_a_second(1);
     let orchestrator = with_native(hook).await;
     let since = Instant::now();
@@ -233,7 +233,7 @@ async fn those_that_nobody_waits_for_any_more_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_gives_the_place_back() {
+async fn a_panic_releases_the_permit() {
     let panics = NativeHook::task("hook", [EventKind::BeforeToolDispatch], |_| async { panic!("oh") });
     let orchestrator = with_native(panics.max_concurrency(1)).await;
     for _ in 0..3 {
@@ -243,7 +243,7 @@ async fn a_panic_gives_the_place_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reload_that_changes_nothing_lets_no_more_in() {
+async fn a_reload_without_changes_keeps_the_limit() {
     let (hook, count) = of_a_second(1);
     let orchestrator = with_native(hook).await;
     let first = start_event(&orchestrator, tool("first"));
@@ -257,7 +257,7 @@ async fn a_reload_that_changes_nothing_lets_no_more_in() {
 }
 
 #[tokio::test]
-async fn a_changed_hook_does_not_wait_for_what_it_was() {
+async fn a_changed_hook_does_not_wait_for_its_former_version() {
     let workspace = tempfile::tempdir().unwrap();
     write_hook(workspace.path(), "Slow", &holding(1));
     let orchestrator = with_commands(&workspace, Settings::default()).await;
@@ -272,7 +272,7 @@ async fn a_changed_hook_does_not_wait_for_what_it_was() {
 }
 
 #[tokio::test]
-async fn native_hooks_without_futures_cannot_have_one() {
+async fn inline_native_hooks_cannot_have_a_limit() {
     let kinds = [EventKind::BeforeToolDispatch];
     let inline = NativeHook::inline("hook", kinds, |_| Ok(Reply::proceed())).max_concurrency(1);
     let error = Orchestrator::builder().native_hook(inline).start().await.unwrap_err().to_string();

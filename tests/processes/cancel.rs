@@ -186,7 +186,7 @@ async fn all_who_sent_the_same_event_are_answered_and_it_is_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_repeated_after_the_cancel_begins_afresh() {
+async fn an_event_repeated_after_the_cancel_runs_its_hooks() {
     let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, SECOND);
     let orchestrator = orchestrator([hook]).await;
     let known = answered(send(&orchestrator, call("run", "1")).await).await;
@@ -217,7 +217,7 @@ async fn a_run_without_an_actor_is_cancelled_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_halted_run_that_is_cancelled_begins_afresh() {
+async fn cancelling_a_halted_run_resets_it() {
     let orchestrator = orchestrator([halting(), slow("hook", EventKind::BeforeToolDispatch)]).await;
     orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
     assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Halt);
@@ -226,7 +226,7 @@ async fn a_halted_run_that_is_cancelled_begins_afresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_cannot_be_cancelled() {
+async fn an_unknown_run_cannot_be_cancelled() {
     let orchestrator = orchestrator([halting()]).await;
     orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
     assert_eq!(orchestrator.cancel_run(None, &run("other")).await, Cancelled::default());
@@ -287,7 +287,7 @@ async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_tells_what_it_has_in_hand() {
+async fn a_run_reports_its_events_in_flight() {
     let hooks = [
         slow("guard", EventKind::BeforeToolDispatch),
         slow("watcher", EventKind::Notification),
@@ -356,7 +356,7 @@ async fn looking_at_a_run_does_not_keep_it_from_being_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_does_not_answer_is_listed_without_what_it_has_in_hand() {
+async fn a_run_that_does_not_answer_is_listed_without_its_events() {
     let (go_on, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let stuck = NativeHook::inline("stuck", [EventKind::BeforeToolDispatch], move |_| {

@@ -171,7 +171,7 @@ async fn a_script_deleted_after_loading_is_a_spawn_failure() {
 }
 
 #[tokio::test]
-async fn a_hook_is_told_everything_on_stdin_and_little_in_its_environment() {
+async fn a_hook_gets_the_envelope_on_stdin_and_a_small_environment() {
     let handler =
         "command: cat > envelope.json; env > environment.txt; pwd > cwd.txt\nenvironment:\n  MINE: yes-mine";
     let workspace = workspace(handler, "");
@@ -207,7 +207,7 @@ async fn a_hook_is_told_everything_on_stdin_and_little_in_its_environment() {
 }
 
 #[tokio::test]
-async fn a_hook_is_told_the_trace_of_its_event_unless_its_file_says_another() {
+async fn a_hook_gets_the_trace_of_its_event_unless_its_file_sets_another() {
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let hook = r#"command: echo "${TRACEPARENT-none}" >&2; exit 2"#;
     let own = format!("{hook}\nenvironment:\n  TRACEPARENT: own");
@@ -251,7 +251,7 @@ async fn the_answer_comes_within_timeout_and_grace_whatever_the_child_does() {
 }
 
 #[tokio::test]
-async fn a_program_that_a_shell_runs_has_time_to_tidy_up() {
+async fn a_program_that_a_shell_runs_has_time_to_clean_up() {
     // The line's second command keeps the shell from becoming the program.
     let script = "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; while :; do sleep 0.1; done";
     let handler = format!("command: {}\ntimeout_seconds: 2", json!(format!("sh -c \"{script}\"; true")));
@@ -316,7 +316,7 @@ async fn a_full_pool_sheds_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_job_that_waits_too_long_for_a_place_is_shed() {
+async fn a_job_beyond_the_queue_deadline_is_shed() {
     let workspace = workspace("command: sleep 2", "");
     let mut settings = Settings::default();
     settings.pools.command.concurrency = 1.try_into().unwrap();
@@ -390,7 +390,7 @@ async fn a_reload_sees_new_files_and_events_under_way_keep_the_old() {
 }
 
 #[tokio::test]
-async fn a_timeout_beyond_all_time_is_none() {
+async fn the_longest_timeout_is_no_timeout() {
     let workspace = workspace("command: 'true'", "");
     let settings =
         Settings { default_timeout: Duration::MAX, max_timeout: Duration::MAX, ..Settings::default() };
@@ -435,7 +435,7 @@ async fn every_process_is_killed_when_shutdown_returns() {
 }
 
 #[tokio::test]
-async fn a_dropped_invocation_takes_no_place_in_a_full_queue() {
+async fn a_dropped_invocation_frees_its_place_in_the_queue() {
     let workspace = workspace(&holds(), "on_error: deny");
     let mut settings = Settings::default();
     settings.pools.command.concurrency = 1.try_into().unwrap();

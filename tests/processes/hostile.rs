@@ -295,7 +295,7 @@ async fn a_cancelled_child_is_gone_when_the_answer_comes() {
 }
 
 #[tokio::test]
-async fn what_is_cancelled_before_the_start_is_not_started() {
+async fn a_run_cancelled_before_its_start_is_not_started() {
     let cancel = CancellationToken::new();
     cancel.cancel();
     let missing = Program { path: "/does/not/exist".into(), ..program("silent_success") };

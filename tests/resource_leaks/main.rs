@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 const GIB: u64 = 1024 * 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn floods_and_many_runs_leave_memory_descriptors_and_processes_flat() {
+async fn floods_and_many_runs_leak_no_memory_descriptors_or_processes() {
     a_flood_is_capped_in_flat_memory().await;
     many_runs_leave_nothing_open().await;
     without_descriptors_the_error_says_so().await;

@@ -82,7 +82,7 @@ fn what_is_shipped_is_what_is_printed() {
 }
 
 #[test]
-fn several_are_an_object_and_none_is_a_list() {
+fn several_schemas_print_as_an_object_and_none_as_a_list() {
     let several = run(&repository(), &["schema", "agent", "event"], "").json();
     let names: Vec<&String> = several.as_object().unwrap().keys().collect();
     assert_eq!(names, ["agent", "event"]);

@@ -184,7 +184,7 @@ fn hooks_that_ask_models_say_what_the_settings_need() {
 }
 
 #[test]
-fn flags_and_names_that_make_no_sense_end_with_2() {
+fn invalid_flags_and_names_exit_with_2() {
     let workspace = empty();
     for (arguments, expected) in [
         (&["a", "--type", "http", "--language", "node"][..], "`--language` is for hooks of `--type command`"),
@@ -230,7 +230,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn what_hooks_share_is_kept() {
+fn files_that_hooks_share_are_kept() {
     let workspace = empty();
     new(workspace.path(), &["one", "--mode", "worker"]);
     let told = new(workspace.path(), &["two", "--mode", "worker"]).out;
@@ -254,7 +254,7 @@ fn links_that_lead_out_of_the_workspace_are_not_followed() {
 }
 
 #[test]
-fn it_says_which_workspace_it_took_and_why() {
+fn it_reports_which_workspace_it_chose_and_why() {
     let workspace = empty();
     let inside = workspace.path().join("src/deep");
     fs::create_dir_all(&inside).unwrap();
@@ -278,7 +278,7 @@ fn it_says_which_workspace_it_took_and_why() {
 }
 
 #[test]
-fn the_commands_it_tells_work_as_told() {
+fn the_commands_it_prints_work() {
     let workspace = empty();
     let report = new(workspace.path(), &["guard", "--json"]).json();
     let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
@@ -308,7 +308,7 @@ fn scripts_can_be_run_by_hand() {
 }
 
 #[test]
-fn names_that_mean_something_else_in_yaml_or_python_are_names_all_the_same() {
+fn names_that_are_keywords_of_yaml_or_python_work() {
     for name in ["12", "no", "true", "null", "1.5", "_", "json", "0x1f", "1_000", "Y", "---a", "a..b", "1e3"]
     {
         for kind in ["command", "agent"] {
@@ -330,7 +330,7 @@ fn names_that_mean_something_else_in_yaml_or_python_are_names_all_the_same() {
 }
 
 #[test]
-fn a_chat_workspace_is_told_of() {
+fn a_chat_workspace_is_reported() {
     let workspace = empty();
     fs::create_dir(workspace.path().join(".openharness")).unwrap();
     fs::write(workspace.path().join(".openharness/settings.yaml"), "kind: chat\n").unwrap();

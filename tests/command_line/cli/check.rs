@@ -75,7 +75,7 @@ fn settings_with_mistakes_are_shown_and_refused() {
 }
 
 #[test]
-fn flags_count_before_variables_and_these_before_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
     std::fs::write(shop.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
     let explain = |variable: Option<&str>, more: &[&str]| {
@@ -133,7 +133,7 @@ fn mistakes_in_variables_and_flags_are_shown_and_refused() {
 }
 
 #[test]
-fn check_tells_what_is_wrong_with_the_settings_of_a_daemon() {
+fn check_reports_mistakes_in_the_settings_of_a_daemon() {
     let shop = shop();
     let bad = "listen: { tcp: here, token_file: token }\nworkspaces: { shop: { root: shop } }\n\
                workspace_roots: [srv]\nwatch: 1\nlimits: { streams: 0, idle_timeout: 5 }\n";

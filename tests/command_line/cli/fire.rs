@@ -88,7 +88,7 @@ fn a_guard_that_fails_closed_blocks_what_cannot_be_read() {
 }
 
 #[test]
-fn an_event_in_other_words_or_without_any_gets_a_hint() {
+fn an_event_of_another_dialect_or_without_a_name_gets_a_hint() {
     let arguments = ["explain", "--event", "-", "--dialect", "openharness"];
     let done = run_with(shop().path(), &arguments, &tool("ls"));
     assert!(done.err.contains("help: this looks like a canonical event; leave out"), "{}", done.err);

@@ -139,7 +139,7 @@ fn every_command_has_an_example_in_its_help() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_end_with_2() {
+fn invalid_arguments_exit_with_2() {
     let here = tempfile::tempdir().unwrap();
     for arguments in [
         &[][..],
@@ -161,7 +161,7 @@ fn arguments_that_make_no_sense_end_with_2() {
 }
 
 #[test]
-fn without_a_workspace_it_says_what_was_looked_for_and_what_to_do() {
+fn without_a_workspace_it_reports_what_it_searched_for_and_what_to_do() {
     let here = tempfile::tempdir().unwrap();
     for arguments in
         [&["check"][..], &["list"], &["explain", "-e", "-"], &["fire", "-e", "-"], &["replay", "-"]]
@@ -232,7 +232,7 @@ fn a_workspace_without_hooks_says_so() {
 }
 
 #[test]
-fn help_is_a_command_too() {
+fn help_is_a_command() {
     let here = tempfile::tempdir().unwrap();
     let done = run(here.path(), &["help"]);
     assert_eq!(done.code, 0);

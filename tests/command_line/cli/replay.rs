@@ -94,7 +94,7 @@ fn an_event_without_an_outcome_is_a_failure() {
 }
 
 #[test]
-fn findings_that_differ_only_in_words_are_one() {
+fn warnings_that_differ_only_in_wording_are_counted_as_one() {
     let shop = workspace(&[("odd", &hook("odd", "run_completed", "echo $$ >&2; exit 3", ""))]);
     let done = run_with(shop.path(), &["replay", "-", "--sessions", "50"], &recording());
     assert!(done.out.contains("(and the like, in 50 of 50 sessions)"), "{}", done.out);
@@ -102,7 +102,7 @@ fn findings_that_differ_only_in_words_are_one() {
 }
 
 #[test]
-fn what_is_no_recording_is_told_in_few_words() {
+fn a_file_that_is_no_recording_gets_a_short_message() {
     let shop = shop();
     let done = run(shop.path(), &["replay", "/dev/zero"]);
     assert_eq!((done.code, done.out.as_str()), (1, ""));
@@ -114,7 +114,7 @@ fn what_is_no_recording_is_told_in_few_words() {
 }
 
 #[test]
-fn what_hooks_said_and_changed_is_shown() {
+fn replies_and_changes_of_hooks_are_shown() {
     let says = |kind: &str, text: &str| format!(r#"cat >/dev/null; echo "{{\"{kind}\":\"{text}\"}}""#);
     let shop = shop();
     let talks =

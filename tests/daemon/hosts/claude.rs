@@ -88,7 +88,7 @@ fn tcp(daemon: &Daemon) -> TcpStream {
 }
 
 #[test]
-fn an_http_hook_of_claude_code_gets_the_body_it_obeys() {
+fn an_http_hook_of_claude_code_gets_the_answer_in_the_body() {
     let daemon = daemon();
     let bearer = format!("Bearer {TOKEN}");
     let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
@@ -103,7 +103,7 @@ fn an_http_hook_of_claude_code_gets_the_body_it_obeys() {
 }
 
 #[test]
-fn over_tcp_nobody_gets_in_without_the_token() {
+fn tcp_needs_the_token() {
     let daemon = daemon();
     let event = event("PreToolUse", daemon.path().join("projects/deny").to_str().unwrap(), "s").to_string();
     for (headers, code) in [
@@ -136,7 +136,7 @@ fn a_halt_lasts_until_the_session_ends() {
 }
 
 #[test]
-fn hooks_of_other_dialects_protect_it_too() {
+fn hooks_of_other_dialects_apply_to_claude_code() {
     let clawd = json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "echo clawd >&2; exit 2" }] }] } });
     let daemon = DaemonSetup::new()
         .settings("workspace_roots: [$DIR/projects]")

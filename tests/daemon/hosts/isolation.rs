@@ -58,7 +58,7 @@ fn workers_are_not_shared() {
 }
 
 #[test]
-fn a_run_of_one_workspace_is_cancelled_and_its_namesake_goes_on() {
+fn cancelling_a_run_leaves_the_run_of_the_same_id_in_another_workspace() {
     let setting = DaemonSetup::new();
     let directory = setting.path();
     for name in ["a", "b"] {

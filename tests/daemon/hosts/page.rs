@@ -118,7 +118,7 @@ impl Drop for Home {
 }
 
 #[test]
-fn the_programs_do_as_the_verdict_says() {
+fn the_programs_of_the_page_obey_the_verdict() {
     let [serve, register, ..] = shell();
     let mut home = Home::new();
     home.start(&serve, "guarded");
@@ -148,7 +148,7 @@ fn the_programs_do_as_the_verdict_says() {
 }
 
 #[test]
-fn the_programs_say_what_is_wrong_when_there_is_no_answer() {
+fn the_programs_of_the_page_report_a_missing_answer() {
     let home = Home::new();
     for (language, program, file) in [("js", "node", "host.mjs"), ("python", "python3", "host.py")] {
         if !is_there(program) {
@@ -282,7 +282,7 @@ fn tcp_is_opened_with_a_token_and_used_with_it() {
 }
 
 #[test]
-fn each_code_of_an_error_is_one_that_there_is() {
+fn every_error_code_on_the_page_exists() {
     fn source(folder: &Path, text: &mut String) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -308,7 +308,7 @@ fn each_code_of_an_error_is_one_that_there_is() {
 }
 
 #[test]
-fn an_event_by_default_goes_where_the_page_says() {
+fn the_default_workspace_is_as_the_page_says() {
     let mut home = Home::new();
     home.start(&shell()[0], "guarded");
     let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
@@ -326,7 +326,7 @@ fn an_event_by_default_goes_where_the_page_says() {
 }
 
 #[test]
-fn a_signal_lets_what_is_under_way_finish() {
+fn a_signal_lets_running_events_finish() {
     let mut home = Home::new();
     home.write(
         "guarded/.openharness/hooks/slow.yaml",

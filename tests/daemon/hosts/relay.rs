@@ -281,27 +281,27 @@ fn agree(cases: &[Case]) -> usize {
 }
 
 #[test]
-fn codebuddy_is_told_through_the_daemon_what_it_is_told_without() {
+fn codebuddy_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_claude("codebuddy", "modifiedInput")), 13);
 }
 
 #[test]
-fn claude_is_told_through_the_daemon_what_it_is_told_without() {
+fn claude_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_claude("claude", "updatedInput")), 13);
 }
 
 #[test]
-fn gemini_is_told_through_the_daemon_what_it_is_told_without() {
+fn gemini_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_gemini()), 16);
 }
 
 #[test]
-fn clawd_is_told_through_the_daemon_what_it_is_told_without() {
+fn clawd_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_clawd()), 9);
 }
 
 #[test]
-fn openharness_is_told_through_the_daemon_what_it_is_told_without() {
+fn openharness_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_openharness()), 6);
 }
 
@@ -379,7 +379,7 @@ fn with_no_daemon_the_agent_goes_on_or_is_blocked() {
 }
 
 #[test]
-fn a_daemon_that_turns_events_away_is_as_good_as_none() {
+fn a_daemon_that_rejects_events_counts_as_unreachable() {
     let mut daemon =
         DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").file("shop/a", "").serve();
     daemon.signal(Signal::TERM);
@@ -400,7 +400,7 @@ fn a_daemon_that_turns_events_away_is_as_good_as_none() {
 }
 
 #[test]
-fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
+fn a_daemon_that_is_killed_during_an_event_counts_as_unreachable() {
     for dialect in DIALECTS {
         for if_down in ["allow", "block"] {
             let (mut daemon, directory) = hanging_guard();
@@ -426,7 +426,7 @@ fn a_daemon_that_is_killed_in_the_middle_of_an_event_is_as_good_as_none() {
 }
 
 #[test]
-fn a_relay_that_is_killed_takes_the_hook_with_it() {
+fn killing_a_relay_cancels_the_hook() {
     let (daemon, directory) = hanging_guard();
     for dialect in DIALECTS {
         let (tool, _) = words(dialect);

@@ -43,7 +43,7 @@ fn run(told: &Value) -> (&str, &str) {
 }
 
 #[test]
-fn each_filter_lets_through_what_it_names() {
+fn each_filter_selects_what_it_names() {
     let guard = hook("guard", "before_tool_dispatch", "grep -q deploy && echo no >&2 && exit 2; exit 0");
     let daemon = DaemonSetup::new()
         .settings("workspaces: { a: { root: $DIR/a }, b: { root: $DIR/b } }")
@@ -103,7 +103,7 @@ fn busy(limits: &str) -> Daemon {
 }
 
 #[test]
-fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
+fn a_slow_reader_learns_how_much_it_missed_and_delays_nobody() {
     let daemon = busy("");
     let mut reader = Reader::of(&daemon, "");
     let mut sent = 0;
@@ -130,7 +130,7 @@ fn a_slow_reader_is_told_how_much_it_lost_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_reader_that_reads_nothing_is_let_go() {
+fn a_reader_that_reads_nothing_is_disconnected() {
     let daemon = busy("limits: { body_timeout: 300ms }");
     let reader = Reader::of(&daemon, "");
     let mut number = 0;

@@ -126,7 +126,7 @@ fn a_workspace_is_registered_replaced_and_removed() {
 }
 
 #[test]
-fn a_workspace_that_is_removed_takes_its_hooks_and_workers_with_it() {
+fn removing_a_workspace_ends_its_hooks_and_workers() {
     let setting = DaemonSetup::new();
     let directory = setting.path();
     let daemon = setting

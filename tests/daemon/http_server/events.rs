@@ -37,7 +37,7 @@ fn under_way(daemon: &Daemon) -> usize {
 }
 
 #[test]
-fn a_client_that_goes_takes_its_hooks_along() {
+fn a_client_that_disconnects_cancels_its_hooks() {
     let daemon = slow("");
     let waiting: Vec<_> = (0..5)
         .map(|n| {
@@ -55,7 +55,7 @@ fn a_client_that_goes_takes_its_hooks_along() {
 }
 
 #[test]
-fn a_client_that_sent_more_and_goes_takes_its_hooks_along() {
+fn a_client_that_sent_more_and_disconnects_cancels_its_hooks() {
     let daemon = slow("");
     for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n"] {
         let mut wire = Wire::unix(&daemon);
@@ -68,7 +68,7 @@ fn a_client_that_sent_more_and_goes_takes_its_hooks_along() {
 }
 
 #[test]
-fn a_client_that_sends_half_an_event_and_goes_leaves_nothing() {
+fn a_client_that_disconnects_after_half_an_event_leaves_nothing() {
     let daemon = slow("limits: { requests: 4 }");
     for _ in 0..50 {
         let whole = post("/v1/events", event("r").as_bytes());
@@ -82,7 +82,7 @@ fn a_client_that_sends_half_an_event_and_goes_leaves_nothing() {
 }
 
 #[test]
-fn hookyard_is_not_its_own_hook() {
+fn hookyard_does_not_run_itself_as_a_hook() {
     const TOKEN: &str = "a-token-of-many-letters";
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let hook = |path: &str| {
@@ -116,7 +116,7 @@ fn hookyard_is_not_its_own_hook() {
 }
 
 #[test]
-fn metrics_are_for_everyone_at_once() {
+fn concurrent_requests_for_metrics_are_all_answered() {
     let daemon =
         DaemonSetup::new().file("shop/x", "").settings("workspaces: { shop: { root: $DIR/shop } }").serve();
     daemon.post("/v1/events", &serde_json::from_str(&event("r")).unwrap());

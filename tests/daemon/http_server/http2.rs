@@ -66,7 +66,7 @@ async fn one_connection_carries_many_requests_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_given_up_takes_its_hooks_along() {
+async fn a_stream_that_is_reset_cancels_its_hooks() {
     let daemon = slow("");
     let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     let mut sending = sender.clone().ready().await.unwrap();
@@ -83,7 +83,7 @@ async fn a_stream_that_is_given_up_takes_its_hooks_along() {
 const QUICK: &str = "limits: { header_timeout: 1s, body_timeout: 1s, idle_timeout: 30s, requests: 1 }";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gives_no_room_for_an_answer_is_cut() {
+async fn a_peer_that_grants_no_window_is_disconnected() {
     let daemon = DaemonSetup::new().settings(QUICK).serve();
     let (sender, task) = connect(&daemon, Builder::new().initial_window_size(0)).await;
     let mut answers = Vec::new();
@@ -96,7 +96,7 @@ async fn who_gives_no_room_for_an_answer_is_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn a_body_that_does_not_arrive_times_out() {
     let daemon = slow(QUICK);
     let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     let mut sending = sender.clone().ready().await.unwrap();
@@ -117,7 +117,7 @@ async fn wait_for_the_end(daemon: &Daemon, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idle_connection_is_not_one_with_half_a_head() {
+async fn the_header_timeout_does_not_apply_to_an_idle_connection() {
     let daemon = DaemonSetup::new().settings(QUICK).serve();
     let (sender, _task) = connect(&daemon, &mut Builder::new()).await;
     // A long answer has the client send frames of its own after it.
@@ -131,7 +131,7 @@ async fn an_idle_connection_is_not_one_with_half_a_head() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_quiet_stream_is_not_idle() {
+async fn the_idle_timeout_does_not_apply_to_an_open_stream() {
     let daemon = DaemonSetup::new()
         .settings("limits: { header_timeout: 1s, body_timeout: 1s, idle_timeout: 1s }\nshutdown_deadline: 5m")
         .serve();
@@ -158,7 +158,7 @@ async fn a_quiet_stream_is_not_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_name_in_a_request_is_looked_at() {
+async fn the_authority_of_a_request_is_checked() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
     let daemon = DaemonSetup::new().argument("--tcp").argument(&address).serve();

@@ -40,7 +40,7 @@ fn raise_own_limit() -> usize {
 }
 
 #[test]
-fn a_request_too_many_is_told_at_once() {
+fn a_request_beyond_the_limit_is_refused_at_once() {
     let daemon = slow("limits: { requests: 2 }");
     let mut busy = [Wire::unix(&daemon), Wire::unix(&daemon)];
     for (n, wire) in busy.iter_mut().enumerate() {
@@ -68,7 +68,7 @@ fn a_request_too_many_is_told_at_once() {
 }
 
 #[test]
-fn a_connection_too_many_is_told_and_closed() {
+fn a_connection_beyond_the_limit_is_refused_and_closed() {
     let daemon = DaemonSetup::new()
         .settings("limits: { connections: 3 }")
         .argument("--tcp")
@@ -103,7 +103,7 @@ fn a_connection_too_many_is_told_and_closed() {
 }
 
 #[test]
-fn ten_thousand_idle_connections_are_in_nobodys_way() {
+fn ten_thousand_idle_connections_delay_nobody() {
     let allowed = raise_own_limit();
     let number = 10_000.min(allowed.saturating_sub(500));
     if number < 10_000 {
@@ -142,7 +142,7 @@ fn ten_thousand_idle_connections_are_in_nobodys_way() {
 }
 
 #[test]
-fn those_who_come_and_go_leave_nothing() {
+fn short_connections_leak_no_descriptors() {
     let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
     let address = daemon.tcp();
     let before = descriptors(&daemon);
@@ -159,7 +159,7 @@ fn those_who_come_and_go_leave_nothing() {
 }
 
 #[test]
-fn who_does_not_read_is_cut() {
+fn a_client_that_does_not_read_is_disconnected() {
     let daemon = DaemonSetup::new().settings("limits: { body_timeout: 1s }").serve();
     let before = descriptors(&daemon);
     let mut wires: Vec<_> = (0..20).map(|_| Wire::unix(&daemon)).collect();
@@ -175,7 +175,7 @@ fn who_does_not_read_is_cut() {
 }
 
 #[test]
-fn who_reads_slowly_is_waited_for() {
+fn a_client_that_reads_slowly_is_served() {
     let daemon = DaemonSetup::new()
         .settings("limits: { body_timeout: 2s, idle_timeout: 2s, header_timeout: 2s }")
         .serve();
@@ -196,7 +196,7 @@ const LOUD: &str = "name: loud\nevents: [before_tool_dispatch]\nhandler:\n  type
                     'head -c 8000 /dev/zero | tr \"\\0\" x >&2; exit 2'\n";
 
 #[test]
-fn a_quiet_stream_is_not_idle_and_a_full_one_is_cut() {
+fn a_quiet_stream_stays_open_and_a_full_one_is_closed() {
     let daemon = DaemonSetup::new()
         .file("shop/.openharness/hooks/loud.yaml", LOUD)
         .settings("workspaces: { shop: { root: $DIR/shop } }")

@@ -35,7 +35,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn the_socket_is_its_users_alone() {
+fn the_socket_belongs_to_its_user_alone() {
     let daemon = DaemonSetup::new().serve();
     assert_eq!(mode(daemon.socket()), 0o600);
     let names: Vec<_> =
@@ -45,7 +45,7 @@ fn the_socket_is_its_users_alone() {
 }
 
 #[test]
-fn what_a_dead_daemon_left_is_replaced() {
+fn the_socket_of_a_dead_daemon_is_replaced() {
     let mut daemon = DaemonSetup::new().serve();
     daemon.signal(Signal::KILL);
     daemon.wait();
@@ -70,7 +70,7 @@ fn a_running_daemon_is_not_replaced() {
 }
 
 #[test]
-fn of_two_that_start_together_one_wins() {
+fn of_two_daemons_that_start_together_one_wins() {
     for _ in 0..5 {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap().join("s");
@@ -93,7 +93,7 @@ fn of_two_that_start_together_one_wins() {
 }
 
 #[test]
-fn what_is_no_socket_of_its_own_stays_as_it_is() {
+fn a_file_that_is_no_socket_of_its_own_is_kept() {
     let said = |make: &dyn Fn(&Path)| {
         let setting = DaemonSetup::new();
         let path = setting.path().join("hookyard.sock");
@@ -122,7 +122,7 @@ fn what_is_no_socket_of_its_own_stays_as_it_is() {
 }
 
 #[test]
-fn the_directory_is_looked_at() {
+fn an_unsafe_directory_for_the_socket_is_refused() {
     let said = |prepare: &dyn Fn(&Path)| {
         let setting = DaemonSetup::new().file("d/x", "").socket("d/s");
         let directory = setting.path().join("d");
@@ -164,7 +164,7 @@ fn a_path_too_long_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn what_took_its_place_is_not_removed() {
+fn a_socket_that_replaced_its_own_is_not_removed() {
     let mut daemon = DaemonSetup::new().serve();
     fs::remove_file(daemon.socket()).unwrap();
     fs::write(daemon.socket(), "mine").unwrap();
@@ -174,7 +174,7 @@ fn what_took_its_place_is_not_removed() {
 }
 
 #[test]
-fn another_user_is_turned_away() {
+fn another_user_is_refused() {
     if !is_root() {
         return;
     }

@@ -42,7 +42,7 @@ fn one_connection_carries_many_requests() {
 }
 
 #[test]
-fn what_came_before_nonsense_is_answered() {
+fn requests_before_an_invalid_one_are_answered() {
     let daemon = daemon();
     for nonsense in
         ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "hello there\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
@@ -96,7 +96,7 @@ fn http2_is_spoken_without_an_upgrade() {
 }
 
 #[test]
-fn half_a_request_is_not_waited_for() {
+fn half_a_request_times_out() {
     let daemon = daemon();
     let halves = [
         "",
@@ -126,7 +126,7 @@ fn half_a_request_is_not_waited_for() {
 }
 
 #[test]
-fn a_byte_a_second_is_too_slow() {
+fn a_request_sent_byte_by_byte_times_out() {
     let daemon = daemon();
     let mut wire = Wire::unix(&daemon);
     // Nobody reads them any more after the first second.
@@ -141,7 +141,7 @@ fn a_byte_a_second_is_too_slow() {
 }
 
 #[test]
-fn what_is_too_large_is_not_read() {
+fn a_request_that_is_too_large_is_not_read() {
     let daemon = daemon();
     let mut wire = Wire::unix(&daemon);
     wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000000\r\n\r\n{");
@@ -164,7 +164,7 @@ fn what_is_too_large_is_not_read() {
 }
 
 #[test]
-fn only_json_is_json() {
+fn invalid_json_is_refused() {
     let daemon = daemon();
     for (headers, status) in [
         ("content-type: text/plain\r\n", 415),
@@ -188,7 +188,7 @@ fn only_json_is_json() {
 }
 
 #[test]
-fn what_is_no_event_is_refused() {
+fn json_that_is_no_event_is_refused() {
     let daemon = daemon();
     let with = |name: &str, value: &str| {
         let mut event: serde_json::Value = serde_json::from_str(EVENT).unwrap();
@@ -249,7 +249,7 @@ fn put(path: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_hundred_thousand_brackets_do_not_end_it() {
+fn deeply_nested_json_is_refused() {
     let daemon =
         DaemonSetup::new().file("shop/x", "").settings("workspaces: { shop: { root: $DIR/shop } }").serve();
     let brackets = "[".repeat(100_000);
@@ -268,7 +268,7 @@ fn a_hundred_thousand_brackets_do_not_end_it() {
 }
 
 #[test]
-fn routes_are_the_declared_ones() {
+fn undeclared_paths_and_methods_are_refused() {
     let daemon = daemon();
     for path in [
         "/",
@@ -308,7 +308,7 @@ fn routes_are_the_declared_ones() {
 }
 
 #[test]
-fn names_in_paths_are_names() {
+fn names_in_paths_are_checked() {
     let daemon = daemon();
     for (path, status, code) in [
         ("/v1/runs/..", 404, "unknown_run"),
@@ -340,7 +340,7 @@ fn names_in_paths_are_names() {
 }
 
 #[test]
-fn heads_are_bounded() {
+fn the_size_of_a_head_is_limited() {
     let daemon = daemon();
     let many = "x: y\r\n".repeat(200);
     let long = format!("x: {}\r\n", "y".repeat(1 << 20));
@@ -367,7 +367,7 @@ fn heads_are_bounded() {
 }
 
 #[test]
-fn a_length_and_chunks_are_not_two_requests() {
+fn a_request_with_both_length_and_chunks_is_refused() {
     let daemon = daemon();
     let mut wire = Wire::unix(&daemon);
     let smuggled = get("/v1/nowhere");
@@ -379,7 +379,7 @@ fn a_length_and_chunks_are_not_two_requests() {
 }
 
 #[test]
-fn a_client_that_asks_first_is_told_to_go_on() {
+fn expect_continue_is_answered() {
     let daemon = daemon();
     let mut wire = Wire::unix(&daemon);
     let head = |length: usize| {

@@ -43,7 +43,7 @@ fn programs_of_this_machine_need_no_token() {
 }
 
 #[test]
-fn web_pages_are_kept_out() {
+fn requests_of_web_pages_are_refused() {
     let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
     let address = daemon.tcp();
     for headers in [
@@ -72,7 +72,7 @@ fn web_pages_are_kept_out() {
 }
 
 #[test]
-fn an_address_may_have_the_metrics_and_nothing_else() {
+fn the_metrics_address_serves_metrics_only() {
     let daemon = with_token(TOKEN, 0o600).argument("--set").argument("listen.metrics=0.0.0.0:0").serve();
     let status = daemon.get("/v1/status");
     let port = status["metrics"].as_str().unwrap().rsplit_once(':').unwrap().1.to_owned();
@@ -100,7 +100,7 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
-fn the_token_opens_the_door() {
+fn the_token_grants_access() {
     let daemon = with_token(&format!("{TOKEN}\n"), 0o600).variable("RUST_LOG", "trace").serve();
     let address = daemon.tcp();
     let status =
@@ -157,7 +157,7 @@ fn a_token_file_others_can_read_or_without_a_token_is_refused() {
 }
 
 #[test]
-fn the_page_of_a_browser_is_no_client_with_a_wrong_token_either() {
+fn a_web_page_needs_the_token_and_gets_no_cors_headers() {
     let daemon: Daemon = with_token(TOKEN, 0o600).serve();
     let reply =
         Wire::tcp(&daemon.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn however_many_ask_for_a_reload_at_once_it_is_a_few() {
+fn concurrent_reload_requests_are_merged() {
     let daemon = shop(&[("shop/.openharness/hooks/guard.yaml", &guard("guard", "old"))]);
     write(&daemon.path().join("shop/.openharness/hooks/guard.yaml"), &guard("guard", "new"));
     let begin = std::sync::Barrier::new(50);

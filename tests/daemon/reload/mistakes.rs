@@ -46,7 +46,7 @@ fn a_broken_file_keeps_its_rules_and_others_change() {
 }
 
 #[test]
-fn a_file_broken_from_the_start_costs_its_hooks_only() {
+fn a_file_with_mistakes_at_the_start_costs_its_hooks_only() {
     let daemon = shop(&[(GUARD, &guard("guard", "one")), ("shop/.openharness/hooks/bad.yaml", BROKEN)]);
     assert_eq!((word_of(&daemon, "shop"), errors(&daemon, "shop")), ("one".to_owned(), 1));
     assert_eq!(log_lines(&daemon, &["ERROR", "bad.yaml", "left out"]), 1, "{}", daemon.log());
@@ -156,7 +156,7 @@ fn a_hook_stays_while_a_file_it_refers_to_is_broken() {
 }
 
 #[test]
-fn a_hook_that_moves_out_of_a_file_that_breaks_is_there_once() {
+fn a_hook_moved_out_of_a_file_that_breaks_is_loaded_once() {
     let daemon = shop(&[(GUARD, &guard("guard", "one"))]);
     let hooks_in = daemon.path().join("shop/.openharness/hooks");
     fs::write(hooks_in.join("other.yaml"), guard("guard", "two")).unwrap();

@@ -120,7 +120,7 @@ fn log_lines(daemon: &Daemon, wanted: &[&str]) -> usize {
 const GUARD: &str = "shop/.openharness/hooks/guard.yaml";
 
 #[test]
-fn a_changed_file_counts() {
+fn a_changed_file_takes_effect() {
     let daemon = shop(&[(GUARD, &guard("guard", "one"))]);
     let file = daemon.path().join(GUARD);
     assert_eq!(word_of(&daemon, "shop"), "one");
@@ -142,7 +142,7 @@ fn a_changed_file_counts() {
 }
 
 #[test]
-fn directories_that_come_later_count() {
+fn directories_created_later_are_watched() {
     let daemon = shop(&[]);
     assert_eq!(word_of(&daemon, "shop"), "-");
     write(&daemon.path().join(GUARD), &guard("guard", "one"));
@@ -164,7 +164,7 @@ fn directories_that_come_later_count() {
 }
 
 #[test]
-fn settings_files_of_agents_count_at_all_levels() {
+fn settings_files_of_agents_are_watched_at_all_levels() {
     let setting = DaemonSetup::new();
     fs::create_dir_all(setting.path().join("etc")).unwrap();
     fs::create_dir_all(setting.path().join("shop")).unwrap();
@@ -187,7 +187,7 @@ fn settings_files_of_agents_count_at_all_levels() {
 }
 
 #[test]
-fn links_are_followed_to_what_they_lead_to() {
+fn the_target_of_a_link_is_watched() {
     let daemon =
         shop(&[("shop/config/claude.json", &claude("one")), ("dotfiles/claude.json", &claude("mine"))]);
     let here = daemon.path();
@@ -207,7 +207,7 @@ fn links_are_followed_to_what_they_lead_to() {
 }
 
 #[test]
-fn a_link_that_is_swapped_counts() {
+fn a_replaced_link_takes_effect() {
     // As Kubernetes mounts a ConfigMap.
     let daemon = shop(&[]);
     let place = daemon.path().join("home/.claude");
@@ -225,7 +225,7 @@ fn a_link_that_is_swapped_counts() {
 }
 
 #[test]
-fn other_files_do_not_count() {
+fn other_files_cause_no_reload() {
     let daemon = DaemonSetup::new()
         .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other } }")
         .file(GUARD, &guard("guard", "one"))

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_takes_the_place_of_a_file_or_directory_keeps_its_rules() {
+fn a_file_or_directory_replaced_by_something_else_keeps_its_rules() {
     let daemon = shop(&[(GUARD, &guard("guard", "one"))]);
     let file = daemon.path().join(GUARD);
     let directory = file.parent().unwrap().to_owned();
@@ -51,7 +51,7 @@ fn a_workspace_that_is_renamed_away_keeps_its_rules_until_it_is_back() {
 }
 
 #[test]
-fn workspaces_are_watched_as_they_come_and_no_longer_when_they_go() {
+fn added_workspaces_are_watched_and_removed_ones_are_not() {
     let setting = DaemonSetup::new().settings("workspace_roots: [$DIR/projects]");
     let daemon = setting
         .file("projects/cart/.openharness/hooks/guard.yaml", &guard("guard", "one"))

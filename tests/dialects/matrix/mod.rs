@@ -122,7 +122,7 @@ fn every_dialect_is_in_the_matrix() {
 }
 
 #[tokio::test]
-async fn what_a_hook_says_reaches_every_host_and_never_milder() {
+async fn a_reply_reaches_every_host_and_is_never_milder() {
     let mut found = Vec::new();
     for hook in SPEAKERS {
         for thing in THINGS {

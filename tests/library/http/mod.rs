@@ -211,7 +211,7 @@ fn answer(length: usize, body: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn no_server_can_hold_an_event_beyond_the_deadline() {
+async fn no_server_can_delay_an_event_beyond_the_deadline() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Le".to_vec();
     let cases = [
         ("no headers", Vec::new(), Then::Silence),
@@ -353,7 +353,7 @@ async fn failing(times: usize) -> (Server, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn only_hooks_that_watch_are_tried_again() {
+async fn only_lifecycle_hooks_are_retried() {
     let cases = [
         (EventKind::RunCompleted, 2, 3, Ended::Completed),
         (EventKind::RunCompleted, 9, 3, Ended::Failed),
@@ -369,7 +369,7 @@ async fn only_hooks_that_watch_are_tried_again() {
 
 /// Events without a kind of their own: each says for itself whether a host waits for a verdict.
 #[tokio::test]
-async fn only_host_events_that_cannot_be_blocked_are_tried_again() {
+async fn only_host_events_that_cannot_be_blocked_are_retried() {
     for (name, expected) in [("TaskCreated", 1), ("CwdChanged", 3)] {
         let (server, asked) = failing(2).await;
         let workspace = tempfile::tempdir().unwrap();
@@ -386,7 +386,7 @@ async fn only_host_events_that_cannot_be_blocked_are_tried_again() {
 }
 
 #[tokio::test]
-async fn what_the_server_has_acted_upon_is_not_tried_again() {
+async fn a_request_that_the_server_acted_upon_is_not_retried() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let answer = async move || {
@@ -400,7 +400,7 @@ async fn what_the_server_has_acted_upon_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn there_is_no_other_try_after_the_deadline() {
+async fn there_is_no_retry_after_the_deadline() {
     let (server, asked) = failing(9).await;
     let handler = json!({ "timeout_seconds": 0.1 });
     let outcome = ask(&server.url("/"), handler, EventKind::RunCompleted).await;
@@ -419,7 +419,7 @@ impl Drop for Gone {
 }
 
 #[tokio::test]
-async fn dropping_the_event_gives_the_request_up() {
+async fn dropping_the_event_aborts_the_request() {
     let (arrived, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (here, left) = (Arc::clone(&arrived), Arc::clone(&gone));
     let wait = async move |_: Request| {

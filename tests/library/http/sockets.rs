@@ -84,7 +84,7 @@ async fn answers_over_a_socket_have_the_same_bounds() {
 }
 
 #[tokio::test]
-async fn only_hooks_that_watch_ask_a_socket_again() {
+async fn only_lifecycle_hooks_retry_a_socket() {
     for (kind, expected) in [(EventKind::RunCompleted, 3), (EventKind::BeforeToolDispatch, 1)] {
         let (_place, path) = place();
         let asked = Arc::new(AtomicUsize::new(0));

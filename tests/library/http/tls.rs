@@ -79,7 +79,7 @@ async fn server(config: ServerConfig) -> (String, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn an_authority_that_nobody_trusts_vouches_for_nothing() {
+async fn a_certificate_of_an_untrusted_authority_is_refused() {
     let recorder = DebuggingRecorder::new();
     let snapshotter = recorder.snapshotter();
     let _guard = metrics::set_default_local_recorder(&recorder);
@@ -99,7 +99,7 @@ async fn an_authority_that_nobody_trusts_vouches_for_nothing() {
 }
 
 #[tokio::test]
-async fn a_trusted_authority_vouches_for_its_servers_while_their_certificates_count() {
+async fn a_certificate_of_a_trusted_authority_is_accepted_while_it_is_valid() {
     let authority = Authority::new();
     let trust = tempfile::NamedTempFile::new().unwrap();
     fs::write(&trust, &authority.pem).unwrap();

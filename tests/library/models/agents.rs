@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn an_agent_looks_around_for_three_turns_and_answers() {
+async fn an_agent_uses_tools_for_three_turns_and_answers() {
     for protocol in Protocol::ALL {
         let says = [
             Says::Calls(vec![
@@ -75,7 +75,7 @@ async fn an_agent_cannot_leave_the_workspace() {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_what_it_did_wrong() {
+async fn mistakes_of_an_agent_are_reported_to_it() {
     let says = || {
         [
             Says::Calls(vec![

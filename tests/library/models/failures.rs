@@ -22,7 +22,7 @@ async fn more_than_a_model_may_be_asked_with_is_not_sent() {
 }
 
 #[tokio::test]
-async fn refusals_of_servers_are_failures_in_plain_words() {
+async fn refusals_of_servers_are_failures_with_a_message() {
     let body =
         json!({ "error": { "type": "t", "message": format!("not so, {KEY}\u{1b}[31m!") } }).to_string();
     let cases = [

@@ -189,7 +189,7 @@ async fn a_model_is_not_offered_what_its_hook_may_not_do() {
 }
 
 #[tokio::test]
-async fn event_data_is_never_in_the_system_role_and_cannot_leave_its_marks() {
+async fn event_data_is_never_in_the_system_role_and_cannot_close_its_markers() {
     for protocol in Protocol::ALL {
         let (_, asked) = ask(&workspace(&prompt()), protocol, "", [words("{}")]).await;
         let (system, rest) = roles(protocol, &asked[0]);

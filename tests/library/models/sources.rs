@@ -104,7 +104,7 @@ fn claude_workspace(hook: &Value) -> TempDir {
 }
 
 #[tokio::test]
-async fn models_judge_for_hooks_of_claude_in_its_words() {
+async fn prompt_hooks_of_claude_answer_in_its_dialect() {
     let refused = words(r#"{"ok":false,"reason":"it deletes everything"}"#);
     for protocol in Protocol::ALL {
         let hook = json!({ "type": "prompt", "prompt": "Is $ARGUMENTS safe?", "model": "small" });
@@ -120,7 +120,7 @@ async fn models_judge_for_hooks_of_claude_in_its_words() {
 }
 
 #[tokio::test]
-async fn agents_of_claude_look_around_before_they_judge() {
+async fn agent_hooks_of_claude_use_tools_before_they_decide() {
     let hook = json!({ "type": "agent", "prompt": "Does the script do harm?", "model": "small" });
     let workspace = claude_workspace(&hook);
     fs::write(workspace.path().join("clean.sh"), "rm -rf /srv/shop\n").unwrap();

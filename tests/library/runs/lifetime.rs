@@ -43,7 +43,7 @@ async fn an_idle_run_gives_up_its_actor_and_forgets_neither_halt_nor_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_nothing_is_heard_of_is_forgotten() {
+async fn an_unused_run_is_forgotten() {
     let orchestrator = orchestrator([halting()]).await;
     orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
     sleep(2 * 3600 * SECOND).await;
@@ -52,7 +52,7 @@ async fn a_run_that_nothing_is_heard_of_is_forgotten() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_in_use_now_and_then_is_not_forgotten() {
+async fn a_run_in_occasional_use_is_not_forgotten() {
     let orchestrator = orchestrator([halting()]).await;
     for _ in 0..4 {
         let outcome = orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
@@ -132,7 +132,7 @@ async fn shutdown_cancels_what_does_not_finish() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_comes_after_the_end_of_a_run_has_a_fresh_record() {
+async fn an_event_after_the_end_of_a_run_starts_a_new_run() {
     let (last, _) = counting("last", EventKind::RunCompleted, Duration::ZERO);
     let orchestrator = orchestrator([halting(), last]).await;
     for number in 0..2000 {

@@ -106,7 +106,7 @@ async fn native_hooks_that_could_not_work_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deadline_beyond_all_time_is_none() {
+async fn the_longest_deadline_is_no_deadline() {
     let (slow, _) = counting("slow", EventKind::BeforeToolDispatch, 50 * SECOND);
     let mut settings = Settings::default();
     settings.limits.pending_deadline = Duration::MAX;

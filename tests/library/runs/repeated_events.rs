@@ -68,7 +68,7 @@ async fn a_repeated_event_outlives_the_first_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repeated_events_count_as_events_in_hand() {
+async fn repeated_events_count_as_in_flight() {
     let (slow, _) = counting("slow", EventKind::Notification, 10 * SECOND);
     let mut settings = Settings::default();
     settings.limits.pending_per_run = NonZeroUsize::new(3).unwrap();
@@ -88,7 +88,7 @@ async fn repeated_events_count_as_events_in_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answered_event_is_in_nobodys_hands() {
+async fn an_answered_event_is_no_longer_in_flight() {
     let (quick, _) = counting("quick", EventKind::BeforeToolDispatch, Duration::ZERO);
     let mut settings = Settings::default();
     settings.limits.in_flight = NonZeroUsize::MIN;

@@ -295,7 +295,7 @@ fn says_all_that_the_docs_say(scrape: &Scrape) {
 }
 
 #[test]
-fn a_full_pool_shows_who_waits_and_who_was_turned_away() {
+fn a_full_pool_shows_queued_and_shed_jobs() {
     let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
     let daemon = with_hooks(DaemonSetup::new(), [hold])
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
@@ -327,7 +327,7 @@ fn a_full_pool_shows_who_waits_and_who_was_turned_away() {
 }
 
 #[test]
-fn an_event_that_finds_the_door_full_is_turned_away_at_admission() {
+fn an_event_beyond_the_limits_is_rejected_at_admission() {
     let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
     let daemon = with_hooks(DaemonSetup::new(), [hold])
         .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { requests: 1 }")
@@ -365,7 +365,7 @@ fn serve(hooks: impl Iterator<Item = (String, Value)>) -> Daemon {
 }
 
 #[test]
-fn hooks_make_no_more_series_than_a_server_can_bear() {
+fn the_number_of_series_of_hooks_is_bounded() {
     for (hooks, most) in [(20, 2_000), (200, 15_000)] {
         let series = scrape(&serve(typical(hooks))).series();
         println!("{hooks} hooks make {series} series");

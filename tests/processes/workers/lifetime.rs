@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn workers_are_replaced_after_their_share() {
+async fn workers_are_replaced_after_max_requests() {
     let yard = Yard::worker("good", "max_requests: 2").await;
     let mut seen = Vec::new();
     while seen.len() < 6 {
@@ -27,7 +27,7 @@ async fn no_event_gets_a_process_while_the_next_worker_starts() {
 }
 
 #[tokio::test]
-async fn the_next_worker_starts_before_a_share_is_done() {
+async fn the_next_worker_starts_before_max_requests_is_reached() {
     let yard = Yard::worker("good", "max_requests: 20").await;
     let directory = yard.workspace.path();
     let workers = || child_processes::processes(|process| runs_in(process, directory)).len();

@@ -161,7 +161,7 @@ async fn without_a_hello_events_get_processes_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_hello_is_not_waited_for_longer_than_half_the_hooks_time() {
+async fn the_hello_deadline_is_half_the_hooks_timeout() {
     let yard = Yard::worker("silent", "timeout_seconds: 8").await;
     let since = Instant::now();
     assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
@@ -191,7 +191,7 @@ fn runs_in(process: &child_processes::Process, directory: &Path) -> bool {
 }
 
 #[tokio::test]
-async fn what_breaks_the_protocol_costs_its_event_and_the_worker() {
+async fn a_protocol_error_fails_the_event_and_kills_the_worker() {
     let cases = [
         ("garbage", Ended::InvalidOutput, "a line is no message"),
         ("unknown", Ended::InvalidOutput, "an id that is not open"),
@@ -303,7 +303,7 @@ async fn multiplexing_workers_share_the_events() {
 }
 
 #[tokio::test]
-async fn a_worker_is_told_that_nobody_waits() {
+async fn a_worker_is_told_of_a_cancelled_event() {
     let yard = Yard::worker("multiplex", "").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);
     tokio::select! {

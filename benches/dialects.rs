@@ -93,13 +93,11 @@ fn input(path: &str, size: usize) -> String {
 /// A question with a changed input and a word for the model.
 fn outcome(changed: &str) -> Outcome {
     let hook = HookName::new("paths").expect("a name");
-    let mut outcome = Outcome {
-        verdict: Verdict::Ask,
-        reason: Some("this file was moved".into()),
-        by: Some(hook.clone()),
-        notes: vec![Note { hook, kind: NoteKind::AdditionalContext, text: "carts are in shop.js".into() }],
-        ..Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1)
-    };
+    let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
+    outcome.verdict = Verdict::Ask;
+    outcome.reason = Some("this file was moved".into());
+    outcome.by = Some(hook.clone());
+    outcome.notes = vec![Note::new(hook, NoteKind::AdditionalContext, "carts are in shop.js")];
     outcome.patched.set(Target::ToolInput, Json::parse(changed).expect("JSON"));
     outcome
 }

@@ -1,67 +1,116 @@
 //! hookyard runs hooks for AI-agent hosts.
 //!
-//! A host tells it what is about to happen in a run ("the model wants to call the tool Bash with this input");
-//! hookyard finds the hooks that care, runs them, and answers with one [verdict](model::Verdict): go on, go on
-//! with these changes, ask a person, don't, or stop the run. [`Orchestrator`] is the door.
+//! A host tells it what is about to happen in a run, such as "the model wants to call the tool Bash with this input".
+//! hookyard finds the hooks that concern it, runs them under timeouts and policies, and returns one
+//! [`Verdict`](model::Verdict): proceed, allow, ask a person, block, or halt the run; and the payload as hooks
+//! changed it.
 //!
-//! # The map
+//! # Quickstart
 //!
-//! ```text
-//!                         host ─── or `daemon`, for hosts that are other programs
-//!                          │ Event                                ▲ Outcome
-//!                          ▼                                      │
-//!   ┌─ orchestrator ── snapshot.plan(event) ── empty? ───────────▶┤
-//!   │                      │ Plan                                 │
-//!   │ SpawnRun             ▼                                      │
-//!   ▼              RunMessage::Dispatch(Request)                  │
-//! supervisor ────▶ run::RunActor ── Course::begin ─▶ Run(steps)   │
-//!   │   spawns,            │  ▲                          │        │
-//!   │   restarts,          │  └── conclude(step) ◀───────┼────────┤ Done
-//!   │   forgets            │ Job                         │        │
-//!   │                      ▼                             │        │
-//!   └─────────────▶ pool::Pools ── Invocation ──▶ handler::{command, http, prompt, agent, native}
-//!     starts               ▲                             │ RawReply
-//!                          └── Conclusion ◀── dialect.read_reply(…)
+//! ```
+//! use hookyard::{NativeHook, Orchestrator, ToolCall, model::{EventKind, Reply, Verdict}};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let guard = NativeHook::inline("no-deploys", [EventKind::BeforeToolDispatch], |_| Ok(Reply::ask("deploy now?")));
+//! let orchestrator = Orchestrator::builder().native_hook(guard.matcher("^Deploy$")).start().await?;
+//!
+//! let input = serde_json::json!({ "service": "shop" });
+//! let outcome = orchestrator.run("run-1")?.before_tool_dispatch(&ToolCall::new("Deploy", &input)).await?;
+//! match outcome.verdict {
+//!     Verdict::Proceed | Verdict::Allow => println!("run it with {}", outcome.tool_input()?.unwrap_or(input)),
+//!     Verdict::Ask => println!("ask a person: {:?}", outcome.reason),
+//!     Verdict::Block => println!("tell the model: {:?}", outcome.reason),
+//!     Verdict::Halt => println!("end the run: {:?}", outcome.reason),
+//! }
+//! # assert_eq!(outcome.verdict, Verdict::Ask);
+//! # Ok(())
+//! # }
 //! ```
 //!
-//! # Floors
+//! [`Builder::workspace`] adds a directory whose hook files are loaded as well, and [`Builder::strict`] refuses to
+//! start if one of them is broken. The repository has three hosts that run: `cargo run --example embedded`,
+//! `agent_loop` and `daemon_client`.
 //!
-//! A module imports only from lower floors and its own folder; `tests/house.rs` holds it to that.
+//! # Where to look
 //!
-//! | floor | module | holds |
-//! | --- | --- | --- |
-//! | 0 | [`model`] | events, hooks, replies, outcomes, and what a dialect owes the core; pure |
-//! | 1 | [`dialect`] | native words, the only place that knows them; pure |
-//! | 1 | [`registry`] | which hooks an event concerns; pure |
-//! | 1 | `telemetry` | metric names, their handles and typed occurrences |
-//! | 2 | [`config`] | settings, secrets and hook files, from disk |
-//! | 2 | [`handler`] | how one hook is run once: processes, requests, questions to models, closures |
-//! | 3 | `pool` | bounded places to run handlers |
-//! | 4 | [`run`] | the [course](run::Course) of one event (pure), and the actor of each run |
-//! | 5 | `supervisor` | the registry, and who lives |
-//! | 6 | `orchestrator` | the library's door |
-//! | 7 | [`daemon`] | the door for programs: a socket, its routes, their limits |
-//! | 8 | `cli` | the command line |
+//! | to | see |
+//! | --- | --- |
+//! | start, reload, stop | [`Orchestrator`], [`Builder`], [`config::Settings`] |
+//! | send events | [`Run`], [`ToolCall`], [`model::Event`] |
+//! | read what came of it | [`model::Outcome`], [`model::Verdict`], [`DispatchError`] |
+//! | write hooks in Rust | [`NativeHook`], [`model::Draft`], [`model::Reply`] |
+//! | call models your own way | [`handler::ModelClient`] |
+//! | watch and operate | [`Orchestrator::subscribe`], [`OutcomeObserver`], [`Orchestrator::runs`] |
+//! | test your host | [`testing`] |
+//! | serve hosts in other languages | [`daemon`], or the program `hookyard serve` |
 //!
-//! # One event, in reading order
+//! The library installs no metrics recorder, no logger and no signal handler. It needs a tokio runtime and Linux.
+//! Without the default features `cli` and `daemon` it has neither a command line nor a server.
 //!
-//! `daemon/routes/events.rs` → `dialect` (read event) → `orchestrator/dispatch.rs` → `registry/snapshot.rs` → `run/actor.rs` →
-//! `run/course.rs` → `pool/workers.rs` → `handler/command/runner.rs` → `dialect` (read reply) →
-//! `run/course.rs` → `model/outcome.rs` → `dialect` (write answer) → `daemon/routes/events.rs`
-//!
-//! # Invariants
-//!
-//! - Only `dialect/` knows a native field name.
-//! - Nothing of an event stands in the system role of a model.
-//! - The core cannot wait and cannot fail: matching, planning, courses and folding are plain functions.
-//! - The supervisor reads no file and runs no hook.
-//! - `RunActor::handle` never awaits a handler.
-//! - Every invocation ends exactly once, whatever becomes of its pool or its process.
-//! - No id, tool name or command text is ever a metric label.
-//! - A broken hook file removes that hook and nothing else.
-//! - An event keeps the snapshot it began with.
-//! - What must not be lost is sent to a run's actor only under a lease, so no actor goes away with it unread.
-//! - Looking at runs holds none of them up, and keeps none of them from being idle.
+//! What stays compatible from version to version is written in `docs/stability.md` of the repository; how it works
+//! inside, in `ARCHITECTURE.md`.
+
+// The files that an event passes through, in order: here one from a Claude Code host to a command hook that runs once.
+// A host in Rust begins at `orchestrator/run.rs`.
+//
+// `daemon/connections.rs`            accepts the connection and serves it
+// `daemon/monitored_io.rs`           notices a peer that is gone, on every read and write
+// `daemon/connection_timeouts.rs`    the timeouts of the connection, and the body as it comes and goes
+// `daemon/admission.rs`              request id, authorisation, and a permit of `limits.requests`
+// `daemon/auth.rs`                   whether the request may come in
+// `daemon/routes/mod.rs`             which route the path is
+// `daemon/routes/events.rs`          the handler of the route, from body to response
+// `daemon/request_body.rs`           reads the body within its limits of size and time
+// `orchestrator/dispatch.rs`         has the dialect read the event
+// `dialect/mod.rs`                   the dialect of the name
+// `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/facts.rs`
+// `dialect/fields.rs`                reads the fields of the event
+// `model/json.rs`                    the strict check of the JSON
+// `model/trace.rs`                   the host's traceparent
+// `daemon/traces/tracer.rs`          gives the event a span, if traces are on
+// `daemon/workspace_locator.rs`     finds the workspace by `cwd`
+// `orchestrator/dispatch.rs`         rejects, plans, admits
+// `run/directory.rs`                 whether the run is halted, and its record
+// `registry/snapshot.rs`             the plan for the event
+// `registry/index.rs`                the hooks whose kind and matcher fit
+// `model/matcher.rs`                 a matcher compared with the event
+// `registry/plan.rs`                 orders them into stages
+// `run/record.rs`                    a lease of the run's actor
+// `supervisor/actor.rs`              spawns the actor, if the run has none
+// `run/message.rs`                   the request to the actor
+// `run/actor.rs`                     queues interceptor events, starts a course, launches its steps
+// `run/actor_state.rs`               joins an event that is sent again to the first one
+// `run/idempotency.rs`               which events are the same, and the outcomes kept for them
+// `run/run_state.rs`                 hooks that run once in a run
+// `run/course.rs`                    the state machine of the event: stages, patches, verdicts
+// `run/step_state.rs`                one step of it
+// `dialect/envelope.rs`              what the hook is told
+// `pool/mod.rs`                      the pool of the handler's kind
+// `pool/hook_limit.rs`               `max_concurrency` of the hook
+// `pool/workers.rs`                  queue, workers, and the reading of the reply
+// `handler/command/runner.rs`        the mode of the command, its environment
+// `handler/command/environment.rs`   the variables that it inherits
+// `handler/command/oneshot.rs`       one process for the event
+// `handler/command/process.rs`       runs it: timeout, cancellation, exit
+// `handler/command/spawn.rs`         spawns it in a process group
+// `handler/command/streams.rs`       feeds and reads its pipes
+// `handler/command/capture.rs`       bounds its output
+// `handler/command/group.rs`         kills what it leaves behind
+// `model/redaction.rs`               takes secrets out of its output
+// `dialect/claude/reply.rs`          reads the reply
+// `pool/job.rs`                      returns the conclusion to the actor, whatever happens
+// `run/actor.rs`                     takes the conclusion
+// `run/course.rs`                    applies policy and patches, goes on to the next stage or ends
+// `run/verdict_merge.rs`             which verdict decides
+// `dialect/fold.rs`                  merges a patch into the payload
+// `model/outcome.rs`                 the outcome
+// `run/completion.rs`                remembers the outcome, halts the run, answers the callers
+// `run/notify.rs`                    tells observers and subscribers
+// `run/log.rs`                       writes the log lines
+// `orchestrator/dispatch.rs`         returns the outcome
+// `dialect/claude/answer.rs`         writes it as Claude Code expects it
+// `daemon/routes/events.rs`          the response
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("hookyard watches processes through Linux's pidfd; other systems are not supported");
@@ -80,10 +129,11 @@ pub mod registry;
 pub mod run;
 mod supervisor;
 pub mod telemetry;
+pub mod testing;
 
 pub use orchestrator::{
-    Builder, Cancelled, DispatchError, LoadReport, NativeHook, Orchestrator, Overload, Run, RunCount,
-    RunFilter, RunList, StartError, WorkspaceError,
+    Builder, CancelSummary, DispatchError, LoadReport, NativeHook, NoticeStream, NoticesLost, Orchestrator,
+    Overload, Run, RunCount, RunFilter, RunList, StartError, ToolCall, WorkspaceError,
 };
 pub use run::{
     ActiveEvent, FinishedEvent, Halt, Notice, OutcomeObserver, RunActivity, RunPhase, RunRef, RunStatus,

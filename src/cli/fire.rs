@@ -94,7 +94,8 @@ impl FireCommand {
                     Err(error) => FireResult::NoOutcome(error),
                 },
                 Err(error) => {
-                    let block = orchestrator.refuse_unread(Some(&workspace), dialect, &source.bytes, &error);
+                    let block =
+                        orchestrator.block_unreadable(Some(&workspace), dialect, &source.bytes, &error);
                     FireResult::Unreadable(error, block)
                 }
             }

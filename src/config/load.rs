@@ -27,6 +27,7 @@ const LARGEST_TOTAL: usize = 16 << 20;
 
 /// A workspace as it was found.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct LoadedWorkspace {
     /// Its id and root.
     pub place: Workspace,

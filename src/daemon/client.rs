@@ -38,6 +38,7 @@ pub struct ClientResponse {
 
 /// Why there is no answer, or not the one that was wanted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClientError {
     /// Nobody listens there.
     #[error("no hookyard listens on {}: {source}", socket.display())]

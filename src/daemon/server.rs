@@ -35,6 +35,7 @@ const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a daemon does not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// There is no socket to listen on.
     #[error(transparent)]

@@ -21,6 +21,7 @@ const LONGEST: usize = 107;
 
 /// Why there is no socket to listen on.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SocketError {
     /// Another daemon listens there.
     #[error("another hookyard listens on {}; stop it first, or choose another `listen.socket`", .0.display())]

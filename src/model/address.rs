@@ -37,6 +37,7 @@ pub struct Address {
 
 /// What is wrong with an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddressError {
     /// It is of another kind.
     #[error("only `http://` and `https://` can be asked")]

@@ -21,6 +21,7 @@ pub enum Severity {
 
 /// Something to say about a file that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,

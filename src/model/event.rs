@@ -71,6 +71,7 @@ macro_rules! event_kinds {
         /// What happened in a run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum EventKind {
             $($(#[$doc])* $kind,)*
         }
@@ -270,6 +271,24 @@ pub struct HostEvent {
     pub match_text: Option<Arc<str>>,
     /// Whether its hooks may stop things, or only watch.
     pub strategy: Strategy,
+}
+
+impl HostEvent {
+    /// An event whose hooks only watch.
+    pub fn lifecycle(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), match_text: None, strategy: Strategy::Parallel }
+    }
+
+    /// An event whose hooks may stop things.
+    pub fn interceptor(name: impl Into<Arc<str>>) -> Self {
+        Self { strategy: Strategy::Serial, ..Self::lifecycle(name) }
+    }
+
+    /// Sets the text that matchers are compared with.
+    #[must_use]
+    pub fn match_text(self, text: impl Into<Arc<str>>) -> Self {
+        Self { match_text: Some(text.into()), ..self }
+    }
 }
 
 /// How long a run lasts.

@@ -4,6 +4,7 @@ use super::{JsonError, id::IdError};
 
 /// Why a native or canonical event could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EventError {
     /// The bytes are not UTF-8.
     #[error("the event is not UTF-8: invalid byte at offset {0}")]

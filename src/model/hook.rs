@@ -133,6 +133,7 @@ pub struct HookSource {
 
 /// What a hook runs.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Handler {
     /// A program.
     Command(CommandHandler),
@@ -169,6 +170,7 @@ impl Handler {
 
 /// The five kinds of handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum HandlerKind {
     /// A program.
     Command,

@@ -165,6 +165,7 @@ macro_rules! dialects {
     ($($(#[$doc:meta])* $dialect:ident $name:literal $events:literal;)*) => {
         /// The names of the dialects hookyard speaks, in the order in which their hooks run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum DialectName {
             $($(#[$doc])* $dialect,)*
         }

@@ -24,6 +24,7 @@ const MOST_LITERALS: usize = 64;
 
 /// Why a pattern is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MatcherError {
     /// Longer than the limit.
     #[error("the pattern is {0} bytes long; at most {LONGEST_PATTERN} are allowed")]

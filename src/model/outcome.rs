@@ -6,13 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use super::{
-    DecisionId, EventKind, HandlerKind, Hook, HookName, Json, PatchResults, Target, Targets, TokenUsage,
+    DecisionId, EventKind, HandlerKind, Hook, HookName, Json, JsonError, PatchResults, Target, Targets,
+    TokenUsage,
 };
 
 /// What the host should do, from the mildest to the strictest.
+// Exhaustive on purpose: a host is the last guard. A verdict that it does not know must stop its build, not fall into
+// a wildcard arm that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -55,6 +58,7 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Ended {
     /// With a reply that could be read.
     Completed,
@@ -130,6 +134,7 @@ impl fmt::Display for Ended {
 /// For whom a note is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NoteKind {
     /// For the person at the host.
     SystemMessage,
@@ -141,6 +146,7 @@ pub enum NoteKind {
 
 /// Something a hook had to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Note {
     /// Who says it.
     pub hook: HookName,
@@ -160,8 +166,16 @@ pub enum FailureMode {
     FailClosed,
 }
 
+impl Note {
+    /// A note of a hook.
+    pub fn new(hook: HookName, kind: NoteKind, text: impl Into<Arc<str>>) -> Self {
+        Self { hook, kind, text: text.into() }
+    }
+}
+
 /// How one hook fared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct HookReport {
     /// The hook.
     pub hook: HookName,
@@ -199,15 +213,15 @@ pub struct HookReport {
 }
 
 impl HookReport {
-    /// An invocation that ended with a reply, before the reply has said anything.
-    pub fn completed(hook: &Hook, duration: Duration) -> Self {
+    /// An invocation that ended so, with nothing else to say about it.
+    pub fn new(hook: HookName, handler: HandlerKind, ended: Ended) -> Self {
         Self {
-            hook: hook.name.clone(),
-            handler: hook.handler.kind(),
-            ended: Ended::Completed,
+            hook,
+            handler,
+            ended,
             verdict: Verdict::Proceed,
             patched: Vec::new(),
-            duration,
+            duration: Duration::ZERO,
             tokens: None,
             error: None,
             failure_mode: None,
@@ -215,6 +229,11 @@ impl HookReport {
             started: None,
             warnings: Vec::new(),
         }
+    }
+
+    /// An invocation that ended with a reply, before the reply is applied.
+    pub(crate) fn completed(hook: &Hook, duration: Duration) -> Self {
+        Self { duration, ..Self::new(hook.name.clone(), hook.handler.kind(), Ended::Completed) }
     }
 }
 
@@ -235,6 +254,7 @@ fn as_object<S: Serializer>(words: &[(Box<str>, Json)], serializer: S) -> Result
 
 /// The answer to the host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Names this answer in logs and in the audit.
     pub decision_id: DecisionId,
@@ -281,5 +301,54 @@ impl Outcome {
             hooks: Vec::new(),
             snapshot_version,
         }
+    }
+
+    /// The tool input that hooks put in the place of the host's. `None` means that no hook changed it, so the final
+    /// input is `outcome.tool_input()?.unwrap_or(input)`.
+    ///
+    /// It says nothing about whether the tool may run: that is the verdict. Changes may be there whatever the verdict.
+    ///
+    /// ```
+    /// use hookyard::{NativeHook, Orchestrator, ToolCall, model::{Capability, EventKind, Json, Reply, Target}};
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize)]
+    /// struct Bash {
+    ///     command: String,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let faster = Json::parse(r#"{ "command": "npm ci" }"#)?;
+    /// let patcher = NativeHook::inline("npm-ci", [EventKind::BeforeToolDispatch], move |_| {
+    ///     Ok(Reply::proceed().patch(Target::ToolInput, faster.clone()))
+    /// });
+    /// let patcher = patcher.capability(Capability::RewriteToolRequest);
+    /// let orchestrator = Orchestrator::builder().native_hook(patcher).start().await?;
+    /// let input = Bash { command: "npm install".to_owned() };
+    /// let call = ToolCall::new("Bash", &input);
+    /// let outcome = orchestrator.run("run-1")?.before_tool_dispatch(&call).await?;
+    /// let input: Bash = outcome.tool_input()?.unwrap_or(input);
+    /// assert_eq!(input.command, "npm ci");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Returns an error if the changed input is no `T`: a hook may write anything.
+    pub fn tool_input<T: DeserializeOwned>(&self) -> Result<Option<T>, JsonError> {
+        self.patched_as(Target::ToolInput)
+    }
+
+    /// The tool output that hooks put in the place of the host's; `None` if no hook changed it.
+    ///
+    /// Returns an error if it is no `T`.
+    pub fn tool_output<T: DeserializeOwned>(&self) -> Result<Option<T>, JsonError> {
+        self.patched_as(Target::ToolOutput)
+    }
+
+    /// The value that hooks put in the place of this part of the payload; `None` if no hook changed it.
+    ///
+    /// Returns an error if it is no `T`.
+    pub fn patched_as<T: DeserializeOwned>(&self, target: Target) -> Result<Option<T>, JsonError> {
+        self.patched.get(target).map(Json::read).transpose()
     }
 }

@@ -11,6 +11,7 @@ use super::{EventKind, Json, JsonError, json::JsonFields};
 /// A part of a payload that hooks may patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Target {
     /// The prompt a person sent.
     Prompt,
@@ -191,6 +192,7 @@ impl PatchResults {
 /// What a hook may do besides giving its verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Capability {
     /// Patch the prompt.
     RewritePrompt,

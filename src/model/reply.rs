@@ -8,6 +8,7 @@ use super::{Ended, Json, NoteKind, Target, TokenUsage, Verdict};
 
 /// What a handler brought back.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum RawReply {
     /// A program's exit.
     Command {
@@ -53,9 +54,14 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply without any opinion.
+    /// A reply that decides nothing.
     pub fn proceed() -> Self {
         Self::default()
+    }
+
+    /// The host may go on without asking a person.
+    pub fn allow() -> Self {
+        Self { decision: HookDecision::Allow(None), ..Self::default() }
     }
 
     /// A block with its reason.
@@ -63,7 +69,7 @@ impl Reply {
         Self { decision: HookDecision::Block(Some(reason.into())), ..Self::default() }
     }
 
-    /// A question to a person, with its reason.
+    /// A person is to be asked, for this reason.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { decision: HookDecision::Ask(Some(reason.into())), ..Self::default() }
     }
@@ -89,6 +95,7 @@ impl Reply {
 }
 
 /// What a hook thinks of an event, with the reason where it gave one.
+// Exhaustive for the reason that `Verdict` is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum HookDecision {
     /// Nothing.
@@ -130,6 +137,7 @@ impl HookDecision {
 
 /// One change that a hook wants.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Patch {
     /// A change to a part of the payload.
     Target(Target, Json),
@@ -159,6 +167,7 @@ impl Patch {
 
 /// Why an invocation brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Failure {
     /// How it ended; never [`Ended::Completed`].
     pub ended: Ended,
@@ -194,6 +203,7 @@ impl Failure {
 
 /// How one invocation ended.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Conclusion {
     /// The reply as its dialect reads it, or why there is none.
     pub result: Result<Reply, Failure>,

@@ -1,22 +1,27 @@
-//! Sets up an orchestrator: workspaces, settings and native hooks. Refuses to start with native hooks that
-//! could not work; broken hook files are reported instead, since they concern only themselves.
+//! The builder of an orchestrator: workspaces, settings, native hooks, observers.
 
 use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use ractor::Actor;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::{
-    DispatchError, Inner, NativeHook, Orchestrator, WorkspaceError,
-    workspaces::{Workspaces, directory},
+    error::{DispatchError, StartError, WorkspaceError},
+    event_log::EventLog,
+    handle::{Inner, Orchestrator, most_in_flight},
+    native_hook::NativeHook,
+    workspace_table::WorkspaceTable,
+    workspaces::with_canonical_root,
 };
 use crate::{
     config::{LoadedWorkspace, Settings, WorkerPoolSettings, WorkspaceSettings},
@@ -41,32 +46,7 @@ const NOTICES_KEPT: usize = 4096;
 /// The id of the workspace that has only native hooks.
 const NATIVE_WORKSPACE: &str = "native";
 
-/// Why an orchestrator does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Two workspaces have the same id.
-    #[error("two workspaces have the id `{0}`; give one of them another id")]
-    SameWorkspace(WorkspaceId),
-    /// A directory given as a workspace cannot be one.
-    #[error(transparent)]
-    Workspace(#[from] WorkspaceError),
-    /// A native hook cannot work.
-    #[error("native hook `{name}`: {message}")]
-    NativeHook {
-        /// Its name as given.
-        name: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// The actors could not be started.
-    #[error("the supervisor did not start: {0}")]
-    Actor(#[from] ractor::SpawnErr),
-    /// The orchestrator was stopped while it started.
-    #[error(transparent)]
-    Dispatch(#[from] DispatchError),
-}
-
-/// Collects what an orchestrator is made of.
+/// Configures an orchestrator before it starts.
 #[derive(Debug, Default)]
 pub struct Builder {
     workspaces: Vec<(Option<WorkspaceId>, WorkspaceSettings)>,
@@ -74,17 +54,36 @@ pub struct Builder {
     native: Vec<NativeHook>,
     models: Option<Arc<dyn ModelClient>>,
     observers: Vec<Arc<dyn OutcomeObserver>>,
-    beginning: Beginning,
+    event_log: Option<Arc<EventLog>>,
+    without_workspaces: WithoutWorkspaces,
+    hook_file_errors: HookFileErrors,
 }
 
-/// What an orchestrator without workspaces begins with.
+/// What an orchestrator starts with if no workspace is added.
 #[derive(Debug, Default)]
-enum Beginning {
-    /// A workspace of its own, which has only native hooks.
+enum WithoutWorkspaces {
+    /// A workspace that has only native hooks.
     #[default]
     NativeWorkspace,
-    /// None: they are registered later.
-    Empty,
+    /// Nothing: workspaces are registered later.
+    Nothing,
+}
+
+/// What errors in hook files do to the start.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum HookFileErrors {
+    /// They are in the load reports.
+    #[default]
+    Reported,
+    /// They make it fail.
+    Fatal,
+}
+
+impl Orchestrator {
+    /// Configures an orchestrator; [`Builder::start`] starts it.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
 impl Builder {
@@ -102,11 +101,11 @@ impl Builder {
         self
     }
 
-    /// Begins without any workspace if none is added: they are [registered](Orchestrator::register) later, and
-    /// until then no event has one.
+    /// Starts without a workspace if none is added. Workspaces are [registered](Orchestrator::register) later; until
+    /// then every event is an error.
     #[must_use]
     pub fn workspaces_later(mut self) -> Self {
-        self.beginning = Beginning::Empty;
+        self.without_workspaces = WithoutWorkspaces::Nothing;
         self
     }
 
@@ -124,29 +123,60 @@ impl Builder {
         self
     }
 
-    /// Has prompt and agent hooks ask this client for every model that it [has](ModelClient::has); the settings'
-    /// models are asked as the settings say.
+    /// Sends the model calls of prompt and agent hooks to this client for every model that it
+    /// [has](ModelClient::has). The models of the settings are called as the settings say.
     #[must_use]
     pub fn model_client(mut self, client: impl ModelClient + 'static) -> Self {
         self.models = Some(Arc::new(client));
         self
     }
 
-    /// Has this witness told of every outcome, in the moment it is there, after those named before it. Events that no
-    /// hook wanted are not told.
+    /// Calls this observer with every outcome, after the observers added before it. Events that no hook wanted are
+    /// not reported.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn OutcomeObserver>) -> Self {
         self.observers.push(observer);
         self
     }
 
+    /// Records every event that is dispatched, for test doubles.
+    pub(crate) fn event_log(mut self, log: Arc<EventLog>) -> Self {
+        self.event_log = Some(log);
+        self
+    }
+
+    /// Makes errors in the hook files of the workspaces a start error that lists them. Warnings do not count, and
+    /// neither do workspaces registered after the start.
+    ///
+    /// Without it, a broken hook file leaves out its hooks and the start succeeds, even if one of them is a guard.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hookyard::{Orchestrator, StartError};
+    ///
+    /// let workspace = tempfile::tempdir()?;
+    /// std::fs::create_dir_all(workspace.path().join(".openharness/hooks"))?;
+    /// std::fs::write(workspace.path().join(".openharness/hooks/guard.yaml"), "name: guard\n")?;
+    /// let started = Orchestrator::builder().workspace(workspace.path()).strict().start().await;
+    /// assert!(matches!(started, Err(StartError::HookFiles(errors)) if !errors.is_empty()));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.hook_file_errors = HookFileErrors::Fatal;
+        self
+    }
+
     /// Starts the actors and loads the workspaces.
     ///
     /// Returns an error if a workspace's directory is not there, two workspaces have one id, or a native hook
-    /// is not valid. Mistakes in hook files are no error: see [`Orchestrator::load_reports`].
+    /// is not valid. Mistakes in hook files are an error only if the builder is [strict](Builder::strict); see
+    /// [`Orchestrator::load_reports`].
     pub async fn start(self) -> Result<Orchestrator, StartError> {
         let native = native_hooks(self.native, &self.settings)?;
-        let workspaces = named(self.workspaces)?;
+        let workspaces = with_ids(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
         let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers));
         let arguments = SupervisorArguments {
@@ -160,25 +190,34 @@ impl Builder {
             clippy::disallowed_methods,
             reason = "the supervisor is what all other actors are linked to"
         )]
-        let (supervisor, ended) = Supervisor::spawn(None, Supervisor, arguments).await?;
+        let (supervisor, ended) = Supervisor::spawn(None, Supervisor, arguments)
+            .await
+            .map_err(|error| StartError::Supervisor(error.to_string()))?;
         let orchestrator = Orchestrator(Arc::new(Inner {
             registry,
             context,
             supervisor,
             supervisor_ended: Mutex::new(Some(ended)),
-            admission: Arc::new(Semaphore::new(super::in_flight(&self.settings))),
+            admission: Arc::new(Semaphore::new(most_in_flight(&self.settings))),
             settings: self.settings,
             closed: AtomicBool::new(false),
             version: AtomicU64::new(0),
             native,
             models: self.models,
-            workspaces: Workspaces::default(),
+            workspaces: WorkspaceTable::default(),
+            event_log: self.event_log,
         }));
-        if workspaces.is_empty() && matches!(self.beginning, Beginning::NativeWorkspace) {
+        if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
             orchestrator.publish(LoadedWorkspace::empty(native_place()?)).await?;
         }
+        let mut errors = Vec::new();
         for (id, settings) in workspaces {
-            orchestrator.register(&id, settings).await?;
+            let report = orchestrator.register(&id, settings).await?;
+            errors.extend(report.errors().cloned());
+        }
+        if self.hook_file_errors == HookFileErrors::Fatal && !errors.is_empty() {
+            orchestrator.shutdown(Duration::ZERO).await;
+            return Err(StartError::HookFiles(errors));
         }
         Ok(orchestrator)
     }
@@ -233,14 +272,16 @@ fn bounds(pool: &WorkerPoolSettings) -> PoolLimits {
     }
 }
 
-/// The workspaces with their ids, of which no two may be the same.
-fn named(
+/// The workspaces with their ids; a workspace without one has the name of its directory.
+///
+/// Returns an error if two have the same id, or if one is no directory.
+fn with_ids(
     given: Vec<(Option<WorkspaceId>, WorkspaceSettings)>,
 ) -> Result<Vec<(WorkspaceId, WorkspaceSettings)>, StartError> {
     let mut seen = HashSet::new();
     let mut workspaces = Vec::with_capacity(given.len());
     for (id, settings) in given {
-        let settings = directory(settings)?;
+        let settings = with_canonical_root(settings)?;
         let id = id.unwrap_or_else(|| WorkspaceId::of_directory(&settings.root));
         if !seen.insert(id.clone()) {
             return Err(StartError::SameWorkspace(id));
@@ -254,20 +295,23 @@ fn native_hooks(native: Vec<NativeHook>, settings: &Settings) -> Result<Vec<Hook
     let mut hooks: Vec<Hook> = Vec::with_capacity(native.len());
     for (position, hook) in native.into_iter().enumerate() {
         let name = hook.name().to_owned();
-        let refuse = |message: String| StartError::NativeHook { name: name.clone(), message };
-        let hook = hook.into_hook(position, settings.default_timeout).map_err(refuse)?;
-        if hooks.iter().any(|known| known.name == hook.name) {
-            return Err(refuse("another native hook has this name".to_owned()));
-        }
-        hooks.push(hook);
+        let hook = hook.into_hook(position, settings.default_timeout);
+        let hook = hook.and_then(|hook| {
+            if hooks.iter().any(|known| known.name == hook.name) {
+                return Err("another native hook has this name".to_owned());
+            }
+            Ok(hook)
+        });
+        hooks.push(hook.map_err(|message| StartError::NativeHook { name, message })?);
     }
     Ok(hooks)
 }
 
 fn native_place() -> Result<Workspace, StartError> {
-    let here = Path::new(".");
-    let root =
-        here.canonicalize().map_err(|source| WorkspaceError::Directory { path: here.to_owned(), source })?;
+    let current = Path::new(".");
+    let root = current
+        .canonicalize()
+        .map_err(|source| WorkspaceError::Directory { path: current.to_owned(), source })?;
     let workspace_id =
         WorkspaceId::new(NATIVE_WORKSPACE).map_err(|source| DispatchError::id("workspace_id", source))?;
     Ok(Workspace { id: workspace_id, root })

@@ -1,5 +1,4 @@
-//! Native hooks as an embedding program writes them. Owns their defaults; refuses names, matchers and
-//! capabilities that a hook file could not have either.
+//! Native hooks: closures of the embedding program, with the policies of any other hook.
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
@@ -26,8 +25,8 @@ pub struct NativeHook {
 }
 
 impl NativeHook {
-    /// A closure that runs inside the run's actor. It must be quick and must not block: while it runs, nothing
-    /// else of its run does. An error counts as a failure of the hook, and so does a panic.
+    /// A closure that runs inside the run's actor. It must be quick and must not block: while it runs, the run does
+    /// nothing else. An error counts as a failure of the hook, and so does a panic.
     pub fn inline(
         name: impl Into<String>,
         events: impl IntoIterator<Item = EventKind>,
@@ -36,7 +35,7 @@ impl NativeHook {
         Self::new(name.into(), events, NativeHandler::Inline(Arc::new(closure)))
     }
 
-    /// A closure whose future runs as a task of its own. It is dropped at the hook's timeout, and when nobody
+    /// A closure whose future runs as a task of its own. The future is dropped at the hook's timeout, and when nobody
     /// waits for the outcome any more.
     pub fn task<F>(
         name: impl Into<String>,
@@ -64,14 +63,15 @@ impl NativeHook {
         }
     }
 
-    /// Only events whose value this pattern is found in: the tool's name for tool events, and so on.
+    /// Only for events whose matched field this regular expression is found in: the tool's name for tool events,
+    /// and so on.
     #[must_use]
     pub fn matcher(mut self, pattern: impl Into<String>) -> Self {
         self.matcher = Some(pattern.into());
         self
     }
 
-    /// Lets it do something besides giving its verdict.
+    /// Permits it to patch something or to suppress output. A patch without its capability is dropped.
     #[must_use]
     pub fn capability(mut self, capability: Capability) -> Self {
         self.capabilities.push(capability);
@@ -85,29 +85,29 @@ impl NativeHook {
         self
     }
 
-    /// The longest it may take; the default is that of the settings.
+    /// The longest it may take; the default is `default_timeout` of the settings.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How many of its futures run at once, over all runs; the default is as many as the pool has places. Further
-    /// ones wait as they do for a place of the pool. Only for hooks whose closure makes a future.
+    /// How many of its futures run at once, over all runs; the default is the concurrency of the native pool. Further
+    /// ones wait in the pool's queue. Only for hooks made with [`NativeHook::task`].
     #[must_use]
     pub fn max_concurrency(mut self, most: usize) -> Self {
         self.max_concurrency = Some(most);
         self
     }
 
-    /// What a failure counts as; the default is to go on.
+    /// What a failure counts as; the default is to proceed.
     #[must_use]
     pub fn on_error(mut self, policy: FailurePolicy) -> Self {
         self.on_error = policy;
         self
     }
 
-    /// What a timeout counts as; the default is to go on.
+    /// What a timeout counts as; the default is to proceed.
     #[must_use]
     pub fn on_timeout(mut self, policy: FailurePolicy) -> Self {
         self.on_timeout = policy;
@@ -123,12 +123,12 @@ impl NativeHook {
         if self.events.is_empty() {
             return Err("it has no events; name at least one".to_owned());
         }
-        let useless = |capability: &&Capability| !self.events.iter().any(|kind| capability.applies_to(kind));
-        if let Some(capability) = self.capabilities.iter().find(useless) {
+        let applies = |capability: Capability| self.events.iter().any(|kind| capability.applies_to(kind));
+        if let Some(capability) = self.capabilities.iter().find(|capability| !applies(**capability)) {
             return Err(format!("the capability `{}` fits none of its events", capability.as_str()));
         }
         let max_concurrency =
-            self.max_concurrency.map(|most| concurrency(most, &self.handler)).transpose()?;
+            self.max_concurrency.map(|most| checked_concurrency(most, &self.handler)).transpose()?;
         let matcher = self.matcher.map(|pattern| Matcher::search(&pattern)).transpose();
         Ok(Hook {
             name: HookName::new(&self.name).map_err(|error| format!("its name {error}"))?,
@@ -149,8 +149,8 @@ impl NativeHook {
     }
 }
 
-/// How many may run at once, or why that cannot be said of such a hook.
-fn concurrency(most: usize, handler: &NativeHandler) -> Result<NonZeroUsize, String> {
+/// The limit if the handler can have one; otherwise what is wrong with it.
+fn checked_concurrency(most: usize, handler: &NativeHandler) -> Result<NonZeroUsize, String> {
     match handler {
         NativeHandler::Inline(_) => {
             Err("`max_concurrency` is for hooks made with `NativeHook::task`; this one runs inside each run's actor".to_owned())

@@ -1,13 +1,16 @@
-//! Typed events of one run, for hosts that embed hookyard. Refuses to keep state: it is a name and a door.
-
-use std::sync::Arc;
+//! Typed events of one run: a method for each kind of event.
 
 use serde::Serialize;
 
-use super::{DispatchError, Orchestrator};
-use crate::model::{Event, EventKind, Json, Outcome, RunId, SessionId, Target, ToolCallId, WorkspaceId};
+use super::{error::DispatchError, handle::Orchestrator, tool_call::ToolCall};
+use crate::model::{
+    Event, EventAttributes, EventKind, HostEvent, Json, Outcome, RunId, SessionId, Target, WorkspaceId,
+};
 
-/// One run, as a host sends its events. Cheap to clone.
+/// One run, for the events that a host sends about it. Cheap to clone; it holds nothing but ids.
+///
+/// Every method takes one event through its hooks and returns the [`Outcome`]. Every method returns an error as
+/// [`Orchestrator::dispatch`] does, and if an argument has no JSON form.
 #[derive(Debug, Clone)]
 pub struct Run {
     orchestrator: Orchestrator,
@@ -16,14 +19,20 @@ pub struct Run {
     workspace: Option<WorkspaceId>,
 }
 
-impl Run {
-    pub(super) fn new(orchestrator: Orchestrator, id: RunId) -> Result<Self, DispatchError> {
+impl Orchestrator {
+    /// A run of the only workspace, for typed events; its session has the same id.
+    ///
+    /// Returns an error if the id is empty, longer than 256 bytes or has control characters.
+    pub fn run(&self, id: impl AsRef<str>) -> Result<Run, DispatchError> {
+        let id = RunId::new(id).map_err(|source| DispatchError::id("run_id", source))?;
         let session =
             SessionId::new(id.as_str()).map_err(|source| DispatchError::id("session_id", source))?;
-        Ok(Self { orchestrator, id, session, workspace: None })
+        Ok(Run { orchestrator: self.clone(), id, session, workspace: None })
     }
+}
 
-    /// The session it is part of.
+impl Run {
+    /// The session it is part of, where that has an id of its own.
     #[must_use]
     pub fn in_session(mut self, session: SessionId) -> Self {
         self.session = session;
@@ -37,131 +46,220 @@ impl Run {
         self
     }
 
-    /// An event of this run, to be filled in and given to [`Orchestrator::dispatch`].
+    /// An event of this run, for what the methods below do not take: fill it in and give it to
+    /// [`Orchestrator::dispatch`].
     pub fn event(&self, kind: EventKind) -> Event {
         let mut event = Event::new(kind, self.session.clone(), self.id.clone());
         event.workspace_id.clone_from(&self.workspace);
         event
     }
 
-    /// A person or program sent a prompt.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does.
-    pub async fn prompt_submitted(&self, prompt: &str) -> Result<Outcome, DispatchError> {
-        self.send(EventKind::PromptSubmitted, |_| {}, &[(Target::Prompt, Json::of(prompt)?)]).await
+    /// A session began; `source` says from where, such as `startup` or `resume`.
+    pub async fn session_started(&self, source: &str) -> Result<Outcome, DispatchError> {
+        let attributes = EventAttributes { source: Some(source.into()), ..EventAttributes::default() };
+        self.send(Event { attributes, ..self.event(EventKind::SessionStarted) }).await
     }
 
-    /// A model is about to be called.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does, and if the request has no JSON form.
+    /// A session ended, and with it this run, which is forgotten.
+    pub async fn session_ended(&self, reason: &str) -> Result<Outcome, DispatchError> {
+        let attributes = EventAttributes { reason: Some(reason.into()), ..EventAttributes::default() };
+        self.send(Event { attributes, ..self.event(EventKind::SessionEnded) }).await
+    }
+
+    /// A person or program sent a prompt; hooks may change it.
+    pub async fn prompt_submitted(&self, prompt: &str) -> Result<Outcome, DispatchError> {
+        self.send_with(self.event(EventKind::PromptSubmitted), Target::Prompt, prompt).await
+    }
+
+    /// The context is about to be compacted; `trigger` is `manual` or `auto`.
+    pub async fn before_context_compact(
+        &self,
+        trigger: &str,
+        context: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        self.compaction(EventKind::BeforeContextCompact, trigger, context).await
+    }
+
+    /// The context was compacted; `trigger` is `manual` or `auto`.
+    pub async fn after_context_compact(
+        &self,
+        trigger: &str,
+        context: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        self.compaction(EventKind::AfterContextCompact, trigger, context).await
+    }
+
+    /// The context is about to be built from these parts.
+    pub async fn before_context_build(
+        &self,
+        context: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        self.send_with(self.event(EventKind::BeforeContextBuild), Target::Context, context).await
+    }
+
+    /// The context was built.
+    pub async fn after_context_build(
+        &self,
+        context: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        self.send_with(self.event(EventKind::AfterContextBuild), Target::Context, context).await
+    }
+
+    /// A model is about to be called; hooks may change the request.
     pub async fn before_model_call(
         &self,
         model_ref: &str,
-        request: &(impl Serialize + Sync),
+        request: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Outcome, DispatchError> {
-        let parts = [(Target::ModelRequest, Json::of(request)?)];
-        self.send(
-            EventKind::BeforeModelCall,
-            |event| event.attributes.model_ref = Some(model_ref.into()),
-            &parts,
-        )
-        .await
+        let attributes = EventAttributes { model_ref: Some(model_ref.into()), ..EventAttributes::default() };
+        let event = Event { attributes, ..self.event(EventKind::BeforeModelCall) };
+        self.send_with(event, Target::ModelRequest, request).await
     }
 
-    /// A model answered.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does, and if request or response have no JSON form.
+    /// A model answered; hooks may change the response.
     pub async fn after_model_call(
         &self,
         model_ref: &str,
-        request: &(impl Serialize + Sync),
-        response: &(impl Serialize + Sync),
+        request: &(impl Serialize + Sync + ?Sized),
+        response: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Outcome, DispatchError> {
-        let parts =
-            [(Target::ModelRequest, Json::of(request)?), (Target::ModelResponse, Json::of(response)?)];
-        self.send(
-            EventKind::AfterModelCall,
-            |event| event.attributes.model_ref = Some(model_ref.into()),
-            &parts,
-        )
-        .await
+        let attributes = EventAttributes { model_ref: Some(model_ref.into()), ..EventAttributes::default() };
+        let mut event = Event { attributes, ..self.event(EventKind::AfterModelCall) };
+        event.targets.set(Target::ModelRequest, Json::of(request)?);
+        self.send_with(event, Target::ModelResponse, response).await
     }
 
-    /// A tool is about to run.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does, and if the input has no JSON form.
-    pub async fn before_tool_dispatch(
+    /// The tools that a model may choose from are about to be settled; hooks may change them.
+    pub async fn before_tool_selection(
         &self,
-        tool_name: &str,
-        input: &(impl Serialize + Sync),
+        tool_config: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Outcome, DispatchError> {
-        let parts = [(Target::ToolInput, Json::of(input)?)];
-        self.send(
-            EventKind::BeforeToolDispatch,
-            |event| event.attributes.tool_name = Some(tool_name.into()),
-            &parts,
-        )
-        .await
+        self.send_with(self.event(EventKind::BeforeToolSelection), Target::ToolConfig, tool_config).await
     }
 
-    /// A tool ran. With the same call id again, the first outcome is answered and no hook runs twice.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does, and if input or output have no JSON form.
-    pub async fn after_tool_dispatch(
+    /// A tool is about to run; hooks may block it or change its input. Run it with
+    /// [`Outcome::tool_input`] if that is there.
+    pub async fn before_tool_dispatch<I: Serialize + Sync + ?Sized>(
         &self,
-        tool_name: &str,
-        call: Option<ToolCallId>,
-        input: &(impl Serialize + Sync),
-        output: &(impl Serialize + Sync),
+        call: &ToolCall<'_, I>,
     ) -> Result<Outcome, DispatchError> {
-        let parts = [(Target::ToolInput, Json::of(input)?), (Target::ToolOutput, Json::of(output)?)];
-        let describe = |event: &mut Event| {
-            event.attributes.tool_name = Some(tool_name.into());
-            event.tool_call_id = call;
+        let mut event = self.event(EventKind::BeforeToolDispatch);
+        call.describe(&mut event)?;
+        self.send(event).await
+    }
+
+    /// A tool ran; hooks may change what the model is told of its output.
+    pub async fn after_tool_dispatch<I: Serialize + Sync + ?Sized>(
+        &self,
+        call: &ToolCall<'_, I>,
+        output: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        let mut event = self.event(EventKind::AfterToolDispatch);
+        call.describe(&mut event)?;
+        self.send_with(event, Target::ToolOutput, output).await
+    }
+
+    /// A tool failed; `error` is for people and models to read.
+    pub async fn tool_failed<I: Serialize + Sync + ?Sized>(
+        &self,
+        call: &ToolCall<'_, I>,
+        error: &str,
+    ) -> Result<Outcome, DispatchError> {
+        let mut event = self.event(EventKind::ToolFailed);
+        call.describe(&mut event)?;
+        event.extra.push(("error".into(), Json::of(error)?));
+        self.send(event).await
+    }
+
+    /// The host is about to ask a person whether a tool may run; hooks may answer in the person's place.
+    pub async fn permission_requested<I: Serialize + Sync + ?Sized>(
+        &self,
+        call: &ToolCall<'_, I>,
+    ) -> Result<Outcome, DispatchError> {
+        let mut event = self.event(EventKind::PermissionRequested);
+        call.describe(&mut event)?;
+        self.send(event).await
+    }
+
+    /// The host notifies a person.
+    pub async fn notification(
+        &self,
+        notification_type: &str,
+        message: &str,
+    ) -> Result<Outcome, DispatchError> {
+        let attributes = EventAttributes {
+            notification_type: Some(notification_type.into()),
+            message: Some(message.into()),
+            ..EventAttributes::default()
         };
-        self.send(EventKind::AfterToolDispatch, describe, &parts).await
+        self.send(Event { attributes, ..self.event(EventKind::Notification) }).await
     }
 
     /// The agent is about to stop. A block means that it should keep working.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does.
     pub async fn agent_stopping(&self) -> Result<Outcome, DispatchError> {
-        self.send(EventKind::AgentStopping, |_| {}, &[]).await
+        self.send(self.event(EventKind::AgentStopping)).await
     }
 
-    /// The run completed; nothing is kept of it.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does.
-    pub async fn completed(&self, trigger_type: &str) -> Result<Outcome, DispatchError> {
+    /// A subagent of this type began.
+    pub async fn subagent_started(&self, agent_type: &str) -> Result<Outcome, DispatchError> {
+        let attributes =
+            EventAttributes { agent_type: Some(agent_type.into()), ..EventAttributes::default() };
+        self.send(Event { attributes, ..self.event(EventKind::SubagentStarted) }).await
+    }
+
+    /// A subagent of this type is about to stop. A block means that it should keep working.
+    pub async fn subagent_stopping(&self, agent_type: &str) -> Result<Outcome, DispatchError> {
+        let attributes =
+            EventAttributes { agent_type: Some(agent_type.into()), ..EventAttributes::default() };
+        self.send(Event { attributes, ..self.event(EventKind::SubagentStopping) }).await
+    }
+
+    /// The run completed and is forgotten; `trigger_type` says what had started it, such as `user`.
+    pub async fn run_completed(&self, trigger_type: &str) -> Result<Outcome, DispatchError> {
         self.ended(EventKind::RunCompleted, trigger_type, "completed").await
     }
 
-    /// The run failed; nothing is kept of it.
-    ///
-    /// Returns an error as [`Orchestrator::dispatch`] does.
-    pub async fn failed(&self, trigger_type: &str) -> Result<Outcome, DispatchError> {
+    /// The run failed and is forgotten; `trigger_type` says what had started it, such as `user`.
+    pub async fn run_failed(&self, trigger_type: &str) -> Result<Outcome, DispatchError> {
         self.ended(EventKind::RunFailed, trigger_type, "failed").await
     }
 
-    async fn ended(&self, kind: EventKind, trigger: &str, status: &str) -> Result<Outcome, DispatchError> {
-        let describe = |event: &mut Event| {
-            event.attributes.trigger_type = Some(trigger.into());
-            event.attributes.run_status = Some(Arc::from(status));
-        };
-        self.send(kind, describe, &[]).await
+    /// Something happened that only this host has a name for.
+    pub async fn host_event(&self, host_event: HostEvent) -> Result<Outcome, DispatchError> {
+        let event = self.event(EventKind::HostEvent);
+        self.send(Event { host_event: Some(host_event), ..event }).await
     }
 
-    async fn send(
+    async fn compaction(
         &self,
         kind: EventKind,
-        describe: impl FnOnce(&mut Event),
-        parts: &[(Target, Json)],
+        trigger: &str,
+        context: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Outcome, DispatchError> {
-        let mut event = self.event(kind);
-        describe(&mut event);
-        for (target, value) in parts {
-            event.targets.set(*target, value.clone());
-        }
+        let attributes = EventAttributes { trigger: Some(trigger.into()), ..EventAttributes::default() };
+        self.send_with(Event { attributes, ..self.event(kind) }, Target::Context, context).await
+    }
+
+    async fn ended(&self, kind: EventKind, trigger: &str, status: &str) -> Result<Outcome, DispatchError> {
+        let attributes = EventAttributes {
+            trigger_type: Some(trigger.into()),
+            run_status: Some(status.into()),
+            ..EventAttributes::default()
+        };
+        self.send(Event { attributes, ..self.event(kind) }).await
+    }
+
+    async fn send_with(
+        &self,
+        mut event: Event,
+        target: Target,
+        value: &(impl Serialize + Sync + ?Sized),
+    ) -> Result<Outcome, DispatchError> {
+        event.targets.set(target, Json::of(value)?);
+        self.send(event).await
+    }
+
+    async fn send(&self, event: Event) -> Result<Outcome, DispatchError> {
         self.orchestrator.dispatch(event).await
     }
 }

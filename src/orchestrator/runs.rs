@@ -1,5 +1,4 @@
-//! What operators do with runs: look at them and cancel them. Owns how long is waited for what a run's actor says;
-//! refuses to hold up any run for being looked at.
+//! Listing, inspecting and cancelling runs, for operators.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,28 +9,28 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::Orchestrator;
+use super::handle::Orchestrator;
 use crate::{
     model::{RunId, WorkspaceId},
     run::{RunActivity, RunEntry, RunKey, RunMessage, RunStatus},
 };
 
-/// How long actors may take to say what they have in hand. They never wait for a handler, so one that takes longer is
-/// held up by a closure of the embedding program.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long run actors may take to describe what they have in hand. They never wait for a handler, so one that takes
+/// longer is held up by a closure of the embedding program.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How many runs of a workspace are told to end at once.
-const CANCELLED_AT_ONCE: usize = 256;
+/// How many runs of a workspace are cancelled concurrently.
+const CONCURRENT_CANCELS: usize = 256;
 
-/// How often a run whose actor comes or goes in this very moment is told to end.
-const MOST_ATTEMPTS: usize = 8;
+/// How often cancelling is tried for a run whose actor starts or stops at that very moment.
+const MAX_ATTEMPTS: usize = 8;
 
 /// Which runs to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFilter {
     /// Only those of this workspace.
     pub workspace: Option<WorkspaceId>,
-    /// At most so many; 100 unless told otherwise.
+    /// At most this many; the default is 100.
     pub limit: usize,
 }
 
@@ -43,6 +42,7 @@ impl Default for RunFilter {
 
 /// Runs that have an actor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RunList {
     /// The runs, those that have been there longest first.
     pub runs: Vec<RunStatus>,
@@ -50,17 +50,18 @@ pub struct RunList {
     pub left_out: usize,
 }
 
-/// What was cancelled.
+/// How much was cancelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Cancelled {
+#[non_exhaustive]
+pub struct CancelSummary {
     /// How many runs were ended and forgotten.
     pub runs: usize,
-    /// How many of their events were under way or waited for their turn.
+    /// How many of their events ran hooks or waited for their turn.
     pub events: usize,
 }
 
-impl Cancelled {
-    fn and(self, other: Self) -> Self {
+impl CancelSummary {
+    fn plus(self, other: Self) -> Self {
         Self { runs: self.runs + other.runs, events: self.events + other.events }
     }
 }
@@ -91,8 +92,8 @@ impl Orchestrator {
     /// The runs with this id, of one workspace or of all that are registered. Also those without an actor.
     pub async fn run_status(&self, workspace: Option<&WorkspaceId>, run: &RunId) -> Vec<RunStatus> {
         let directory = &self.0.context.directory;
-        let found = |key: RunKey| Some(RunEntry { record: directory.find(&key)?, key });
-        let found = self.keys(workspace, run).into_iter().filter_map(found).collect();
+        let keys = self.keys(workspace, run).into_iter();
+        let found = keys.filter_map(|key| Some(RunEntry { record: directory.find(&key)?, key })).collect();
         self.described(found).await
     }
 
@@ -112,32 +113,33 @@ impl Orchestrator {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn cancel_run(&self, workspace: Option<&WorkspaceId>, run: &RunId) -> Cancelled {
+    pub async fn cancel_run(&self, workspace: Option<&WorkspaceId>, run: &RunId) -> CancelSummary {
         self.cancel(&self.keys(workspace, run)).await
     }
 
-    /// The same for all runs of a workspace, registered or not. A run that begins meanwhile may be left out.
-    pub async fn cancel_runs_of(&self, workspace: &WorkspaceId) -> Cancelled {
-        let (directory, workspace) = (Arc::clone(&self.0.context.directory), workspace.clone());
+    /// Cancels all runs of a workspace, registered or not. A run that begins meanwhile may be left out.
+    pub async fn cancel_runs_of(&self, workspace: &WorkspaceId) -> CancelSummary {
+        let directory = Arc::clone(&self.0.context.directory);
+        let workspace = workspace.clone();
         let walk = move || directory.of_workspace(&workspace);
         let keys = tokio::task::spawn_blocking(walk).await.unwrap_or_default();
         self.cancel(&keys).await
     }
 
-    /// What a run with this id is called, in one workspace or in all.
+    /// The keys that a run with this id may have, in one workspace or in all.
     fn keys(&self, workspace: Option<&WorkspaceId>, run: &RunId) -> Vec<RunKey> {
-        let key = |workspace: &WorkspaceId| RunKey { workspace: workspace.clone(), run: run.clone() };
-        match workspace {
-            Some(workspace) => vec![key(workspace)],
-            None => self.0.registry.load().workspaces().map(key).collect(),
-        }
+        let workspaces: Vec<WorkspaceId> = match workspace {
+            Some(workspace) => vec![workspace.clone()],
+            None => self.0.registry.load().workspaces().cloned().collect(),
+        };
+        workspaces.into_iter().map(|workspace| RunKey { workspace, run: run.clone() }).collect()
     }
 
-    /// What is known of runs, with what their actors say. All are asked before any is waited for.
+    /// The status of runs, with what their actors have in hand. All actors are asked before any answer is awaited.
     async fn described(&self, found: Vec<RunEntry>) -> Vec<RunStatus> {
-        let by = Instant::now() + PATIENCE;
-        let ask = |found: RunEntry| (self.0.context.directory.status(&found), ask(&found));
-        let asked: Vec<_> = found.into_iter().map(ask).collect();
+        let by = Instant::now() + DESCRIBE_TIMEOUT;
+        let directory = &self.0.context.directory;
+        let asked: Vec<_> = found.iter().map(|run| (directory.status(run), ask(run))).collect();
         let mut runs = Vec::with_capacity(asked.len());
         for (mut status, answer) in asked {
             if let Some(answer) = answer {
@@ -148,20 +150,20 @@ impl Orchestrator {
         runs
     }
 
-    async fn cancel(&self, keys: &[RunKey]) -> Cancelled {
-        let mut cancelled = Cancelled::default();
-        for some in keys.chunks(CANCELLED_AT_ONCE) {
+    async fn cancel(&self, keys: &[RunKey]) -> CancelSummary {
+        let mut cancelled = CancelSummary::default();
+        for some in keys.chunks(CONCURRENT_CANCELS) {
             let each = join_all(some.iter().map(|key| self.cancel_one(key))).await;
-            cancelled = each.into_iter().fold(cancelled, Cancelled::and);
+            cancelled = each.into_iter().fold(cancelled, CancelSummary::plus);
             // Runs without an actor are forgotten without a wait, however many they are.
             tokio::task::yield_now().await;
         }
         cancelled
     }
 
-    async fn cancel_one(&self, key: &RunKey) -> Cancelled {
+    async fn cancel_one(&self, key: &RunKey) -> CancelSummary {
         let directory = &self.0.context.directory;
-        for _ in 0..MOST_ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let Some(record) = directory.find(key) else { break };
             // A run that has as many events in hand as it may can be cancelled all the same.
             match record.handle().map(|handle| handle.lease(u32::MAX)) {
@@ -171,14 +173,14 @@ impl Orchestrator {
                     // A send fails only if the actor has just died, and then there is no answer either.
                     drop(actor.cast(RunMessage::Cancel(lease, reply)));
                     if let Ok(events) = answer.await {
-                        return Cancelled { runs: 1, events };
+                        return CancelSummary { runs: 1, events };
                     }
                 }
-                _ if directory.end(key) => return Cancelled { runs: 1, events: 0 },
+                _ if directory.end(key) => return CancelSummary { runs: 1, events: 0 },
                 _ => {}
             }
         }
-        Cancelled::default()
+        CancelSummary::default()
     }
 }
 

@@ -1,12 +1,12 @@
-//! What only the inside can bring about: actors that die.
+//! Tests that need the inside of an orchestrator: actors that die or stop.
 
 use std::{sync::Arc, time::Duration};
 
 use ractor::concurrency::sleep;
 
-use super::*;
+use super::{CancelSummary, DispatchError, NativeHook, Orchestrator};
 use crate::{
-    model::{Ended, Event, EventKind, HandlerKind, Reply, SessionId, ToolCallId, Verdict},
+    model::{Ended, Event, EventKind, HandlerKind, Reply, RunId, SessionId, ToolCallId, Verdict},
     run::{LeaseError, RunHandle, RunKey, RunMessage},
 };
 
@@ -173,14 +173,14 @@ async fn an_event_on_its_way_to_a_cancelled_run_begins_the_next_one() {
     // Whoever has a lease is about to send an event.
     let lease = orchestrator.run_handle("run").lease(64).unwrap();
     let run = RunId::new("run").unwrap();
-    assert_eq!(orchestrator.cancel_run(None, &run).await, Cancelled { runs: 1, events: 0 });
+    assert_eq!(orchestrator.cancel_run(None, &run).await, CancelSummary { runs: 1, events: 0 });
     let status = &orchestrator.run_status(None, &run).await[0];
     assert_eq!((&status.halted, status.events, orchestrator.run_count().known), (&None, 0, 1));
     drop(lease);
     assert_eq!(orchestrator.dispatch(tool("run")).await.unwrap().verdict, Verdict::Proceed);
     sleep(Duration::from_mins(2)).await;
     assert_eq!((orchestrator.run_count().known, orchestrator.run_count().active), (1, 0));
-    assert_eq!(orchestrator.cancel_run(None, &run).await, Cancelled { runs: 1, events: 0 });
+    assert_eq!(orchestrator.cancel_run(None, &run).await, CancelSummary { runs: 1, events: 0 });
     assert_eq!(orchestrator.run_count().known, 0);
 }
 

@@ -1,19 +1,24 @@
-//! The workspaces of an orchestrator: which there are, and how one is loaded, published and taken away. Owns the
-//! order of loads, so that what was read last is published last; refuses to watch files.
+//! Loading, publishing and removing workspaces.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{Arc, atomic::Ordering},
     time::SystemTime,
 };
 
 use futures_util::{StreamExt, stream};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{DispatchError, Orchestrator, told};
+use super::{
+    error::{DispatchError, WorkspaceError},
+    handle::Orchestrator,
+    load_report::LoadReport,
+    reload_log,
+    workspace_table::{InsertedWorkspace, WorkspaceEntry},
+};
 use crate::{
-    config::{self, DialectSelection, LoadedWorkspace, WorkspaceKind, WorkspaceSettings},
+    config::{self, LoadedWorkspace, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, Snapshot, keep_rules_of_broken_files},
     supervisor::{PublishedSnapshot, SupervisorMessage},
@@ -21,172 +26,40 @@ use crate::{
 };
 
 /// How many workspaces are read from disk at the same time.
-const LOADED_AT_ONCE: usize = 4;
-
-/// What was found when a workspace was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadReport {
-    /// The version of its registry.
-    pub version: u64,
-    /// Its directory: absolute, without symbolic links.
-    pub root: PathBuf,
-    /// What it is for.
-    pub kind: WorkspaceKind,
-    /// Whose hooks it runs.
-    pub dialects: DialectSelection,
-    /// How many hooks it has.
-    pub hooks: usize,
-    /// The files that were read.
-    pub files: Vec<PathBuf>,
-    /// What there is to say about them.
-    pub diagnostics: Vec<Diagnostic>,
-    /// What is different from the version before.
-    pub changes: HookChanges,
-    /// The broken files whose former rules stay.
-    pub kept: Vec<PathBuf>,
-    /// When its files were looked at: nothing that was there before was missed.
-    pub at: SystemTime,
-}
-
-impl LoadReport {
-    /// The mistakes that were found.
-    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
-    }
-}
-
-/// Why a directory does not become a workspace.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkspaceError {
-    /// It cannot be used.
-    #[error("workspace {}: {source}", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It is another workspace already. Two with one directory would share their workers.
-    #[error("{} is the workspace `{id}` already", root.display())]
-    SameRoot {
-        /// The directory.
-        root: PathBuf,
-        /// The workspace that it is.
-        id: WorkspaceId,
-    },
-    /// There are as many as there may be.
-    #[error("as many workspaces are registered as `limits.workspaces` allows ({0})")]
-    TooMany(usize),
-    /// hookyard takes no more work.
-    #[error("hookyard is shutting down")]
-    ShuttingDown,
-}
-
-/// The workspaces of an orchestrator.
-#[derive(Debug, Default)]
-pub(super) struct Workspaces(Mutex<BTreeMap<WorkspaceId, Arc<Workspace>>>);
-
-/// One of them.
-#[derive(Debug)]
-struct Workspace {
-    settings: WorkspaceSettings,
-    /// Held from reading to publishing.
-    loading: Arc<tokio::sync::Mutex<()>>,
-    report: Mutex<Option<LoadReport>>,
-}
-
-/// A workspace that has been taken in.
-struct Entered {
-    workspace: Arc<Workspace>,
-    /// Its turn to be loaded.
-    held: OwnedMutexGuard<()>,
-    /// The directory that is no longer one.
-    former: Option<PathBuf>,
-}
-
-impl Workspaces {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<WorkspaceId, Arc<Workspace>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn find(&self, id: &WorkspaceId) -> Option<Arc<Workspace>> {
-        self.all().get(id).cloned()
-    }
-
-    /// Takes a workspace in, about to be loaded; one of the same id gives way.
-    fn enter(
-        &self,
-        id: &WorkspaceId,
-        settings: WorkspaceSettings,
-        most: usize,
-    ) -> Result<Entered, WorkspaceError> {
-        let mut all = self.all();
-        if let Some((other, _)) =
-            all.iter().find(|(other, known)| *other != id && known.settings.root == settings.root)
-        {
-            return Err(WorkspaceError::SameRoot { root: settings.root, id: other.clone() });
-        }
-        let former = all.get(id).map(|known| known.settings.root.clone());
-        if former.is_none() && all.len() >= most {
-            return Err(WorkspaceError::TooMany(most));
-        }
-        let former = former.filter(|root| *root != settings.root);
-        let loading = Arc::new(tokio::sync::Mutex::new(()));
-        // Nobody else has it yet, so it is free.
-        let held = Arc::clone(&loading).try_lock_owned().map_err(|_| WorkspaceError::ShuttingDown)?;
-        // A host may register what is there already whenever it starts: that is a reload.
-        let same = all.get(id).filter(|known| known.settings == settings);
-        let report = Mutex::new(same.and_then(|known| known.report().clone()));
-        let workspace = Arc::new(Workspace { settings, loading, report });
-        all.insert(id.clone(), Arc::clone(&workspace));
-        Ok(Entered { workspace, held, former })
-    }
-
-    /// Whether nothing is wrong with any of them.
-    fn are_sound(&self) -> bool {
-        self.all().values().all(|workspace| {
-            workspace.report().as_ref().is_none_or(|report| report.errors().next().is_none())
-        })
-    }
-}
-
-impl Workspace {
-    fn report(&self) -> MutexGuard<'_, Option<LoadReport>> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+const CONCURRENT_LOADS: usize = 4;
 
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
     ///
     /// Returns an error if the directory is not there or is another workspace already, if there are too many, or if
-    /// hookyard is shutting down. Mistakes in hook files are no error: they stand in the report.
+    /// hookyard is shutting down. Mistakes in hook files are no error: they are in the report.
     pub async fn register(
         &self,
         id: &WorkspaceId,
         settings: WorkspaceSettings,
     ) -> Result<LoadReport, WorkspaceError> {
-        let settings = tokio::task::spawn_blocking(|| directory(settings));
+        let settings = tokio::task::spawn_blocking(|| with_canonical_root(settings));
         let settings = settings.await.map_err(|_| WorkspaceError::ShuttingDown)??;
         let most = self.0.settings.limits.workspaces.get();
-        let Entered { workspace, held, former } = self.0.workspaces.enter(id, settings, most)?;
-        if let Some(former) = former {
-            self.0.context.pools.reloaded(&former, &[]);
+        let InsertedWorkspace { entry, loading, former_root } =
+            self.0.workspaces.insert(id, settings, most)?;
+        if let Some(root) = former_root {
+            self.0.context.pools.reloaded(&root, &[]);
         }
-        self.load(id, &workspace, held).await.map_err(|_| WorkspaceError::ShuttingDown)
+        self.load(id, &entry, loading).await.map_err(|_| WorkspaceError::ShuttingDown)
     }
 
-    /// Waits until a workspace that is being loaded is there.
+    /// Waits until a workspace that is being loaded is loaded.
     pub async fn loaded(&self, id: &WorkspaceId) {
         if let Some(workspace) = self.0.workspaces.find(id) {
             drop(workspace.loading.lock().await);
         }
     }
 
-    /// Takes a workspace away: its runs are cancelled, its workers stopped, its events refused. Returns whether it
-    /// was there.
+    /// Removes a workspace: its runs are cancelled, its workers stopped, and later events for it are errors. Returns
+    /// whether it was registered.
     pub async fn unregister(&self, id: &WorkspaceId) -> bool {
-        let Some(workspace) = self.0.workspaces.all().remove(id) else { return false };
+        let Some(workspace) = self.0.workspaces.lock().remove(id) else { return false };
         let _loading = workspace.loading.lock().await;
         // A call fails only if the supervisor is gone, and with it every registry.
         drop(ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Retire(id.clone(), reply)));
@@ -197,22 +70,22 @@ impl Orchestrator {
         true
     }
 
-    /// Reads the hook files of every workspace again. Events under way keep the hooks they began with, and a file
-    /// that is broken now keeps its old rules.
+    /// Reads the hook files of every workspace again. Events in flight keep the hooks they began with, and a file
+    /// that is broken now keeps its former hooks.
     ///
     /// Returns an error if hookyard is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
         let all: Vec<_> =
-            self.0.workspaces.all().iter().map(|(id, known)| (id.clone(), known.clone())).collect();
+            self.0.workspaces.lock().iter().map(|(id, known)| (id.clone(), known.clone())).collect();
         let loads = all.into_iter().map(|(id, workspace)| async move {
             let report = self.load_again(&id, &workspace).await?;
             Ok::<_, DispatchError>(report.map(|report| (id, report)))
         });
-        let reports: Vec<_> = stream::iter(loads).buffered(LOADED_AT_ONCE).collect().await;
+        let reports: Vec<_> = stream::iter(loads).buffered(CONCURRENT_LOADS).collect().await;
         reports.into_iter().filter_map(Result::transpose).collect()
     }
 
-    /// The same for one workspace; none if there is no such workspace.
+    /// Reads the hook files of one workspace again; `None` if there is no such workspace.
     ///
     /// Returns an error if hookyard is shutting down.
     pub async fn reload_workspace(&self, id: &WorkspaceId) -> Result<Option<LoadReport>, DispatchError> {
@@ -224,13 +97,13 @@ impl Orchestrator {
 
     /// What was found when the workspaces were loaded last, in the order of their ids.
     pub fn load_reports(&self) -> BTreeMap<WorkspaceId, LoadReport> {
-        let all = self.0.workspaces.all();
+        let all = self.0.workspaces.lock();
         all.iter().filter_map(|(id, known)| Some((id.clone(), known.report().clone()?))).collect()
     }
 
     /// The ids of all workspaces, in order.
     pub fn workspace_ids(&self) -> Vec<WorkspaceId> {
-        self.0.workspaces.all().keys().cloned().collect()
+        self.0.workspaces.lock().keys().cloned().collect()
     }
 
     /// What was found when a workspace was loaded last.
@@ -248,34 +121,36 @@ impl Orchestrator {
 
     /// The workspace whose directory is the nearest above a path, or the path itself; and that directory.
     pub fn workspace_above(&self, path: &Path) -> Option<(WorkspaceId, PathBuf)> {
-        let all = self.0.workspaces.all();
+        let all = self.0.workspaces.lock();
         let above = all.iter().filter(|(_, known)| path.starts_with(&known.settings.root));
         above
             .max_by_key(|(_, known)| known.settings.root.components().count())
             .map(|(id, known)| (id.clone(), known.settings.root.clone()))
     }
 
-    /// Loads a workspace anew, unless it has been taken away or replaced meanwhile.
+    /// Loads a workspace again, unless it was removed or replaced meanwhile.
     async fn load_again(
         &self,
         id: &WorkspaceId,
-        workspace: &Arc<Workspace>,
+        workspace: &Arc<WorkspaceEntry>,
     ) -> Result<Option<LoadReport>, DispatchError> {
-        let held = Arc::clone(&workspace.loading).lock_owned().await;
+        let loading = Arc::clone(&workspace.loading).lock_owned().await;
         if !self.0.workspaces.find(id).is_some_and(|current| Arc::ptr_eq(&current, workspace)) {
             return Ok(None);
         }
-        self.load(id, workspace, held).await.map(Some)
+        self.load(id, workspace, loading).await.map(Some)
     }
 
+    /// Reads a workspace from disk and publishes what was found, while its `loading` lock is held.
     async fn load(
         &self,
         id: &WorkspaceId,
-        workspace: &Workspace,
-        _held: OwnedMutexGuard<()>,
+        workspace: &WorkspaceEntry,
+        _loading: OwnedMutexGuard<()>,
     ) -> Result<LoadReport, DispatchError> {
-        let (told, id, given) = (id.clone(), id.clone(), workspace.settings.clone());
+        let given = workspace.settings.clone();
         let settings = self.0.settings.clone();
+        let name = id.clone();
         let before = workspace.report().clone();
         let former = before.as_ref().map(|report| (report.kind, report.dialects.clone()));
         let at = SystemTime::now();
@@ -286,17 +161,18 @@ impl Orchestrator {
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 former,
             };
-            config::load_in_context(&given, Some(id), &settings, &outside)
+            config::load_in_context(&given, Some(name), &settings, &outside)
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
         let report = LoadReport { at, ..self.publish(loaded).await? };
         *workspace.report() = Some(report.clone());
-        told::tell(&told, before.as_ref(), &report);
-        self.sample_hooks();
+        reload_log::log_load(id, before.as_ref(), &report);
+        self.update_hook_gauges();
         ConfigLoaded { diagnostics: &report.diagnostics, all_sound: self.0.workspaces.are_sound() }.emit();
         Ok(report)
     }
 
+    /// Makes a new snapshot of what was loaded and has all later events use it.
     pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
         let LoadedWorkspace { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
         let before = self.snapshot(Some(&place.id));
@@ -330,8 +206,10 @@ impl Orchestrator {
     }
 }
 
-/// The same with its directory without symbolic links.
-pub(super) fn directory(settings: WorkspaceSettings) -> Result<WorkspaceSettings, WorkspaceError> {
+/// The settings with their directory absolute and without symbolic links.
+///
+/// Returns an error if it is no directory.
+pub(super) fn with_canonical_root(settings: WorkspaceSettings) -> Result<WorkspaceSettings, WorkspaceError> {
     match settings.root.canonicalize() {
         Ok(root) if root.is_dir() => Ok(WorkspaceSettings { root, ..settings }),
         Ok(path) => Err(WorkspaceError::Directory { path, source: std::io::ErrorKind::NotADirectory.into() }),
@@ -339,13 +217,14 @@ pub(super) fn directory(settings: WorkspaceSettings) -> Result<WorkspaceSettings
     }
 }
 
-/// Leaves out the hook of a file that has the name of a native hook: of two scopes, the higher one wins.
+/// Removes the hook of a file that has the name of a native hook, and reports it: of two scopes, the higher one wins.
 fn shadow(hooks: &mut Vec<Hook>, native: &Hook) -> Option<Diagnostic> {
     let position = hooks.iter().position(|hook| hook.name == native.name)?;
     let HookSource { file, line, .. } = hooks.remove(position).source;
     let message = format!("the name `{}` is that of a native hook, so this one is not loaded", native.name);
     let mut diagnostic =
         Diagnostic::of_file(Severity::Error, "duplicate-name", &file?, message).help("rename it");
-    (diagnostic.line, diagnostic.column) = (line, 1);
+    diagnostic.line = line;
+    diagnostic.column = 1;
     Some(diagnostic)
 }

@@ -12,6 +12,7 @@ use crate::model::{Diagnostic, Hook, HookName, Matcher, Severity};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HookChanges {
     /// Those that were not there.
     pub added: Vec<HookName>,

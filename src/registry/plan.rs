@@ -120,6 +120,7 @@ pub(super) fn unrepeated(
 
 /// A plan, and for each hook that is not in it, why.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Explanation {
     /// What runs.
     pub plan: Plan,
@@ -129,6 +130,7 @@ pub struct Explanation {
 
 /// A hook that is not in a plan.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SkippedHook {
     /// The hook.
     pub hook: Arc<RegisteredHook>,

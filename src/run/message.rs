@@ -119,6 +119,7 @@ pub(crate) struct InvocationId {
 
 /// Something that finished, for those who watch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Notice {
     /// One hook ran once.
     Invocation {
@@ -140,6 +141,7 @@ pub enum Notice {
 
 /// Which run a notice is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RunRef {
     /// The workspace.
     pub workspace_id: WorkspaceId,

@@ -57,6 +57,7 @@ pub trait OutcomeObserver: fmt::Debug + Send + Sync {
 
 /// An event with its outcome.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct FinishedEvent {
     /// The run it belongs to.
     pub run: Arc<RunRef>,

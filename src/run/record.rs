@@ -26,6 +26,7 @@ const CLOSED: u32 = u32::MAX;
 
 /// Why a run is over for its interceptors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Halt {
     /// In the words of whoever ended it.
     #[serde(skip_serializing_if = "Option::is_none")]

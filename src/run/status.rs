@@ -9,6 +9,7 @@ use crate::model::{EventKind, HookName, RunId, SessionId, WorkspaceId, milliseco
 
 /// How a run is doing. Durations are written as milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RunStatus {
     /// The workspace, within which run ids are unique.
     pub workspace_id: WorkspaceId,
@@ -35,6 +36,7 @@ pub struct RunStatus {
 /// Whether a run has an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum RunPhase {
     /// It has: work in flight, or work not long ago.
     Active,
@@ -44,6 +46,7 @@ pub enum RunPhase {
 
 /// What a run's actor has in hand.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RunActivity {
     /// The session of the first event that the actor saw.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +59,7 @@ pub struct RunActivity {
 
 /// An event whose hooks run. Hooks that nobody waits for are an entry of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ActiveEvent {
     /// Its kind.
     pub event: EventKind,

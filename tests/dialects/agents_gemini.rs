@@ -94,11 +94,9 @@ fn no_answer_is_milder_than_its_outcome() {
     for name in names {
         let event = gemini.read_event(event(name).to_string().as_bytes()).unwrap();
         for verdict in Verdict::ALL {
-            let outcome = Outcome {
-                verdict,
-                reason: Some("r".into()),
-                ..Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1)
-            };
+            let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1);
+            outcome.verdict = verdict;
+            outcome.reason = Some("r".into());
             let answer: Value =
                 serde_json::from_str(&gemini.write_response(&event, &outcome).stdout).unwrap();
             let no_tools = answer["hookSpecificOutput"]["toolConfig"]["mode"] == "NONE";

@@ -143,11 +143,9 @@ fn no_answer_is_milder_than_the_outcome() {
     ];
     for (name, verdict, exit_code, expected) in cases {
         let event = event(name);
-        let outcome = Outcome {
-            verdict,
-            reason: Some("why".into()),
-            ..Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1)
-        };
+        let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1);
+        outcome.verdict = verdict;
+        outcome.reason = Some("why".into());
         let answer = named(DialectName::Clawd).write_response(&event, &outcome);
         assert_eq!(serde_json::from_str::<Value>(&answer.stdout).unwrap(), expected, "{name} {verdict}");
         assert_eq!(
@@ -173,7 +171,7 @@ fn notes_that_the_answer_cannot_carry_go_to_standard_error() {
     assert!(found.stderr.contains("changed `tool_output`"), "{found:?}");
     let found = answer("Stop", |o| {
         let hook = hookyard::model::HookName::new("h").unwrap();
-        o.notes.push(Note { hook, kind: NoteKind::SystemMessage, text: "look".into() });
+        o.notes.push(Note::new(hook, NoteKind::SystemMessage, "look"));
     });
     assert_eq!((found.exit_code, found.stderr.as_str()), (0, "look"));
 }

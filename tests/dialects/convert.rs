@@ -86,7 +86,7 @@ fn meanings(hook: &Hook) -> Vec<String> {
         }
         Handler::Prompt(prompt) => format!("{} {}", prompt.model.reference, prompt.prompt),
         Handler::Agent(task) => format!("{} {}", task.agent.model.reference, task.task),
-        Handler::Native(_) => unreachable!("no file has native hooks"),
+        other => unreachable!("no file has {} hooks", other.kind()),
     };
     let meaning =
         |kind| format!("{kind} {:?} {accepted:?} {runs} {:?}", hook.execution.host_event, hook.timeout);

@@ -117,6 +117,7 @@ fn described(read: &Result<Reply, Failure>) -> Value {
                 (target.as_str().to_owned(), value(json))
             }
             Patch::Unsupported(name) => (name.clone(), "foreign".into()),
+            other => panic!("a patch of {}", other.name()),
         };
         let patches = described.entry("patches").or_insert_with(|| json!({}));
         patches.as_object_mut().unwrap().insert(name, value);
@@ -163,8 +164,8 @@ fn outcome_of(draft: &Draft, written: &Value) -> Outcome {
             Some("system_message") => NoteKind::SystemMessage,
             _ => NoteKind::AdditionalContext,
         };
-        let text = note["text"].as_str().unwrap().into();
-        outcome.notes.push(Note { hook: HookName::new("guard").unwrap(), kind, text });
+        let text = note["text"].as_str().unwrap();
+        outcome.notes.push(Note::new(HookName::new("guard").unwrap(), kind, text));
     }
     outcome
 }

@@ -14,7 +14,7 @@ use imports::{Imports, circles};
 use source::{Source, parse, root, rust_files, shown, sources};
 
 /// The layers from the bottom up. A module imports from lower layers and from its own folder.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["model"],
     &["dialect", "registry", "telemetry"],
     &["config", "handler"],
@@ -22,6 +22,7 @@ const LAYERS: [&[&str]; 9] = [
     &["run"],
     &["supervisor"],
     &["orchestrator"],
+    &["testing"],
     &["daemon"],
     &["cli"],
 ];

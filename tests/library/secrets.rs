@@ -11,6 +11,7 @@ use std::{
 use crate::support::servers::Server;
 use assert_cmd::Command;
 use axum::{Router, http::HeaderMap, routing::any};
+use futures_util::FutureExt;
 use hookyard::{
     Orchestrator,
     config::{LoadedWorkspace, SecretSources, Settings, load_workspace},
@@ -233,7 +234,7 @@ async fn told(handler: &Value) -> (Outcome, String) {
     let mut notices = orchestrator.subscribe();
     let outcome = orchestrator.dispatch(event()).await.unwrap();
     let mut all = format!("{:?} {:?}", orchestrator.load_reports(), orchestrator.snapshot(None));
-    while let Ok(notice) = notices.try_recv() {
+    while let Some(Some(Ok(notice))) = notices.next().now_or_never() {
         write!(all, "{notice:?}").unwrap();
     }
     all.push_str(&serde_json::to_string(&outcome).unwrap());

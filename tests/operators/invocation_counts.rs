@@ -3,16 +3,14 @@
 use crate::support::wait::wait_until_async;
 use std::{fs, time::Duration};
 
+use futures_util::FutureExt;
 use hookyard::{
-    DispatchError, NativeHook, Notice, Orchestrator,
+    DispatchError, NativeHook, Notice, NoticeStream, Orchestrator,
     config::Settings,
     model::{Ended, Event, EventKind, FailurePolicy, Reply, RunId, SessionId, Verdict},
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
-use tokio::{
-    sync::broadcast::Receiver,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
 fn event(kind: EventKind, run: &str) -> Event {
     Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap())
@@ -115,12 +113,12 @@ fn assert_cancelled_once(snapshotter: &Snapshotter) {
 }
 
 /// That those who watch are told of that one invocation, and of nothing else of it.
-fn assert_told_once(notices: &mut Receiver<Notice>) {
-    let Ok(Notice::Invocation { report, .. }) = notices.try_recv() else {
+fn assert_told_once(notices: &mut NoticeStream) {
+    let Some(Some(Ok(Notice::Invocation { report, .. }))) = notices.next().now_or_never() else {
         panic!("an invocation comes first")
     };
     assert_eq!(report.ended, Ended::Cancelled);
-    assert!(!matches!(notices.try_recv(), Ok(Notice::Invocation { .. })), "once");
+    assert!(!matches!(notices.next().now_or_never(), Some(Some(Ok(Notice::Invocation { .. })))), "once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -53,6 +53,7 @@ const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Why no audit can be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The file cannot be used.
     #[error("the audit file {path} {why}", path = path.display())]

@@ -192,7 +192,7 @@ async fn read(
     if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
         state.locator.register_for_unreadable(&state.orchestrator, &cwd).await;
     }
-    Err(match state.orchestrator.refuse_unread(None, dialect, bytes, &error) {
+    Err(match state.orchestrator.block_unreadable(None, dialect, bytes, &error) {
         Some(block) => ReadFailure::Blocked(Box::new(block)),
         None => ReadFailure::Error(error.into()),
     })
@@ -213,7 +213,7 @@ async fn dispatch_native(
 }
 
 fn block_or_error(state: &DaemonState, event: &Event, error: DispatchError) -> Result<Outcome, ApiError> {
-    state.orchestrator.refuse_unserved(event, &error).ok_or_else(|| error.into())
+    state.orchestrator.block_undispatched(event, &error).ok_or_else(|| error.into())
 }
 
 fn write(answer: HostResponse, form: AnswerForm) -> Response {

@@ -53,7 +53,7 @@ pub(in crate::daemon) async fn ready(
 )]
 pub(in crate::daemon) async fn metrics(State(state): State<Arc<DaemonState>>) -> Result<Response, ApiError> {
     let orchestrator = state.orchestrator.clone();
-    let text = state.exporter.render(move || orchestrator.sample_metrics()).await.ok_or_else(|| {
+    let text = state.exporter.render(move || orchestrator.update_gauges()).await.ok_or_else(|| {
         let hint = "ask the program that hookyard is a part of";
         ApiError::not_found("no_metrics", "the metrics of this process are collected elsewhere", hint)
     })?;

@@ -17,6 +17,7 @@ const MAX_BROKEN: usize = 100;
 
 /// How the daemon is.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 #[schema(as = Status)]
 pub struct DaemonStatus {
     /// Its version.
@@ -57,6 +58,7 @@ pub struct DaemonStatus {
 
 /// What became of audit lines since the daemon started.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct AuditStatus {
     /// Where they go: a file, or `stdout`.
     pub to: String,
@@ -70,6 +72,7 @@ pub struct AuditStatus {
 
 /// A workspace whose files have mistakes.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[non_exhaustive]
 pub struct BrokenWorkspace {
     /// Its id.
     pub id: String,

@@ -11,19 +11,13 @@ use axum::{
 };
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::{
-        OwnedSemaphorePermit,
-        broadcast::{Receiver, error::RecvError},
-    },
-    time::timeout,
-};
+use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
 use super::{bad_query, workspace_id};
 use crate::{
-    Notice, RunRef,
+    Notice, NoticeStream, NoticesLost, RunRef,
     daemon::{
         error::{ApiError, ErrorBody},
         state::DaemonState,
@@ -59,7 +53,7 @@ struct StreamFilter {
 
 /// One reader of the stream.
 struct StreamReader {
-    notices: Receiver<Notice>,
+    notices: NoticeStream,
     filter: StreamFilter,
     closing: CancellationToken,
     meters: Arc<ApiMeters>,
@@ -155,16 +149,16 @@ impl StreamReader {
         loop {
             let received = tokio::select! {
                 () = self.closing.cancelled() => return None,
-                received = timeout(HEARTBEAT, self.notices.recv()) => received,
+                received = timeout(HEARTBEAT, self.notices.next()) => received,
             };
             match received {
-                Ok(Ok(notice)) if self.filter.matches(&notice) => return Some(to_sse(&notice)),
-                Ok(Ok(_)) => {}
-                Ok(Err(RecvError::Lagged(number))) => {
-                    self.meters.dropped(number);
-                    return Some(format!("event: dropped\ndata: {{\"dropped\":{number}}}\n\n"));
+                Ok(Some(Ok(notice))) if self.filter.matches(&notice) => return Some(to_sse(&notice)),
+                Ok(Some(Ok(_))) => {}
+                Ok(Some(Err(NoticesLost { count, .. }))) => {
+                    self.meters.dropped(count);
+                    return Some(format!("event: dropped\ndata: {{\"dropped\":{count}}}\n\n"));
                 }
-                Ok(Err(RecvError::Closed)) => return None,
+                Ok(None) => return None,
                 Err(_) => return Some(": still here\n\n".to_owned()),
             }
         }

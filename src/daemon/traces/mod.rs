@@ -32,6 +32,7 @@ use crate::model::AddressError;
 
 /// Why no traces can be sent.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TracesError {
     /// This build cannot.
     #[error("`traces.endpoint` is set, and this hookyard is built without the feature `otel`; leave it out")]

@@ -25,6 +25,7 @@ pub struct Program {
 
 /// Why a program could not be started.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpawnError {
     /// The path is relative and would be looked up in hookyard's own `PATH`.
     #[error("the program `{path}` is not an absolute path; write the path out")]

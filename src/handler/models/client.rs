@@ -26,6 +26,7 @@ pub trait ModelClient: fmt::Debug + Send + Sync {
 
 /// One question to a model.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ModelRequest {
     /// For the system role. Nothing of an event is ever in it.
     pub system: String,
@@ -41,6 +42,7 @@ pub struct ModelRequest {
 
 /// Whether a model may use its tools in its next answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ToolUse {
     /// It may.
     Allowed,
@@ -50,6 +52,7 @@ pub enum ToolUse {
 
 /// Something that was said.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Turn {
     /// To the model.
     User(String),
@@ -110,6 +113,7 @@ pub struct ModelAnswer {
 
 /// Why a model gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelError {
     /// It could not be asked, or its server refused.
     #[error("{0}")]

@@ -345,32 +345,23 @@ fn full_outcome(kind: NoteKind) -> Outcome {
     for target in Target::ALL {
         patched.set(target, Json::parse("{}").unwrap());
     }
-    Outcome {
-        decision_id: hookyard::run::next_decision_id(),
-        event: EventKind::BeforeToolDispatch,
-        verdict: Verdict::Block,
-        reason: Some("x".into()),
-        by: Some(hook.clone()),
-        patched,
-        notes: vec![Note { hook: hook.clone(), kind, text: "x".into() }],
-        suppress_output: true,
-        native: vec![("x".into(), Json::parse("1").unwrap())],
-        hooks: vec![HookReport {
-            hook,
-            handler: HandlerKind::Agent,
-            ended: Ended::Failed,
-            verdict: Verdict::Ask,
-            patched: vec![Target::ToolInput],
-            duration: Duration::from_millis(3),
-            tokens: Some(TokenUsage { input: 1, output: 2 }),
-            error: Some("x".into()),
-            failure_mode: None,
-            patch_results: hookyard::model::PatchResults::default(),
-            started: None,
-            warnings: vec!["x".to_owned()],
-        }],
-        snapshot_version: 1,
-    }
+    let mut report = HookReport::new(hook.clone(), HandlerKind::Agent, Ended::Failed);
+    report.verdict = Verdict::Ask;
+    report.patched = vec![Target::ToolInput];
+    report.duration = Duration::from_millis(3);
+    report.tokens = Some(TokenUsage { input: 1, output: 2 });
+    report.error = Some("x".into());
+    report.warnings = vec!["x".to_owned()];
+    let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
+    outcome.verdict = Verdict::Block;
+    outcome.reason = Some("x".into());
+    outcome.by = Some(hook.clone());
+    outcome.patched = patched;
+    outcome.notes = vec![Note::new(hook, kind, "x")];
+    outcome.suppress_output = true;
+    outcome.native = vec![("x".into(), Json::parse("1").unwrap())];
+    outcome.hooks = vec![report];
+    outcome
 }
 
 #[test]

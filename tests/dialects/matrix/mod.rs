@@ -177,8 +177,8 @@ fn a_change_that_would_be_lost_is_a_block() {
     ];
     for (host, event, target, verdict, expected) in cases {
         let event = named(host).read_event(event.to_string().as_bytes()).unwrap();
-        let mut outcome =
-            Outcome { verdict, ..Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1) };
+        let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), event.kind, 1);
+        outcome.verdict = verdict;
         outcome.patched.set(target, Json::parse(&after.to_string()).unwrap());
         let answer = named(host).write_response(&event, &outcome).stdout;
         assert!(answer.contains(expected), "{host}, {verdict}: {answer}");

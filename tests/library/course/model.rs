@@ -323,6 +323,7 @@ fn capability_of(target: Target) -> Capability {
         Target::ToolConfig => Capability::RewriteToolConfig,
         Target::ToolInput => Capability::RewriteToolRequest,
         Target::ToolOutput => Capability::RewriteToolResponse,
+        other => panic!("the model knows nothing of {other}"),
     }
 }
 

@@ -29,9 +29,7 @@ pub(crate) fn ordered(scenario: &Scenario) -> Vec<&Rule> {
     let dialect = |name| match name {
         DialectName::Canonical => 0,
         DialectName::OpenHarness => 1,
-        DialectName::Claude | DialectName::CodeBuddy | DialectName::Gemini | DialectName::Clawd => {
-            panic!("no scenario has hooks of this dialect")
-        }
+        other => panic!("no scenario has hooks of {other}"),
     };
     let mut rules: Vec<&Rule> = scenario.hooks.iter().collect();
     rules.sort_by_key(|rule| {

@@ -164,7 +164,7 @@ async fn a_detached_lifecycle_event_is_answered_at_once_and_its_hooks_go_on() {
     let outcome = orchestrator.dispatch(detached).await.unwrap();
     assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Proceed, 0));
     assert_eq!(since.elapsed(), Duration::ZERO);
-    let Notice::Invocation { report, .. } = notices.recv().await.unwrap() else {
+    let Notice::Invocation { report, .. } = notices.next().await.unwrap().unwrap() else {
         panic!("an invocation comes first")
     };
     assert_eq!((report.ended, since.elapsed().as_secs()), (Ended::Completed, 5));

@@ -411,8 +411,8 @@ async fn two_orchestrators_of_one_process_add_up() {
     };
     let (one, other) = (start().await, start().await);
     for _ in 0..3 {
-        one.sample_metrics();
-        other.sample_metrics();
+        one.update_gauges();
+        other.update_gauges();
     }
     let enabled = snapshotter.snapshot().into_vec().into_iter().find_map(|(key, .., value)| {
         let is_it = key.key().name() == "hookyard_hooks_loaded"

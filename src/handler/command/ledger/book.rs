@@ -65,6 +65,7 @@ pub struct Reaped {
 
 /// Why a ledger could not be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LedgerError {
     /// Somebody else has it open.
     #[error("another hookyard{} uses `{path}`; stop it or choose another file", shown(*pid))]

@@ -1,29 +1,29 @@
-//! What the log is told of a load: each broken file once, when it breaks and when it is sound again, and which hooks
-//! are others now. Refuses to repeat what the load before had to say.
+//! The log lines of a load: each broken file once, when it breaks and when it is fixed, and which hooks changed.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
-use super::LoadReport;
+use super::load_report::LoadReport;
 use crate::{
     model::{Diagnostic, WorkspaceId},
     registry::HookChanges,
 };
 
-/// Tells the log what a load came to; `before` is the one before.
-pub(super) fn tell(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
+/// Logs what is new in a load; `before` is the report of the load before it.
+pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
     let former = before.map(first_mistakes).unwrap_or_default();
     let current = first_mistakes(report);
     for (file, first) in &current {
-        if !former.get(file).is_some_and(|known| is_same(known, first)) {
-            let file = file.display();
-            if is_kept(file_of(first), &report.kept) {
-                tracing::error!(workspace = %id, %file, "a hook file is broken; its former rules stay: {first}");
-            } else {
-                tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are left out: {first}");
-            }
+        if former.get(file).is_some_and(|known| is_same(known, first)) {
+            continue;
+        }
+        let file = file.display();
+        if is_kept(&first.file, &report.kept) {
+            tracing::error!(workspace = %id, %file, "a hook file is broken; its former rules stay: {first}");
+        } else {
+            tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are left out: {first}");
         }
     }
     for file in former.keys().filter(|file| !current.contains_key(*file)) {
@@ -40,21 +40,17 @@ pub(super) fn tell(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadR
 fn first_mistakes(report: &LoadReport) -> BTreeMap<&Path, &Diagnostic> {
     let mut first = BTreeMap::new();
     for error in report.errors() {
-        first.entry(file_of(error)).or_insert(error);
+        first.entry(error.file.as_path()).or_insert(error);
     }
     first
 }
 
-fn file_of(error: &Diagnostic) -> &Path {
-    &error.file
-}
-
-/// Whether two mistakes need no two lines: one that has only moved is the same.
+/// Whether a mistake was logged before: one that only moved to another line was.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    (one.code, &one.message) == (other.code, &other.message)
+    one.code == other.code && one.message == other.message
 }
 
-/// Whether former rules stay for a broken file, or for files in a broken directory.
+/// Whether the former hooks of a broken file, or of files in an unreadable directory, stay in use.
 fn is_kept(broken: &Path, kept: &[PathBuf]) -> bool {
     kept.iter().any(|file| file.starts_with(broken))
 }

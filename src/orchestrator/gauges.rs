@@ -1,0 +1,62 @@
+//! Gauges that are computed when somebody collects the metrics, so that no event pays for them.
+
+use std::collections::HashSet;
+
+use super::{handle::Orchestrator, load_report::LoadReport};
+use crate::{
+    config,
+    handler::command,
+    model::{DialectName, Hook},
+    telemetry::{HookState, RunGaugeState},
+};
+
+impl Orchestrator {
+    /// Sets the gauges of pools, queues, runs, sessions and hooks to their current values. A program that collects
+    /// the metrics itself calls this before it reads them; the daemon does so for `/metrics`. In a process with more
+    /// than one orchestrator, a gauge is the sum of what each of them set last.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let orchestrator = hookyard::Orchestrator::builder().start().await?;
+    /// orchestrator.update_gauges();
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn update_gauges(&self) {
+        let context = &self.0.context;
+        let meters = &context.meters;
+        let count = self.run_count();
+        meters.set_runs(RunGaugeState::Active, count.active);
+        meters.set_runs(RunGaugeState::Passivated, count.known.saturating_sub(count.active));
+        meters.set_sessions(context.directory.sessions());
+        meters.processes.set_terminating(command::dying());
+        context.pools.sample();
+        self.update_hook_gauges();
+    }
+
+    /// Sets the gauges of how many hooks there are, by dialect and state.
+    pub(super) fn update_hook_gauges(&self) {
+        let snapshots = self.snapshots();
+        let reports = self.load_reports();
+        let broken: Vec<_> = reports.values().flat_map(dialects_of_broken_files).collect();
+        for dialect in DialectName::ALL {
+            let hooks = snapshots.iter().flat_map(|snapshot| snapshot.hooks()).map(|known| &known.hook);
+            let own = hooks.filter(|hook| hook.dialect.name() == *dialect);
+            let (enabled, disabled): (Vec<&Hook>, Vec<_>) = own.partition(|hook| hook.enabled);
+            let invalid = broken.iter().filter(|broken| *broken == dialect).count();
+            self.0.context.meters.set_hooks(*dialect, |state| match state {
+                HookState::Enabled => enabled.len(),
+                HookState::Disabled => disabled.len(),
+                HookState::Untrusted => 0,
+                HookState::Invalid => invalid,
+            });
+        }
+    }
+}
+
+/// The dialects of the files with errors, once for each file.
+fn dialects_of_broken_files(report: &LoadReport) -> impl Iterator<Item = DialectName> + use<> {
+    let files: HashSet<_> = report.errors().map(|error| error.file.as_path()).collect();
+    files.into_iter().map(config::dialect_of_file).collect::<Vec<_>>().into_iter()
+}

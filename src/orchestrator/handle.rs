@@ -1,0 +1,135 @@
+//! The handle of a running orchestrator, and the state that its clones share.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use ractor::{ActorRef, concurrency::JoinHandle};
+use tokio::sync::Semaphore;
+
+use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
+use crate::{
+    config::Settings,
+    handler::ModelClient,
+    model::{Hook, WorkspaceId},
+    registry::Snapshot,
+    run::RunContext,
+    supervisor::{SupervisorMessage, WorkspaceSnapshots},
+};
+
+/// Runs the hooks of one or more workspaces for any number of runs. Cheap to clone; when the last clone is
+/// dropped, everything it started is stopped.
+///
+/// ```
+/// use hookyard::{NativeHook, Orchestrator, ToolCall, model::{EventKind, Reply, Verdict}};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let guard = NativeHook::inline("no-force-push", [EventKind::BeforeToolDispatch], |draft| {
+///     let input = draft.target(hookyard::model::Target::ToolInput).map(|json| json.as_str());
+///     Ok(match input {
+///         Some(text) if text.contains("push --force") => Reply::block("force pushes are not allowed"),
+///         _ => Reply::proceed(),
+///     })
+/// });
+/// let orchestrator = Orchestrator::builder().native_hook(guard).start().await?;
+/// let run = orchestrator.run("run-1")?;
+/// let input = serde_json::json!({ "command": "git push --force" });
+/// let outcome = run.before_tool_dispatch(&ToolCall::new("Bash", &input)).await?;
+/// assert_eq!(outcome.verdict, Verdict::Block);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Orchestrator(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) settings: Settings,
+    pub(super) registry: Arc<ArcSwap<WorkspaceSnapshots>>,
+    pub(super) context: Arc<RunContext>,
+    pub(super) supervisor: ActorRef<SupervisorMessage>,
+    pub(super) supervisor_ended: Mutex<Option<JoinHandle<()>>>,
+    /// Permits for in-flight events (`limits.in_flight`).
+    pub(super) admission: Arc<Semaphore>,
+    pub(super) closed: AtomicBool,
+    pub(super) version: AtomicU64,
+    pub(super) native: Vec<Hook>,
+    /// The model client of the embedding program.
+    pub(super) models: Option<Arc<dyn ModelClient>>,
+    pub(super) workspaces: WorkspaceTable,
+    /// Records dispatched events, in test doubles only.
+    pub(super) event_log: Option<Arc<EventLog>>,
+}
+
+/// How many runs are known, and how many of them have an actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunCount {
+    /// All that are known.
+    pub known: usize,
+    /// Those with an actor: work in flight, or work not long ago.
+    pub active: usize,
+}
+
+impl Orchestrator {
+    /// Finished invocations and outcomes from now on. A subscriber that is too slow loses the oldest and is told how
+    /// many; see [`NoticeStream`].
+    pub fn subscribe(&self) -> NoticeStream {
+        NoticeStream::new(self.0.context.notices.subscribe())
+    }
+
+    /// The current snapshot of a workspace, or of the only one.
+    pub fn snapshot(&self, workspace: Option<&WorkspaceId>) -> Option<Arc<Snapshot>> {
+        self.0.registry.load().find(workspace).map(|published| Arc::clone(&published.snapshot))
+    }
+
+    /// How many runs are known and active. Costs two atomic loads.
+    pub fn run_count(&self) -> RunCount {
+        let (known, active) = self.0.context.directory.count();
+        RunCount { known, active }
+    }
+
+    /// How many events are in flight.
+    pub fn in_flight(&self) -> usize {
+        most_in_flight(&self.0.settings).saturating_sub(self.0.admission.available_permits())
+    }
+
+    /// Takes no more events, lets those under way finish until the deadline, then cancels the rest and kills
+    /// their processes. Returns whether everything finished in time.
+    pub async fn shutdown(&self, deadline: Duration) -> bool {
+        self.0.closed.store(true, Ordering::Release);
+        // A send fails only if the supervisor is gone already.
+        drop(self.0.supervisor.cast(SupervisorMessage::Drain));
+        let all = u32::try_from(most_in_flight(&self.0.settings)).unwrap_or(u32::MAX);
+        let finished = tokio::time::timeout(deadline, self.0.admission.acquire_many(all)).await.is_ok();
+        self.0.supervisor.stop(None);
+        let ended = self.0.supervisor_ended.lock().take();
+        if let Some(ended) = ended {
+            // The supervisor's task ends with its actor; a panic in it has been reported there.
+            drop(ended.await);
+        }
+        for pool in self.0.context.pools.staffed.iter() {
+            pool.settled().await;
+        }
+        finished
+    }
+}
+
+/// `limits.in_flight`, within what a semaphore can count and be asked for at once.
+pub(super) fn most_in_flight(settings: &Settings) -> usize {
+    let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+    settings.limits.in_flight.get().min(most)
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.supervisor.stop(None);
+    }
+}

@@ -1,0 +1,42 @@
+//! What loading a workspace found: its hooks, its files and their mistakes.
+
+use std::{path::PathBuf, time::SystemTime};
+
+use crate::{
+    config::{DialectSelection, WorkspaceKind},
+    model::{Diagnostic, Severity},
+    registry::HookChanges,
+};
+
+/// What was found when a workspace was loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadReport {
+    /// The version of the workspace's registry; grows with every load.
+    pub version: u64,
+    /// Its directory: absolute, without symbolic links.
+    pub root: PathBuf,
+    /// Whether it is a project or a chat; a chat runs no hooks.
+    pub kind: WorkspaceKind,
+    /// The dialects whose hook files are read.
+    pub dialects: DialectSelection,
+    /// How many hooks it has.
+    pub hooks: usize,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+    /// Errors, warnings and remarks about them.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Hooks added, removed and changed since the version before.
+    pub changes: HookChanges,
+    /// The broken files whose former hooks stay in use.
+    pub kept: Vec<PathBuf>,
+    /// When reading began: every change made before that is in this report.
+    pub at: SystemTime,
+}
+
+impl LoadReport {
+    /// The diagnostics that are errors: each leaves out a hook or a file.
+    pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}

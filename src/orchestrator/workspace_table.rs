@@ -1,0 +1,87 @@
+//! The table of registered workspaces.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::OwnedMutexGuard;
+
+use super::{error::WorkspaceError, load_report::LoadReport};
+use crate::{config::WorkspaceSettings, model::WorkspaceId};
+
+/// The registered workspaces by id.
+#[derive(Debug, Default)]
+pub(super) struct WorkspaceTable(Mutex<BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>>);
+
+/// A registered workspace.
+#[derive(Debug)]
+pub(super) struct WorkspaceEntry {
+    pub(super) settings: WorkspaceSettings,
+    /// Held from reading to publishing, so that what was read last is published last.
+    pub(super) loading: Arc<tokio::sync::Mutex<()>>,
+    /// What its last load found; none until it has been loaded once.
+    report: Mutex<Option<LoadReport>>,
+}
+
+/// A workspace that was just inserted and has to be loaded.
+pub(super) struct InsertedWorkspace {
+    pub(super) entry: Arc<WorkspaceEntry>,
+    /// The entry's `loading` lock.
+    pub(super) loading: OwnedMutexGuard<()>,
+    /// The directory that its id named before, if that was another one.
+    pub(super) former_root: Option<PathBuf>,
+}
+
+impl WorkspaceTable {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<WorkspaceId, Arc<WorkspaceEntry>>> {
+        self.0.lock()
+    }
+
+    pub(super) fn find(&self, id: &WorkspaceId) -> Option<Arc<WorkspaceEntry>> {
+        self.lock().get(id).cloned()
+    }
+
+    /// Inserts a workspace that is about to be loaded, in the place of one with the same id.
+    ///
+    /// Returns an error if the directory is another workspace, or if there are `most` workspaces already.
+    pub(super) fn insert(
+        &self,
+        id: &WorkspaceId,
+        settings: WorkspaceSettings,
+        most: usize,
+    ) -> Result<InsertedWorkspace, WorkspaceError> {
+        let mut all = self.lock();
+        if let Some((other, _)) =
+            all.iter().find(|(other, known)| *other != id && known.settings.root == settings.root)
+        {
+            return Err(WorkspaceError::SameRoot { root: settings.root, id: other.clone() });
+        }
+        let former = all.get(id).map(Arc::clone);
+        if former.is_none() && all.len() >= most {
+            return Err(WorkspaceError::TooMany(most));
+        }
+        let lock = Arc::new(tokio::sync::Mutex::new(()));
+        // Nobody else has the lock yet, so it is free.
+        let loading = Arc::clone(&lock).try_lock_owned().map_err(|_| WorkspaceError::ShuttingDown)?;
+        // A host may register what is there already whenever it starts: that is a reload, compared with the last one.
+        let same = former.as_ref().filter(|known| known.settings == settings);
+        let report = Mutex::new(same.and_then(|known| known.report().clone()));
+        let former_root =
+            former.map(|known| known.settings.root.clone()).filter(|root| *root != settings.root);
+        let entry = Arc::new(WorkspaceEntry { settings, loading: lock, report });
+        all.insert(id.clone(), Arc::clone(&entry));
+        Ok(InsertedWorkspace { entry, loading, former_root })
+    }
+
+    /// Whether no workspace has errors in its hook files.
+    pub(super) fn are_sound(&self) -> bool {
+        self.lock().values().all(|workspace| {
+            workspace.report().as_ref().is_none_or(|report| report.errors().next().is_none())
+        })
+    }
+}
+
+impl WorkspaceEntry {
+    pub(super) fn report(&self) -> MutexGuard<'_, Option<LoadReport>> {
+        self.report.lock()
+    }
+}

@@ -149,7 +149,7 @@ impl FireCommand {
         let dialect = self.event.dialect.dialect;
         let answer = match event {
             Some(event) => Some(dialect::named(dialect).write_response(event, outcome)),
-            None => dialect::answer_unread(dialect, outcome),
+            None => dialect::unreadable_event_response(dialect, outcome),
         };
         let Some(answer) = answer else { return Ok(Exit::Failed) };
         if !answer.stdout.is_empty() {

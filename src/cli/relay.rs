@@ -96,7 +96,7 @@ impl RelayCommand {
             reason: Some(reason.as_str().into()),
             ..Outcome::proceed(next_decision_id(), kind, 0)
         });
-        match outcome.and_then(|outcome| dialect::answer_unread(self.dialect, &outcome)) {
+        match outcome.and_then(|outcome| dialect::unreadable_event_response(self.dialect, &outcome)) {
             Some(answer) => print_answer(&answer, screen),
             None => print_answer(
                 &HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK },

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     dialect::{
-        Common, HookRules, Levels, Native, SettingsFile, SettingsHooks, SettingsPlace, Surroundings, natives,
-        read_settings,
+        HookRules, NativeDialect, ReferenceLookup, ScopeMerge, SettingsFile, SettingsHooks, SettingsLocation,
+        SharedSettings, natives, read_settings,
     },
     model::{Diagnostic, Dialect, DialectName, Hook, Scope, Severity},
 };
@@ -31,23 +31,23 @@ pub(crate) fn system_directory(settings: &Settings) -> PathBuf {
 
 /// Whether a directory has hooks of some agent that are its own.
 pub(super) fn has_settings(directory: &Path) -> bool {
-    let files = natives().flat_map(Native::files);
-    files.into_iter().any(|file| match file.place {
-        SettingsPlace::Workspace(path) => directory.join(path).is_file(),
-        SettingsPlace::Home(_) | SettingsPlace::System(_) => false,
+    let files = natives().flat_map(NativeDialect::files);
+    files.into_iter().any(|file| match file.location {
+        SettingsLocation::Workspace(path) => directory.join(path).is_file(),
+        SettingsLocation::Home(_) | SettingsLocation::System(_) => false,
     })
 }
 
 /// Whose hooks are in a file, by its path.
 pub(crate) fn dialect_of_file(file: &Path) -> DialectName {
-    let is_of = |native: &&'static Native| {
-        native.files().iter().any(|known| match known.place {
-            SettingsPlace::Workspace(path) | SettingsPlace::Home(path) | SettingsPlace::System(path) => {
-                file.ends_with(path)
-            }
+    let is_of = |native: &&'static NativeDialect| {
+        native.files().iter().any(|known| match known.location {
+            SettingsLocation::Workspace(path)
+            | SettingsLocation::Home(path)
+            | SettingsLocation::System(path) => file.ends_with(path),
         })
     };
-    natives().find(is_of).map_or(DialectName::OpenHarness, Native::name)
+    natives().find(is_of).map_or(DialectName::OpenHarness, NativeDialect::name)
 }
 
 /// What one settings file has.
@@ -84,20 +84,20 @@ impl SettingsDirectories {
     }
 
     /// The settings files of a dialect that are there.
-    pub(super) fn files(&self, native: &'static Native) -> Vec<(PathBuf, SettingsFile)> {
-        let at = |file: &SettingsFile| match file.place {
-            SettingsPlace::System(path) => Some(self.system.join(path)),
-            SettingsPlace::Home(path) => Some(self.home.as_ref()?.join(path)),
-            SettingsPlace::Workspace(path) => Some(self.root.join(path)),
+    pub(super) fn files(&self, native: &'static NativeDialect) -> Vec<(PathBuf, SettingsFile)> {
+        let at = |file: &SettingsFile| match file.location {
+            SettingsLocation::System(path) => Some(self.system.join(path)),
+            SettingsLocation::Home(path) => Some(self.home.as_ref()?.join(path)),
+            SettingsLocation::Workspace(path) => Some(self.root.join(path)),
         };
         let files = native.files().iter();
         let all: Vec<_> = files.filter_map(|file| Some((at(file)?, *file))).collect();
         // In a home directory, the user's own file stands where the workspace's would.
         let is_users = |path: &Path| {
-            all.iter().any(|(own, file)| own == path && matches!(file.place, SettingsPlace::Home(_)))
+            all.iter().any(|(own, file)| own == path && matches!(file.location, SettingsLocation::Home(_)))
         };
         let is_own = |path: &Path, file: &SettingsFile| {
-            !matches!(file.place, SettingsPlace::Workspace(_)) || !is_users(path)
+            !matches!(file.location, SettingsLocation::Workspace(_)) || !is_users(path)
         };
         let there =
             |(path, file): &&(PathBuf, SettingsFile)| path.symlink_metadata().is_ok() && is_own(path, file);
@@ -105,7 +105,7 @@ impl SettingsDirectories {
     }
 
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
-        if !matches!(file.place, SettingsPlace::Workspace(_)) {
+        if !matches!(file.location, SettingsLocation::Workspace(_)) {
             return files::read_as(path, SymlinkPolicy::Followed);
         }
         match path.canonicalize() {
@@ -121,10 +121,10 @@ impl SettingsDirectories {
 
 /// Reads the settings files of a dialect and joins their levels.
 pub(super) fn collect(
-    native: &'static Native,
+    native: &'static NativeDialect,
     places: &SettingsDirectories,
     rules: &HookRules,
-    surroundings: &dyn Surroundings,
+    resolver: &dyn ReferenceLookup,
 ) -> CollectedHooks {
     let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
@@ -133,20 +133,20 @@ pub(super) fn collect(
         match places.read(path, file) {
             Ok(found) => {
                 let (hooks, diagnostics) =
-                    read_settings(native, &found.bytes, &found.path, file.scope, rules, surroundings);
+                    read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
                 collected.diagnostics.extend(diagnostics);
                 levels.push(Level { scope: file.scope, file: found.path, found: hooks });
             }
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
     }
-    if native.levels() == Levels::ProjectReplacesUser {
+    if native.scope_merge() == ScopeMerge::ProjectReplacesUser {
         replace(&mut levels);
     }
     switch_some_off(&mut levels);
     let off = switch_off(&mut levels, native);
     collected.diagnostics.extend(off);
-    let said = say_to_all(&mut levels, native, rules, surroundings);
+    let said = say_to_all(&mut levels, native, rules, resolver);
     collected.diagnostics.extend(said);
     let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
     collected.hooks.extend(hooks.map(|configured| configured.hook));
@@ -157,14 +157,15 @@ pub(super) fn collect(
 /// variable's before all files'.
 fn say_to_all(
     levels: &mut [Level],
-    native: &Native,
+    native: &NativeDialect,
     rules: &HookRules,
-    surroundings: &dyn Surroundings,
+    resolver: &dyn ReferenceLookup,
 ) -> Vec<Diagnostic> {
     let Some(file) = levels.last().map(|level| level.file.clone()) else { return Vec::new() };
-    let said = levels.iter().fold(Common::default(), |said, level| said.overridden_by(&level.found.common));
+    let said =
+        levels.iter().fold(SharedSettings::default(), |said, level| said.overridden_by(&level.found.shared));
     let (variables, mut diagnostics) =
-        Common::of_variables(native.common(), &file, rules.max_timeout, surroundings);
+        SharedSettings::from_variables(native.shared_keys(), &file, rules.max_timeout, resolver);
     let said = said.overridden_by(&variables);
     let hooks = levels.iter_mut().flat_map(|level| &mut level.found.hooks);
     let mut number = 0;
@@ -196,12 +197,12 @@ fn replace(levels: &mut [Level]) {
 fn switch_some_off(levels: &mut [Level]) {
     let off: Vec<(Scope, String)> = levels
         .iter()
-        .flat_map(|level| level.found.off.iter().map(|called| (level.scope, called.clone())))
+        .flat_map(|level| level.found.disabled.iter().map(|called| (level.scope, called.clone())))
         .collect();
     for level in levels {
         for configured in &mut level.found.hooks {
             let reached = |from: Scope| from == Scope::Managed || level.scope != Scope::Managed;
-            if off.iter().any(|(from, called)| reached(*from) && configured.called.contains(called)) {
+            if off.iter().any(|(from, called)| reached(*from) && configured.aliases.contains(called)) {
                 configured.hook.enabled = false;
             }
         }
@@ -210,11 +211,12 @@ fn switch_some_off(levels: &mut [Level]) {
 
 /// Switches hooks off where a file says so: of several files, the administrator's counts, and else the most
 /// particular. Only the administrator's switches off the administrator's hooks.
-fn switch_off(levels: &mut [Level], native: &Native) -> Option<Diagnostic> {
+fn switch_off(levels: &mut [Level], native: &NativeDialect) -> Option<Diagnostic> {
     let by_weight = [Scope::Managed, Scope::Local, Scope::Project, Scope::User];
-    let says =
-        |wanted: &Scope| levels.iter().find(|level| level.scope == *wanted && level.found.all_off.is_some());
-    let level = by_weight.iter().find_map(says).filter(|level| level.found.all_off == Some(true))?;
+    let says = |wanted: &Scope| {
+        levels.iter().find(|level| level.scope == *wanted && level.found.all_disabled.is_some())
+    };
+    let level = by_weight.iter().find_map(says).filter(|level| level.found.all_disabled == Some(true))?;
     let (scope, file) = (level.scope, level.file.clone());
     let mut number = 0;
     let reached = |level: &&mut Level| scope == Scope::Managed || level.scope != Scope::Managed;
@@ -224,6 +226,6 @@ fn switch_off(levels: &mut [Level], native: &Native) -> Option<Diagnostic> {
             number += 1;
         }
     }
-    let message = format!("`{}` switches off {} of {}", native.switch(), counted(number), native.name());
+    let message = format!("`{}` switches off {} of {}", native.disable_key(), counted(number), native.name());
     (number > 0).then(|| Diagnostic::of_file(Severity::Info, "switched-off", &file, message))
 }

@@ -17,7 +17,7 @@ use super::{
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
-    dialect::{self, Document, HookRules, Native, UnixSockets, UnsafeVariables, natives, read_hook},
+    dialect::{self, Document, HookRules, NativeDialect, UnixSockets, UnsafeVariables, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
@@ -197,7 +197,7 @@ impl LoadedWorkspace {
     /// chosen one of them gives way.
     fn read_settings_files(
         &mut self,
-        native: &'static Native,
+        native: &'static NativeDialect,
         places: &SettingsDirectories,
         rules: &HookRules,
         disk: &ReferenceResolver<'_>,

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::settings::ModelSettings;
 use crate::{
-    dialect::{Surroundings, expand},
+    dialect::{ReferenceLookup, expand},
     model::{Address, AddressError, ApiModel, Model, ModelAccess, ModelApi, Secret, SecretText, WorkspaceId},
 };
 
@@ -23,13 +23,13 @@ impl ModelCatalog<'_> {
     pub(super) fn find(
         &self,
         reference: &str,
-        surroundings: &dyn Surroundings,
+        resolver: &dyn ReferenceLookup,
     ) -> Result<Model, (String, String)> {
         if (self.of_host)(reference) {
             return Ok(Model { reference: reference.into(), access: ModelAccess::Host });
         }
         match self.known.get(reference) {
-            Some(settings) => settings.for_workspace(reference, self.workspace, surroundings),
+            Some(settings) => settings.for_workspace(reference, self.workspace, resolver),
             None => Err(self.unknown(reference)),
         }
     }
@@ -54,7 +54,7 @@ impl ModelSettings {
         &self,
         reference: &str,
         workspace: &WorkspaceId,
-        surroundings: &dyn Surroundings,
+        resolver: &dyn ReferenceLookup,
     ) -> Result<Model, (String, String)> {
         if self.workspaces.as_ref().is_some_and(|ids| !ids.iter().any(|id| id == workspace.as_str())) {
             let message = format!("hooks of the workspace `{workspace}` may not ask the model `{reference}`");
@@ -63,7 +63,7 @@ impl ModelSettings {
                 "add the workspace's id to `workspaces` of the model in the settings".into(),
             ));
         }
-        let key = self.key.as_ref().map(|key| expand(key.expose(), surroundings)).transpose();
+        let key = self.key.as_ref().map(|key| expand(key.expose(), resolver)).transpose();
         let key =
             key.map_err(|(message, help)| (format!("the key of the model `{reference}`: {message}"), help))?;
         // A key is a secret, also where it was written out.

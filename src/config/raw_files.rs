@@ -5,17 +5,18 @@ use std::path::Path;
 use super::{agent_settings::SettingsDirectories, discover, files, resolver::text_inside};
 use crate::{
     config::Settings,
-    dialect::{SettingsPlace, WrittenHooks, natives},
+    dialect::{HookConfigFile, SettingsLocation, natives},
     model::{Dialect, DialectName},
 };
 
 /// The hooks of one dialect that belong to the workspace itself, not to its user or machine.
-pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<WrittenHooks> {
+pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<HookConfigFile> {
     let paths = match natives().find(|native| native.name() == dialect) {
         None => discover::hook_files(root).0,
         Some(native) => {
             let files = SettingsDirectories::new(root, settings, &|_| None).files(native);
-            let own = files.into_iter().filter(|(_, file)| matches!(file.place, SettingsPlace::Workspace(_)));
+            let own =
+                files.into_iter().filter(|(_, file)| matches!(file.location, SettingsLocation::Workspace(_)));
             own.map(|(path, _)| path).collect()
         }
     };
@@ -24,7 +25,7 @@ pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Setti
     paths
         .into_iter()
         .filter_map(read)
-        .map(|f| WrittenHooks { path: below(&f.path), bytes: f.bytes })
+        .map(|f| HookConfigFile { path: below(&f.path), bytes: f.bytes })
         .collect()
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use super::{discover::WORKSPACE_DIRECTORY, files, models::ModelCatalog, secrets::SecretStore};
 use crate::{
-    dialect::{Located, Surroundings},
+    dialect::{ReferenceLookup, ResolvedPath},
     model::{Model, Secret, SecretText},
 };
 
@@ -61,19 +61,19 @@ impl<'a> ReferenceResolver<'a> {
         read_inside(self.root, path, shown)
     }
 
-    fn in_path(&self, name: &str) -> Located {
+    fn in_path(&self, name: &str) -> ResolvedPath {
         let found = self.path.iter().map(|entry| entry.join(name)).find(|path| problem(path).is_none());
         found.map_or_else(
             || {
                 let entry = self.path.first().map_or(Path::new("/usr/bin"), PathBuf::as_path);
-                Located::Missing(entry.join(name), format!("`{name}` was not found in PATH"))
+                ResolvedPath::Missing(entry.join(name), format!("`{name}` was not found in PATH"))
             },
-            Located::Found,
+            ResolvedPath::Found,
         )
     }
 }
 
-impl Surroundings for ReferenceResolver<'_> {
+impl ReferenceLookup for ReferenceResolver<'_> {
     fn variable(&self, name: &str) -> Option<SecretText> {
         let value = (self.environment)(name)?;
         Some(if self.secrets.is_variable(name) {
@@ -87,20 +87,20 @@ impl Surroundings for ReferenceResolver<'_> {
         self.secrets.find(name)
     }
 
-    fn directory(&self, relative: &str) -> Located {
+    fn directory(&self, relative: &str) -> ResolvedPath {
         let Some(path) = inside(self.root, self.root, relative) else {
-            return Located::Refused(format!("`{relative}` leads outside the workspace"));
+            return ResolvedPath::Refused(format!("`{relative}` leads outside the workspace"));
         };
         match files::directory_inside(self.root, &path) {
-            Ok(Some(real)) => Located::Found(real),
-            Ok(None) => Located::Missing(path, format!("`{relative}` does not exist")),
-            Err(why) => Located::Refused(format!("`{relative}` {why}")),
+            Ok(Some(real)) => ResolvedPath::Found(real),
+            Ok(None) => ResolvedPath::Missing(path, format!("`{relative}` does not exist")),
+            Err(why) => ResolvedPath::Refused(format!("`{relative}` {why}")),
         }
     }
 
-    fn program(&self, name: &str, cwd: &Path) -> Located {
+    fn program(&self, name: &str, cwd: &Path) -> ResolvedPath {
         if name.is_empty() {
-            return Located::Refused("the program's name is empty".to_owned());
+            return ResolvedPath::Refused("the program's name is empty".to_owned());
         }
         if !name.contains('/') {
             return self.in_path(name);
@@ -110,12 +110,12 @@ impl Surroundings for ReferenceResolver<'_> {
         } else {
             match inside(self.root, cwd, name) {
                 Some(path) => path,
-                None => return Located::Refused(format!("`{name}` leads outside the workspace")),
+                None => return ResolvedPath::Refused(format!("`{name}` leads outside the workspace")),
             }
         };
         match problem(&path) {
-            None => Located::Found(path),
-            Some(why) => Located::Missing(path, format!("`{name}` {why}")),
+            None => ResolvedPath::Found(path),
+            Some(why) => ResolvedPath::Missing(path, format!("`{name}` {why}")),
         }
     }
 
@@ -229,15 +229,15 @@ mod tests {
         let models = ModelCatalog { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
         let disk = ReferenceResolver::new(root, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
-        assert_eq!(disk.program("sh", root), Located::Found("/bin/sh".into()));
-        assert_eq!(disk.program("/bin/sh", root), Located::Found("/bin/sh".into()));
-        let missing = |path: &str, why: &str| Located::Missing(path.into(), why.into());
+        assert_eq!(disk.program("sh", root), ResolvedPath::Found("/bin/sh".into()));
+        assert_eq!(disk.program("/bin/sh", root), ResolvedPath::Found("/bin/sh".into()));
+        let missing = |path: &str, why: &str| ResolvedPath::Missing(path.into(), why.into());
         assert_eq!(disk.program("no-such", root), missing("/bin/no-such", "`no-such` was not found in PATH"));
         assert_eq!(disk.program("./x", root), missing("/nowhere/x", "`./x` does not exist"));
         assert_eq!(
             disk.program("/etc/passwd", root),
             missing("/etc/passwd", "`/etc/passwd` is not executable")
         );
-        assert!(matches!(disk.program("../x", root), Located::Refused(_)));
+        assert!(matches!(disk.program("../x", root), ResolvedPath::Refused(_)));
     }
 }

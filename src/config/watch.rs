@@ -13,7 +13,7 @@ use super::{
     discover::{self, WORKSPACE_DIRECTORY},
 };
 use crate::{
-    dialect::{Native, SettingsPlace, natives},
+    dialect::{NativeDialect, SettingsLocation, natives},
     model::Dialect,
 };
 
@@ -131,11 +131,11 @@ impl WatchPlan {
             }
         }
         let wanted = natives().filter(|native| workspace.dialects.has(native.name()));
-        for file in wanted.flat_map(Native::files) {
-            let (base, path) = match file.place {
-                SettingsPlace::Workspace(path) => (&root, path),
-                SettingsPlace::Home(path) => (&home, path),
-                SettingsPlace::System(path) => (&system, path),
+        for file in wanted.flat_map(NativeDialect::files) {
+            let (base, path) = match file.location {
+                SettingsLocation::Workspace(path) => (&root, path),
+                SettingsLocation::Home(path) => (&home, path),
+                SettingsLocation::System(path) => (&system, path),
             };
             if let Some(base) = base {
                 watches.follow(state_of, base, Path::new(path));

@@ -6,9 +6,9 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    answer, fields,
-    fields::{Names, Vocabulary},
-    fold,
+    event_reader,
+    event_reader::{EventVocabulary, NameTable},
+    patch_merge, response,
 };
 use crate::model::{
     Dialect, DialectName, Draft, Ended, Event, EventError, EventKind, Failure, Hook, HostResponse, Json,
@@ -16,10 +16,10 @@ use crate::model::{
     Workspace,
 };
 
-static VOCABULARY: Vocabulary = Vocabulary {
+static VOCABULARY: EventVocabulary = EventVocabulary {
     dialect: DialectName::Canonical,
     kind_fields: &["event", "hook_event_name"],
-    names: Names::Canonical(EventKind::ALL),
+    names: NameTable::Canonical(EventKind::ALL),
 };
 
 /// hookyard's own words.
@@ -32,19 +32,19 @@ impl Dialect for Canonical {
     }
 
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
-        fields::read_event(bytes, &VOCABULARY)
+        event_reader::read_event(bytes, &VOCABULARY)
     }
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
-        fields::kind_of_unread(bytes, &VOCABULARY)
+        event_reader::kind_of_unread(bytes, &VOCABULARY)
     }
 
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
-        fields::cwd_of_unread(bytes, &VOCABULARY)
+        event_reader::cwd_of_unread(bytes, &VOCABULARY)
     }
 
     fn write_response(&self, _: &Event, outcome: &Outcome) -> HostResponse {
-        answer::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
+        response::of(outcome, r#"{"verdict":"block","reason":"the outcome could not be written"}"#)
     }
 
     fn match_field(&self, kind: EventKind) -> Option<MatchField> {
@@ -92,6 +92,6 @@ impl Dialect for Canonical {
     }
 
     fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-        fold::fold(target, current, patch)
+        patch_merge::merge_patch(target, current, patch)
     }
 }

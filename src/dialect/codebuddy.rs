@@ -4,77 +4,82 @@ use std::time::Duration;
 
 use super::{
     claude::{
-        FIELDS, FRAME, FailingJson, KEYS, OWN_FIELDS, Words, judgement, project_directory, read, replace,
-        write,
+        ClaudeVariant, ENVELOPE_FIELDS, FIELDS, FailingJson, KEYS, OWN_FIELDS, judgement_format,
+        project_directory, read, replace, write,
     },
-    native::Native,
-    row::{
-        Looks::{Fact, Nowhere},
-        Row, rows,
+    event_table::{
+        EventRow,
+        MatchSource::{Fact, Unmatched},
+        rows,
     },
+    native::NativeDialect,
     settings::{
-        Form, Levels, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts, Unit,
-        exact_list_or_regex,
+        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
+        SettingsFile, SettingsFormat, SettingsLocation, Shell, TimeUnit, exact_list_or_regex,
     },
 };
 use crate::model::{DialectName, HandlerKind, Scope, Target, Verdict, merge_one_level};
 
 /// Its events; the columns are those of Claude Code's table.
-const ROWS: &[Row] = rows! {
+const ROWS: &[EventRow] = rows! {
     "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, OncePerRun, [];
     "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel Strictest, Prevents, Told Taken, Always, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, Always, [];
     "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
     "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Ignored Taken, Always, [RewriteToolResponse SuppressOutput];
-    "Stop" AgentStopping Nowhere, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
+    "Stop" AgentStopping Unmatched, Parallel Strictest, Prevents, Ignored NoPlace, Always, [];
     "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
 };
 
-const WORDS: Words = Words { input: "modifiedInput", failing_json: FailingJson::Ignored, defer: None };
+const VARIANT: ClaudeVariant =
+    ClaudeVariant { input: "modifiedInput", failing_json: FailingJson::Ignored, defer: None };
 
 /// Which variables hold the project's directory.
 const PROJECT: &[&str] = &["CODEBUDDY_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
 
 /// The dialect of CodeBuddy.
-pub(super) static CODEBUDDY: Native = Native {
+pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     name: DialectName::CodeBuddy,
     rows: ROWS,
     fields: FIELDS,
-    frame: FRAME,
+    envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
-    settings: SettingsFacts {
+    settings: SettingsFormat {
         files: &[
-            SettingsFile { scope: Scope::User, place: Place::Home(".codebuddy/settings.json") },
-            SettingsFile { scope: Scope::Project, place: Place::Workspace(".codebuddy/settings.json") },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".codebuddy/settings.json") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".codebuddy/settings.json"),
+            },
         ],
-        levels: Levels::ProjectReplacesUser,
+        scope_merge: ScopeMerge::ProjectReplacesUser,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
-        form: Form::ListOrPattern,
+        matcher_syntax: MatcherSyntax::ListOrPattern,
         matcher: exact_list_or_regex,
-        timeouts: Timeouts {
-            unit: Unit::Seconds,
+        timeouts: DefaultTimeouts {
+            unit: TimeUnit::Seconds,
             usual: Duration::from_mins(1),
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
         },
-        repeats: Repeats::RunOnce,
-        common: &[],
+        duplicates: DuplicateHooks::RunOnce,
+        shared: &[],
         project_variables: PROJECT,
         keys: KEYS,
         shell: Shell::Sh,
-        same: Same::Handler,
-        switches: Switches::All("disableAllHooks"),
+        identity: HookIdentity::Handler,
+        disable: DisableSyntax::All("disableAllHooks"),
     },
     environment: |_, place| project_directory(PROJECT, place),
-    response_format: judgement,
-    read: |_, row, hook, raw| read(&WORDS, row, hook, raw),
-    write: |_, row, outcome| write(&WORDS, row, outcome),
-    fold: |target, current, patch| match target {
+    response_format: judgement_format,
+    read_reply: |_, row, hook, raw| read(&VARIANT, row, hook, raw),
+    write_response: |_, row, outcome| write(&VARIANT, row, outcome),
+    apply_patch: |target, current, patch| match target {
         Target::ToolInput => merge_one_level(current, patch),
         _ => replace(target, current, patch),
     },
     translate: |_, _, _| None,
-    join: |_, _, _, reply| reply,
+    combine: |_, _, _, reply| reply,
     ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };

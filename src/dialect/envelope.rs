@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    fields::FACTS,
-    native::{Frame, Native},
+    event_reader::FACT_FIELDS,
+    native::{EnvelopeField, NativeDialect},
 };
 use crate::model::{DialectName, Draft, Json, Target, Workspace};
 
@@ -16,7 +16,7 @@ use crate::model::{DialectName, Draft, Json, Target, Workspace};
 const USUAL_FRAME: usize = 512;
 
 /// The envelope of an event as it stands.
-pub(super) fn write(native: &Native, draft: &Draft, place: &Workspace) -> Bytes {
+pub(super) fn write(native: &NativeDialect, draft: &Draft, place: &Workspace) -> Bytes {
     let payload = Target::ALL.iter().filter_map(|target| draft.target(*target));
     let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
     let mut text = Vec::with_capacity(size);
@@ -29,7 +29,7 @@ pub(super) fn write(native: &Native, draft: &Draft, place: &Workspace) -> Bytes 
 }
 
 struct Envelope<'a> {
-    native: &'a Native,
+    native: &'a NativeDialect,
     draft: &'a Draft,
     place: &'a Workspace,
 }
@@ -37,10 +37,10 @@ struct Envelope<'a> {
 impl Serialize for Envelope<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, frame) in self.native.frame {
+        for (name, frame) in self.native.envelope_fields {
             self.frame(&mut map, name, *frame)?;
         }
-        let framed = |name: &str| self.native.frame.iter().any(|(known, _)| *known == name);
+        let framed = |name: &str| self.native.envelope_fields.iter().any(|(known, _)| *known == name);
         // A name with a dot in it is a part of another field.
         let fields = self.native.fields.iter().filter(|(name, _)| !framed(name) && !name.contains('.'));
         for (name, canonical) in fields {
@@ -52,23 +52,26 @@ impl Serialize for Envelope<'_> {
 }
 
 impl Envelope<'_> {
-    fn frame<M: SerializeMap>(&self, map: &mut M, name: &str, frame: Frame) -> Result<(), M::Error> {
+    fn frame<M: SerializeMap>(&self, map: &mut M, name: &str, frame: EnvelopeField) -> Result<(), M::Error> {
         let event = self.draft.event();
         match frame {
-            Frame::Session => map.serialize_entry(name, &event.session_id),
-            Frame::EventName => match self.native.row(event) {
+            EnvelopeField::Session => map.serialize_entry(name, &event.session_id),
+            EnvelopeField::EventName => match self.native.row(event) {
                 Some(row) => map.serialize_entry(name, row.name),
                 None => map.serialize_entry(name, &event.kind),
             },
-            Frame::Cwd => match &event.cwd {
+            EnvelopeField::Cwd => match &event.cwd {
                 Some(cwd) => map.serialize_entry(name, &**cwd),
                 None => map.serialize_entry(name, &self.place.root.to_string_lossy()),
             },
             // A host that says so itself has it read as where the event belongs.
-            Frame::Project if event.dialect == self.native.name && event.cwd.is_some() => {
+            EnvelopeField::Project if event.dialect == self.native.name && event.cwd.is_some() => {
                 map.serialize_entry(name, &event.cwd)
             }
-            Frame::Own(_) | Frame::Project | Frame::Timestamp | Frame::Uuid => match self.extra(name) {
+            EnvelopeField::Own(_)
+            | EnvelopeField::Project
+            | EnvelopeField::Timestamp
+            | EnvelopeField::Uuid => match self.extra(name) {
                 Some(value) => map.serialize_entry(name, value),
                 None => match self.unsaid(frame) {
                     Some(text) => map.serialize_entry(name, &text),
@@ -79,14 +82,14 @@ impl Envelope<'_> {
     }
 
     /// What stands where the host says nothing.
-    fn unsaid(&self, frame: Frame) -> Option<String> {
+    fn unsaid(&self, frame: EnvelopeField) -> Option<String> {
         let arrival = self.draft.event().arrival;
         match frame {
-            Frame::Own(absent) => absent.map(str::to_owned),
-            Frame::Project => Some(self.place.root.to_string_lossy().into_owned()),
-            Frame::Timestamp => arrival.map(|arrival| arrival.timestamp().to_string()),
-            Frame::Uuid => arrival.map(|arrival| arrival.uuid().to_string()),
-            Frame::Session | Frame::EventName | Frame::Cwd => None,
+            EnvelopeField::Own(absent) => absent.map(str::to_owned),
+            EnvelopeField::Project => Some(self.place.root.to_string_lossy().into_owned()),
+            EnvelopeField::Timestamp => arrival.map(|arrival| arrival.timestamp().to_string()),
+            EnvelopeField::Uuid => arrival.map(|arrival| arrival.uuid().to_string()),
+            EnvelopeField::Session | EnvelopeField::EventName | EnvelopeField::Cwd => None,
         }
     }
 
@@ -101,7 +104,7 @@ impl Envelope<'_> {
                 },
                 None => Ok(()),
             }
-        } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical) {
+        } else if let Some(fact) = FACT_FIELDS.iter().find(|fact| fact.name == canonical) {
             match (fact.get)(&event.attributes) {
                 Some(text) => map.serialize_entry(name, text),
                 None => Ok(()),
@@ -128,7 +131,7 @@ impl Envelope<'_> {
         let is_own = |name: &str| event.dialect == native.name || native.own_fields.contains(&name);
         // Facts of another type than a text stay among the extra fields of host events.
         let told = |name: &str| native.fields.iter().any(|(known, _)| *known == name) && !self.is_left(name);
-        let mut seen: HashSet<&str> = native.frame.iter().map(|(name, _)| *name).collect();
+        let mut seen: HashSet<&str> = native.envelope_fields.iter().map(|(name, _)| *name).collect();
         for (name, value) in &event.extra {
             if is_own(name) && !told(name) && seen.insert(name) {
                 map.serialize_entry(&**name, value)?;

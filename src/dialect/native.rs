@@ -6,10 +6,11 @@ use std::{fmt, sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    answer, envelope,
-    fields::{self, Names, Vocabulary},
-    row::{Looks, Row},
-    settings::{CommonWord, Levels, SettingsFacts, SettingsFile},
+    envelope,
+    event_reader::{self, EventVocabulary, NameTable},
+    event_table::{EventRow, MatchSource},
+    response,
+    settings::{ScopeMerge, SettingsFile, SettingsFormat, SharedKey},
 };
 use crate::model::{
     Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
@@ -18,39 +19,39 @@ use crate::model::{
 };
 
 /// A dialect with native event names.
-pub struct Native {
+pub struct NativeDialect {
     pub(super) name: DialectName,
     /// Its events.
-    pub(super) rows: &'static [Row],
+    pub(super) rows: &'static [EventRow],
     /// Its fields that have a canonical name, each with that name.
     pub(super) fields: &'static [(&'static str, &'static str)],
     /// The first fields of its envelopes, in order.
-    pub(super) frame: &'static [(&'static str, Frame)],
+    pub(super) envelope_fields: &'static [(&'static str, EnvelopeField)],
     /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
     pub(super) own_fields: &'static [&'static str],
     /// Its configuration.
-    pub(super) settings: SettingsFacts,
+    pub(super) settings: SettingsFormat,
     /// The variables of its commands.
     pub(super) environment: fn(&Draft, &Workspace) -> Vec<(&'static str, String)>,
     /// How a model answers.
-    pub(super) response_format: fn(&Row) -> ResponseFormat,
+    pub(super) response_format: fn(&EventRow) -> ResponseFormat,
     /// Reads an answer.
-    pub(super) read: fn(&Self, &Row, &Hook, RawReply) -> Result<Reply, Failure>,
+    pub(super) read_reply: fn(&Self, &EventRow, &Hook, RawReply) -> Result<Reply, Failure>,
     /// Writes the answer to an event; without a row, to one that could not be read.
-    pub(super) write: fn(&Event, Option<&Row>, &Outcome) -> HostResponse,
+    pub(super) write_response: fn(&Event, Option<&EventRow>, &Outcome) -> HostResponse,
     /// How its hooks are told a part of the payload of another dialect's host, where not as it is.
     pub(super) translate: fn(&Event, Target, &Json) -> Option<Json>,
     /// Joins a patch with what was there.
-    pub(super) fold: fn(Target, Option<&Json>, &Json) -> Result<Json, JsonError>,
+    pub(super) apply_patch: fn(Target, Option<&Json>, &Json) -> Result<Json, JsonError>,
     /// Joins a reply with the earlier ones, on events whose row says so.
-    pub(super) join: fn(&Row, &Draft, &[Reply], Reply) -> Reply,
+    pub(super) combine: fn(&EventRow, &Draft, &[Reply], Reply) -> Reply,
     /// The verdicts after whose stage no further hook runs.
     pub(super) ends_chain: fn(EventKind) -> &'static [Verdict],
 }
 
 /// What stands in one of the first fields of an envelope.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Frame {
+pub(super) enum EnvelopeField {
     /// The session.
     Session,
     /// The event's name in the dialect.
@@ -67,25 +68,25 @@ pub(super) enum Frame {
     Uuid,
 }
 
-impl Native {
+impl NativeDialect {
     /// Its settings files.
     pub(crate) fn files(&self) -> &'static [SettingsFile] {
         self.settings.files
     }
 
     /// The words of its configuration for all hooks.
-    pub(crate) fn common(&self) -> &'static [CommonWord] {
-        self.settings.common
+    pub(crate) fn shared_keys(&self) -> &'static [SharedKey] {
+        self.settings.shared
     }
 
     /// The variables of hookyard's environment that say the same.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
-        self.common().iter().map(|word| word.variable)
+        self.shared_keys().iter().map(|word| word.variable)
     }
 
     /// What switches all its hooks off.
-    pub(crate) fn switch(&self) -> &'static str {
-        self.settings.switches.word()
+    pub(crate) fn disable_key(&self) -> &'static str {
+        self.settings.disable.word()
     }
 
     /// The scope whose turn the hooks of a scope have, so that they run in the order of the files.
@@ -97,65 +98,65 @@ impl Native {
     }
 
     /// How the levels of its configuration join.
-    pub(crate) fn levels(&self) -> Levels {
-        self.settings.levels
+    pub(crate) fn scope_merge(&self) -> ScopeMerge {
+        self.settings.scope_merge
     }
 
     /// The row of an event, also of a host of another dialect.
-    pub(super) fn row(&self, event: &Event) -> Option<&'static Row> {
+    pub(super) fn row(&self, event: &Event) -> Option<&'static EventRow> {
         let name = event.host_event.as_ref().map(|host| &*host.name);
         self.row_of(event.kind, name)
     }
 
     /// The row of a kind; of host events, that of the name.
-    pub(super) fn row_of(&self, kind: EventKind, host_event: Option<&str>) -> Option<&'static Row> {
-        let is_it = |row: &&Row| row.kind == kind && host_event.is_none_or(|name| row.name == name);
+    pub(super) fn row_of(&self, kind: EventKind, host_event: Option<&str>) -> Option<&'static EventRow> {
+        let is_it = |row: &&EventRow| row.kind == kind && host_event.is_none_or(|name| row.name == name);
         self.rows.iter().find(is_it).filter(|_| kind != EventKind::HostEvent || host_event.is_some())
     }
 
     /// The row of a native name.
-    pub(super) fn row_named(&self, name: &str) -> Option<&'static Row> {
+    pub(super) fn row_named(&self, name: &str) -> Option<&'static EventRow> {
         self.rows.iter().find(|row| row.name == name)
     }
 
-    fn vocabulary(&self) -> Vocabulary {
-        Vocabulary {
+    fn vocabulary(&self) -> EventVocabulary {
+        EventVocabulary {
             dialect: self.name,
             kind_fields: &["hook_event_name"],
-            names: Names::Native { rows: self.rows, fields: self.fields },
+            names: NameTable::Native { rows: self.rows, fields: self.fields },
         }
     }
 }
 
-impl fmt::Debug for Native {
+impl fmt::Debug for NativeDialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Native({})", self.name)
     }
 }
 
-impl Dialect for Native {
+impl Dialect for NativeDialect {
     fn name(&self) -> DialectName {
         self.name
     }
 
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
-        fields::read_event(bytes, &self.vocabulary())
+        event_reader::read_event(bytes, &self.vocabulary())
     }
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
-        fields::kind_of_unread(bytes, &self.vocabulary())
+        event_reader::kind_of_unread(bytes, &self.vocabulary())
     }
 
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
-        fields::cwd_of_unread(bytes, &self.vocabulary())
+        event_reader::cwd_of_unread(bytes, &self.vocabulary())
     }
 
     fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
-        (self.write)(event, self.row(event), &answer::tellable(self, event, outcome))
+        (self.write_response)(event, self.row(event), &response::expressible(self, event, outcome))
     }
 
     fn match_field(&self, kind: EventKind) -> Option<MatchField> {
-        let looks = |row: &Row| row.kind == kind && row.looks != Looks::Nowhere;
+        let looks = |row: &EventRow| row.kind == kind && row.match_source != MatchSource::Unmatched;
         kind.match_field().filter(|_| self.rows.iter().any(looks))
     }
 
@@ -185,23 +186,23 @@ impl Dialect for Native {
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {
         match (raw, self.row_of(kind, hook.execution.host_event.as_deref())) {
             (RawReply::Native(reply), _) => Ok(reply),
-            (raw, Some(row)) => (self.read)(self, row, hook, raw),
+            (raw, Some(row)) => (self.read_reply)(self, row, hook, raw),
             (_, None) => Ok(Reply::proceed()),
         }
     }
 
     fn merge_rule(&self, kind: EventKind) -> MergeRule {
-        self.row_of(kind, None).map_or(MergeRule::Strictest, |row| row.ties)
+        self.row_of(kind, None).map_or(MergeRule::Strictest, |row| row.merge_rule)
     }
 
     fn combine(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
         match self.row(told.event()) {
-            Some(row) => (self.join)(row, told, earlier, reply),
+            Some(row) => (self.combine)(row, told, earlier, reply),
             None => reply,
         }
     }
 
     fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-        (self.fold)(target, current, patch)
+        (self.apply_patch)(target, current, patch)
     }
 }

@@ -4,8 +4,8 @@
 use serde_json::value::RawValue;
 
 use super::{
-    fields::unquoted,
-    near::{nearest, shorten},
+    event_reader::unquoted,
+    suggest::{nearest, shorten},
 };
 use crate::model::{Ended, Failure, Hook, Json, JsonFields, check_json};
 

@@ -9,7 +9,7 @@ use std::{
 
 use hookyard::{
     config::{LoadedWorkspace, Settings, load_workspace},
-    dialect::{Conversion, WrittenHooks, convert},
+    dialect::{Conversion, HookConfigFile, convert},
     model::{DialectName, FailurePolicy, Handler, Hook, Severity},
 };
 use tempfile::TempDir;
@@ -107,23 +107,23 @@ fn written(conversion: &Conversion) -> (TempDir, LoadedWorkspace) {
     (root, loaded)
 }
 
-fn sources(conversion: &Conversion) -> Vec<WrittenHooks> {
-    let file = |file: &hookyard::dialect::ConvertedFile| WrittenHooks {
+fn sources(conversion: &Conversion) -> Vec<HookConfigFile> {
+    let file = |file: &hookyard::dialect::ConvertedFile| HookConfigFile {
         path: file.path.clone(),
         bytes: file.text.clone().into_bytes(),
     };
     conversion.files.iter().filter(|file| !file.path.starts_with(".openharness/agents")).map(file).collect()
 }
 
-fn openharness() -> Vec<WrittenHooks> {
-    let file = |(name, text): &(&str, &str)| WrittenHooks {
+fn openharness() -> Vec<HookConfigFile> {
+    let file = |(name, text): &(&str, &str)| HookConfigFile {
         path: PathBuf::from(format!(".openharness/hooks/{name}.yaml")),
         bytes: format!("name: {name}\n{text}\n").into_bytes(),
     };
     OPENHARNESS.iter().map(file).collect()
 }
 
-fn to(files: &[WrittenHooks], from: DialectName, to: DialectName) -> Conversion {
+fn to(files: &[HookConfigFile], from: DialectName, to: DialectName) -> Conversion {
     convert(from, files, to, &|_| None)
 }
 
@@ -173,7 +173,7 @@ fn what_cannot_be_converted_is_reported() {
     let text = "name: strict\nevents: [before_tool_dispatch, before_context_build]\npriority: 3\non_error: deny\n\
                 on_timeout: ask\nhandler: { type: command, command: 'x', cwd: sub dir, mode: worker, max_concurrency: 2, \
                 environment: { A: \"it's ${env.HOME}/b\", B: c } }\n";
-    let file = WrittenHooks { path: "strict.yaml".into(), bytes: text.into() };
+    let file = HookConfigFile { path: "strict.yaml".into(), bytes: text.into() };
     let conversion = to(&[file], DialectName::OpenHarness, DialectName::Claude);
     let told: Vec<&str> = conversion.remarks.iter().map(|remark| remark.message.as_str()).collect();
     for expected in [
@@ -200,7 +200,7 @@ fn hooks_that_would_change_meaning_are_left_out() {
     ];
     for (handler, expected) in cases {
         let text = format!("name: a\nevents: [before_tool_dispatch]\nhandler: {{ {handler} }}\n");
-        let file = WrittenHooks { path: "a.yaml".into(), bytes: text.into() };
+        let file = HookConfigFile { path: "a.yaml".into(), bytes: text.into() };
         let conversion = to(&[file], DialectName::OpenHarness, DialectName::Claude);
         assert_eq!((conversion.hooks, conversion.files.len()), (0, 0), "{conversion:?}");
         assert!(
@@ -218,7 +218,7 @@ fn hooks_of_settings_get_names_and_keep_their_units() {
             {"type":"command","command":"python3 .claude/hooks/guard.sh","timeout":0.5,"async":true,"once":true,"if":"Bash(git *)"},
             {"type":"prompt","prompt":"Is it safe?","model":"default"}]}],
         "Setup":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
-    let file = WrittenHooks { path: ".claude/settings.json".into(), bytes: text.into() };
+    let file = HookConfigFile { path: ".claude/settings.json".into(), bytes: text.into() };
     let conversion = to(&[file], DialectName::Claude, DialectName::OpenHarness);
     let paths: Vec<String> = conversion.files.iter().map(|file| file.path.display().to_string()).collect();
     let name = |name: &str| format!(".openharness/hooks/{name}.yaml");
@@ -244,14 +244,15 @@ fn policies_for_all_hooks_are_never_milder_than_those_of_one() {
         let text = format!(
             "name: {name}\nevents: [before_tool_dispatch]\n{policies}handler: {{ type: command, command: 'true' }}\n"
         );
-        WrittenHooks { path: name.into(), bytes: text.into() }
+        HookConfigFile { path: name.into(), bytes: text.into() }
     };
     let files = [hook("strict", "on_error: deny\n"), hook("mild", "on_timeout: ask\n")];
     let there = to(&files, DialectName::OpenHarness, DialectName::Clawd);
     let file: serde_json::Value = serde_json::from_str(&there.files[0].text).unwrap();
     assert_eq!(file["hooks"]["failureBehavior"], "deny");
     assert_eq!(file["hooks"]["timeoutBehavior"], "ask");
-    let stricter = |remark: &&hookyard::dialect::Remark| remark.message.contains("is for all hooks");
+    let stricter =
+        |remark: &&hookyard::dialect::ConversionRemark| remark.message.contains("is for all hooks");
     assert_eq!(there.remarks.iter().filter(stricter).count(), 2, "{:?}", there.remarks);
     let back = to(&sources(&there), DialectName::Clawd, DialectName::OpenHarness);
     let (_root, loaded) = written(&back);
@@ -268,7 +269,7 @@ fn policies_for_all_hooks_are_never_milder_than_those_of_one() {
 
 #[test]
 fn defaults_for_all_hooks_of_a_file_are_converted() {
-    let file = |path: &str, text: &str| WrittenHooks { path: path.into(), bytes: text.into() };
+    let file = |path: &str, text: &str| HookConfigFile { path: path.into(), bytes: text.into() };
     let clawd = file(
         ".clawdcode/settings.json",
         r#"{"hooks":{"defaultTimeout":7,"failureBehavior":"ask","maxConcurrentHooks":2,"PreToolUse":[{"matcher":
@@ -303,7 +304,7 @@ fn settings_that_are_no_hooks_are_reported_and_harmless() {
         (DialectName::Claude, r#"{"hooks":{"PreToolUse":[{"hooks":[{"type":"command"}]}],"Nope":[]}}"#),
         (DialectName::Claude, r#"{"hooks":[null]}"#),
     ] {
-        let file = WrittenHooks { path: "x".into(), bytes: text.into() };
+        let file = HookConfigFile { path: "x".into(), bytes: text.into() };
         let conversion = to(&[file], dialect, DialectName::CodeBuddy);
         assert_eq!((conversion.hooks, conversion.files.len()), (0, 0), "{text}");
     }

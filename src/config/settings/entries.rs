@@ -34,7 +34,7 @@ impl NamedEntry for WorkspaceSettings {
         let id = WorkspaceId::new(entry.name());
         let id = id.map_err(|error| {
             let message = format!("the id of a workspace {error}");
-            entry.error_at(entry.key_spot(), "workspaces", message, "write it as hosts have it");
+            entry.error_at(entry.key_span(), "workspaces", message, "write it as hosts have it");
         });
         id.ok()
     }
@@ -62,7 +62,7 @@ impl NamedEntry for ModelSettings {
         if name.trim().is_empty() || name.len() > LONGEST_MODEL_NAME || name.chars().any(char::is_control) {
             let message =
                 format!("the name of a model must have 1 to {LONGEST_MODEL_NAME} visible characters");
-            entry.error_at(entry.key_spot(), "models", message, "write it as hook files have it");
+            entry.error_at(entry.key_span(), "models", message, "write it as hook files have it");
             return None;
         }
         Some(name.to_owned())

@@ -6,7 +6,7 @@ use super::{
     Settings,
     overrides::{NOT_SETTINGS, variable_of},
 };
-use crate::dialect::{Native, natives};
+use crate::dialect::{NativeDialect, natives};
 
 fn layered(
     file: &str,
@@ -32,7 +32,9 @@ fn each_key_has_its_own_variable() {
     assert!(keys.contains(&"pools.command.queue_deadline".to_owned()), "{keys:?}");
     assert!(variables.contains(&"HOOKYARD_LISTEN_TOKEN_FILE".to_owned()), "{variables:?}");
     assert!(!variables.iter().any(|name| NOT_SETTINGS.contains(&name.as_str())));
-    assert!(!natives().flat_map(Native::variables).any(|name| variables.iter().any(|own| own == name)));
+    assert!(
+        !natives().flat_map(NativeDialect::variables).any(|name| variables.iter().any(|own| own == name))
+    );
     variables.sort_unstable();
     variables.dedup();
     assert_eq!(variables.len(), keys.len());

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, ffi::OsString, path::Path};
 
 use crate::{
-    dialect::{Native, natives, nearest, shorten},
+    dialect::{NativeDialect, natives, nearest, shorten},
     model::{Diagnostic, Severity},
 };
 
@@ -132,7 +132,7 @@ impl SettingVariables {
     /// Warnings about variables that nothing reads, in the order of their names.
     pub(super) fn unknown(&self, keys: &[String], secrets: Option<&str>) -> Vec<Diagnostic> {
         let known: Vec<String> = keys.iter().map(|key| variable_of(key)).collect();
-        let of_dialects: Vec<&str> = natives().flat_map(Native::variables).collect();
+        let of_dialects: Vec<&str> = natives().flat_map(NativeDialect::variables).collect();
         let is_known = |name: &str| {
             known.iter().any(|known| known == name)
                 || NOT_SETTINGS.contains(&name)

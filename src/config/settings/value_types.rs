@@ -74,7 +74,7 @@ impl<T: ValueType> KeyType for Required<T> {
             return;
         }
         let mistake =
-            Mistake::error("missing-key", mapping.spot(), format!("`{}` needs `{key}`", mapping.name()));
+            Mistake::error("missing-key", mapping.span(), format!("`{}` needs `{key}`", mapping.name()));
         mapping.document().report(match example {
             Some(example) => mistake.help(format!("write `{key}: {example}`, say")),
             None => mistake,

@@ -139,7 +139,7 @@ pub(in crate::daemon) async fn native(
         Ok(event) => dispatch_native(&state, dialect, event).await?,
         Err(ReadFailure::Blocked(outcome)) => {
             let unknown = || ApiError::bad_request("bad_event", "the event cannot be read", "send another");
-            dialect::answer_unread(dialect, &outcome).ok_or_else(unknown)?
+            dialect::unreadable_event_response(dialect, &outcome).ok_or_else(unknown)?
         }
         Err(ReadFailure::Error(error)) => return Err(error),
     };
@@ -219,7 +219,7 @@ fn block_or_error(state: &DaemonState, event: &Event, error: DispatchError) -> R
 fn write(answer: HostResponse, form: AnswerForm) -> Response {
     match form {
         AnswerForm::Body => {
-            let mut response = json(dialect::body(&answer).into_owned());
+            let mut response = json(dialect::http_body(&answer).into_owned());
             response.headers_mut().insert(EXIT_CODE, u16::from(answer.exit_code).into());
             response
         }

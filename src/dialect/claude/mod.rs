@@ -1,11 +1,11 @@
 //! The dialect of Claude Code, and what hooks and hosts of its family say.
 
-mod answer;
-mod facts;
-mod judgement;
+mod definition;
 mod reply;
+mod response;
+mod response_format;
 
-pub(super) use answer::write;
-pub(super) use facts::{CLAUDE, FIELDS, FRAME, KEYS, OWN_FIELDS, project_directory, replace};
-pub(super) use judgement::judgement;
-pub(super) use reply::{FailingJson, Words, read};
+pub(super) use definition::{CLAUDE, ENVELOPE_FIELDS, FIELDS, KEYS, OWN_FIELDS, project_directory, replace};
+pub(super) use reply::{ClaudeVariant, FailingJson, read};
+pub(super) use response::write;
+pub(super) use response_format::judgement_format;

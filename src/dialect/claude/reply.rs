@@ -5,12 +5,12 @@ use serde_json::value::RawValue;
 
 use crate::{
     dialect::{
+        event_table::{BlockEffect, EventRow, PlainText},
         output::{
             check_size, default_reason, excerpt, exited, flag_of, invalid, misspelt_key, no_object,
             object_in, object_of, printed_too_much, refused_by_server, text_in, text_of, unknown_keys,
             value_of, whole_object, wrong_type,
         },
-        row::{Block, Plain, Row},
     },
     model::{
         EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Target,
@@ -25,7 +25,7 @@ const TOP_KEYS: [&str; 7] =
 
 /// In what the dialects of the family differ.
 #[derive(Debug)]
-pub(in crate::dialect) struct Words {
+pub(in crate::dialect) struct ClaudeVariant {
     /// The field with the changed input of a tool.
     pub(in crate::dialect) input: &'static str,
     /// Whether JSON counts beside an exit code that means failure.
@@ -47,12 +47,12 @@ pub(in crate::dialect) enum FailingJson {
 ///
 /// Returns a failure if the dialect does not allow the answer.
 pub(in crate::dialect) fn read(
-    words: &Words,
-    row: &Row,
+    variant: &ClaudeVariant,
+    row: &EventRow,
     hook: &Hook,
     raw: RawReply,
 ) -> Result<Reply, Failure> {
-    let mut reader = Reader { words, row, hook, reply: Reply::default() };
+    let mut reader = Reader { variant, row, hook, reply: Reply::default() };
     match raw {
         RawReply::Command { exit_code: 0, truncated: true, stdout, .. } => {
             return Err(printed_too_much(&stdout));
@@ -60,7 +60,7 @@ pub(in crate::dialect) fn read(
         RawReply::Command { exit_code: 0, stdout, .. } => reader.printed(&stdout)?,
         RawReply::Command { exit_code: BLOCK, stdout, stderr, .. } => reader.refused(&stdout, &stderr),
         RawReply::Command { exit_code, stdout, stderr, truncated } => {
-            let counts = words.failing_json == FailingJson::Counts && !truncated;
+            let counts = variant.failing_json == FailingJson::Counts && !truncated;
             if !counts || !json_in(&stdout) || reader.printed(&stdout).is_err() {
                 return Err(exited(exit_code, &stderr));
             }
@@ -85,8 +85,8 @@ fn json_in(stdout: &[u8]) -> bool {
 
 /// Reads one answer.
 struct Reader<'a> {
-    words: &'a Words,
-    row: &'a Row,
+    variant: &'a ClaudeVariant,
+    row: &'a EventRow,
     hook: &'a Hook,
     reply: Reply,
 }
@@ -98,7 +98,7 @@ impl Reader<'_> {
             let text = text_in(stdout)?;
             return self.top(&whole_object(text, text)?);
         }
-        if self.row.plain == Plain::Told {
+        if self.row.plain_text == PlainText::Told {
             self.note(NoteKind::AdditionalContext, Some(String::from_utf8_lossy(stdout).trim().to_owned()));
         }
         Ok(())
@@ -135,7 +135,7 @@ impl Reader<'_> {
             .ok_or_else(|| invalid("`ok` is missing; a model answers `{\"ok\": true}` or `false`"))?
         {
             true => {}
-            false if self.row.block == Block::Nothing => self.aside(reason),
+            false if self.row.block == BlockEffect::Nothing => self.aside(reason),
             false => self.opine(HookDecision::Block(Some(reason.unwrap_or_else(|| self.reason("blocked"))))),
         }
         Ok(())
@@ -168,7 +168,7 @@ impl Reader<'_> {
                 self.opine(HookDecision::Allow(reason));
             }
             None | Some("approve") => {}
-            Some("block") if self.row.block == Block::Nothing => {
+            Some("block") if self.row.block == BlockEffect::Nothing => {
                 self.reply.warnings.push(format!("`decision` ignored: {} cannot be blocked", self.row.name));
                 self.aside(reason);
             }
@@ -199,7 +199,7 @@ impl Reader<'_> {
         let mut known = vec!["hookEventName", "additionalContext"];
         match self.row.kind {
             EventKind::BeforeToolDispatch => {
-                known.extend(["permissionDecision", "permissionDecisionReason", self.words.input]);
+                known.extend(["permissionDecision", "permissionDecisionReason", self.variant.input]);
                 self.permission(fields, reason)?;
             }
             EventKind::PermissionRequested => {
@@ -225,7 +225,7 @@ impl Reader<'_> {
         let given = text_of(fields, WITHIN, "permissionDecisionReason")?;
         let given = given.filter(|text| !text.trim().is_empty()).or_else(|| reason.cloned());
         let decision = text_of(fields, WITHIN, "permissionDecision")?;
-        let input = value_of(fields, self.words.input);
+        let input = value_of(fields, self.variant.input);
         match decision.as_deref() {
             None => {}
             Some("allow") => self.opine(HookDecision::Allow(given)),
@@ -233,7 +233,7 @@ impl Reader<'_> {
             Some("deny") => {
                 self.opine(HookDecision::Block(Some(given.unwrap_or_else(|| self.reason("blocked")))));
             }
-            Some(word) if self.words.defer == Some(word) => {
+            Some(word) if self.variant.defer == Some(word) => {
                 self.opine(HookDecision::Ask(given));
                 return self.keep_word("permissionDecision", &word);
             }
@@ -246,7 +246,7 @@ impl Reader<'_> {
         }
         match input {
             Some(value) if value.get().starts_with('{') => self.patch(Target::ToolInput, value),
-            Some(value) => Err(wrong_type(&format!("{WITHIN}{}", self.words.input), "an object", value)),
+            Some(value) => Err(wrong_type(&format!("{WITHIN}{}", self.variant.input), "an object", value)),
             None => Ok(()),
         }
     }
@@ -307,7 +307,7 @@ impl Reader<'_> {
 
     /// Words of a hook that may not block: for the model where it sees the event, or else for the person.
     fn aside(&mut self, text: Option<String>) {
-        let kind = if self.row.block == Block::Tells {
+        let kind = if self.row.block == BlockEffect::Tells {
             NoteKind::AdditionalContext
         } else {
             NoteKind::SystemMessage

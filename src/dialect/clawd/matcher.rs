@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::subject;
+use super::tool_input;
 use crate::{
     dialect::{
         Value,
-        row::{Looks, Row},
-        settings::{Wanted, refuse, warn_of_slips},
+        event_table::{EventRow, MatchSource},
+        settings::{EventFilter, refuse, warn_misspelt_keys},
     },
     model::{Condition, Event, Matcher, MatcherError, PathGlobs, Target},
 };
 
 /// Reads a matcher; `None` if it is refused, which has been reported.
-pub(super) fn parts(value: &Value<'_>, row: &Row) -> Option<Wanted> {
+pub(super) fn parts(value: &Value<'_>, row: &EventRow) -> Option<EventFilter> {
     let parts = value.mapping()?;
-    warn_of_slips(&parts, &["tools", "paths", "commands"]);
+    warn_misspelt_keys(&parts, &["tools", "paths", "commands"]);
     let tools = match parts.get("tools") {
         Some(value) => tools(&value)?,
         None => None,
@@ -28,20 +28,20 @@ pub(super) fn parts(value: &Value<'_>, row: &Row) -> Option<Wanted> {
         Some(value) => compiled(&value, Matcher::whole)?,
         None => None,
     };
-    let subject = Subject { tools, paths, commands };
+    let subject = ToolCallFilter { tools, paths, commands };
     if subject.is_anything() {
-        return Some(Wanted::default());
+        return Some(EventFilter::default());
     }
-    if row.looks == Looks::Nowhere {
+    if row.match_source == MatchSource::Unmatched {
         let message = format!("`matcher` needs a tool call, and {} has none", row.name);
         value.warn("matcher", message, "remove it, or its hooks never run");
-        return Some(Wanted { matcher: None, condition: Some(Arc::new(subject)) });
+        return Some(EventFilter { matcher: None, condition: Some(Arc::new(subject)) });
     }
     // The registry looks tools up by itself.
-    let Subject { tools, paths, commands } = subject;
-    let rest = Subject { tools: None, paths, commands };
+    let ToolCallFilter { tools, paths, commands } = subject;
+    let rest = ToolCallFilter { tools: None, paths, commands };
     let condition = (!rest.is_anything()).then(|| Arc::new(rest) as Arc<dyn Condition>);
-    Some(Wanted { matcher: tools, condition })
+    Some(EventFilter { matcher: tools, condition })
 }
 
 /// Names with `|` between them, or else a pattern for the whole name.
@@ -93,24 +93,24 @@ fn alternatives(text: &str) -> impl Iterator<Item = &str> {
 
 /// What a tool call has to be about; each part that is there has to fit.
 #[derive(Debug)]
-struct Subject {
+struct ToolCallFilter {
     tools: Option<Matcher>,
     paths: Option<PathGlobs>,
     commands: Option<Matcher>,
 }
 
-impl Subject {
+impl ToolCallFilter {
     fn is_anything(&self) -> bool {
         self.tools.is_none() && self.paths.is_none() && self.commands.is_none()
     }
 }
 
-impl Condition for Subject {
+impl Condition for ToolCallFilter {
     fn holds(&self, event: &Event) -> bool {
         let tool = event.attributes.tool_name.as_deref();
         let input = event.targets.get(Target::ToolInput);
-        let path = || input.and_then(subject::path);
-        let command = || input.and_then(|input| subject::command(tool?, input));
+        let path = || input.and_then(tool_input::path);
+        let command = || input.and_then(|input| tool_input::command(tool?, input));
         let fits = |wanted: &Option<Matcher>, found: Option<&str>| {
             wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| wanted.accepts(found)))
         };

@@ -1,9 +1,9 @@
 //! The dialect of ClawdCode.
 
-mod answer;
-mod facts;
+mod definition;
 mod matcher;
 mod reply;
-mod subject;
+mod response;
+mod tool_input;
 
-pub(super) use facts::CLAWD;
+pub(super) use definition::CLAWD;

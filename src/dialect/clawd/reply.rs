@@ -3,11 +3,11 @@
 
 use crate::{
     dialect::{
+        event_table::{BlockEffect, EventRow, PlainText},
         output::{
             check_size, default_reason, excerpt, exited, flag_of, invalid, object_of, printed_too_much,
             text_in, text_of, unknown_keys, value_of, whole_object, wrong_type,
         },
-        row::{Block, Plain, Row},
     },
     model::{
         Ended, EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply,
@@ -35,7 +35,7 @@ const REASONS: [&str; 2] = ["permissionDecisionReason", "reason"];
 /// Reads what a handler brought back.
 ///
 /// Returns a failure if the dialect does not allow the answer.
-pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
+pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
     match raw {
         RawReply::Command { exit_code: 0, truncated: true, stdout, .. } => Err(printed_too_much(&stdout)),
         RawReply::Command { exit_code: 0, stdout, .. } => printed(row, hook, &stdout),
@@ -58,13 +58,13 @@ fn json_in(stdout: &[u8]) -> bool {
 }
 
 /// The output of a hook that succeeded: JSON if it looks like it, or else plain text.
-fn printed(row: &Row, hook: &Hook, stdout: &[u8]) -> Result<Reply, Failure> {
+fn printed(row: &EventRow, hook: &Hook, stdout: &[u8]) -> Result<Reply, Failure> {
     let mut reply = Reply::default();
     if json_in(stdout) {
         let text = text_in(stdout)?;
-        let said = Said::of(whole_object(text, text)?)?;
-        said.read(row, hook, &mut reply)?;
-    } else if row.plain == Plain::Told {
+        let output = ClawdOutput::of(whole_object(text, text)?)?;
+        output.read(row, hook, &mut reply)?;
+    } else if row.plain_text == PlainText::Told {
         note(
             &mut reply,
             NoteKind::AdditionalContext,
@@ -75,17 +75,17 @@ fn printed(row: &Row, hook: &Hook, stdout: &[u8]) -> Result<Reply, Failure> {
 }
 
 /// A hook that ended with the exit code of a block: its words are the reason, whatever else it printed.
-fn refused(row: &Row, hook: &Hook, stdout: &[u8], stderr: &[u8]) -> Reply {
+fn refused(row: &EventRow, hook: &Hook, stdout: &[u8], stderr: &[u8]) -> Reply {
     let mut reply = Reply::default();
     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
     let printed = || {
         let text = text_in(stdout).ok().filter(|_| json_in(stdout))?;
-        Said::of(whole_object(text, text).ok()?).ok()?.reason().ok()?
+        ClawdOutput::of(whole_object(text, text).ok()?).ok()?.reason().ok()?
     };
     let reason = if stderr.is_empty() { printed() } else { Some(stderr) };
     if row.kind.is_interceptor() {
         reply.decision = HookDecision::Block(Some(reason.unwrap_or_else(|| default_reason(hook, "blocked"))));
-    } else if row.block == Block::Tells {
+    } else if row.block == BlockEffect::Tells {
         note(&mut reply, NoteKind::AdditionalContext, reason);
     } else {
         note(&mut reply, NoteKind::SystemMessage, reason);
@@ -98,12 +98,12 @@ fn note(reply: &mut Reply, kind: NoteKind, text: Option<String>) {
 }
 
 /// What a hook said, at both places.
-struct Said<'a> {
+struct ClawdOutput<'a> {
     specific: JsonFields<'a>,
     top: JsonFields<'a>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> ClawdOutput<'a> {
     fn of(top: JsonFields<'a>) -> Result<Self, Failure> {
         let specific = match value_of(&top, SPECIFIC) {
             Some(value) => object_of(SPECIFIC, value)?,
@@ -154,7 +154,7 @@ impl<'a> Said<'a> {
         Ok(strictest)
     }
 
-    fn read(&self, row: &Row, hook: &Hook, reply: &mut Reply) -> Result<(), Failure> {
+    fn read(&self, row: &EventRow, hook: &Hook, reply: &mut Reply) -> Result<(), Failure> {
         self.warn(row, reply);
         note(reply, NoteKind::AdditionalContext, self.text("additionalContext")?);
         let reason = self.reason()?;
@@ -194,7 +194,7 @@ impl<'a> Said<'a> {
         Ok(())
     }
 
-    fn warn(&self, row: &Row, reply: &mut Reply) {
+    fn warn(&self, row: &EventRow, reply: &mut Reply) {
         let mut known = vec![SPECIFIC, "hookEventName", "additionalContext", "reason"];
         match row.kind {
             EventKind::AgentStopping | EventKind::SubagentStopping => known.push("continue"),

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    WrittenHooks,
-    common::policy,
-    matcher::Wants,
-    portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
+    HookConfigFile,
+    file_defaults::policy,
+    matcher::PortableMatcher,
+    portable_hook::{ConversionLosses, PortableCommand, PortableEvent, PortableHandler, PortableHook},
 };
 use crate::model::{EventKind, Strategy};
 
@@ -17,36 +17,36 @@ const USUAL_TIMEOUT: f64 = 60.0;
 
 /// The hooks of some files.
 pub(super) fn read(
-    files: &[WrittenHooks],
+    files: &[HookConfigFile],
     text_file: &dyn Fn(&str) -> Option<String>,
-    lost: &mut Lost,
-) -> Vec<Portable> {
+    losses: &mut ConversionLosses,
+) -> Vec<PortableHook> {
     let mut hooks = Vec::new();
     for file in files {
         let place = file.path.display().to_string();
         let value = serde_yaml::from_slice::<Value>(&file.bytes).ok();
         match value.as_ref().and_then(|value| hook(value, text_file)) {
             Some(hook) if value.as_ref().is_some_and(|value| value["enabled"] == false) => {
-                lost.hook(&hook.name, "it is switched off (`enabled: false`)");
+                losses.omitted(&hook.name, "it is switched off (`enabled: false`)");
             }
             Some(hook) => {
-                remarks(&hook, value.as_ref().map(|value| &value["handler"]), lost);
+                remarks(&hook, value.as_ref().map(|value| &value["handler"]), losses);
                 hooks.push(hook);
             }
-            None => lost.hook(&place, "the file cannot be read as a hook; run `hookyard check`"),
+            None => losses.omitted(&place, "the file cannot be read as a hook; run `hookyard check`"),
         }
     }
     hooks.sort_by_key(|hook| hook.priority);
     hooks
 }
 
-fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<Portable> {
+fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<PortableHook> {
     let kinds = file["events"].as_array()?.iter().filter_map(Value::as_str).filter_map(EventKind::from_name);
     let handler = &file["handler"];
-    Some(Portable {
+    Some(PortableHook {
         name: file["name"].as_str()?.to_owned(),
-        events: kinds.map(|kind| WantedEvent { kind, host_event: None }).collect(),
-        wants: file["matcher"].as_str().map_or(Wants::Everything, Wants::of_pattern),
+        events: kinds.map(|kind| PortableEvent { kind, host_event: None }).collect(),
+        matcher: file["matcher"].as_str().map_or(PortableMatcher::Everything, PortableMatcher::of_pattern),
         order: Strategy::Serial,
         handler: self::handler(handler, text_file)?,
         timeout: Duration::try_from_secs_f64(handler["timeout_seconds"].as_f64().unwrap_or(USUAL_TIMEOUT))
@@ -66,8 +66,8 @@ fn handler(handler: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Optio
     Some(match handler["type"].as_str()? {
         "command" => PortableHandler::Command {
             run: match handler["command"].as_str() {
-                Some(line) => Run::Shell(line.to_owned()),
-                None => Run::Exec(Some(texts(&handler["args"])).filter(|args| !args.is_empty())?),
+                Some(line) => PortableCommand::Shell(line.to_owned()),
+                None => PortableCommand::Exec(Some(texts(&handler["args"])).filter(|args| !args.is_empty())?),
             },
             cwd: handler["cwd"].as_str().filter(|cwd| *cwd != ".").map(str::to_owned),
             environment: pairs(&handler["environment"]),
@@ -100,12 +100,12 @@ fn pairs(mapping: &Value) -> Vec<(String, String)> {
 }
 
 /// What no other dialect has.
-fn remarks(hook: &Portable, handler: Option<&Value>, lost: &mut Lost) {
+fn remarks(hook: &PortableHook, handler: Option<&Value>, losses: &mut ConversionLosses) {
     let Some(handler) = handler else { return };
     if let Some(mode) = handler["mode"].as_str().filter(|mode| *mode != "oneshot") {
-        lost.part(&hook.name, format!("`mode: {mode}`: a process is started for each event"));
+        losses.partial(&hook.name, format!("`mode: {mode}`: a process is started for each event"));
     }
     if !handler["max_concurrency"].is_null() {
-        lost.part(&hook.name, "`max_concurrency`: nothing bounds how many run at once");
+        losses.partial(&hook.name, "`max_concurrency`: nothing bounds how many run at once");
     }
 }

@@ -7,7 +7,7 @@ use crate::model::Matcher;
 
 /// Which values of an event a hook wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wants {
+pub(super) enum PortableMatcher {
     /// All.
     Everything,
     /// These and no others.
@@ -16,7 +16,7 @@ pub(super) enum Wants {
     Search(String),
 }
 
-impl Wants {
+impl PortableMatcher {
     /// What a pattern that may stand anywhere wants.
     pub(super) fn of_pattern(pattern: &str) -> Self {
         match names_in(pattern) {
@@ -144,24 +144,31 @@ mod tests {
 
     #[test]
     fn names_are_told_from_patterns() {
-        let names = |names: &[&str]| Wants::Names(names.iter().map(|name| (*name).to_owned()).collect());
+        let names =
+            |names: &[&str]| PortableMatcher::Names(names.iter().map(|name| (*name).to_owned()).collect());
         let cases = [
             ("^Bash$", names(&["Bash"])),
             ("^(?:Edit|Write)$", names(&["Edit", "Write"])),
             ("^(Edit|Write)$", names(&["Edit", "Write"])),
             ("^mcp__x\\-y$", names(&["mcp__x-y"])),
-            ("Bash", Wants::Search("Bash".to_owned())),
-            ("^Edit|Write$", Wants::Search("^Edit|Write$".to_owned())),
-            ("^mcp__.*$", Wants::Search("^mcp__.*$".to_owned())),
-            ("^a.b$", Wants::Search("^a.b$".to_owned())),
-            ("^(?:a|)$", Wants::Search("^(?:a|)$".to_owned())),
+            ("Bash", PortableMatcher::Search("Bash".to_owned())),
+            ("^Edit|Write$", PortableMatcher::Search("^Edit|Write$".to_owned())),
+            ("^mcp__.*$", PortableMatcher::Search("^mcp__.*$".to_owned())),
+            ("^a.b$", PortableMatcher::Search("^a.b$".to_owned())),
+            ("^(?:a|)$", PortableMatcher::Search("^(?:a|)$".to_owned())),
         ];
         for (pattern, expected) in cases {
-            assert_eq!(Wants::of_pattern(pattern), expected, "{pattern}");
+            assert_eq!(PortableMatcher::of_pattern(pattern), expected, "{pattern}");
         }
-        assert_eq!(Wants::of_list_or_pattern("Edit|Write, Read"), names(&["Edit", "Write", "Read"]));
-        assert_eq!(Wants::of_list_or_pattern("mcp__.*"), Wants::Search("mcp__.*".to_owned()));
-        assert_eq!(Wants::of_list_or_pattern("*"), Wants::Everything);
+        assert_eq!(
+            PortableMatcher::of_list_or_pattern("Edit|Write, Read"),
+            names(&["Edit", "Write", "Read"])
+        );
+        assert_eq!(
+            PortableMatcher::of_list_or_pattern("mcp__.*"),
+            PortableMatcher::Search("mcp__.*".to_owned())
+        );
+        assert_eq!(PortableMatcher::of_list_or_pattern("*"), PortableMatcher::Everything);
     }
 
     #[test]
@@ -169,11 +176,11 @@ mod tests {
         for pattern in
             ["^Bash$", "^(?:Edit|Write)$", "Bash", "^Edit|Write$", "mcp__.*__x", "a.b", "Edit|Write"]
         {
-            let wants = Wants::of_pattern(pattern);
-            assert_eq!(Wants::of_pattern(&wants.pattern().unwrap()), wants, "{pattern}");
-            let there = wants.list_or_pattern().unwrap();
+            let matcher = PortableMatcher::of_pattern(pattern);
+            assert_eq!(PortableMatcher::of_pattern(&matcher.pattern().unwrap()), matcher, "{pattern}");
+            let there = matcher.list_or_pattern().unwrap();
             let regex = |text: &str| crate::model::Matcher::search(text).unwrap();
-            let back = regex(&Wants::of_list_or_pattern(&there).pattern().unwrap());
+            let back = regex(&PortableMatcher::of_list_or_pattern(&there).pattern().unwrap());
             for value in ["Bash", "BashOutput", "Edit", "Write", "Editor", "mcp__a__x", "aXb", "a.b"] {
                 assert_eq!(back.accepts(value), regex(pattern).accepts(value), "{pattern} {there} {value}");
             }

@@ -4,11 +4,11 @@
 //! Only configuration is converted. A script is told of events in the words of its hook's dialect and answers in
 //! them, so it has to learn the new ones.
 
-mod common;
+mod file_defaults;
 mod from_openharness;
 mod from_settings;
 mod matcher;
-mod portable;
+mod portable_hook;
 mod to_openharness;
 mod to_settings;
 mod variables;
@@ -17,13 +17,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Speaker, speaker};
+use super::{DialectImpl, implementation};
 use crate::model::DialectName;
-use portable::{Lost, Portable};
+use portable_hook::{ConversionLosses, PortableHook};
 
 /// A file with hooks, as it was found.
 #[derive(Debug)]
-pub struct WrittenHooks {
+pub struct HookConfigFile {
     /// Its path below the workspace, for remarks.
     pub path: PathBuf,
     /// What is in it.
@@ -41,7 +41,7 @@ pub struct ConvertedFile {
 
 /// Something that was not carried over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remark {
+pub struct ConversionRemark {
     /// The hook, by its name or its place.
     pub hook: String,
     /// What was lost, and what that means.
@@ -58,7 +58,7 @@ pub struct Conversion {
     /// How many hooks are in them; one for several events may have become several.
     pub hooks: usize,
     /// What was not carried over, in order of the hooks.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<ConversionRemark>,
 }
 
 /// Writes the hooks of some files in another dialect's form. `text_file` reads a file of the workspace that a hook
@@ -67,22 +67,22 @@ pub struct Conversion {
 /// Files that cannot be read, and hooks with mistakes, are left out with a remark; check them first.
 pub fn convert(
     from: DialectName,
-    files: &[WrittenHooks],
+    files: &[HookConfigFile],
     to: DialectName,
     text_file: &dyn Fn(&str) -> Option<String>,
 ) -> Conversion {
-    let mut lost = Lost::default();
-    let mut hooks: Vec<Portable> = match speaker(from) {
-        Speaker::Plain(_) => from_openharness::read(files, text_file, &mut lost),
-        Speaker::Native(native) => from_settings::read(native, files, &mut lost),
+    let mut losses = ConversionLosses::default();
+    let mut hooks: Vec<PortableHook> = match implementation(from) {
+        DialectImpl::Plain(_) => from_openharness::read(files, text_file, &mut losses),
+        DialectImpl::Native(native) => from_settings::read(native, files, &mut losses),
     };
-    portable::name_apart(&mut hooks);
+    portable_hook::make_names_unique(&mut hooks);
     for hook in &mut hooks {
-        variables::rename(hook, from, to, &mut lost);
+        variables::rename(hook, from, to, &mut losses);
     }
-    let (files, hooks) = match speaker(to) {
-        Speaker::Plain(_) => to_openharness::write(&hooks, &mut lost),
-        Speaker::Native(native) => to_settings::write(native, &hooks, &mut lost),
+    let (files, hooks) = match implementation(to) {
+        DialectImpl::Plain(_) => to_openharness::write(&hooks, &mut losses),
+        DialectImpl::Native(native) => to_settings::write(native, &hooks, &mut losses),
     };
-    Conversion { files, hooks, remarks: lost.remarks }
+    Conversion { files, hooks, remarks: losses.remarks }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    super::{openharness, settings::Unit},
+    super::{openharness, settings::TimeUnit},
     ConvertedFile,
-    portable::{Lost, Portable, PortableHandler, Run},
+    portable_hook::{ConversionLosses, PortableCommand, PortableHandler, PortableHook},
 };
 use crate::model::{AgentTool, DialectName, EventKind, FailurePolicy};
 
@@ -82,39 +82,43 @@ struct Text<'a> {
 }
 
 /// The files, and how many hooks are in them.
-pub(super) fn write(hooks: &[Portable], lost: &mut Lost) -> (Vec<ConvertedFile>, usize) {
+pub(super) fn write(hooks: &[PortableHook], losses: &mut ConversionLosses) -> (Vec<ConvertedFile>, usize) {
     let mut files = Vec::new();
     let mut written = 0;
     for hook in hooks {
         let (known, missing): (Vec<_>, Vec<_>) =
             hook.events.iter().partition(|event| openharness::has_kind(event.kind));
-        lost.events(&hook.name, DialectName::OpenHarness, &missing, known.len());
+        losses.missing_events(&hook.name, DialectName::OpenHarness, &missing, known.len());
         if known.is_empty() {
             continue;
         }
         let events = known.iter().map(|event| event.kind).collect();
         files.extend(agent_file(hook));
-        match serde_yaml::to_string(&hook_file(hook, events, lost)) {
+        match serde_yaml::to_string(&hook_file(hook, events, losses)) {
             Ok(text) => {
                 let path = format!(".openharness/hooks/{}.yaml", hook.name).into();
                 files.push(ConvertedFile { path, text });
                 written += 1;
             }
-            Err(error) => lost.hook(&hook.name, format!("it cannot be written: {error}")),
+            Err(error) => losses.omitted(&hook.name, format!("it cannot be written: {error}")),
         }
     }
     (files, written)
 }
 
-fn hook_file<'a>(hook: &'a Portable, events: Vec<EventKind>, lost: &mut Lost) -> HookFile<'a> {
+fn hook_file<'a>(
+    hook: &'a PortableHook,
+    events: Vec<EventKind>,
+    losses: &mut ConversionLosses,
+) -> HookFile<'a> {
     let capabilities = match &hook.capabilities {
         Some(names) => names.iter().map(String::as_str).collect(),
         // What the other dialect allows every hook, this one wants said.
         None => events.iter().filter_map(|kind| kind.target()).map(|t| t.capability().as_str()).collect(),
     };
-    let matcher = hook.wants.pattern();
+    let matcher = hook.matcher.pattern();
     if matcher.is_some() && events.iter().all(|kind| !openharness::is_matched(*kind)) {
-        lost.part(&hook.name, "its matcher: hooks on these events run for every one");
+        losses.partial(&hook.name, "its matcher: hooks on these events run for every one");
     }
     let policy = |policy: FailurePolicy| (policy != FailurePolicy::Ignore).then(|| policy.as_str());
     HookFile {
@@ -129,12 +133,12 @@ fn hook_file<'a>(hook: &'a Portable, events: Vec<EventKind>, lost: &mut Lost) ->
     }
 }
 
-fn handler(hook: &Portable) -> Handler<'_> {
+fn handler(hook: &PortableHook) -> Handler<'_> {
     let (r#type, what) = match &hook.handler {
         PortableHandler::Command { run, cwd, environment } => {
             let (command, args) = match run {
-                Run::Shell(line) => (Some(line.as_str()), &[][..]),
-                Run::Exec(args) => (None, &args[..]),
+                PortableCommand::Shell(line) => (Some(line.as_str()), &[][..]),
+                PortableCommand::Exec(args) => (None, &args[..]),
             };
             let environment = sorted(environment);
             ("command", What::Command(CommandFile { command, args, cwd: cwd.as_deref(), environment }))
@@ -150,7 +154,7 @@ fn handler(hook: &Portable) -> Handler<'_> {
             ("agent", What::Agent { agent: &hook.name, task: Text { inline: task } })
         }
     };
-    Handler { r#type, what, timeout_seconds: Unit::Seconds.number(hook.timeout) }
+    Handler { r#type, what, timeout_seconds: TimeUnit::Seconds.number(hook.timeout) }
 }
 
 fn sorted(pairs: &[(String, String)]) -> BTreeMap<&str, &str> {
@@ -158,7 +162,7 @@ fn sorted(pairs: &[(String, String)]) -> BTreeMap<&str, &str> {
 }
 
 /// The file of an agent that was only a task.
-fn agent_file(hook: &Portable) -> Option<ConvertedFile> {
+fn agent_file(hook: &PortableHook) -> Option<ConvertedFile> {
     let PortableHandler::Agent { model, .. } = &hook.handler else { return None };
     let model = model.as_deref().unwrap_or(USUAL_MODEL);
     let tools: Vec<&str> = AgentTool::ALL.iter().map(|tool| tool.as_str()).collect();

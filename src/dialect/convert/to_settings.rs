@@ -7,14 +7,14 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
     super::{
-        native::Native,
-        row::{Looks, Row},
-        settings::{Form, Place, Shell},
+        event_table::{EventRow, MatchSource},
+        native::NativeDialect,
+        settings::{MatcherSyntax, SettingsLocation, Shell},
     },
     ConvertedFile,
-    common::policies,
-    matcher::Wants,
-    portable::{Lost, Portable, PortableHandler, Run, WantedEvent},
+    file_defaults::policies,
+    matcher::PortableMatcher,
+    portable_hook::{ConversionLosses, PortableCommand, PortableEvent, PortableHandler, PortableHook},
 };
 use crate::model::{EventKind, HandlerKind, MatchField, Scope, Strategy};
 
@@ -80,44 +80,48 @@ struct Item {
 }
 
 /// The file, and how many hooks are in it.
-pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Vec<ConvertedFile>, usize) {
+pub(super) fn write(
+    native: &NativeDialect,
+    hooks: &[PortableHook],
+    losses: &mut ConversionLosses,
+) -> (Vec<ConvertedFile>, usize) {
     let mut events = Events::default();
     let mut kept = Vec::new();
     let mut written = 0;
     for hook in hooks {
-        let rows: Vec<&Row> = hook.events.iter().filter_map(|event| row(native, event)).collect();
-        let missing: Vec<&WantedEvent> = hook.events.iter().filter(|e| row(native, e).is_none()).collect();
-        lost.events(&hook.name, native.name, &missing, rows.len());
+        let rows: Vec<&EventRow> = hook.events.iter().filter_map(|event| row(native, event)).collect();
+        let missing: Vec<&PortableEvent> = hook.events.iter().filter(|e| row(native, e).is_none()).collect();
+        losses.missing_events(&hook.name, native.name, &missing, rows.len());
         if rows.is_empty() {
             continue;
         }
-        let Some(item) = item(native, hook, lost) else { continue };
-        remarks(hook, &rows, lost);
+        let Some(item) = item(native, hook, losses) else { continue };
+        remarks(hook, &rows, losses);
         kept.push(hook);
         for row in rows {
             let entry = Entry {
-                matcher: matcher(native, row, hook, lost),
+                matcher: matcher(native, row, hook, losses),
                 sequential: sequential(native, row, hook),
                 hooks: vec![item.clone()],
             };
             if events.add(row, entry) && is_out_of_order(native, row, hook) {
                 let message =
                     format!("hooks on {} run at the same time, and none sees what others change", row.name);
-                lost.part(&hook.name, message);
+                losses.partial(&hook.name, message);
             }
             written += 1;
         }
     }
-    events.words = policies(native, &kept, lost);
-    let place = native.settings.files.iter().find_map(|file| match (file.scope, file.place) {
-        (Scope::Project, Place::Workspace(path)) => Some(path),
+    events.words = policies(native, &kept, losses);
+    let place = native.settings.files.iter().find_map(|file| match (file.scope, file.location) {
+        (Scope::Project, SettingsLocation::Workspace(path)) => Some(path),
         _ => None,
     });
     let (Some(path), true) = (place, written > 0) else { return (Vec::new(), 0) };
     match serde_json::to_string_pretty(&File { hooks: events }) {
         Ok(text) => (vec![ConvertedFile { path: path.into(), text: text + "\n" }], written),
         Err(error) => {
-            lost.hook(path, format!("the file cannot be written: {error}"));
+            losses.omitted(path, format!("the file cannot be written: {error}"));
             (Vec::new(), 0)
         }
     }
@@ -125,7 +129,7 @@ pub(super) fn write(native: &Native, hooks: &[Portable], lost: &mut Lost) -> (Ve
 
 impl Events {
     /// Adds an entry, or its hooks to the last one if they belong there. Returns whether there were some before.
-    fn add(&mut self, row: &'static Row, entry: Entry) -> bool {
+    fn add(&mut self, row: &'static EventRow, entry: Entry) -> bool {
         let at = self.events.iter().position(|(name, _)| *name == row.name).unwrap_or_else(|| {
             self.events.push((row.name, Vec::new()));
             self.events.len() - 1
@@ -142,7 +146,7 @@ impl Events {
     }
 }
 
-fn row(native: &Native, event: &WantedEvent) -> Option<&'static Row> {
+fn row(native: &NativeDialect, event: &PortableEvent) -> Option<&'static EventRow> {
     match event.kind {
         EventKind::HostEvent => native.row_of(event.kind, Some(event.host_event.as_deref()?)),
         kind => native.row_of(kind, None),
@@ -150,39 +154,45 @@ fn row(native: &Native, event: &WantedEvent) -> Option<&'static Row> {
 }
 
 /// Whether the entry has to say that its hooks wait for one another.
-fn sequential(native: &Native, row: &Row, hook: &Portable) -> Option<bool> {
+fn sequential(native: &NativeDialect, row: &EventRow, hook: &PortableHook) -> Option<bool> {
     let waits = hook.order == Strategy::Serial && row.strategy == Strategy::Parallel;
     (waits && row.kind.is_interceptor() && native.settings.keys.entry.contains(&"sequential")).then_some(true)
 }
 
 /// Whether a hook that waited for others does so no more.
-fn is_out_of_order(native: &Native, row: &Row, hook: &Portable) -> bool {
+fn is_out_of_order(native: &NativeDialect, row: &EventRow, hook: &PortableHook) -> bool {
     let (was, is) = (hook.order == Strategy::Serial, row.strategy == Strategy::Serial);
     was && !is && row.kind.is_interceptor() && sequential(native, row, hook).is_none()
 }
 
-fn matcher(native: &Native, row: &Row, hook: &Portable, lost: &mut Lost) -> Option<Matcher> {
-    if row.looks == Looks::Nowhere && hook.wants != Wants::Everything {
-        lost.part(&hook.name, format!("its matcher: {} has nothing to match on", row.name));
+fn matcher(
+    native: &NativeDialect,
+    row: &EventRow,
+    hook: &PortableHook,
+    losses: &mut ConversionLosses,
+) -> Option<Matcher> {
+    if row.match_source == MatchSource::Unmatched && hook.matcher != PortableMatcher::Everything {
+        losses.partial(&hook.name, format!("its matcher: {} has nothing to match on", row.name));
         return None;
     }
-    match native.settings.form {
-        Form::Parts => hook.wants.list_or_whole().map(|tools| Matcher::Parts { tools }),
-        Form::ListOrPattern => hook.wants.list_or_pattern().map(Matcher::Text),
-        Form::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
-            hook.wants.pattern().map(Matcher::Text)
+    match native.settings.matcher_syntax {
+        MatcherSyntax::Parts => hook.matcher.list_or_whole().map(|tools| Matcher::Parts { tools }),
+        MatcherSyntax::ListOrPattern => hook.matcher.list_or_pattern().map(Matcher::Text),
+        MatcherSyntax::PatternOrText if row.kind.match_field() == Some(MatchField::ToolName) => {
+            hook.matcher.pattern().map(Matcher::Text)
         }
-        Form::PatternOrText => {
-            let text = hook.wants.text();
-            if text.is_none() && hook.wants != Wants::Everything {
-                lost.part(&hook.name, format!("its matcher: {} takes one text and no pattern", row.name));
+        MatcherSyntax::PatternOrText => {
+            let text = hook.matcher.text();
+            if text.is_none() && hook.matcher != PortableMatcher::Everything {
+                losses
+                    .partial(&hook.name, format!("its matcher: {} takes one text and no pattern", row.name));
             }
             text.map(Matcher::Text)
         }
     }
 }
 
-fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
+fn item(native: &NativeDialect, hook: &PortableHook, losses: &mut ConversionLosses) -> Option<Item> {
     let kind = match hook.handler {
         PortableHandler::Command { .. } => HandlerKind::Command,
         PortableHandler::Http { .. } => HandlerKind::Http,
@@ -190,7 +200,7 @@ fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
         PortableHandler::Agent { .. } => HandlerKind::Agent,
     };
     if !native.settings.types.contains(&kind) {
-        lost.hook(&hook.name, format!("{} has no hooks of type `{kind}`", native.name));
+        losses.omitted(&hook.name, format!("{} has no hooks of type `{kind}`", native.name));
         return None;
     }
     let item = Item {
@@ -201,15 +211,15 @@ fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
     };
     match &hook.handler {
         PortableHandler::Command { run, cwd, environment } => {
-            command(native, hook, run, cwd.as_deref(), environment, item, lost)
+            command(native, hook, run, cwd.as_deref(), environment, item, losses)
         }
-        PortableHandler::Http { url, method, headers } => http(hook, url, method, headers, item, lost),
+        PortableHandler::Http { url, method, headers } => http(hook, url, method, headers, item, losses),
         PortableHandler::Prompt { text, model } => {
             Some(Item { prompt: Some(text.clone()), model: model.clone(), ..item })
         }
         PortableHandler::Agent { agent, task, model } => {
             if let Some(agent) = agent {
-                lost.part(
+                losses.partial(
                     &hook.name,
                     format!("the agent `{agent}`: its role, its tools and its model stay behind"),
                 );
@@ -221,16 +231,16 @@ fn item(native: &Native, hook: &Portable, lost: &mut Lost) -> Option<Item> {
 
 /// A command, with its directory and variables in its line: the file has no place of its own for them.
 fn command(
-    native: &Native,
-    hook: &Portable,
-    run: &Run,
+    native: &NativeDialect,
+    hook: &PortableHook,
+    run: &PortableCommand,
     cwd: Option<&str>,
     environment: &[(String, String)],
     item: Item,
-    lost: &mut Lost,
+    losses: &mut ConversionLosses,
 ) -> Option<Item> {
     if environment.iter().any(|(_, value)| value.contains("${secrets.")) {
-        lost.hook(&hook.name, "a secret in its `environment` has no other place to stand");
+        losses.omitted(&hook.name, "a secret in its `environment` has no other place to stand");
         return None;
     }
     let takes = |key| native.settings.keys.hook.contains(&key);
@@ -239,15 +249,15 @@ fn command(
         return Some(Item { command: Some(in_line(line, cwd, environment)), shell, ..item });
     }
     match run {
-        Run::Exec(args) if cwd.is_none() && environment.is_empty() && takes("args") => {
+        PortableCommand::Exec(args) if cwd.is_none() && environment.is_empty() && takes("args") => {
             let (program, rest) = args.split_first()?;
             Some(Item { command: Some(program.clone()), args: rest.to_vec(), ..item })
         }
-        Run::Exec(args) => {
+        PortableCommand::Exec(args) => {
             let line: Vec<String> = args.iter().map(|arg| quoted(arg)).collect();
             Some(Item { command: Some(in_line(&line.join(" "), cwd, environment)), ..item })
         }
-        Run::Shell(line) => Some(Item { command: Some(in_line(line, cwd, environment)), ..item }),
+        PortableCommand::Shell(line) => Some(Item { command: Some(in_line(line, cwd, environment)), ..item }),
     }
 }
 
@@ -282,19 +292,19 @@ fn quoted(text: &str) -> String {
 }
 
 fn http(
-    hook: &Portable,
+    hook: &PortableHook,
     url: &str,
     method: &str,
     headers: &[(String, String)],
     item: Item,
-    lost: &mut Lost,
+    losses: &mut ConversionLosses,
 ) -> Option<Item> {
     if method != "POST" {
-        lost.hook(&hook.name, format!("its requests are `{method}`, and there they are always `POST`"));
+        losses.omitted(&hook.name, format!("its requests are `{method}`, and there they are always `POST`"));
         return None;
     }
     if headers.iter().any(|(_, value)| value.contains("${secrets.")) {
-        lost.hook(&hook.name, "a secret in its `headers` has no other place to stand");
+        losses.omitted(&hook.name, "a secret in its `headers` has no other place to stand");
         return None;
     }
     let names = headers.iter().flat_map(|(_, value)| value.split("${env.").skip(1));
@@ -304,16 +314,16 @@ fn http(
 }
 
 /// What a settings file cannot say of a hook.
-fn remarks(hook: &Portable, rows: &[&Row], lost: &mut Lost) {
+fn remarks(hook: &PortableHook, rows: &[&EventRow], losses: &mut ConversionLosses) {
     if hook.priority != 0 {
-        lost.part(&hook.name, "`priority`: its place in the file stands for it");
+        losses.partial(&hook.name, "`priority`: its place in the file stands for it");
     }
     if let Some(capabilities) = &hook.capabilities {
-        let may = rows.iter().flat_map(|row| row.may);
+        let may = rows.iter().flat_map(|row| row.capabilities);
         let gained: Vec<&str> =
             may.map(|c| c.as_str()).filter(|name| !capabilities.iter().any(|c| c == name)).collect();
         if let Some(first) = gained.first() {
-            lost.part(&hook.name, format!("it may do more there: every hook has `{first}`"));
+            losses.partial(&hook.name, format!("it may do more there: every hook has `{first}`"));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Variables in commands that mean the same under another name. Refuses to guess at those that do not.
 
 use super::{
-    super::{Speaker, speaker},
-    portable::{Lost, Portable, PortableHandler, Run},
+    super::{DialectImpl, implementation},
+    portable_hook::{ConversionLosses, PortableCommand, PortableHandler, PortableHook},
 };
 use crate::model::DialectName;
 
@@ -13,11 +13,16 @@ const WORKSPACE: &str = "OPENHARNESS_WORKSPACE_ROOT";
 const OF_ONE_EVENT: [&str; 4] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS", "GEMINI_CWD", "GEMINI_SESSION_ID"];
 
 /// Writes the other dialect's variables in a hook's command, and tells of those that have no counterpart.
-pub(super) fn rename(hook: &mut Portable, from: DialectName, to: DialectName, lost: &mut Lost) {
+pub(super) fn rename(
+    hook: &mut PortableHook,
+    from: DialectName,
+    to: DialectName,
+    losses: &mut ConversionLosses,
+) {
     let PortableHandler::Command { run, .. } = &mut hook.handler else { return };
     let texts: Vec<&mut String> = match run {
-        Run::Shell(line) => vec![line],
-        Run::Exec(args) => args.iter_mut().collect(),
+        PortableCommand::Shell(line) => vec![line],
+        PortableCommand::Exec(args) => args.iter_mut().collect(),
     };
     let Some(new) = directories(to).first().copied() else { return };
     let known = directories(to);
@@ -27,15 +32,15 @@ pub(super) fn rename(hook: &mut Portable, from: DialectName, to: DialectName, lo
             *text = replaced(text, old, new);
         }
         for name in OF_ONE_EVENT.iter().filter(|name| to != from && text.contains(&format!("${name}"))) {
-            lost.part(&hook.name, format!("`${name}` is empty there: the envelope says it"));
+            losses.partial(&hook.name, format!("`${name}` is empty there: the envelope says it"));
         }
     }
 }
 
 fn directories(dialect: DialectName) -> &'static [&'static str] {
-    match speaker(dialect) {
-        Speaker::Plain(_) => &[WORKSPACE],
-        Speaker::Native(native) => native.settings.project_variables,
+    match implementation(dialect) {
+        DialectImpl::Plain(_) => &[WORKSPACE],
+        DialectImpl::Native(native) => native.settings.project_variables,
     }
 }
 

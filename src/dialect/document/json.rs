@@ -4,27 +4,32 @@
 use serde::de::DeserializeSeed;
 
 use super::{
-    grow::{Grow, Growth, Node, Refusal},
-    place::{Part, Place, Spot, place_of},
+    parse::{DocumentError, Grow, Growth, Node},
+    span::{Location, Part, Span, place_of},
 };
 use crate::model::check_json;
 
 /// The nodes of a text without a byte order mark.
-pub(super) fn grow(text: &str) -> Result<Node, Refusal> {
+pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     if text.trim().is_empty() {
-        let refusal = Refusal::new("empty-document", "empty document", "write `{}`, or delete the file");
+        let refusal =
+            DocumentError::new("empty-document", "empty document", "write `{}`, or delete the file");
         return Err(refusal);
     }
     check_json(text).map_err(|error| {
         let offset = offset_at(text, error.line, error.column);
         let (message, help) = explained(&error.message, text, offset);
         let code = if error.message.starts_with("duplicate key") { "duplicate-key" } else { "json-syntax" };
-        Refusal { offset: Some(offset), ..Refusal::new(code, message, help) }
+        DocumentError { offset: Some(offset), ..DocumentError::new(code, message, help) }
     })?;
     let growth = Growth::without_aliases();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     Grow(&growth).deserialize(&mut deserializer).map_err(|error| {
-        Refusal::new("json-syntax", format!("not valid JSON: {error}"), "correct it; nothing of it counts")
+        DocumentError::new(
+            "json-syntax",
+            format!("not valid JSON: {error}"),
+            "correct it; nothing of it counts",
+        )
     })
 }
 
@@ -52,19 +57,19 @@ fn offset_at(text: &str, line: usize, column: usize) -> usize {
 }
 
 /// The place of a spot in a text that is JSON.
-pub(super) fn locate(text: &str, spot: &Spot) -> Option<Place> {
+pub(super) fn locate(text: &str, span: &Span) -> Option<Location> {
     let walk = Walk(text.as_bytes());
-    let offset = walk.to(&spot.path, spot.part)?;
-    Some(match spot.part {
+    let offset = walk.to(&span.path, span.part)?;
+    Some(match span.part {
         Part::Character(column) => {
             let body = text.get(offset + 1..)?;
             let before: usize = body.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
             let is_plain = !body[..before].contains('\\');
-            Place { length: 1, ..place_of(text, if is_plain { offset + 1 + before } else { offset }) }
+            Location { length: 1, ..place_of(text, if is_plain { offset + 1 + before } else { offset }) }
         }
         Part::Key | Part::Value => {
             let token = text[offset..walk.skip_value(offset)].lines().next().unwrap_or_default();
-            Place { length: token.chars().count().max(1), ..place_of(text, offset) }
+            Location { length: token.chars().count().max(1), ..place_of(text, offset) }
         }
     })
 }
@@ -146,7 +151,7 @@ mod tests {
     const TEXT: &str = "{\n\t\"a\": {\"x\": [1, \"t\\\"}\", {\"ü\": null}]},\n  \"b\" : true,\"c\":\"M(\"}\n";
 
     fn place(path: &[usize], part: Part) -> (usize, usize, usize) {
-        let place = locate(TEXT, &Spot { path: path.into(), part }).unwrap();
+        let place = locate(TEXT, &Span { path: path.into(), part }).unwrap();
         (place.line, place.column, place.length)
     }
 
@@ -214,7 +219,7 @@ mod tests {
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
         let refusal = |text: &str| {
-            let refusal = grow(text).expect_err(text);
+            let refusal = parse(text).expect_err(text);
             (refusal.message, refusal.offset)
         };
         assert_eq!(refusal("{\n  // x\n}"), ("comments are not JSON".to_owned(), Some(4)));
@@ -225,6 +230,6 @@ mod tests {
         assert!(refusal("{'a': 1}").0.contains("key must be a string"));
         assert!(refusal(&"[".repeat(10_000)).0.contains("recursion limit"));
         assert_eq!(refusal(" \n").0, "empty document");
-        assert!(grow("{\"a\": \"\\ud83d\\ude00\", \"b\":\t1e3}").is_ok());
+        assert!(parse("{\"a\": \"\\ud83d\\ude00\", \"b\":\t1e3}").is_ok());
     }
 }

@@ -1,6 +1,6 @@
 //! One thing that is wrong with a document, before its place is known.
 
-use super::place::Spot;
+use super::span::Span;
 use crate::model::Severity;
 
 /// One thing that is wrong with a document.
@@ -10,18 +10,18 @@ pub(crate) struct Mistake {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) help: Option<String>,
-    pub(super) spot: Spot,
+    pub(super) span: Span,
 }
 
 impl Mistake {
     /// Something for which the document is refused.
-    pub(crate) fn error(code: &'static str, spot: Spot, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, code, message: message.into(), help: None, spot }
+    pub(crate) fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, code, message: message.into(), help: None, span }
     }
 
     /// Something that is probably not meant.
-    pub(crate) fn warning(code: &'static str, spot: Spot, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, spot, message) }
+    pub(crate) fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
     }
 
     /// Adds what to do.

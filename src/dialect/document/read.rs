@@ -4,11 +4,11 @@
 use std::{cell::RefCell, path::Path, rc::Rc};
 
 use super::{
-    super::near::{did_you_mean, shorten},
-    grow::{Node, Refusal, grow},
+    super::suggest::{did_you_mean, shorten},
     json,
     mistake::Mistake,
-    place::{Part, Place, Spot, locate, place_of},
+    parse::{DocumentError, Node, parse},
+    span::{Location, Part, Span, locate, place_of},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -60,11 +60,11 @@ impl<'t> Document<'t> {
             )
         })?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let grown = match syntax {
-            Syntax::Yaml => grow(text),
-            Syntax::Json => json::grow(text),
+        let parsed = match syntax {
+            Syntax::Yaml => parse(text),
+            Syntax::Json => json::parse(text),
         };
-        let root = grown.map_err(|refusal| Box::new(refused(refusal, text, file)))?;
+        let root = parsed.map_err(|refusal| Box::new(refused(refusal, text, file)))?;
         Ok(Self { text, file, root, syntax, mistakes: RefCell::default() })
     }
 
@@ -92,14 +92,14 @@ impl<'t> Document<'t> {
     }
 
     /// The line of a spot, from 1.
-    pub(crate) fn line(&self, spot: &Spot) -> usize {
-        self.place(spot).map_or(0, |place| place.line)
+    pub(crate) fn line(&self, span: &Span) -> usize {
+        self.place(span).map_or(0, |place| place.line)
     }
 
-    fn place(&self, spot: &Spot) -> Option<Place> {
+    fn place(&self, span: &Span) -> Option<Location> {
         match self.syntax {
-            Syntax::Yaml => locate(self.text, spot),
-            Syntax::Json => json::locate(self.text, spot),
+            Syntax::Yaml => locate(self.text, span),
+            Syntax::Json => json::locate(self.text, span),
         }
     }
 
@@ -121,7 +121,7 @@ impl<'t> Document<'t> {
 
     fn placed(&self, mistake: Mistake) -> Diagnostic {
         let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, self.file, mistake.message);
-        if let Some(place) = self.place(&mistake.spot) {
+        if let Some(place) = self.place(&mistake.span) {
             (diagnostic.line, diagnostic.column, diagnostic.length) =
                 (place.line, place.column, place.length);
         }
@@ -129,7 +129,7 @@ impl<'t> Document<'t> {
     }
 }
 
-fn refused(refusal: Refusal, text: &str, file: &Path) -> Diagnostic {
+fn refused(refusal: DocumentError, text: &str, file: &Path) -> Diagnostic {
     let mut diagnostic = Diagnostic::of_file(Severity::Error, refusal.code, file, refusal.message);
     if let Some(place) = refusal.offset.map(|offset| place_of(text, offset)) {
         (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
@@ -153,8 +153,8 @@ impl<'d> Mapping<'d> {
     }
 
     /// Where it begins.
-    pub(crate) fn spot(&self) -> Spot {
-        Spot { path: Rc::clone(&self.path), part: Part::Value }
+    pub(crate) fn span(&self) -> Span {
+        Span { path: Rc::clone(&self.path), part: Part::Value }
     }
 
     /// The value of a key.
@@ -173,7 +173,7 @@ impl<'d> Mapping<'d> {
     }
 
     fn miss(&self, key: &str, example: Option<&str>) -> Option<Value<'d>> {
-        let mistake = Mistake::error("missing-key", self.spot(), format!("`{key}` is missing"));
+        let mistake = Mistake::error("missing-key", self.span(), format!("`{key}` is missing"));
         self.document.report(match example {
             Some(example) => mistake.help(format!("write `{example}`")),
             None => mistake,
@@ -193,7 +193,7 @@ impl<'d> Mapping<'d> {
     pub(crate) fn allow_only(&self, known: &[&str]) {
         for value in self.values().filter(|value| !known.contains(&value.name)) {
             let message = format!("unknown key `{}`", shorten(value.name, LONGEST_ECHO));
-            let mistake = Mistake::error("unknown-key", value.key_spot(), message);
+            let mistake = Mistake::error("unknown-key", value.key_span(), message);
             self.document.report(mistake.help(did_you_mean(value.name, known)));
         }
     }
@@ -224,13 +224,13 @@ enum Role {
 
 impl<'d> Value<'d> {
     /// Where it is.
-    pub(crate) fn spot(&self) -> Spot {
-        Spot { path: Rc::clone(&self.path), part: Part::Value }
+    pub(crate) fn span(&self) -> Span {
+        Span { path: Rc::clone(&self.path), part: Part::Value }
     }
 
     /// Where its key is.
-    pub(crate) fn key_spot(&self) -> Spot {
-        Spot { path: Rc::clone(&self.path), part: Part::Key }
+    pub(crate) fn key_span(&self) -> Span {
+        Span { path: Rc::clone(&self.path), part: Part::Key }
     }
 
     /// Its key, or that of the list it is in.
@@ -240,23 +240,23 @@ impl<'d> Value<'d> {
 
     /// Records an error here.
     pub(crate) fn error(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
-        self.document.report(Mistake::error(code, self.spot(), message).help(help));
+        self.document.report(Mistake::error(code, self.span(), message).help(help));
     }
 
     /// Records an error elsewhere in this value.
     pub(crate) fn error_at(
         &self,
-        spot: Spot,
+        span: Span,
         code: &'static str,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.document.report(Mistake::error(code, spot, message).help(help));
+        self.document.report(Mistake::error(code, span, message).help(help));
     }
 
     /// Records a warning here.
     pub(crate) fn warn(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
-        self.document.report(Mistake::warning(code, self.spot(), message).help(help));
+        self.document.report(Mistake::warning(code, self.span(), message).help(help));
     }
 
     /// A text.
@@ -376,7 +376,7 @@ impl<'d> Value<'d> {
             Node::Null if !is_json => format!("{name} is empty; it must be {expected}"),
             node => format!("{name} must be {expected}, not {}", word(node.kind())),
         };
-        let mistake = Mistake::error("wrong-type", self.spot(), message);
+        let mistake = Mistake::error("wrong-type", self.span(), message);
         let help = help.or(is_json.then_some("it is left out, and the rest stays"));
         self.document.report(match help {
             Some(help) => mistake.help(help),

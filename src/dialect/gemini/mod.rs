@@ -1,10 +1,10 @@
 //! The dialect of Gemini CLI, whose hooks' answers are folded into one.
 
-mod answer;
-mod facts;
-mod join;
-mod parts;
+mod combine;
+mod definition;
+mod output;
+mod payload;
 mod reply;
-mod said;
+mod response;
 
-pub(super) use facts::GEMINI;
+pub(super) use definition::GEMINI;

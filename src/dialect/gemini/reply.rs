@@ -1,11 +1,11 @@
 //! How the answers of hooks of Gemini CLI are read: JSON at any exit code, or else text, which the exit code makes a
 //! decision of. Refuses what almost is a decision.
 
-use super::said::{Decision, Said};
+use super::output::{GeminiDecision, GeminiOutput};
 use crate::{
     dialect::{
+        event_table::EventRow,
         output::{default_reason, exited, invalid, printed_too_much, whole_object},
-        row::Row,
     },
     model::{
         EventKind, Failure, Hook, HookDecision, Json, JsonFields, NoteKind, Patch, RawReply, Reply, Strategy,
@@ -19,7 +19,7 @@ const WARNING: i32 = 1;
 /// Reads what a handler brought back.
 ///
 /// Returns a failure if the dialect does not allow the answer, or if a hook failed without saying anything.
-pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
+pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
     let RawReply::Command { exit_code, stdout, stderr, truncated } = raw else {
         return Err(invalid("only programs answer in this dialect"));
     };
@@ -28,17 +28,17 @@ pub(super) fn read(row: &Row, hook: &Hook, raw: RawReply) -> Result<Reply, Failu
         .into_iter()
         .find(|text| !text.is_empty());
     let failure = (exit_code != 0).then(|| exited(exit_code, &stderr));
-    let (said, warnings) = match (text, &failure) {
+    let (output, warnings) = match (text, &failure) {
         (None, None) => return Ok(Reply::proceed()),
         (None, Some(failure)) => return Err(failure.clone()),
         (Some(_), _) if truncated && exit_code <= WARNING => return Err(printed_too_much(&stdout)),
         (Some(_), _) if truncated => (plain(exit_code, printed_too_much(&stdout).message), Vec::new()),
-        (Some(text), _) => match object_in(&text, Said::read)? {
+        (Some(text), _) => match object_in(&text, GeminiOutput::read)? {
             Some(read) => read,
             None => (plain(exit_code, text), Vec::new()),
         },
     };
-    let mut reply = reply_of(row, hook, said);
+    let mut reply = reply_of(row, hook, output);
     reply.warnings.extend(warnings);
     reply.failure = failure.map(Box::new);
     Ok(reply)
@@ -58,21 +58,33 @@ fn object_in<T>(
 }
 
 /// What text that is no JSON says.
-fn plain(exit_code: i32, text: String) -> Said {
+fn plain(exit_code: i32, text: String) -> GeminiOutput {
     match exit_code {
-        0 => Said { decision: Some(Decision::Allow), system_message: Some(text), ..Said::default() },
+        0 => GeminiOutput {
+            decision: Some(GeminiDecision::Allow),
+            system_message: Some(text),
+            ..GeminiOutput::default()
+        },
         WARNING => {
             let message = Some(format!("Warning: {text}"));
-            Said { decision: Some(Decision::Allow), system_message: message, ..Said::default() }
+            GeminiOutput {
+                decision: Some(GeminiDecision::Allow),
+                system_message: message,
+                ..GeminiOutput::default()
+            }
         }
-        _ => Said { decision: Some(Decision::Deny), reason: Some(text), ..Said::default() },
+        _ => GeminiOutput {
+            decision: Some(GeminiDecision::Deny),
+            reason: Some(text),
+            ..GeminiOutput::default()
+        },
     }
 }
 
 /// What a hook said in hookyard's words. What has none stays as it was said.
-fn reply_of(row: &Row, hook: &Hook, mut said: Said) -> Reply {
+fn reply_of(row: &EventRow, hook: &Hook, mut output: GeminiOutput) -> Reply {
     let mut reply = Reply::default();
-    let specific = &mut said.hook_specific_output;
+    let specific = &mut output.hook_specific_output;
     if let Some((name, target)) = changed(row)
         && let Some(value) = specific.take(name)
     {
@@ -80,11 +92,11 @@ fn reply_of(row: &Row, hook: &Hook, mut said: Said) -> Reply {
     }
     let context = specific.take("additionalContext").and_then(|value| value.read::<String>().ok());
     let notes =
-        [(NoteKind::SystemMessage, said.system_message.take()), (NoteKind::AdditionalContext, context)];
+        [(NoteKind::SystemMessage, output.system_message.take()), (NoteKind::AdditionalContext, context)];
     let notes =
         notes.into_iter().filter_map(|(kind, text)| Some((kind, text.filter(|text| !text.is_empty())?)));
     reply.notes.extend(notes);
-    reply.decision = match opinion(&said) {
+    reply.decision = match opinion(&output) {
         HookDecision::None => HookDecision::None,
         opinion if row.kind == EventKind::BeforeToolSelection => {
             let verdict = opinion.verdict();
@@ -97,12 +109,12 @@ fn reply_of(row: &Row, hook: &Hook, mut said: Said) -> Reply {
         HookDecision::Allow(_) if row.kind.strategy() == Strategy::Parallel => HookDecision::None,
         opinion => opinion,
     };
-    said.keep_in(&mut reply);
+    output.keep_in(&mut reply);
     reply
 }
 
 /// What hooks on an event may change, and how they call it.
-pub(super) fn changed(row: &Row) -> Option<(&'static str, Target)> {
+pub(super) fn changed(row: &EventRow) -> Option<(&'static str, Target)> {
     let target = row.kind.target()?;
     let name = match target {
         Target::ToolInput => "tool_input",
@@ -115,16 +127,16 @@ pub(super) fn changed(row: &Row) -> Option<(&'static str, Target)> {
 }
 
 /// What was said, as an opinion.
-pub(super) fn opinion(said: &Said) -> HookDecision {
+pub(super) fn opinion(output: &GeminiOutput) -> HookDecision {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    let reason = text(&said.reason);
-    if said.r#continue == Some(false) {
-        return HookDecision::Halt(text(&said.stop_reason).or(reason));
+    let reason = text(&output.reason);
+    if output.r#continue == Some(false) {
+        return HookDecision::Halt(text(&output.stop_reason).or(reason));
     }
-    match said.decision {
+    match output.decision {
         None => HookDecision::None,
-        Some(Decision::Allow | Decision::Approve) => HookDecision::Allow(reason),
-        Some(Decision::Ask) => HookDecision::Ask(reason),
-        Some(Decision::Block | Decision::Deny) => HookDecision::Block(reason),
+        Some(GeminiDecision::Allow | GeminiDecision::Approve) => HookDecision::Allow(reason),
+        Some(GeminiDecision::Ask) => HookDecision::Ask(reason),
+        Some(GeminiDecision::Block | GeminiDecision::Deny) => HookDecision::Block(reason),
     }
 }

@@ -4,8 +4,8 @@
 use std::{num::NonZeroUsize, path::Path};
 
 use super::{
-    super::{Document, Mapping, Value, near::did_you_mean, near::shorten},
-    written::Surroundings,
+    super::{Document, Mapping, Value, suggest::did_you_mean, suggest::shorten},
+    raw::ReferenceLookup,
 };
 use crate::model::{Agent, AgentTool, Model};
 
@@ -27,7 +27,7 @@ pub(super) fn read(
     name: &str,
     path: &Path,
     bytes: &[u8],
-    surroundings: &dyn Surroundings,
+    resolver: &dyn ReferenceLookup,
 ) -> Result<Agent, Vec<String>> {
     let text = std::str::from_utf8(bytes).map_err(|_| vec!["it is not UTF-8".to_owned()])?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -41,7 +41,7 @@ pub(super) fn read(
     let agent = document.root().and_then(|root| {
         root.allow_only(&KEYS);
         let model = root.require_such_as("model_ref", "model_ref: platform/default");
-        let model = model.and_then(|value| model_of(&value, surroundings));
+        let model = model.and_then(|value| model_of(&value, resolver));
         let max_turns = root.get("max_turns").map_or(Some(USUAL_TURNS), |value| turns(&value));
         let tools = tools(&root);
         let description = root.get("description").and_then(|value| value.text()).map(str::to_owned);
@@ -79,8 +79,8 @@ fn split(text: &str) -> Option<(&str, &str)> {
 }
 
 /// A model that hooks may ask.
-pub(super) fn model_of(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<Model> {
-    match surroundings.model(value.text()?) {
+pub(super) fn model_of(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Option<Model> {
+    match resolver.model(value.text()?) {
         Ok(model) => Some(model),
         Err((message, help)) => {
             value.error("model", format!("`{}`: {message}", value.name()), help);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use super::super::fields::FACTS;
+use super::super::event_reader::FACT_FIELDS;
 use crate::model::{DialectName, Draft, Event, Target, Workspace};
 
 /// The facts that OpenHarness has a word for.
@@ -67,12 +67,12 @@ impl Serialize for Envelope<'_> {
             None => map.serialize_entry("cwd", &self.place.root.to_string_lossy())?,
         }
         map.serialize_entry("hook_event_name", event.kind.as_str())?;
-        self.payload(&mut map, Words::Own)?;
+        self.payload(&mut map, FieldGroup::Own)?;
         if let Some(id) = &event.tool_call_id {
             map.serialize_entry("tool_call_id", id)?;
         }
         if matches!(event.dialect, DialectName::OpenHarness | DialectName::Canonical) {
-            self.payload(&mut map, Words::Foreign)?;
+            self.payload(&mut map, FieldGroup::Foreign)?;
             extra(event, &mut map)?;
         }
         map.end()
@@ -81,7 +81,7 @@ impl Serialize for Envelope<'_> {
 
 /// Which fields of an event are meant.
 #[derive(Clone, Copy, PartialEq)]
-enum Words {
+enum FieldGroup {
     /// Those OpenHarness has a word for.
     Own,
     /// The canonical ones beyond, which a host of the same words hands to its own hooks.
@@ -89,10 +89,10 @@ enum Words {
 }
 
 impl Envelope<'_> {
-    fn payload<M: SerializeMap>(&self, map: &mut M, words: Words) -> Result<(), M::Error> {
-        let meant = |own: bool| own == (words == Words::Own);
+    fn payload<M: SerializeMap>(&self, map: &mut M, group: FieldGroup) -> Result<(), M::Error> {
+        let meant = |own: bool| own == (group == FieldGroup::Own);
         let facts = &self.draft.event().attributes;
-        for fact in FACTS {
+        for fact in FACT_FIELDS {
             if let Some(text) = (fact.get)(facts)
                 && meant(OWN_FACTS.contains(&fact.name))
             {
@@ -120,6 +120,6 @@ fn extra<M: SerializeMap>(event: &Event, map: &mut M) -> Result<(), M::Error> {
 
 fn is_known(name: &str) -> bool {
     OTHER_FIELDS.contains(&name)
-        || FACTS.iter().any(|fact| fact.name == name)
+        || FACT_FIELDS.iter().any(|fact| fact.name == name)
         || Target::from_name(name).is_some()
 }

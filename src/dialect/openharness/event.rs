@@ -1,6 +1,6 @@
 //! Which events OpenHarness has and how its hosts name them. Refuses events of other dialects.
 
-use super::super::fields::{Names, Vocabulary};
+use super::super::event_reader::{EventVocabulary, NameTable};
 use crate::model::{DialectName, EventKind, MatchField, Target};
 
 /// The event kinds of OpenHarness.
@@ -18,10 +18,10 @@ pub(crate) const KINDS: &[EventKind] = &[
 ];
 
 /// How events of OpenHarness hosts are read.
-pub(super) static VOCABULARY: Vocabulary = Vocabulary {
+pub(super) static VOCABULARY: EventVocabulary = EventVocabulary {
     dialect: DialectName::OpenHarness,
     kind_fields: &["hook_event_name"],
-    names: Names::Canonical(KINDS),
+    names: NameTable::Canonical(KINDS),
 };
 
 /// What matchers of hooks on this kind look at. Those on context events look at nothing, though a compaction

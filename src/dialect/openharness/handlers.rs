@@ -4,13 +4,13 @@
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::{Mapping, Mistake, Value, near::shorten},
+    super::{Mapping, Mistake, Value, suggest::shorten},
     hook_file::seconds,
     mode,
-    models::{AgentAsWritten, PromptAsWritten},
-    requests::{self, HttpAsWritten},
+    models::{RawAgentHandler, RawPromptHandler},
+    raw::{HookRules, ReferenceLookup, ResolvedPath},
+    requests::{self, RawHttpHandler},
     variables::{self, UnsafeVariables},
-    written::{HookRules, Located, Surroundings},
 };
 use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
 
@@ -34,20 +34,20 @@ const SHELL_WORDS: &[&str] = &[
 ];
 
 /// A handler as its file says it.
-pub(super) struct HandlerAsWritten<'d> {
+pub(super) struct RawHandler<'d> {
     timeout: Option<Value<'d>>,
     max_concurrency: Option<Value<'d>>,
-    what: What<'d>,
+    what: RawHandlerKind<'d>,
 }
 
-enum What<'d> {
-    Command(CommandAsWritten<'d>),
-    Http(HttpAsWritten<'d>),
-    Prompt(PromptAsWritten<'d>),
-    Agent(AgentAsWritten<'d>),
+enum RawHandlerKind<'d> {
+    Command(RawCommand<'d>),
+    Http(RawHttpHandler<'d>),
+    Prompt(RawPromptHandler<'d>),
+    Agent(RawAgentHandler<'d>),
 }
 
-struct CommandAsWritten<'d> {
+struct RawCommand<'d> {
     handler: Mapping<'d>,
     line: Option<Value<'d>>,
     args: Option<Value<'d>>,
@@ -58,7 +58,7 @@ struct CommandAsWritten<'d> {
 }
 
 /// A handler and its timeout, checked.
-pub(super) struct Ready {
+pub(super) struct PreparedHandler {
     pub(super) handler: Handler,
     pub(super) timeout: Duration,
     pub(super) max_concurrency: Option<NonZeroUsize>,
@@ -68,37 +68,41 @@ pub(super) struct Ready {
 pub(super) const SHARED_KEYS: [&str; 3] = ["type", "timeout_seconds", "max_concurrency"];
 
 /// Reads the keys of a handler.
-pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<HandlerAsWritten<'d>> {
+pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
     use HandlerKind::{Agent, Command, Http, Prompt};
     let kind = handler.require("type")?;
     let what = match kind.choice(&[Command, Http, Prompt, Agent].map(|kind| (kind.as_str(), kind)))? {
-        Http => What::Http(HttpAsWritten::read(handler)),
-        Prompt => What::Prompt(PromptAsWritten::read(handler)),
-        Agent => What::Agent(AgentAsWritten::read(handler)),
-        Command | HandlerKind::Native => What::Command(CommandAsWritten::read(handler)),
+        Http => RawHandlerKind::Http(RawHttpHandler::read(handler)),
+        Prompt => RawHandlerKind::Prompt(RawPromptHandler::read(handler)),
+        Agent => RawHandlerKind::Agent(RawAgentHandler::read(handler)),
+        Command | HandlerKind::Native => RawHandlerKind::Command(RawCommand::read(handler)),
     };
     let (timeout, max_concurrency) = (handler.get("timeout_seconds"), handler.get("max_concurrency"));
-    Some(HandlerAsWritten { timeout, max_concurrency, what })
+    Some(RawHandler { timeout, max_concurrency, what })
 }
 
-impl HandlerAsWritten<'_> {
+impl RawHandler<'_> {
     /// The handler as it is run, or `None` if anything about it is wrong.
-    pub(super) fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<Ready> {
+    pub(super) fn prepare(
+        &self,
+        rules: &HookRules,
+        resolver: &dyn ReferenceLookup,
+    ) -> Option<PreparedHandler> {
         let timeout = match &self.timeout {
             Some(value) => timeout(value, rules.max_timeout),
             None => Some(rules.default_timeout),
         };
         let handler = match &self.what {
-            What::Command(command) => command.prepare(rules, surroundings).map(Handler::Command),
-            What::Http(http) => http.prepare(rules, surroundings).map(Handler::Http),
-            What::Prompt(prompt) => prompt.prepare(surroundings).map(Handler::Prompt),
-            What::Agent(agent) => agent.prepare(surroundings).map(Handler::Agent),
+            RawHandlerKind::Command(command) => command.prepare(rules, resolver).map(Handler::Command),
+            RawHandlerKind::Http(http) => http.prepare(rules, resolver).map(Handler::Http),
+            RawHandlerKind::Prompt(prompt) => prompt.prepare(resolver).map(Handler::Prompt),
+            RawHandlerKind::Agent(agent) => agent.prepare(resolver).map(Handler::Agent),
         };
         let max_concurrency = match &self.max_concurrency {
             Some(value) => mode::count(value, usize::MAX).map(Some),
             None => Some(None),
         };
-        Some(Ready { handler: handler?, timeout: timeout?, max_concurrency: max_concurrency? })
+        Some(PreparedHandler { handler: handler?, timeout: timeout?, max_concurrency: max_concurrency? })
     }
 }
 
@@ -128,7 +132,7 @@ fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
     }
 }
 
-impl<'d> CommandAsWritten<'d> {
+impl<'d> RawCommand<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
         let own = ["command", "args", "cwd", "environment"];
         handler.allow_only(&[&SHARED_KEYS[..], &own, &mode::KEYS].concat());
@@ -143,45 +147,45 @@ impl<'d> CommandAsWritten<'d> {
         }
     }
 
-    fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<CommandHandler> {
-        let cwd = self.cwd(surroundings);
+    fn prepare(&self, rules: &HookRules, resolver: &dyn ReferenceLookup) -> Option<CommandHandler> {
+        let cwd = self.cwd(resolver);
         let place = cwd.clone().unwrap_or_default();
         let line = match (&self.line, &self.args) {
-            (Some(line), None) => shell(line, &place, surroundings),
-            (None, Some(args)) => exec(args, &place, surroundings),
+            (Some(line), None) => shell(line, &place, resolver),
+            (None, Some(args)) => exec(args, &place, resolver),
             (Some(_), Some(args)) => {
                 args.error("command", "`command` and `args` cannot both be there", "keep one of the two");
                 None
             }
             (None, None) => {
                 let message = "`command` is missing";
-                let mistake = Mistake::error("missing-key", self.handler.spot(), message);
+                let mistake = Mistake::error("missing-key", self.handler.span(), message);
                 self.handler
                     .document()
                     .report(mistake.help("a shell line, or `args` for a program without a shell"));
                 None
             }
         };
-        let expanded = |value: &Value<'_>| requests::expanded(value, argument(value)?, surroundings);
+        let expanded = |value: &Value<'_>| requests::expanded(value, argument(value)?, resolver);
         let variables = self.environment.iter().map(|value| variable(value, rules, &expanded));
         let environment = variables.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>();
         let handler = CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: self.mode? };
         self.fits(&handler).then_some(handler)
     }
 
-    fn cwd(&self, surroundings: &dyn Surroundings) -> Option<PathBuf> {
+    fn cwd(&self, resolver: &dyn ReferenceLookup) -> Option<PathBuf> {
         let located = match &self.cwd {
-            Some(value) => (surroundings.directory(value.text()?), value),
-            None => return found_root(surroundings),
+            Some(value) => (resolver.directory(value.text()?), value),
+            None => return found_root(resolver),
         };
         match located {
-            (Located::Found(path), _) => Some(path),
-            (Located::Missing(path, why), value) => {
+            (ResolvedPath::Found(path), _) => Some(path),
+            (ResolvedPath::Missing(path, why), value) => {
                 let help = "create it; until then the hook will end `spawn_failed`";
                 value.warn("cwd", format!("`cwd`: {why}"), help);
                 Some(path)
             }
-            (Located::Refused(why), value) => {
+            (ResolvedPath::Refused(why), value) => {
                 value.error("cwd", format!("`cwd`: {why}"), "name a directory inside the workspace");
                 None
             }
@@ -198,17 +202,17 @@ impl<'d> CommandAsWritten<'d> {
         if total > LONGEST_COMMAND {
             let message =
                 format!("arguments and variables take {total} bytes; at most {LONGEST_COMMAND} are allowed");
-            let mistake = Mistake::error("too-large", self.handler.spot(), message);
+            let mistake = Mistake::error("too-large", self.handler.span(), message);
             self.handler.document().report(mistake.help("put the data in a file"));
         }
         total <= LONGEST_COMMAND
     }
 }
 
-fn found_root(surroundings: &dyn Surroundings) -> Option<PathBuf> {
-    match surroundings.directory("") {
-        Located::Found(path) | Located::Missing(path, _) => Some(path),
-        Located::Refused(_) => None,
+fn found_root(resolver: &dyn ReferenceLookup) -> Option<PathBuf> {
+    match resolver.directory("") {
+        ResolvedPath::Found(path) | ResolvedPath::Missing(path, _) => Some(path),
+        ResolvedPath::Refused(_) => None,
     }
 }
 
@@ -233,48 +237,48 @@ pub(in crate::dialect) fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
     Some(text)
 }
 
-fn shell(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundings) -> Option<CommandLine> {
+fn shell(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
     let line = argument(value)?;
     let Some(first) = line.split_whitespace().next() else {
         value.error("command", "`command` is empty", "write the line that the shell runs");
         return None;
     };
     let is_plain = !first.contains(|c| SHELL_SYNTAX.contains(c)) && !SHELL_WORDS.contains(&first);
-    if is_plain && let Located::Missing(_, why) = surroundings.program(first, cwd) {
+    if is_plain && let ResolvedPath::Missing(_, why) = resolver.program(first, cwd) {
         value.warn("program", why, "the hook will end `spawn_failed`");
     }
     if !line.contains(|c| SHELL_SYNTAX.contains(c)) {
-        line.split_whitespace().skip(1).for_each(|word| check_script(value, word, cwd, surroundings));
+        line.split_whitespace().skip(1).for_each(|word| check_script(value, word, cwd, resolver));
     }
     Some(CommandLine::Shell(line.to_owned()))
 }
 
 /// Warns of a file that is not there. Some interpreters then exit with the code that blocks, others with one
 /// that lets everything pass. Only what is written as a path from here is surely meant as one.
-fn check_script(value: &Value<'_>, word: &str, cwd: &std::path::Path, surroundings: &dyn Surroundings) {
+fn check_script(value: &Value<'_>, word: &str, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) {
     if word.starts_with('.')
         && word.contains('/')
-        && let Located::Missing(_, why) = surroundings.program(word, cwd)
+        && let ResolvedPath::Missing(_, why) = resolver.program(word, cwd)
         && why.ends_with("does not exist")
     {
         value.warn("script", why, "create it, or correct the path");
     }
 }
 
-fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surroundings) -> Option<CommandLine> {
+fn exec(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
     let items = value.list()?;
     let args = items.iter().map(argument).collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>()?;
     let (Some((first, rest)), Some(place)) = (args.split_first(), items.first()) else {
         value.error("command", "`args` is empty", "the first is the program");
         return None;
     };
-    let program = match surroundings.program(first, cwd) {
-        Located::Found(path) => path,
-        Located::Missing(path, why) => {
+    let program = match resolver.program(first, cwd) {
+        ResolvedPath::Found(path) => path,
+        ResolvedPath::Missing(path, why) => {
             place.warn("program", why, "the hook will end `spawn_failed`");
             path
         }
-        Located::Refused(why) => {
+        ResolvedPath::Refused(why) => {
             place.error(
                 "program",
                 why,
@@ -284,7 +288,7 @@ fn exec(value: &Value<'_>, cwd: &std::path::Path, surroundings: &dyn Surrounding
         }
     };
     for (word, item) in rest.iter().zip(&items[1..]) {
-        check_script(item, word, cwd, surroundings);
+        check_script(item, word, cwd, resolver);
     }
     Some(CommandLine::Exec { program, args: rest.iter().map(|&arg| arg.to_owned()).collect() })
 }
@@ -300,7 +304,7 @@ pub(in crate::dialect) fn variable(
     if !variables::is_name(name) {
         let message = format!("`{shown}` is no name for a variable");
         value.error_at(
-            value.key_spot(),
+            value.key_span(),
             "environment",
             message,
             "use `A-Z a-z 0-9 _`, not beginning with a digit",
@@ -310,7 +314,7 @@ pub(in crate::dialect) fn variable(
     if rules.unsafe_variables == UnsafeVariables::Refused && variables::is_unsafe(name) {
         let message = format!("`{shown}` may not be set: it makes programs run other code");
         let help = "remove it, or set `allow_unsafe_environment: true` in the settings";
-        value.error_at(value.key_spot(), "environment", message, help);
+        value.error_at(value.key_span(), "environment", message, help);
         return None;
     }
     let expanded = expanded(value)?;

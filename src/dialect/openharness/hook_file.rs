@@ -4,10 +4,10 @@
 use std::{path::Path, time::Duration};
 
 use super::{
-    super::{Document, Mistake, near::listed},
+    super::{Document, Mistake, suggest::listed},
     OpenHarness, event,
-    handlers::Ready,
-    written::{HookAsWritten, HookRules, Said, Surroundings},
+    handlers::PreparedHandler,
+    raw::{HookRules, RawHook, ReferenceLookup, Spanned},
 };
 use crate::model::{
     Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, Scope, Strategy,
@@ -20,30 +20,30 @@ pub fn read_hook(
     bytes: &[u8],
     file: &Path,
     rules: &HookRules,
-    surroundings: &dyn Surroundings,
+    resolver: &dyn ReferenceLookup,
 ) -> (Option<Hook>, Vec<Diagnostic>) {
     let document = match Document::parse(bytes, file) {
         Ok(document) => document,
         Err(diagnostic) => return (None, vec![*diagnostic]),
     };
     let hook = document.root().and_then(|root| {
-        let mut written = HookAsWritten::read(&root);
+        let mut written = RawHook::read(&root);
         check_together(&document, &mut written);
-        let ready = written.handler.as_ref().and_then(|handler| handler.prepare(rules, surroundings));
+        let ready = written.handler.as_ref().and_then(|handler| handler.prepare(rules, resolver));
         hook(&document, file, written, ready?)
     });
     let hook = hook.filter(|_| !document.has_errors());
     (hook, document.into_diagnostics())
 }
 
-fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready: Ready) -> Option<Hook> {
+fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: PreparedHandler) -> Option<Hook> {
     let name = written.name?;
     Some(Hook {
         execution: ExecutionPolicy::default(),
         source: HookSource {
             scope: Scope::Project,
             file: Some(file.into()),
-            line: document.line(&name.spot),
+            line: document.line(&name.span),
             position: 0,
         },
         name: name.value,
@@ -62,7 +62,7 @@ fn hook(document: &Document<'_>, file: &Path, written: HookAsWritten<'_>, ready:
 }
 
 /// Checks what the keys mean together. Without any event every such remark would be noise.
-fn check_together(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
+fn check_together(document: &Document<'_>, written: &mut RawHook<'_>) {
     if written.events.is_empty() {
         return;
     }
@@ -76,17 +76,17 @@ fn check_together(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
 
 /// Takes a matcher off that would be ignored: a compaction does have a trigger, which hooks of other dialects
 /// match on.
-fn check_matcher(document: &Document<'_>, written: &mut HookAsWritten<'_>) {
+fn check_matcher(document: &Document<'_>, written: &mut RawHook<'_>) {
     if written.events.iter().any(|kind| event::matched(*kind).is_some()) {
         return;
     }
     let Some(matcher) = written.matcher.take() else { return };
     let message = "`matcher` is ignored: context events have nothing to match on";
-    let mistake = Mistake::warning("matcher", matcher.spot, message);
+    let mistake = Mistake::warning("matcher", matcher.span, message);
     document.report(mistake.help("remove it; the hook runs for every such event"));
 }
 
-fn check_capability(document: &Document<'_>, capability: &Said<Capability>, events: &[EventKind]) {
+fn check_capability(document: &Document<'_>, capability: &Spanned<Capability>, events: &[EventKind]) {
     if events.iter().any(|kind| capability.value.applies_to(*kind)) {
         return;
     }
@@ -102,13 +102,13 @@ fn check_capability(document: &Document<'_>, capability: &Said<Capability>, even
     } else {
         format!("for these events it is {}", listed(&fitting))
     };
-    document.report(Mistake::error("capability", capability.spot.clone(), message).help(help));
+    document.report(Mistake::error("capability", capability.span.clone(), message).help(help));
 }
 
 fn check_policy(
     document: &Document<'_>,
     key: &str,
-    policy: Option<&Said<FailurePolicy>>,
+    policy: Option<&Spanned<FailurePolicy>>,
     events: &[EventKind],
 ) {
     let Some(policy) = policy.filter(|policy| policy.value != FailurePolicy::Ignore) else { return };
@@ -117,7 +117,7 @@ fn check_policy(
     }
     let message =
         format!("`{key}: {}` does nothing: hooks on these events only watch", policy.value.as_str());
-    document.report(Mistake::warning("policy", policy.spot.clone(), message).help("remove it"));
+    document.report(Mistake::warning("policy", policy.span.clone(), message).help("remove it"));
 }
 
 /// The longest and the usual timeout, as a message shows them.

@@ -1,29 +1,29 @@
 //! The OpenHarness dialect: its events and answers, its envelopes and replies, its hook files.
 
 mod agent_file;
-mod answer;
+mod dialect;
 mod envelope;
 mod event;
 mod handlers;
 mod hook_file;
 mod mode;
 mod models;
+mod raw;
 mod reply;
 mod requests;
+mod response;
 mod response_format;
-mod speaker;
 mod variables;
-mod written;
 
+pub use dialect::OpenHarness;
 #[cfg(feature = "cli")]
 pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use event::{has_kind, is_matched};
 pub(super) use handlers::{argument, variable};
 pub use hook_file::read_hook;
 pub(crate) use mode::warn_of_mode;
+pub use raw::{HookRules, ReferenceLookup, ResolvedPath};
 pub use requests::UnixSockets;
 pub(super) use requests::{http_address, http_header};
-pub use speaker::OpenHarness;
 pub use variables::UnsafeVariables;
 pub(crate) use variables::expand;
-pub use written::{HookRules, Located, Surroundings};

@@ -72,7 +72,7 @@ fn misplaced_key(value: &Value<'_>) {
     let key = value.name();
     let owner = if OF_WORKERS.contains(&key) { "worker" } else { "prespawn" };
     let message = format!("`{key}` belongs to `mode: {owner}`");
-    value.error_at(value.key_spot(), "mode", message, "remove it, or change the mode");
+    value.error_at(value.key_span(), "mode", message, "remove it, or change the mode");
 }
 
 fn bounds(handler: &Mapping<'_>) -> Option<WorkerBounds> {

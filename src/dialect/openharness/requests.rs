@@ -2,10 +2,10 @@
 //! else on the wire than they do in the file.
 
 use super::{
-    super::{Mapping, Value, near::shorten},
+    super::{Mapping, Value, suggest::shorten},
     handlers::SHARED_KEYS,
+    raw::{HookRules, ReferenceLookup},
     variables,
-    written::{HookRules, Surroundings},
 };
 use crate::model::{Address, HttpHandler, HttpMethod, SecretText};
 
@@ -35,13 +35,13 @@ pub enum UnixSockets {
 }
 
 /// An http handler as its file says it.
-pub(super) struct HttpAsWritten<'d> {
+pub(super) struct RawHttpHandler<'d> {
     url: Option<Value<'d>>,
     method: Option<HttpMethod>,
     headers: Vec<Value<'d>>,
 }
 
-impl<'d> HttpAsWritten<'d> {
+impl<'d> RawHttpHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
         handler.allow_only(&[&SHARED_KEYS[..], &["url", "method", "headers"]].concat());
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
@@ -56,8 +56,8 @@ impl<'d> HttpAsWritten<'d> {
         }
     }
 
-    pub(super) fn prepare(&self, rules: &HookRules, surroundings: &dyn Surroundings) -> Option<HttpHandler> {
-        let headers: Vec<_> = self.headers.iter().map(|value| header(value, surroundings)).collect();
+    pub(super) fn prepare(&self, rules: &HookRules, resolver: &dyn ReferenceLookup) -> Option<HttpHandler> {
+        let headers: Vec<_> = self.headers.iter().map(|value| header(value, resolver)).collect();
         let unique = self.unique_headers();
         let address = self.url.as_ref().and_then(|url| http_address(url, rules));
         Some(HttpHandler {
@@ -75,7 +75,7 @@ impl<'d> HttpAsWritten<'d> {
                 let message =
                     format!("`{}` is `{}` once more", shorten(value.name(), 64), shorten(first.name(), 64));
                 value.error_at(
-                    value.key_spot(),
+                    value.key_span(),
                     "headers",
                     message,
                     "keep one of the two; case means nothing here",
@@ -88,8 +88,8 @@ impl<'d> HttpAsWritten<'d> {
 }
 
 /// A value with its references replaced.
-pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroundings) -> Option<SecretText> {
-    match variables::expand(text, surroundings) {
+pub(super) fn expanded(value: &Value<'_>, text: &str, resolver: &dyn ReferenceLookup) -> Option<SecretText> {
+    match variables::expand(text, resolver) {
         Ok(expanded) => Some(expanded),
         Err((message, help)) => {
             value.error("reference", format!("`{}`: {message}", shorten(value.name(), 64)), help);
@@ -98,8 +98,8 @@ pub(super) fn expanded(value: &Value<'_>, text: &str, surroundings: &dyn Surroun
     }
 }
 
-fn header(value: &Value<'_>, surroundings: &dyn Surroundings) -> Option<(String, SecretText)> {
-    http_header(value, |text| expanded(value, text, surroundings))
+fn header(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Option<(String, SecretText)> {
+    http_header(value, |text| expanded(value, text, resolver))
 }
 
 /// A header, with what its value stands for.
@@ -111,12 +111,12 @@ pub(in crate::dialect) fn http_header(
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
         let message = format!("`{}` is no name for a header", shorten(name, 64));
-        value.error_at(value.key_spot(), "headers", message, "use letters, digits and `-`");
+        value.error_at(value.key_span(), "headers", message, "use letters, digits and `-`");
         return None;
     }
     if FRAMING.contains(&name.to_ascii_lowercase().as_str()) {
         let message = format!("`{name}` is hookyard's to set: it says how the request is carried");
-        value.error_at(value.key_spot(), "headers", message, "remove it");
+        value.error_at(value.key_span(), "headers", message, "remove it");
         return None;
     }
     let expanded = expand(value.text()?)?;

@@ -1,7 +1,7 @@
 //! Variables in hook files: which a hook may set, and `${…}` in values. Refuses everything that looks like a
 //! substitution and is none, so that no secret's name is ever sent in place of its value.
 
-use super::written::Surroundings;
+use super::raw::ReferenceLookup;
 use crate::model::SecretText;
 
 /// Whether hooks may set variables that make programs run code of someone else's choice.
@@ -75,7 +75,7 @@ fn is_secret_name(name: &str) -> bool {
 ///
 /// Returns what is wrong and what to do if anything else in it looks like a substitution, or if there is no
 /// variable or secret of the name.
-pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<SecretText, (String, String)> {
+pub(crate) fn expand(value: &str, resolver: &dyn ReferenceLookup) -> Result<SecretText, (String, String)> {
     if value.contains("$(") {
         return Err(("commands in values are not run".into(), "remove the `$(…)`".into()));
     }
@@ -86,21 +86,21 @@ pub(crate) fn expand(value: &str, surroundings: &dyn Surroundings) -> Result<Sec
         let Some(end) = rest[start..].find('}').map(|length| start + length) else {
             return Err(("`${` is never closed".into(), "write `${env.NAME}` or `${secrets.NAME}`".into()));
         };
-        expanded.push(substitute(&rest[start + 2..end], surroundings)?);
+        expanded.push(substitute(&rest[start + 2..end], resolver)?);
         rest = &rest[end + 1..];
     }
     expanded.push(rest);
     Ok(expanded)
 }
 
-fn substitute(reference: &str, surroundings: &dyn Surroundings) -> Result<SecretText, (String, String)> {
-    let shown = super::super::near::shorten(reference, 64);
+fn substitute(reference: &str, resolver: &dyn ReferenceLookup) -> Result<SecretText, (String, String)> {
+    let shown = super::super::suggest::shorten(reference, 64);
     match reference.split_once('.') {
-        Some(("env", name)) if is_name(name) => surroundings.variable(name).ok_or_else(|| {
+        Some(("env", name)) if is_name(name) => resolver.variable(name).ok_or_else(|| {
             let help = "set it where hookyard is started, or write the value out";
             (format!("the variable `{shown}` is not set"), help.into())
         }),
-        Some(("secrets", name)) if is_secret_name(name) => surroundings.secret(name).map(SecretText::secret),
+        Some(("secrets", name)) if is_secret_name(name) => resolver.secret(name).map(SecretText::secret),
         Some(("secrets", _)) => {
             let help = "use `A-Z a-z 0-9 _ . -`, beginning with a letter, a digit or `_`";
             Err((format!("`${{{shown}}}` is no name for a secret"), help.into()))
@@ -118,13 +118,13 @@ mod tests {
 
     use super::*;
     use crate::{
-        dialect::Located,
+        dialect::ResolvedPath,
         model::{Model, Secret},
     };
 
     struct Home;
 
-    impl Surroundings for Home {
+    impl ReferenceLookup for Home {
         fn variable(&self, name: &str) -> Option<SecretText> {
             (name == "HOME").then(|| "/home/a".into())
         }
@@ -136,12 +136,12 @@ mod tests {
             }
         }
 
-        fn directory(&self, _: &str) -> Located {
-            Located::Found(PathBuf::new())
+        fn directory(&self, _: &str) -> ResolvedPath {
+            ResolvedPath::Found(PathBuf::new())
         }
 
-        fn program(&self, _: &str, _: &Path) -> Located {
-            Located::Found(PathBuf::new())
+        fn program(&self, _: &str, _: &Path) -> ResolvedPath {
+            ResolvedPath::Found(PathBuf::new())
         }
 
         fn text_file(&self, _: &str) -> Result<String, String> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::{
     super::{
         document::{Mapping, Value},
-        row::{Looks, Row},
+        event_table::{EventRow, MatchSource},
     },
-    facts::{Repeats, Wanted},
-    file::{Origin, SettingsHook, warn_of_slips},
-    handler::{self, Ready},
-    rule::Rule,
+    file::{FileContext, SettingsHook, warn_misspelt_keys},
+    format::{DuplicateHooks, EventFilter},
+    handler::{self, SettingsHandler},
+    tool_rule::ToolRule,
 };
 use crate::model::{
     Concurrency, Condition, Delivery, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook, HookName,
@@ -20,16 +20,16 @@ use crate::model::{
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
 pub(super) fn read(
-    origin: &Origin<'_>,
-    row: &Row,
+    context: &FileContext<'_>,
+    row: &EventRow,
     number: usize,
     position: usize,
     entry: &Value<'_>,
 ) -> Vec<SettingsHook> {
     let Some(entry) = entry.mapping() else { return Vec::new() };
-    let keys = origin.native.settings.keys.entry;
-    warn_of_slips(&entry, keys);
-    let Some(wanted) = wanted(origin, row, &entry) else { return Vec::new() };
+    let keys = context.native.settings.keys.entry;
+    warn_misspelt_keys(&entry, keys);
+    let Some(wanted) = wanted(context, row, &entry) else { return Vec::new() };
     let company = match entry.get("sequential").filter(|value| keys.contains(&value.name())) {
         Some(value) => match value.flag() {
             Some(true) => Concurrency::Exclusive,
@@ -44,7 +44,7 @@ pub(super) fn read(
     let items = items.list().unwrap_or_default();
     let hook = |(index, item): (usize, &Value<'_>)| {
         let parts = Parts {
-            origin,
+            context,
             row,
             wanted: &wanted,
             company,
@@ -57,22 +57,22 @@ pub(super) fn read(
 }
 
 /// What the entry wants; `None` if its matcher was refused.
-fn wanted(origin: &Origin<'_>, row: &Row, entry: &Mapping<'_>) -> Option<Wanted> {
-    let Some(value) = entry.get("matcher") else { return Some(Wanted::default()) };
-    let wanted = (origin.native.settings.matcher)(&value, row)?;
-    if row.looks == Looks::Nowhere && wanted.matcher.is_some() {
+fn wanted(context: &FileContext<'_>, row: &EventRow, entry: &Mapping<'_>) -> Option<EventFilter> {
+    let Some(value) = entry.get("matcher") else { return Some(EventFilter::default()) };
+    let wanted = (context.native.settings.matcher)(&value, row)?;
+    if row.match_source == MatchSource::Unmatched && wanted.matcher.is_some() {
         let message = format!("`matcher` is ignored: {} has nothing to match on", row.name);
         value.warn("matcher", message, "remove it; the hooks run for every such event");
-        return Some(Wanted::default());
+        return Some(EventFilter::default());
     }
     Some(wanted)
 }
 
 /// What a hook of an entry is made of, besides its own keys.
 struct Parts<'a> {
-    origin: &'a Origin<'a>,
-    row: &'a Row,
-    wanted: &'a Wanted,
+    context: &'a FileContext<'a>,
+    row: &'a EventRow,
+    wanted: &'a EventFilter,
     company: Concurrency,
     /// The numbers of the entry and of the hook in it, from 1.
     name: [usize; 2],
@@ -82,28 +82,28 @@ struct Parts<'a> {
 impl Parts<'_> {
     /// The hook, or `None` if anything about it is wrong, which has been reported.
     fn hook(&self, item: &Mapping<'_>) -> Option<SettingsHook> {
-        let Self { origin, row, .. } = self;
-        let Ready { handler, timeout, own_timeout, identity } = handler::read(origin, row, item)?;
+        let Self { context, row, .. } = self;
+        let SettingsHandler { handler, timeout, own_timeout, identity } = handler::read(context, row, item)?;
         let condition = self.condition(item)?;
-        let frequency = match origin.get(item, "once") {
+        let frequency = match context.get(item, "once") {
             Some(value) if value.flag()? => Frequency::OncePerRun,
             _ => row.frequency,
         };
-        let delivery = match origin.get(item, "async") {
+        let delivery = match context.get(item, "async") {
             Some(value) if value.flag()? => Delivery::Detached,
             _ => Delivery::Awaited,
         };
         let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.into());
-        let turn = Some(origin.native.turn(origin.scope));
-        let called = ["name", "command"].into_iter().filter_map(|key| origin.get(item, key)?.as_text());
-        let identity = (origin.native.settings.repeats == Repeats::RunOnce).then_some(identity);
+        let turn = Some(context.native.turn(context.scope));
+        let called = ["name", "command"].into_iter().filter_map(|key| context.get(item, key)?.as_text());
+        let identity = (context.native.settings.duplicates == DuplicateHooks::RunOnce).then_some(identity);
         let hook = Hook {
             name: self.name()?,
-            dialect: origin.native,
+            dialect: context.native,
             events: [row.kind].into_iter().collect(),
             matcher: self.wanted.matcher.clone(),
             handler,
-            capabilities: row.may.iter().copied().collect(),
+            capabilities: row.capabilities.iter().copied().collect(),
             priority: 0,
             enabled: true,
             timeout,
@@ -121,27 +121,27 @@ impl Parts<'_> {
                 order_scope: turn,
             },
             source: HookSource {
-                scope: origin.scope,
-                file: Some(origin.file.into()),
-                line: item.document().line(&item.spot()),
+                scope: context.scope,
+                file: Some(context.file.into()),
+                line: item.document().line(&item.span()),
                 position: self.place,
             },
         };
-        let called = called.map(str::to_owned).collect();
-        Some(SettingsHook { hook, event: row.name, called, own_timeout })
+        let aliases = called.map(str::to_owned).collect();
+        Some(SettingsHook { hook, event: row.name, aliases, own_timeout })
     }
 
     /// Hooks in settings have no names, so theirs say where they stand.
     fn name(&self) -> Option<HookName> {
         let [entry, hook] = self.name;
-        let (dialect, scope) = (self.origin.native.name, self.origin.scope);
+        let (dialect, scope) = (self.context.native.name, self.context.scope);
         HookName::new(format!("{dialect}.{scope}.{}.{entry}.{hook}", self.row.name)).ok()
     }
 
     /// What an event must have; `None` if that cannot be read.
     #[expect(clippy::option_option, reason = "no condition and one that was refused are different things")]
     fn condition(&self, item: &Mapping<'_>) -> Option<Option<Arc<dyn Condition>>> {
-        let Some(value) = self.origin.get(item, "if") else { return Some(self.wanted.condition.clone()) };
+        let Some(value) = self.context.get(item, "if") else { return Some(self.wanted.condition.clone()) };
         let tools = [
             EventKind::BeforeToolDispatch,
             EventKind::AfterToolDispatch,
@@ -153,7 +153,7 @@ impl Parts<'_> {
             value.error("if", message, "remove it, or the hook would never run");
             return None;
         }
-        let rule = Rule::parse(value.text()?);
+        let rule = ToolRule::parse(value.text()?);
         if rule.is_none() {
             value.error("if", "`if` is no rule for tools", "write it as `Bash(git *)` or `Edit`");
         }

@@ -6,13 +6,13 @@ use std::{path::Path, time::Duration};
 use super::{
     super::{
         document::{Document, Mapping, Value},
-        native::Native,
-        near::{did_you_mean, nearest, shorten},
-        openharness::{HookRules, Surroundings},
+        native::NativeDialect,
+        openharness::{HookRules, ReferenceLookup},
+        suggest::{did_you_mean, nearest, shorten},
     },
-    common::Common,
     entry,
-    facts::CommonWord,
+    format::SharedKey,
+    shared::SharedSettings,
 };
 use crate::model::{Diagnostic, Hook, Scope};
 
@@ -22,13 +22,13 @@ pub struct SettingsHooks {
     /// The hooks without mistakes, in the order of the file.
     pub hooks: Vec<SettingsHook>,
     /// Whether the file switches all hooks off, or on again.
-    pub all_off: Option<bool>,
+    pub all_disabled: Option<bool>,
     /// The names and the commands of hooks that the file switches off.
-    pub off: Vec<String>,
+    pub disabled: Vec<String>,
     /// The events that the file configures.
     pub events: Vec<&'static str>,
     /// What it says about all hooks.
-    pub common: Common,
+    pub shared: SharedSettings,
 }
 
 /// A hook of a settings file.
@@ -39,21 +39,21 @@ pub struct SettingsHook {
     /// The event it is configured for, as its dialect calls it.
     pub event: &'static str,
     /// What files may call it: its command, and its name if it has one.
-    pub called: Vec<String>,
+    pub aliases: Vec<String>,
     /// The timeout that it has of its own.
     pub own_timeout: Option<Duration>,
 }
 
 /// What every hook of a file has in common.
-pub(super) struct Origin<'a> {
-    pub(super) native: &'static Native,
+pub(super) struct FileContext<'a> {
+    pub(super) native: &'static NativeDialect,
     pub(super) file: &'a Path,
     pub(super) scope: Scope,
     pub(super) rules: &'a HookRules,
-    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) resolver: &'a dyn ReferenceLookup,
 }
 
-impl Origin<'_> {
+impl FileContext<'_> {
     /// What a hook says under a key, if the key means something in its dialect.
     pub(super) fn get<'d>(&self, item: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
         item.get(key).filter(|_| self.native.settings.keys.hook.contains(&key))
@@ -64,56 +64,56 @@ impl Origin<'_> {
 ///
 /// Returns its hooks, and everything that is wrong with what it says about hooks.
 pub fn read_settings(
-    native: &'static Native,
+    native: &'static NativeDialect,
     bytes: &[u8],
     file: &Path,
     scope: Scope,
     rules: &HookRules,
-    surroundings: &dyn Surroundings,
+    resolver: &dyn ReferenceLookup,
 ) -> (SettingsHooks, Vec<Diagnostic>) {
     let document = match Document::parse_json(bytes, file) {
         Ok(document) => document,
         Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
     };
-    let origin = Origin { native, file, scope, rules, surroundings };
+    let context = FileContext { native, file, scope, rules, resolver };
     let mut found = SettingsHooks::default();
     if let Some(root) = document.root() {
         let hooks = root.get("hooks").and_then(|value| value.mapping());
-        let switches = native.settings.switches;
-        (found.all_off, found.off) = switches.read(&root, hooks.as_ref());
+        let switches = native.settings.disable;
+        (found.all_disabled, found.disabled) = switches.read(&root, hooks.as_ref());
         if let Some(hooks) = hooks {
             let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
-            events.for_each(|value| read_event(&origin, &value, &mut found));
+            events.for_each(|value| read_event(&context, &value, &mut found));
         }
     }
     (found, document.into_diagnostics())
 }
 
-fn read_event(origin: &Origin<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
+fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
     let name = value.name();
-    let words = origin.native.settings.common;
-    if let Some(CommonWord { means, .. }) = words.iter().find(|word| word.key == name) {
-        return found.common.read(*means, value, origin.rules.max_timeout);
+    let words = context.native.settings.shared;
+    if let Some(SharedKey { setting, .. }) = words.iter().find(|word| word.key == name) {
+        return found.shared.read(*setting, value, context.rules.max_timeout);
     }
-    let Some(row) = origin.native.row_named(name) else {
+    let Some(row) = context.native.row_named(name) else {
         let words: Vec<&str> = words.iter().map(|word| word.key).collect();
         if let Some(near) = nearest(name, &words) {
             return unknown_key(value, near);
         }
-        let known: Vec<&str> = origin.native.rows.iter().map(|row| row.name).collect();
+        let known: Vec<&str> = context.native.rows.iter().map(|row| row.name).collect();
         let message = format!("unknown event `{}`; its hooks are left out", shorten(name, 64));
-        return value.error_at(value.key_spot(), "unknown-event", message, did_you_mean(name, &known));
+        return value.error_at(value.key_span(), "unknown-event", message, did_you_mean(name, &known));
     };
     let Some(entries) = value.list() else { return };
     found.events.push(row.name);
     for (number, entry) in (1..).zip(&entries) {
         let position = found.hooks.len();
-        found.hooks.extend(entry::read(origin, row, number, position, entry));
+        found.hooks.extend(entry::read(context, row, number, position, entry));
     }
 }
 
 /// Warns of keys that look like slips of known ones. Others are left to whom they belong.
-pub(in crate::dialect) fn warn_of_slips(mapping: &Mapping<'_>, known: &[&str]) {
+pub(in crate::dialect) fn warn_misspelt_keys(mapping: &Mapping<'_>, known: &[&str]) {
     for value in mapping.values().filter(|value| !known.contains(&value.name())) {
         if let Some(near) = nearest(value.name(), known) {
             unknown_key(&value, near);
@@ -123,5 +123,5 @@ pub(in crate::dialect) fn warn_of_slips(mapping: &Mapping<'_>, known: &[&str]) {
 
 fn unknown_key(value: &Value<'_>, near: &str) {
     let message = format!("unknown key `{}`", shorten(value.name(), 64));
-    value.error_at(value.key_spot(), "unknown-key", message, format!("did you mean `{near}`?"));
+    value.error_at(value.key_span(), "unknown-key", message, format!("did you mean `{near}`?"));
 }

@@ -6,13 +6,13 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use super::{
     super::{
         document::{Mapping, Value},
-        near::{did_you_mean, shorten},
-        openharness::{Located, argument, http_address, http_header, variable},
-        row::Row,
+        event_table::EventRow,
+        openharness::{ResolvedPath, argument, http_address, http_header, variable},
+        suggest::{did_you_mean, shorten},
     },
-    dollars::{Part, parts},
-    facts::{Same, Shell},
-    file::{Origin, warn_of_slips},
+    file::{FileContext, warn_misspelt_keys},
+    format::{HookIdentity, Shell},
+    variables::{TextPart, text_parts},
 };
 use crate::model::{
     Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,
@@ -26,7 +26,7 @@ const USUAL_MODEL: &str = "default";
 const AGENT_TURNS: NonZeroUsize = NonZeroUsize::new(16).expect("not zero");
 
 /// A handler, checked.
-pub(super) struct Ready {
+pub(super) struct SettingsHandler {
     pub(super) handler: Handler,
     pub(super) timeout: Duration,
     /// The timeout that the hook has of its own.
@@ -36,35 +36,35 @@ pub(super) struct Ready {
 }
 
 /// The handler of a hook, or `None` if anything about it is wrong, which has been reported.
-pub(super) fn read(origin: &Origin<'_>, row: &Row, item: &Mapping<'_>) -> Option<Ready> {
-    warn_of_slips(item, origin.native.settings.keys.hook);
-    let kind = kind(origin, &item.require_such_as("type", "\"type\": \"command\"")?)?;
-    let longest = origin.rules.max_timeout;
+pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>) -> Option<SettingsHandler> {
+    warn_misspelt_keys(item, context.native.settings.keys.hook);
+    let kind = kind(context, &item.require_such_as("type", "\"type\": \"command\"")?)?;
+    let longest = context.rules.max_timeout;
     let own_timeout = match item.get("timeout") {
         Some(value) => {
-            Some(origin.native.settings.timeouts.unit.read(&value, longest, "the hook is left out")?)
+            Some(context.native.settings.timeouts.unit.read(&value, longest, "the hook is left out")?)
         }
         None => None,
     };
-    let usual = || origin.native.settings.timeouts.usual(row, kind).min(longest);
+    let usual = || context.native.settings.timeouts.usual(row, kind).min(longest);
     let timeout = own_timeout.unwrap_or_else(usual);
     let (handler, identity) = match kind {
-        HandlerKind::Http => http(origin, item)?,
-        HandlerKind::Command => command(origin, item)?,
-        HandlerKind::Prompt => prompt(origin, item)?,
-        HandlerKind::Agent => agent(origin, item)?,
+        HandlerKind::Http => http(context, item)?,
+        HandlerKind::Command => command(context, item)?,
+        HandlerKind::Prompt => prompt(context, item)?,
+        HandlerKind::Agent => agent(context, item)?,
         HandlerKind::Native => return None,
     };
-    let identity = match (origin.native.settings.same, origin.get(item, "name")) {
-        (Same::Handler, _) => identity,
-        (Same::NameAndHandler, Some(name)) => format!("{}\0{identity}", name.text()?),
-        (Same::NameAndHandler, None) => format!("\0{identity}"),
+    let identity = match (context.native.settings.identity, context.get(item, "name")) {
+        (HookIdentity::Handler, _) => identity,
+        (HookIdentity::NameAndHandler, Some(name)) => format!("{}\0{identity}", name.text()?),
+        (HookIdentity::NameAndHandler, None) => format!("\0{identity}"),
     };
-    Some(Ready { handler, timeout, own_timeout, identity: identity.into() })
+    Some(SettingsHandler { handler, timeout, own_timeout, identity: identity.into() })
 }
 
-fn kind(origin: &Origin<'_>, value: &Value<'_>) -> Option<HandlerKind> {
-    let (text, types) = (value.text()?, origin.native.settings.types);
+fn kind(context: &FileContext<'_>, value: &Value<'_>) -> Option<HandlerKind> {
+    let (text, types) = (value.text()?, context.native.settings.types);
     let kind = types.iter().copied().find(|kind| kind.as_str() == text);
     if kind.is_none() {
         let known: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
@@ -74,15 +74,15 @@ fn kind(origin: &Origin<'_>, value: &Value<'_>) -> Option<HandlerKind> {
     kind
 }
 
-fn prompt(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let (text, model) = (question(item)?, model(origin, item)?);
+fn prompt(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(context, item)?);
     let identity = format!("prompt {}\0{text}", model.reference);
     Some((Handler::Prompt(PromptHandler { prompt: text.into(), model }), identity))
 }
 
 /// An agent of a settings file has no file of its own: a role that fits every task, and every tool.
-fn agent(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let (text, model) = (question(item)?, model(origin, item)?);
+fn agent(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+    let (text, model) = (question(item)?, model(context, item)?);
     let identity = format!("agent {}\0{text}", model.reference);
     let agent = Agent {
         name: "agent".to_owned(),
@@ -106,12 +106,12 @@ fn question(item: &Mapping<'_>) -> Option<String> {
 }
 
 /// The model that a hook names, or the one for hooks that name none.
-fn model(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<Model> {
+fn model(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<Model> {
     let (value, reference) = match item.get("model") {
         Some(value) => (value.clone(), value.text()?),
         None => (item.get("type")?, USUAL_MODEL),
     };
-    match origin.surroundings.model(reference) {
+    match context.resolver.model(reference) {
         Ok(model) => Some(model),
         Err((message, help)) => {
             value.error("model", format!("{message}; the hook is left out"), help);
@@ -120,26 +120,26 @@ fn model(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<Model> {
     }
 }
 
-fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
     let value = item.require_such_as("command", "\"command\": \"./check.sh\"")?;
     let text = argument(&value)?;
     if text.trim().is_empty() {
         value.error("command", "`command` is empty", "write the line that the shell runs");
         return None;
     }
-    let (Located::Found(cwd) | Located::Missing(cwd, _)) = origin.surroundings.directory("") else {
+    let (ResolvedPath::Found(cwd) | ResolvedPath::Missing(cwd, _)) = context.resolver.directory("") else {
         return None;
     };
     let root = cwd.display().to_string();
     let mut environment = Vec::new();
-    if let Some(variables) = origin.get(item, "env") {
+    if let Some(variables) = context.get(item, "env") {
         for value in variables.mapping()?.values() {
-            environment.push(variable(&value, origin.rules, &|value| Some(argument(value)?.into()))?);
+            environment.push(variable(&value, context.rules, &|value| Some(argument(value)?.into()))?);
         }
     }
-    let line = match origin.get(item, "args") {
-        Some(args) => exec(origin, &value, &args, &root)?,
-        None => shell(origin, item, &value, &root)?,
+    let line = match context.get(item, "args") {
+        Some(args) => exec(context, &value, &args, &root)?,
+        None => shell(context, item, &value, &root)?,
     };
     let identity = match &line {
         CommandLine::Shell(line) => format!("sh {line}"),
@@ -149,10 +149,15 @@ fn command(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)>
     Some((Handler::Command(handler), identity))
 }
 
-fn shell(origin: &Origin<'_>, item: &Mapping<'_>, value: &Value<'_>, root: &str) -> Option<CommandLine> {
+fn shell(
+    context: &FileContext<'_>,
+    item: &Mapping<'_>,
+    value: &Value<'_>,
+    root: &str,
+) -> Option<CommandLine> {
     let line = value.text()?;
-    check_script(origin, value, line, root);
-    let shell = match origin.get(item, "shell") {
+    check_script(context, value, line, root);
+    let shell = match context.get(item, "shell") {
         Some(shell) => match shell.text()? {
             "sh" => Shell::Sh,
             "bash" => Shell::Bash,
@@ -162,7 +167,7 @@ fn shell(origin: &Origin<'_>, item: &Mapping<'_>, value: &Value<'_>, root: &str)
                 return None;
             }
         },
-        None => origin.native.settings.shell,
+        None => context.native.settings.shell,
     };
     Some(match shell {
         Shell::Sh => CommandLine::Shell(line.to_owned()),
@@ -174,37 +179,37 @@ fn shell(origin: &Origin<'_>, item: &Mapping<'_>, value: &Value<'_>, root: &str)
 }
 
 /// Warns of a script that is not there, where the line says plainly which it is.
-fn check_script(origin: &Origin<'_>, value: &Value<'_>, line: &str, root: &str) {
-    let plain = in_project(origin, &line.replace('"', ""), root);
+fn check_script(context: &FileContext<'_>, value: &Value<'_>, line: &str, root: &str) {
+    let plain = in_project(context, &line.replace('"', ""), root);
     let Some(first) = plain.split_whitespace().next() else { return };
     let is_path = first.starts_with('/') || first.starts_with("./") || first.starts_with("../");
     if !is_path || first.contains(['$', '\'', '`', '*', '~', '(', ';', '&', '|', '<', '>']) {
         return;
     }
-    if let Located::Missing(_, why) = origin.surroundings.program(first, std::path::Path::new(root)) {
+    if let ResolvedPath::Missing(_, why) = context.resolver.program(first, std::path::Path::new(root)) {
         value.warn("program", why, "the hook will end `spawn_failed`");
     }
 }
 
 /// A text with the project's directory in it.
-fn in_project(origin: &Origin<'_>, text: &str, root: &str) -> String {
-    origin.native.settings.project_variables.iter().fold(text.to_owned(), |text, name| {
+fn in_project(context: &FileContext<'_>, text: &str, root: &str) -> String {
+    context.native.settings.project_variables.iter().fold(text.to_owned(), |text, name| {
         text.replace(&format!("${{{name}}}"), root).replace(&format!("${name}"), root)
     })
 }
 
-fn exec(origin: &Origin<'_>, program: &Value<'_>, args: &Value<'_>, root: &str) -> Option<CommandLine> {
+fn exec(context: &FileContext<'_>, program: &Value<'_>, args: &Value<'_>, root: &str) -> Option<CommandLine> {
     let items = args.list()?;
     let args = items.iter().map(argument).collect::<Option<Vec<_>>>()?;
-    let args = args.into_iter().map(|text| in_project(origin, text, root)).collect();
-    let name = in_project(origin, program.text()?, root);
-    match origin.surroundings.program(&name, std::path::Path::new(root)) {
-        Located::Found(program) => Some(CommandLine::Exec { program, args }),
-        Located::Missing(path, why) => {
+    let args = args.into_iter().map(|text| in_project(context, text, root)).collect();
+    let name = in_project(context, program.text()?, root);
+    match context.resolver.program(&name, std::path::Path::new(root)) {
+        ResolvedPath::Found(program) => Some(CommandLine::Exec { program, args }),
+        ResolvedPath::Missing(path, why) => {
             program.warn("program", why, "the hook will end `spawn_failed`");
             Some(CommandLine::Exec { program: path, args })
         }
-        Located::Refused(why) => {
+        ResolvedPath::Refused(why) => {
             let help = "name a program inside the workspace, in the `PATH`, or by its absolute path";
             program.error("program", why, help);
             None
@@ -212,9 +217,9 @@ fn exec(origin: &Origin<'_>, program: &Value<'_>, args: &Value<'_>, root: &str) 
     }
 }
 
-fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
+fn http(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
     let url = item.require_such_as("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?;
-    let address = http_address(&url, origin.rules)?;
+    let address = http_address(&url, context.rules)?;
     let mut allowed = Vec::new();
     if let Some(names) = item.get("allowedEnvVars") {
         for name in names.list()? {
@@ -224,7 +229,7 @@ fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
     let mut headers = Vec::new();
     if let Some(written) = item.get("headers") {
         for value in written.mapping()?.values() {
-            headers.push(http_header(&value, |text| Some(expanded(origin, text, &allowed)))?);
+            headers.push(http_header(&value, |text| Some(expanded(context, text, &allowed)))?);
         }
     }
     let identity = format!("http {address}");
@@ -232,15 +237,15 @@ fn http(origin: &Origin<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
 }
 
 /// A header's value with the variables in it that the hook may see; others stand for nothing.
-fn expanded(origin: &Origin<'_>, text: &str, allowed: &[String]) -> SecretText {
+fn expanded(context: &FileContext<'_>, text: &str, allowed: &[String]) -> SecretText {
     let mut found = SecretText::default();
-    for part in parts(text) {
+    for part in text_parts(text) {
         match part {
-            Part::Text(text) => found.push(text),
-            Part::Variable(name) if allowed.iter().any(|known| known == name) => {
-                origin.surroundings.variable(name).into_iter().for_each(|value| found.push(value));
+            TextPart::Text(text) => found.push(text),
+            TextPart::Variable(name) if allowed.iter().any(|known| known == name) => {
+                context.resolver.variable(name).into_iter().for_each(|value| found.push(value));
             }
-            Part::Variable(_) => {}
+            TextPart::Variable(_) => {}
         }
     }
     found

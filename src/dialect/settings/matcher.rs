@@ -1,16 +1,16 @@
 //! Matchers as settings files write them. Refuses to compile any itself.
 
 use super::{
-    super::{document::Value, row::Row},
-    facts::Wanted,
+    super::{document::Value, event_table::EventRow},
+    format::EventFilter,
 };
 use crate::model::{EventKind, Matcher, MatcherError};
 
 /// A matcher that is a name, a list of names, or else a pattern that may stand anywhere.
-pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &Row) -> Option<Wanted> {
+pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &EventRow) -> Option<EventFilter> {
     let text = value.text()?;
     if matches!(text, "" | "*") {
-        return Some(Wanted::default());
+        return Some(EventFilter::default());
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-,| ".contains(c);
     let matcher = if text.chars().all(is_plain) {
@@ -29,10 +29,10 @@ pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &Row) -> Opt
 }
 
 /// A matcher that is a pattern for tools, which may stand anywhere, and the whole text for anything else.
-pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &Row) -> Option<Wanted> {
+pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &EventRow) -> Option<EventFilter> {
     let text = value.text()?.trim();
     if matches!(text, "" | "*") {
-        return Some(Wanted::default());
+        return Some(EventFilter::default());
     }
     let of_tools = [EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
     if !of_tools.contains(&row.kind) {
@@ -55,9 +55,9 @@ fn is_elsewhere_a_pattern(error: &MatcherError) -> bool {
     text.contains("look-around") || text.contains("backreferences")
 }
 
-fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<Wanted> {
+fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<EventFilter> {
     match matcher {
-        Ok(matcher) => Some(Wanted { matcher: Some(matcher), condition: None }),
+        Ok(matcher) => Some(EventFilter { matcher: Some(matcher), condition: None }),
         Err(error) => {
             refuse(value, &error);
             None
@@ -66,10 +66,10 @@ fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<W
 }
 
 pub(in crate::dialect) fn refuse(value: &Value<'_>, error: &MatcherError) {
-    let spot = match error {
-        MatcherError::Syntax { column, .. } => value.spot().character(*column),
-        MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.spot(),
+    let span = match error {
+        MatcherError::Syntax { column, .. } => value.span().character(*column),
+        MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.span(),
     };
     let message = format!("`{}`: {error}", value.name());
-    value.error_at(spot, "matcher", message, "its hooks are left out; match more, and let them decide");
+    value.error_at(span, "matcher", message, "its hooks are left out; match more, and let them decide");
 }

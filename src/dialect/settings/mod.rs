@@ -2,22 +2,23 @@
 //! a mistake costs the entry it is in, with a warning that has a place, and what is not about hooks is nobody's
 //! concern here.
 
-mod common;
-mod dollars;
+mod disable;
 mod entry;
-mod facts;
 mod file;
+mod format;
 mod handler;
 mod matcher;
-mod rule;
-mod switches;
+mod shared;
+mod tool_rule;
+mod variables;
 
-pub use common::Common;
-pub(super) use dollars::{Part, parts};
-pub(crate) use facts::{CommonWord, Levels, Place, SettingsFile};
-pub(super) use facts::{
-    Form, Keys, Means, Repeats, Same, SettingsFacts, Shell, Switches, Timeouts, Unit, Wanted,
-};
-pub(super) use file::warn_of_slips;
+pub(super) use file::warn_misspelt_keys;
 pub use file::{SettingsHook, SettingsHooks, read_settings};
+pub(super) use format::{
+    DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,
+    SettingsKeys, SharedSetting, Shell, TimeUnit,
+};
+pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
 pub(super) use matcher::{exact_list_or_regex, exact_or_regex, refuse};
+pub use shared::SharedSettings;
+pub(super) use variables::{TextPart, text_parts};

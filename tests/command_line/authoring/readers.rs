@@ -9,7 +9,7 @@ use std::{
 
 use hookyard::{
     config::Settings,
-    dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, named, read_hook},
+    dialect::{HookRules, ReferenceLookup, ResolvedPath, UnixSockets, UnsafeVariables, named, read_hook},
     model::{
         Diagnostic, DialectName, Ended, EventKind, HandlerKind, HookName, HookReport, Json, Model,
         ModelAccess, Note, NoteKind, Outcome, Secret, SecretText, Severity, Target, Targets, TokenUsage,
@@ -23,7 +23,7 @@ use crate::authoring::schemas::{objections, printed};
 /// A machine on which everything is, with agents of these keys.
 struct Anywhere(String);
 
-impl Surroundings for Anywhere {
+impl ReferenceLookup for Anywhere {
     fn variable(&self, _: &str) -> Option<SecretText> {
         Some("value".into())
     }
@@ -32,16 +32,16 @@ impl Surroundings for Anywhere {
         Ok(Secret::new("secret-value"))
     }
 
-    fn directory(&self, relative: &str) -> Located {
+    fn directory(&self, relative: &str) -> ResolvedPath {
         if leads_out(relative) {
-            Located::Refused("outside".to_owned())
+            ResolvedPath::Refused("outside".to_owned())
         } else {
-            Located::Found(relative.into())
+            ResolvedPath::Found(relative.into())
         }
     }
 
-    fn program(&self, name: &str, _: &Path) -> Located {
-        Located::Found(name.into())
+    fn program(&self, name: &str, _: &Path) -> ResolvedPath {
+        ResolvedPath::Found(name.into())
     }
 
     fn text_file(&self, relative: &str) -> Result<String, String> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hookyard::{
     config::Settings,
-    dialect::{HookRules, Located, Surroundings, UnixSockets, UnsafeVariables, read_hook},
+    dialect::{HookRules, ReferenceLookup, ResolvedPath, UnixSockets, UnsafeVariables, read_hook},
     model::{Model, Secret, SecretText, Severity},
 };
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 /// A machine on which nothing is.
 struct Nowhere;
 
-impl Surroundings for Nowhere {
+impl ReferenceLookup for Nowhere {
     fn variable(&self, _: &str) -> Option<SecretText> {
         None
     }
@@ -21,12 +21,12 @@ impl Surroundings for Nowhere {
         Err((format!("there is no secret `{name}`"), String::new()))
     }
 
-    fn directory(&self, relative: &str) -> Located {
-        Located::Missing(relative.into(), "is not there".into())
+    fn directory(&self, relative: &str) -> ResolvedPath {
+        ResolvedPath::Missing(relative.into(), "is not there".into())
     }
 
-    fn program(&self, name: &str, _: &Path) -> Located {
-        Located::Missing(name.into(), "is not there".into())
+    fn program(&self, name: &str, _: &Path) -> ResolvedPath {
+        ResolvedPath::Missing(name.into(), "is not there".into())
     }
 
     fn text_file(&self, relative: &str) -> Result<String, String> {

@@ -2,31 +2,32 @@
 
 use std::time::Duration;
 
-use super::{answer::write, join::join, parts::translate, reply::read};
+use super::{combine::combine, payload::translate, reply::read, response::write};
 use crate::{
     dialect::{
-        native::{Frame, Native},
-        row::{
-            Looks::{Fact, Nowhere},
-            Row, rows,
+        event_table::{
+            EventRow,
+            MatchSource::{Fact, Unmatched},
+            rows,
         },
+        native::{EnvelopeField, NativeDialect},
         settings::{
-            Form, Keys, Levels, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell, Switches, Timeouts,
-            Unit, exact_or_regex,
+            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
+            SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit, exact_or_regex,
         },
     },
     model::{DialectName, Draft, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
 };
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
-const ROWS: &[Row] = rows! {
+const ROWS: &[EventRow] = rows! {
     "SessionStart" SessionStarted Fact, Parallel Combined, Nothing, Ignored Taken, Always, [];
     "SessionEnd" SessionEnded Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
-    "BeforeAgent" PromptSubmitted Nowhere, Parallel Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
-    "AfterAgent" AgentStopping Nowhere, Parallel Combined, Prevents, Ignored Taken, Always, [];
-    "BeforeModel" BeforeModelCall Nowhere, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelRequest];
-    "AfterModel" AfterModelCall Nowhere, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelResponse];
-    "BeforeToolSelection" BeforeToolSelection Nowhere, Parallel Combined, Nothing, Ignored Taken, Always, [RewriteToolConfig];
+    "BeforeAgent" PromptSubmitted Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [RewritePrompt];
+    "AfterAgent" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored Taken, Always, [];
+    "BeforeModel" BeforeModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelRequest];
+    "AfterModel" AfterModelCall Unmatched, Parallel CombinedLatestNotes, Prevents, Ignored Taken, Always, [RewriteModelResponse];
+    "BeforeToolSelection" BeforeToolSelection Unmatched, Parallel Combined, Nothing, Ignored Taken, Always, [RewriteToolConfig];
     "BeforeTool" BeforeToolDispatch Fact, Parallel Combined, Prevents, Ignored Taken, Always, [RewriteToolRequest];
     "AfterTool" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [SuppressOutput];
     "PreCompress" BeforeContextCompact Fact, Parallel CombinedLatestNotes, Nothing, Ignored Taken, Always, [];
@@ -52,56 +53,62 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 /// The first fields of an envelope.
-const FRAME: &[(&str, Frame)] = &[
-    ("session_id", Frame::Session),
-    ("transcript_path", Frame::Own(Some(""))),
-    ("cwd", Frame::Cwd),
-    ("hook_event_name", Frame::EventName),
-    ("timestamp", Frame::Timestamp),
+const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+    ("session_id", EnvelopeField::Session),
+    ("transcript_path", EnvelopeField::Own(Some(""))),
+    ("cwd", EnvelopeField::Cwd),
+    ("hook_event_name", EnvelopeField::EventName),
+    ("timestamp", EnvelopeField::Timestamp),
 ];
 
 /// The dialect of Gemini CLI.
-pub(in crate::dialect) static GEMINI: Native = Native {
+pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     name: DialectName::Gemini,
     rows: ROWS,
     fields: FIELDS,
-    frame: FRAME,
+    envelope_fields: ENVELOPE_FIELDS,
     own_fields: &["stop_hook_active"],
-    settings: SettingsFacts {
+    settings: SettingsFormat {
         files: &[
-            SettingsFile { scope: Scope::Project, place: Place::Workspace(".gemini/settings.json") },
-            SettingsFile { scope: Scope::User, place: Place::Home(".gemini/settings.json") },
-            SettingsFile { scope: Scope::Managed, place: Place::System("gemini-cli/settings.json") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".gemini/settings.json"),
+            },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".gemini/settings.json") },
+            SettingsFile {
+                scope: Scope::Managed,
+                location: SettingsLocation::System("gemini-cli/settings.json"),
+            },
         ],
-        levels: Levels::AddUp,
+        scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
-        form: Form::PatternOrText,
+        matcher_syntax: MatcherSyntax::PatternOrText,
         matcher: exact_or_regex,
-        timeouts: Timeouts {
-            unit: Unit::Milliseconds,
+        timeouts: DefaultTimeouts {
+            unit: TimeUnit::Milliseconds,
             usual: Duration::from_mins(1),
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
         },
-        repeats: Repeats::RunOnce,
-        common: &[],
+        duplicates: DuplicateHooks::RunOnce,
+        shared: &[],
         project_variables: &["GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"],
-        keys: Keys {
+        keys: SettingsKeys {
             entry: &["matcher", "sequential", "hooks"],
             hook: &["type", "command", "name", "description", "timeout", "env"],
         },
         shell: Shell::Bash,
-        same: Same::NameAndHandler,
-        switches: Switches::AllOrSome("hooksConfig"),
+        identity: HookIdentity::NameAndHandler,
+        disable: DisableSyntax::AllOrSome("hooksConfig"),
     },
     environment,
     response_format: |_| ResponseFormat::default(),
-    read: |_, row, hook, raw| read(row, hook, raw),
-    write,
+    read_reply: |_, row, hook, raw| read(row, hook, raw),
+    write_response: write,
     translate,
-    fold: |_, _, patch| Ok(patch.clone()),
-    join,
+    apply_patch: |_, _, patch| Ok(patch.clone()),
+    combine,
     ends_chain: |_| &[Verdict::Halt],
 };
 

@@ -7,10 +7,10 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     dialect::{
+        event_table::EventRow,
         output::{
             check_size, excerpt, flag_of, invalid, misspelt_key, object_of, text_of, unknown_keys, value_of,
         },
-        row::Row,
     },
     model::{EventKind, Failure, Json, JsonFields, MergeRule, Reply},
 };
@@ -42,7 +42,7 @@ const KEPT: &str = "said";
 /// What a hook decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Decision {
+pub(super) enum GeminiDecision {
     Allow,
     Approve,
     Ask,
@@ -50,7 +50,7 @@ pub(super) enum Decision {
     Deny,
 }
 
-impl Decision {
+impl GeminiDecision {
     const ALL: [(&str, Self); 5] = [
         ("allow", Self::Allow),
         ("approve", Self::Approve),
@@ -73,7 +73,7 @@ impl Decision {
 /// What a hook says, or several of them together.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Said {
+pub(super) struct GeminiOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) r#continue: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,18 +83,18 @@ pub(super) struct Said {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) system_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) decision: Option<Decision>,
+    pub(super) decision: Option<GeminiDecision>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
-    #[serde(skip_serializing_if = "Specific::is_empty")]
-    pub(super) hook_specific_output: Specific,
+    #[serde(skip_serializing_if = "SpecificOutput::is_empty")]
+    pub(super) hook_specific_output: SpecificOutput,
 }
 
 /// The fields of `hookSpecificOutput`, in the order in which they were said.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Specific(pub(super) Vec<(Box<str>, Json)>);
+pub(super) struct SpecificOutput(pub(super) Vec<(Box<str>, Json)>);
 
-impl Specific {
+impl SpecificOutput {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -119,30 +119,30 @@ impl Specific {
     }
 }
 
-impl Serialize for Specific {
+impl Serialize for SpecificOutput {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl Said {
+impl GeminiOutput {
     /// Reads what a hook said, with warnings about what looks like a slip.
     ///
     /// Returns a failure if a known field has the wrong type or the decision is no known word.
     pub(super) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
         let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
         let decision = match text_of(fields, "", "decision")? {
-            Some(word) => Some(Decision::of(&word).ok_or_else(|| no_decision(&word))?),
+            Some(word) => Some(GeminiDecision::of(&word).ok_or_else(|| no_decision(&word))?),
             None => None,
         };
-        let mut said = Self {
+        let mut output = Self {
             r#continue: flag_of(fields, "", "continue")?,
             stop_reason: text_of(fields, "", "stopReason")?,
             suppress_output: flag_of(fields, "", "suppressOutput")?,
             system_message: text_of(fields, "", "systemMessage")?,
             decision,
             reason: text_of(fields, "", "reason")?,
-            hook_specific_output: Specific::default(),
+            hook_specific_output: SpecificOutput::default(),
         };
         if let Some(specific) = value_of(fields, "hookSpecificOutput") {
             let specific = object_of("hookSpecificOutput", specific)?;
@@ -159,26 +159,26 @@ impl Said {
                 if !SPECIFIC_KEYS.contains(&name) {
                     warnings.extend(misspelt_key(name, &SPECIFIC_KEYS, WITHIN));
                 }
-                said.hook_specific_output.0.push((name.into(), Json::checked(value)));
+                output.hook_specific_output.0.push((name.into(), Json::checked(value)));
             }
         }
-        Ok((said, warnings))
+        Ok((output, warnings))
     }
 
     /// Has a reply keep it.
     pub(super) fn keep_in(&self, reply: &mut Reply) {
-        reply.native = Json::of(self).map(|said| (KEPT.into(), said)).into_iter().collect();
+        reply.native = Json::of(self).map(|output| (KEPT.into(), output)).into_iter().collect();
     }
 
     /// What the hook of a reply said; nothing, if it did not say anything.
     pub(super) fn kept_in(reply: &Reply) -> Option<Self> {
         let (_, kept) = reply.native.iter().find(|(name, _)| **name == *KEPT)?;
-        Self::read(&kept.fields()?).ok().map(|(said, _)| said)
+        Self::read(&kept.fields()?).ok().map(|(output, _)| output)
     }
 
     /// Several folded into one, as their event has it.
-    pub(super) fn folded(row: &Row, all: Vec<Self>) -> Option<Self> {
-        let fold = match (row.kind, row.ties) {
+    pub(super) fn folded(row: &EventRow, all: Vec<Self>) -> Option<Self> {
+        let fold = match (row.kind, row.merge_rule) {
             (EventKind::BeforeToolSelection, _) => |_: Self, _: Self| Self::default(),
             (_, MergeRule::Combined) => Self::and,
             (_, MergeRule::CombinedLatestNotes | MergeRule::Strictest) => Self::replaced_by,
@@ -189,10 +189,10 @@ impl Said {
 
     /// The strictest decision, all texts, and flags that either has set.
     fn and(mut self, next: Self) -> Self {
-        let strictness = |decision: Decision| match decision {
-            Decision::Allow | Decision::Approve => 0,
-            Decision::Ask => 1,
-            Decision::Block | Decision::Deny => 2,
+        let strictness = |decision: GeminiDecision| match decision {
+            GeminiDecision::Allow | GeminiDecision::Approve => 0,
+            GeminiDecision::Ask => 1,
+            GeminiDecision::Block | GeminiDecision::Deny => 2,
         };
         // Of equally strict ones the last is reported.
         self.decision = [next.decision, self.decision]

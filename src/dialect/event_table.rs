@@ -5,34 +5,34 @@ use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
 
 /// One event of a dialect.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct EventRow {
     /// How the dialect calls it.
     pub(super) name: &'static str,
     /// What it is in hookyard's words.
     pub(super) kind: EventKind,
     /// What matchers of hooks on it look at.
-    pub(super) looks: Looks,
+    pub(super) match_source: MatchSource,
     /// How hooks on it run.
     pub(super) strategy: Strategy,
     /// What becomes of equally strict verdicts.
-    pub(super) ties: MergeRule,
+    pub(super) merge_rule: MergeRule,
     /// What a block means.
-    pub(super) block: Block,
+    pub(super) block: BlockEffect,
     /// What text that is no JSON means on standard output.
-    pub(super) plain: Plain,
+    pub(super) plain_text: PlainText,
     /// Whether its hosts take words for the model.
-    pub(super) context: Context,
+    pub(super) context: ContextSupport,
     /// How often a hook on it runs, where the hook does not say.
     pub(super) frequency: Frequency,
     /// What its hooks may change.
-    pub(super) may: &'static [Capability],
+    pub(super) capabilities: &'static [Capability],
 }
 
 /// What matchers look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looks {
+pub(super) enum MatchSource {
     /// Nothing: they are ignored.
-    Nowhere,
+    Unmatched,
     /// The fact that matchers on the kind look at.
     Fact,
     /// A field of an event without a kind of its own.
@@ -43,7 +43,7 @@ pub(super) enum Looks {
 
 /// What a block means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Block {
+pub(super) enum BlockEffect {
     /// Nothing: the event cannot be blocked.
     Nothing,
     /// What is about to happen does not.
@@ -60,7 +60,7 @@ pub(super) enum Block {
 
 /// What text that is no JSON means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plain {
+pub(super) enum PlainText {
     /// Nothing.
     Ignored,
     /// It is for the model.
@@ -69,40 +69,40 @@ pub(super) enum Plain {
 
 /// Whether hosts take words for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Context {
+pub(super) enum ContextSupport {
     /// They do.
     Taken,
     /// They have no place for them.
     NoPlace,
 }
 
-impl Row {
+impl EventRow {
     /// Whether its hooks may stop what is about to happen.
     pub(super) fn prevents(&self) -> bool {
-        matches!(self.block, Block::Prevents | Block::PreventsByExit | Block::Declines)
+        matches!(self.block, BlockEffect::Prevents | BlockEffect::PreventsByExit | BlockEffect::Declines)
     }
 
     /// For an event without a kind of its own: whether its hooks may stop things, or only watch.
-    pub(super) fn part(&self) -> Strategy {
+    pub(super) fn host_event_strategy(&self) -> Strategy {
         if self.prevents() { Strategy::Serial } else { Strategy::Parallel }
     }
 }
 
 /// The rows of a dialect, a line for each event.
 macro_rules! rows {
-    ($($name:literal $kind:ident $looks:expr, $strategy:ident $ties:ident, $block:ident, $plain:ident $context:ident,
-       $frequency:ident, [$($may:ident)*];)*) => {
-        &[$($crate::dialect::row::Row {
+    ($($name:literal $kind:ident $match_source:expr, $strategy:ident $merge_rule:ident, $block:ident, $plain_text:ident $context:ident,
+       $frequency:ident, [$($capability:ident)*];)*) => {
+        &[$($crate::dialect::event_table::EventRow {
             name: $name,
             kind: $crate::model::EventKind::$kind,
-            looks: $looks,
+            match_source: $match_source,
             strategy: $crate::model::Strategy::$strategy,
-            ties: $crate::model::MergeRule::$ties,
-            block: $crate::dialect::row::Block::$block,
-            plain: $crate::dialect::row::Plain::$plain,
-            context: $crate::dialect::row::Context::$context,
+            merge_rule: $crate::model::MergeRule::$merge_rule,
+            block: $crate::dialect::event_table::BlockEffect::$block,
+            plain_text: $crate::dialect::event_table::PlainText::$plain_text,
+            context: $crate::dialect::event_table::ContextSupport::$context,
             frequency: $crate::model::Frequency::$frequency,
-            may: &[$($crate::model::Capability::$may),*],
+            capabilities: &[$($crate::model::Capability::$capability),*],
         },)*]
     };
 }

@@ -2,15 +2,15 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::{Remark, matcher::Wants};
+use super::{ConversionRemark, matcher::PortableMatcher};
 use crate::model::{DialectName, EventKind, FailurePolicy, Strategy};
 
 /// A hook between two dialects.
 #[derive(Debug, Clone)]
-pub(super) struct Portable {
+pub(super) struct PortableHook {
     pub(super) name: String,
-    pub(super) events: Vec<WantedEvent>,
-    pub(super) wants: Wants,
+    pub(super) events: Vec<PortableEvent>,
+    pub(super) matcher: PortableMatcher,
     /// Whether it waits for the hooks before it, and sees what they changed.
     pub(super) order: Strategy,
     pub(super) handler: PortableHandler,
@@ -24,7 +24,7 @@ pub(super) struct Portable {
 
 /// An event that a hook wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WantedEvent {
+pub(super) struct PortableEvent {
     pub(super) kind: EventKind,
     /// The event's own name, where it has no kind of its own.
     pub(super) host_event: Option<String>,
@@ -34,7 +34,7 @@ pub(super) struct WantedEvent {
 #[derive(Debug, Clone)]
 pub(super) enum PortableHandler {
     Command {
-        run: Run,
+        run: PortableCommand,
         cwd: Option<String>,
         environment: Vec<(String, String)>,
     },
@@ -57,12 +57,12 @@ pub(super) enum PortableHandler {
 
 /// What a command is.
 #[derive(Debug, Clone)]
-pub(super) enum Run {
+pub(super) enum PortableCommand {
     Shell(String),
     Exec(Vec<String>),
 }
 
-impl Run {
+impl PortableCommand {
     /// A line for bash.
     pub(super) fn bash(line: String) -> Self {
         Self::Exec(vec!["bash".to_owned(), "-c".to_owned(), line])
@@ -82,41 +82,55 @@ impl Run {
 
 /// What was lost on the way.
 #[derive(Debug, Default)]
-pub(super) struct Lost {
-    pub(super) remarks: Vec<Remark>,
+pub(super) struct ConversionLosses {
+    pub(super) remarks: Vec<ConversionRemark>,
 }
 
-impl Lost {
+impl ConversionLosses {
     /// A part of a hook is not carried over.
-    pub(super) fn part(&mut self, hook: &str, message: impl Into<String>) {
-        self.remarks.push(Remark { hook: hook.to_owned(), message: message.into(), left_out: false });
+    pub(super) fn partial(&mut self, hook: &str, message: impl Into<String>) {
+        self.remarks.push(ConversionRemark {
+            hook: hook.to_owned(),
+            message: message.into(),
+            left_out: false,
+        });
     }
 
     /// Some events of a hook are not there; without any, nor is the hook.
-    pub(super) fn events(&mut self, hook: &str, dialect: DialectName, missing: &[&WantedEvent], kept: usize) {
-        let name = |event: &&WantedEvent| {
+    pub(super) fn missing_events(
+        &mut self,
+        hook: &str,
+        dialect: DialectName,
+        missing: &[&PortableEvent],
+        kept: usize,
+    ) {
+        let name = |event: &&PortableEvent| {
             format!("`{}`", event.host_event.as_deref().unwrap_or(event.kind.as_str()))
         };
         let names: Vec<String> = missing.iter().map(name).collect();
         let message = format!("{dialect} has no event for {}", names.join(", "));
         match (missing.len(), kept) {
             (0, _) => {}
-            (_, 0) => self.hook(hook, message),
-            _ => self.part(hook, message),
+            (_, 0) => self.omitted(hook, message),
+            _ => self.partial(hook, message),
         }
     }
 
     /// A hook is not carried over.
-    pub(super) fn hook(&mut self, hook: &str, message: impl Into<String>) {
-        self.remarks.push(Remark { hook: hook.to_owned(), message: message.into(), left_out: true });
+    pub(super) fn omitted(&mut self, hook: &str, message: impl Into<String>) {
+        self.remarks.push(ConversionRemark {
+            hook: hook.to_owned(),
+            message: message.into(),
+            left_out: true,
+        });
     }
 }
 
 /// A name for a hook without one: that of its script, or else that of its event.
 pub(super) fn name_of(handler: &PortableHandler, event: &str) -> String {
     let line = match handler {
-        PortableHandler::Command { run: Run::Shell(line), .. } => line.clone(),
-        PortableHandler::Command { run: Run::Exec(args), .. } => args.join(" "),
+        PortableHandler::Command { run: PortableCommand::Shell(line), .. } => line.clone(),
+        PortableHandler::Command { run: PortableCommand::Exec(args), .. } => args.join(" "),
         PortableHandler::Http { .. } | PortableHandler::Prompt { .. } | PortableHandler::Agent { .. } => {
             String::new()
         }
@@ -125,19 +139,20 @@ pub(super) fn name_of(handler: &PortableHandler, event: &str) -> String {
     let script = words.filter(|word| word.contains('/') && !word.starts_with('-')).find_map(|word| {
         let file = word.rsplit('/').next()?;
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        Some(plain(stem)).filter(|name| !name.is_empty() && !["sh", "bash", "env"].contains(&name.as_str()))
+        Some(sanitized_name(stem))
+            .filter(|name| !name.is_empty() && !["sh", "bash", "env"].contains(&name.as_str()))
     });
-    script.unwrap_or_else(|| plain(event))
+    script.unwrap_or_else(|| sanitized_name(event))
 }
 
 /// A text as a name may be.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn sanitized_name(text: &str) -> String {
     let kept = text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' });
     kept.collect::<String>().trim_matches(['-', '.']).chars().take(48).collect()
 }
 
 /// Gives hooks of one name numbers, so that each has its own.
-pub(super) fn name_apart(hooks: &mut [Portable]) {
+pub(super) fn make_names_unique(hooks: &mut [PortableHook]) {
     let mut taken = HashSet::new();
     for hook in hooks {
         let stem = hook.name.clone();

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::{
     dialect::{
-        answer::{self, BLOCK},
-        row::{Block, Context, Row},
+        event_table::{BlockEffect, ContextSupport, EventRow},
+        response::{self, BLOCK},
     },
     model::{EventKind, HostResponse, Json, Outcome, Target, Verdict},
 };
@@ -36,10 +36,10 @@ struct Printed<'a> {
 }
 
 /// Writes the answer to an event of this row; without one, to an event that could not be read.
-pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> HostResponse {
+pub(super) fn write(row: Option<&EventRow>, outcome: &Outcome) -> HostResponse {
     let mut output = Printed::default();
     // What has no place in the answer is for the person at the host.
-    let mut aside: Vec<String> = answer::for_person(outcome).into_iter().collect();
+    let mut aside: Vec<String> = response::user_message(outcome).into_iter().collect();
     let mut exit_code = 0;
     match row.map(|row| row.kind) {
         Some(EventKind::BeforeToolDispatch) => output.permission(outcome, None, "allow"),
@@ -62,7 +62,7 @@ pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> HostResponse {
     }
     aside.extend(unexpressed(row, outcome));
     output.context(row, outcome, &mut aside);
-    let printed = answer::of(&output, STRICTEST);
+    let printed = response::of(&output, STRICTEST);
     HostResponse { stderr: aside.join("\n\n"), exit_code, ..printed }
 }
 
@@ -70,7 +70,7 @@ pub(super) fn write(row: Option<&Row>, outcome: &Outcome) -> HostResponse {
 fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
     match outcome.verdict {
         Verdict::Halt => Some(outcome.reason.as_deref().unwrap_or("stopped by a hook").into()),
-        _ => answer::refusal(outcome),
+        _ => response::refusal(outcome),
     }
 }
 
@@ -81,9 +81,9 @@ fn lost_prompt(outcome: &Outcome) -> Option<Cow<'_, str>> {
 }
 
 /// The changes that the host cannot be told.
-fn unexpressed(row: Option<&Row>, outcome: &Outcome) -> Vec<String> {
+fn unexpressed(row: Option<&EventRow>, outcome: &Outcome) -> Vec<String> {
     let told = |target| match target {
-        Target::ToolInput => row.is_some_and(|row| row.block == Block::Denies),
+        Target::ToolInput => row.is_some_and(|row| row.block == BlockEffect::Denies),
         Target::Prompt => true,
         _ => false,
     };
@@ -112,10 +112,10 @@ impl<'a> Printed<'a> {
 
     /// What the hooks have to say to the model: in its place, or else with the reason, or else aside. What has
     /// happened and should not have, the model is told as well.
-    fn context(&mut self, row: Option<&Row>, outcome: &Outcome, aside: &mut Vec<String>) {
-        let context = answer::for_model(outcome);
-        if row.is_some_and(|row| row.context == Context::Taken) {
-            let tells = row.is_some_and(|row| row.block == Block::Tells);
+    fn context(&mut self, row: Option<&EventRow>, outcome: &Outcome, aside: &mut Vec<String>) {
+        let context = response::model_context(outcome);
+        if row.is_some_and(|row| row.context == ContextSupport::Taken) {
+            let tells = row.is_some_and(|row| row.block == BlockEffect::Tells);
             let why = refusal(outcome).filter(|_| tells).map(Cow::into_owned);
             let parts: Vec<String> = why.into_iter().chain(context).collect();
             self.additional_context = (!parts.is_empty()).then(|| parts.join("\n\n"));

@@ -6,10 +6,10 @@ use std::{num::NonZeroUsize, path::Path, time::Duration};
 use super::{
     super::{
         document::{Document, Value},
-        openharness::Surroundings,
+        openharness::ReferenceLookup,
     },
-    facts::{CommonWord, Means, Unit},
     file::SettingsHook,
+    format::{SharedKey, SharedSetting, TimeUnit},
 };
 use crate::model::{Diagnostic, FailurePolicy, Json, Severity};
 
@@ -18,38 +18,38 @@ const LEFT_OUT: &str = "it is left out, and the rest stays";
 
 /// What holds for all hooks; what is not said is left to the next level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Common {
+pub struct SharedSettings {
     enabled: Option<bool>,
     timeout: Option<Duration>,
     on_timeout: Option<FailurePolicy>,
     on_error: Option<FailurePolicy>,
-    together: Option<NonZeroUsize>,
+    max_parallel: Option<NonZeroUsize>,
 }
 
-impl Common {
+impl SharedSettings {
     /// Takes in one word. A mistake in it is reported, and the word is not said.
-    pub(super) fn read(&mut self, means: Means, value: &Value<'_>, longest: Duration) {
+    pub(super) fn read(&mut self, setting: SharedSetting, value: &Value<'_>, longest: Duration) {
         let policies = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
-        match means {
-            Means::Enabled => self.enabled = value.flag(),
-            Means::Timeout(unit) => self.timeout = unit.read(value, longest, LEFT_OUT),
-            Means::OnTimeout => self.on_timeout = value.choice(&policies),
-            Means::OnError => self.on_error = value.choice(&policies),
-            Means::Together => self.together = count(value),
+        match setting {
+            SharedSetting::Enabled => self.enabled = value.flag(),
+            SharedSetting::Timeout(unit) => self.timeout = unit.read(value, longest, LEFT_OUT),
+            SharedSetting::OnTimeout => self.on_timeout = value.choice(&policies),
+            SharedSetting::OnError => self.on_error = value.choice(&policies),
+            SharedSetting::MaxParallel => self.max_parallel = count(value),
         }
     }
 
     /// What the variables of hookyard's environment say, and what is wrong with them. `file` is a settings file for
     /// whose hooks they count.
-    pub(crate) fn of_variables(
-        words: &[CommonWord],
+    pub(crate) fn from_variables(
+        words: &[SharedKey],
         file: &Path,
         longest: Duration,
-        surroundings: &dyn Surroundings,
+        resolver: &dyn ReferenceLookup,
     ) -> (Self, Vec<Diagnostic>) {
         let (mut found, mut diagnostics) = (Self::default(), Vec::new());
         for word in words {
-            let said = surroundings.variable(word.variable);
+            let said = resolver.variable(word.variable);
             let Some(text) = said.as_ref().map(|said| said.expose().trim()).filter(|text| !text.is_empty())
             else {
                 continue;
@@ -59,7 +59,7 @@ impl Common {
             match Document::parse_json(written.as_bytes(), file) {
                 Ok(document) => {
                     if let Some(value) = document.root().and_then(|root| root.get(word.variable)) {
-                        found.read(word.means, &value, longest);
+                        found.read(word.setting, &value, longest);
                     }
                     diagnostics.extend(document.into_diagnostics());
                 }
@@ -83,7 +83,7 @@ impl Common {
             timeout: other.timeout.or(self.timeout),
             on_timeout: other.on_timeout.or(self.on_timeout),
             on_error: other.on_error.or(self.on_error),
-            together: other.together.or(self.together),
+            max_parallel: other.max_parallel.or(self.max_parallel),
         }
     }
 
@@ -101,7 +101,7 @@ impl Common {
         }
         hook.on_timeout = self.on_timeout.unwrap_or(hook.on_timeout);
         hook.on_error = self.on_error.unwrap_or(hook.on_error);
-        hook.execution.max_parallel = self.together.or(hook.execution.max_parallel);
+        hook.execution.max_parallel = self.max_parallel.or(hook.execution.max_parallel);
     }
 }
 
@@ -114,7 +114,7 @@ fn count(value: &Value<'_>) -> Option<NonZeroUsize> {
     count
 }
 
-impl Unit {
+impl TimeUnit {
     /// A timeout; one that is too long is cut, with a warning.
     pub(super) fn read(self, value: &Value<'_>, longest: Duration, help: &str) -> Option<Duration> {
         let number = value.number()?;

@@ -3,42 +3,42 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::super::{document::Value, row::Row};
+use super::super::{document::Value, event_table::EventRow};
 use crate::model::{Condition, HandlerKind, Matcher, Scope};
 
 /// What is so about a dialect's settings files.
-pub(in crate::dialect) struct SettingsFacts {
+pub(in crate::dialect) struct SettingsFormat {
     /// The files, in the order in which their hooks run.
     pub(in crate::dialect) files: &'static [SettingsFile],
     /// How the levels join.
-    pub(in crate::dialect) levels: Levels,
+    pub(in crate::dialect) scope_merge: ScopeMerge,
     /// The kinds of handler its hooks may have.
     pub(in crate::dialect) types: &'static [HandlerKind],
     /// How a matcher is written.
-    pub(in crate::dialect) form: Form,
+    pub(in crate::dialect) matcher_syntax: MatcherSyntax,
     /// Reads a matcher; `None` if it is refused, which has been reported.
-    pub(in crate::dialect) matcher: fn(&Value<'_>, &Row) -> Option<Wanted>,
+    pub(in crate::dialect) matcher: fn(&Value<'_>, &EventRow) -> Option<EventFilter>,
     /// How long hooks may take that do not say.
-    pub(in crate::dialect) timeouts: Timeouts,
+    pub(in crate::dialect) timeouts: DefaultTimeouts,
     /// What becomes of handlers that are configured twice for one event.
-    pub(in crate::dialect) repeats: Repeats,
+    pub(in crate::dialect) duplicates: DuplicateHooks,
     /// The words for all hooks that stand beside the events.
-    pub(in crate::dialect) common: &'static [CommonWord],
+    pub(in crate::dialect) shared: &'static [SharedKey],
     /// Variables for the project's directory, which stand in command lines.
     pub(in crate::dialect) project_variables: &'static [&'static str],
     /// The keys that mean something; any other is as if it were not there.
-    pub(in crate::dialect) keys: Keys,
+    pub(in crate::dialect) keys: SettingsKeys,
     /// What runs a command line that does not say.
     pub(in crate::dialect) shell: Shell,
     /// Which hooks on an event count as one.
-    pub(in crate::dialect) same: Same,
+    pub(in crate::dialect) identity: HookIdentity,
     /// How a file switches hooks off.
-    pub(in crate::dialect) switches: Switches,
+    pub(in crate::dialect) disable: DisableSyntax,
 }
 
 /// The keys that mean something in settings files.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::dialect) struct Keys {
+pub(in crate::dialect) struct SettingsKeys {
     /// Those of an event's entries.
     pub(in crate::dialect) entry: &'static [&'static str],
     /// Those of the hooks in them.
@@ -47,7 +47,7 @@ pub(in crate::dialect) struct Keys {
 
 /// How a matcher is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Form {
+pub(in crate::dialect) enum MatcherSyntax {
     /// As a name, a list of names, or else a pattern that may stand anywhere.
     ListOrPattern,
     /// For tools as a pattern that may stand anywhere, or else a text; for anything else as a text.
@@ -67,7 +67,7 @@ pub(in crate::dialect) enum Shell {
 
 /// Which hooks on an event count as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Same {
+pub(in crate::dialect) enum HookIdentity {
     /// Those that run the same.
     Handler,
     /// Those that run the same under the same name.
@@ -76,7 +76,7 @@ pub(in crate::dialect) enum Same {
 
 /// How a file switches hooks off.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::dialect) enum Switches {
+pub(in crate::dialect) enum DisableSyntax {
     /// All of them, with this flag of the file.
     All(&'static str),
     /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both stand
@@ -90,12 +90,12 @@ pub(crate) struct SettingsFile {
     /// How far its hooks reach.
     pub(crate) scope: Scope,
     /// Where it is.
-    pub(crate) place: Place,
+    pub(crate) location: SettingsLocation,
 }
 
 /// Where a settings file is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum SettingsLocation {
     /// Below the directory of the machine's own configuration.
     System(&'static str),
     /// Below the user's home directory.
@@ -106,7 +106,7 @@ pub(crate) enum Place {
 
 /// How the levels of configuration join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Levels {
+pub(crate) enum ScopeMerge {
     /// All hooks count.
     AddUp,
     /// For an event that the project configures, the user's hooks do not count.
@@ -115,7 +115,7 @@ pub(crate) enum Levels {
 
 /// What becomes of handlers that are configured twice for one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Repeats {
+pub(in crate::dialect) enum DuplicateHooks {
     /// They run once.
     RunOnce,
     /// Each runs.
@@ -124,34 +124,34 @@ pub(in crate::dialect) enum Repeats {
 
 /// A word for all hooks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CommonWord {
+pub(crate) struct SharedKey {
     /// How files say it.
     pub(in crate::dialect) key: &'static str,
     /// The variable of hookyard's environment that counts instead.
     pub(in crate::dialect) variable: &'static str,
     /// What it is.
-    pub(in crate::dialect) means: Means,
+    pub(in crate::dialect) setting: SharedSetting,
 }
 
 /// What a word for all hooks is.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::dialect) enum Means {
+pub(in crate::dialect) enum SharedSetting {
     /// Whether they run.
     Enabled,
     /// How long those may take that do not say.
-    Timeout(Unit),
+    Timeout(TimeUnit),
     /// What a timeout counts as.
     OnTimeout,
     /// What a failure counts as.
     OnError,
     /// How many of those that run in parallel do so at the same time, for one event.
-    Together,
+    MaxParallel,
 }
 
 /// How long hooks may take that do not say.
-pub(in crate::dialect) struct Timeouts {
+pub(in crate::dialect) struct DefaultTimeouts {
     /// What a number means.
-    pub(in crate::dialect) unit: Unit,
+    pub(in crate::dialect) unit: TimeUnit,
     /// The timeout of programs and servers.
     pub(in crate::dialect) usual: Duration,
     /// The timeout of models.
@@ -164,7 +164,7 @@ pub(in crate::dialect) struct Timeouts {
 
 /// What a number is a number of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Unit {
+pub(in crate::dialect) enum TimeUnit {
     /// Seconds.
     Seconds,
     /// Milliseconds.
@@ -173,16 +173,16 @@ pub(in crate::dialect) enum Unit {
 
 /// What a hook wants of the events it is configured for.
 #[derive(Default)]
-pub(in crate::dialect) struct Wanted {
+pub(in crate::dialect) struct EventFilter {
     /// The texts it wants; without, all.
     pub(in crate::dialect) matcher: Option<Matcher>,
     /// What else an event must have.
     pub(in crate::dialect) condition: Option<Arc<dyn Condition>>,
 }
 
-impl Timeouts {
+impl DefaultTimeouts {
     /// The timeout of a hook that does not say.
-    pub(in crate::dialect) fn usual(&self, row: &Row, kind: HandlerKind) -> Duration {
+    pub(in crate::dialect) fn usual(&self, row: &EventRow, kind: HandlerKind) -> Duration {
         let of_event = self.of_events.iter().find(|(name, _)| *name == row.name).map(|(_, timeout)| *timeout);
         let of_kind = match kind {
             HandlerKind::Prompt => self.prompt,
@@ -193,7 +193,7 @@ impl Timeouts {
     }
 }
 
-impl Unit {
+impl TimeUnit {
     /// So many of it; `None` if that is nothing or more than there is.
     pub(in crate::dialect) fn duration(self, number: f64) -> Option<Duration> {
         let seconds = match self {

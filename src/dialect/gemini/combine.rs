@@ -2,12 +2,12 @@
 //! was said. Refuses to read answers.
 
 use super::{
-    parts,
+    output::{GeminiDecision, GeminiOutput, SpecificOutput},
+    payload,
     reply::opinion,
-    said::{Decision, Said, Specific},
 };
 use crate::{
-    dialect::{fold, row::Row},
+    dialect::{event_table::EventRow, patch_merge},
     model::{
         DialectName, Draft, EventKind, HookDecision, Json, JsonError, MergeRule, NoteKind, Patch, Reply,
         Strategy, Target, Verdict, merge_one_level,
@@ -15,27 +15,30 @@ use crate::{
 };
 
 /// A reply as it counts after the earlier ones.
-pub(super) fn join(row: &Row, told: &Draft, earlier: &[Reply], mut reply: Reply) -> Reply {
+pub(super) fn combine(row: &EventRow, draft: &Draft, earlier: &[Reply], mut reply: Reply) -> Reply {
     let all = || earlier.iter().chain([&reply]);
-    let Some(mut said) = Said::folded(row, all().filter_map(Said::kept_in).collect()) else { return reply };
-    let is_home = told.event().dialect == DialectName::Gemini;
-    let decides = row.ties == MergeRule::Combined && row.kind != EventKind::BeforeToolSelection;
-    if decides && is_home && said.decision.is_none() && said.r#continue != Some(false) {
-        said.decision = Some(Decision::Allow);
+    let Some(mut output) = GeminiOutput::folded(row, all().filter_map(GeminiOutput::kept_in).collect())
+    else {
+        return reply;
+    };
+    let is_home = draft.event().dialect == DialectName::Gemini;
+    let decides = row.merge_rule == MergeRule::Combined && row.kind != EventKind::BeforeToolSelection;
+    if decides && is_home && output.decision.is_none() && output.r#continue != Some(false) {
+        output.decision = Some(GeminiDecision::Allow);
     }
     let configs: Vec<Json> = all().flat_map(|reply| &reply.patches).filter_map(tool_config).collect();
-    let opinion = given_a_reason(opinion(&said), all());
-    let mut joined = Reply { decision: opinion, native: words(row, &said), ..std::mem::take(&mut reply) };
+    let opinion = given_a_reason(opinion(&output), all());
+    let mut joined = Reply { decision: opinion, native: words(row, &output), ..std::mem::take(&mut reply) };
     if row.kind == EventKind::BeforeToolSelection {
         joined.notes.clear();
     }
     if row.kind == EventKind::AfterToolDispatch {
-        joined.suppress_output = said.suppress_output == Some(true);
+        joined.suppress_output = output.suppress_output == Some(true);
     }
-    joined.patches = joined.patches.into_iter().map(|patch| whole(told, patch, &configs)).collect();
-    joined.patches.extend(prompt(row, told, &joined.notes));
+    joined.patches = joined.patches.into_iter().map(|patch| whole(draft, patch, &configs)).collect();
+    joined.patches.extend(prompt(row, draft, &joined.notes));
     if !is_home {
-        abroad(row, &said.hook_specific_output, &mut joined);
+        abroad(row, &output.hook_specific_output, &mut joined);
     }
     joined
 }
@@ -63,70 +66,71 @@ fn given_a_reason<'a>(
 }
 
 /// A patch with what it leaves as it is. Later ones take the place of earlier ones that they did not know of.
-fn whole(told: &Draft, patch: Patch, configs: &[Json]) -> Patch {
+fn whole(draft: &Draft, patch: Patch, configs: &[Json]) -> Patch {
     let Patch::Target(target, value) = patch else { return patch };
-    let current = told.target(target);
-    let is_home = told.event().dialect == DialectName::Gemini;
+    let current = draft.target(target);
+    let is_home = draft.event().dialect == DialectName::Gemini;
     let whole: Result<Json, JsonError> = match target {
         Target::ToolInput => merge_one_level(current, &value),
-        Target::ModelRequest => fold::fold(target, current, &value),
-        Target::ModelResponse if !is_home => merge_one_level(current, &parts::response_abroad(&value)),
-        Target::ToolConfig => parts::tool_config(configs),
+        Target::ModelRequest => patch_merge::merge_patch(target, current, &value),
+        Target::ModelResponse if !is_home => merge_one_level(current, &payload::response_abroad(&value)),
+        Target::ToolConfig => payload::tool_config(configs),
         _ => Ok(value.clone()),
     };
     Patch::Target(target, whole.unwrap_or(value))
 }
 
 /// The prompt for the next hook, where hooks run one after the other.
-fn prompt(row: &Row, told: &Draft, notes: &[(NoteKind, String)]) -> Option<Patch> {
+fn prompt(row: &EventRow, draft: &Draft, notes: &[(NoteKind, String)]) -> Option<Patch> {
     if row.kind != EventKind::PromptSubmitted {
         return None;
     }
     let (_, context) = notes.iter().find(|(kind, _)| *kind == NoteKind::AdditionalContext)?;
-    let prompt: String = told.target(Target::Prompt)?.read().ok()?;
+    let prompt: String = draft.target(Target::Prompt)?.read().ok()?;
     let next = Json::of(&format!("{prompt}\n\n{context}")).ok()?;
     Some(Patch::HooksOnly(Target::Prompt, next))
 }
 
 /// What hosts of the same dialect are told beyond the outcome.
-fn words(row: &Row, said: &Said) -> Vec<(Box<str>, Json)> {
+fn words(row: &EventRow, output: &GeminiOutput) -> Vec<(Box<str>, Json)> {
     let verdict = match row.kind.strategy() {
-        Strategy::Serial => opinion(said).verdict(),
+        Strategy::Serial => opinion(output).verdict(),
         // The verdict of a hook that only watches is lost.
         Strategy::Parallel => Verdict::Proceed,
     };
-    let mut words = said.hook_specific_output.clone();
+    let mut words = output.hook_specific_output.clone();
     let mut keep = |name: &str, value: Result<Json, JsonError>| {
         if let Ok(value) = value {
             words.set(name, value);
         }
     };
-    let usual = match (verdict, said.decision) {
-        (Verdict::Allow, Some(Decision::Allow)) | (Verdict::Block, Some(Decision::Deny)) => true,
+    let usual = match (verdict, output.decision) {
+        (Verdict::Allow, Some(GeminiDecision::Allow)) | (Verdict::Block, Some(GeminiDecision::Deny)) => true,
         (Verdict::Ask, _) => row.kind == EventKind::BeforeToolDispatch,
         _ => false,
     };
-    if let Some(decision) = said.decision.filter(|_| !usual) {
+    if let Some(decision) = output.decision.filter(|_| !usual) {
         keep("decision", Json::of(&decision));
     }
-    if let Some(reason) = said.reason.as_ref().filter(|_| matches!(verdict, Verdict::Proceed | Verdict::Halt))
+    if let Some(reason) =
+        output.reason.as_ref().filter(|_| matches!(verdict, Verdict::Proceed | Verdict::Halt))
     {
         keep("reason", Json::of(reason));
     }
-    if verdict == Verdict::Proceed && said.r#continue == Some(false) {
+    if verdict == Verdict::Proceed && output.r#continue == Some(false) {
         keep("continue", Json::of(&false));
-        if let Some(reason) = &said.stop_reason {
+        if let Some(reason) = &output.stop_reason {
             keep("stopReason", Json::of(reason));
         }
     }
-    if row.kind != EventKind::AfterToolDispatch && said.suppress_output == Some(true) {
+    if row.kind != EventKind::AfterToolDispatch && output.suppress_output == Some(true) {
         keep("suppressOutput", Json::of(&true));
     }
     words.0
 }
 
 /// What hosts of other dialects cannot be told.
-fn abroad(row: &Row, specific: &Specific, joined: &mut Reply) {
+fn abroad(row: &EventRow, specific: &SpecificOutput, joined: &mut Reply) {
     for name in ["clearContext", "tailToolCallRequest"] {
         if specific.get(name).is_some() {
             joined.warnings.push(format!("`{name}` ignored: this host cannot be told"));
@@ -137,7 +141,7 @@ fn abroad(row: &Row, specific: &Specific, joined: &mut Reply) {
     }
     // An answer in the model's place means that the model is not to be asked.
     if let Some(answer) = specific.get("llm_response") {
-        let text = parts::text_of(answer).unwrap_or_default();
+        let text = payload::text_of(answer).unwrap_or_default();
         joined.decision = HookDecision::Block(Some(format!("a hook answered in the model's place: {text}")));
     }
 }

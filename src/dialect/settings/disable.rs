@@ -1,11 +1,11 @@
 //! What a settings file says about hooks being on or off. Refuses to switch any: that takes all levels.
 
-use super::{super::document::Mapping, facts::Switches};
+use super::{super::document::Mapping, format::DisableSyntax};
 
 /// Keys beside the events that are no events.
 const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
 
-impl Switches {
+impl DisableSyntax {
     /// The word with which a file switches all hooks off.
     pub(in crate::dialect) fn word(self) -> &'static str {
         match self {
@@ -25,14 +25,14 @@ impl Switches {
             Self::All(flag) => return (root.get(flag).and_then(|value| value.flag()), Vec::new()),
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),
         };
-        let (mut all_off, mut off) = (None, Vec::new());
+        let (mut all_disabled, mut off) = (None, Vec::new());
         for place in [section.as_ref(), hooks].into_iter().flatten() {
             if let Some(enabled) = place.get("enabled").and_then(|value| value.flag()) {
-                all_off.get_or_insert(!enabled);
+                all_disabled.get_or_insert(!enabled);
             }
             let names = place.get("disabled").and_then(|value| value.list()).unwrap_or_default();
             off.extend(names.iter().filter_map(|name| Some(name.text()?.to_owned())));
         }
-        (all_off, off)
+        (all_disabled, off)
     }
 }

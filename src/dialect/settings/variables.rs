@@ -2,7 +2,7 @@
 
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::dialect) enum Part<'t> {
+pub(in crate::dialect) enum TextPart<'t> {
     /// Something to take as it is.
     Text(&'t str),
     /// The name of a variable.
@@ -10,20 +10,20 @@ pub(in crate::dialect) enum Part<'t> {
 }
 
 /// The parts of a text, in order.
-pub(in crate::dialect) fn parts(text: &str) -> Vec<Part<'_>> {
+pub(in crate::dialect) fn text_parts(text: &str) -> Vec<TextPart<'_>> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find('$') {
-        parts.push(Part::Text(&rest[..start]));
+        parts.push(TextPart::Text(&rest[..start]));
         let after = &rest[start + 1..];
         let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
         let plain = after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(after.len());
         let (name, next) = braced.unwrap_or_else(|| after.split_at(plain));
-        parts.push(if name.is_empty() { Part::Text("$") } else { Part::Variable(name) });
+        parts.push(if name.is_empty() { TextPart::Text("$") } else { TextPart::Variable(name) });
         rest = next;
     }
-    parts.push(Part::Text(rest));
-    parts.retain(|part| *part != Part::Text(""));
+    parts.push(TextPart::Text(rest));
+    parts.retain(|part| *part != TextPart::Text(""));
     parts
 }
 
@@ -33,13 +33,16 @@ mod tests {
 
     #[test]
     fn variables_are_told_from_text() {
-        use Part::{Text, Variable};
-        assert_eq!(parts("a $B-${C}d"), [Text("a "), Variable("B"), Text("-"), Variable("C"), Text("d")]);
-        assert_eq!(parts("$"), [Text("$")]);
+        use TextPart::{Text, Variable};
         assert_eq!(
-            parts("5 $ ${} ${x"),
+            text_parts("a $B-${C}d"),
+            [Text("a "), Variable("B"), Text("-"), Variable("C"), Text("d")]
+        );
+        assert_eq!(text_parts("$"), [Text("$")]);
+        assert_eq!(
+            text_parts("5 $ ${} ${x"),
             [Text("5 "), Text("$"), Text(" "), Text("$"), Text(" "), Text("$"), Text("{x")]
         );
-        assert_eq!(parts(""), []);
+        assert_eq!(text_parts(""), []);
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool works on, by the fields of its input. Refuses to guess: what is not a text is not there.
 
-use crate::{dialect::fields::unquoted, model::Json};
+use crate::{dialect::event_reader::unquoted, model::Json};
 
 /// The fields that name a file; the first that is there counts.
 const PATHS: [&str; 5] = ["file_path", "path", "filePath", "file", "target"];

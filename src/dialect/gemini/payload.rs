@@ -34,10 +34,10 @@ fn with(value: &Json, name: &'static str, field: impl FnOnce() -> Option<Json>) 
 }
 
 fn candidates(response: &Json) -> Option<serde_json::Value> {
-    let said: Response = response.read().ok()?;
-    let mut candidate = json!({ "content": { "role": "model", "parts": [said.text?] } });
-    let former = said.candidates.into_iter().next().and_then(|candidate| candidate.finish_reason);
-    if let Some(reason) = said.finish_reason.or(former) {
+    let output: Response = response.read().ok()?;
+    let mut candidate = json!({ "content": { "role": "model", "parts": [output.text?] } });
+    let former = output.candidates.into_iter().next().and_then(|candidate| candidate.finish_reason);
+    if let Some(reason) = output.finish_reason.or(former) {
         candidate["finishReason"] = reason;
     }
     Some(json!([candidate]))
@@ -75,16 +75,16 @@ impl Candidate {
 
 /// The text of a model's response.
 pub(super) fn text_of(response: &Json) -> Option<String> {
-    let said: Response = response.read().ok()?;
-    said.candidates.first().map(Candidate::text).or(said.text)
+    let output: Response = response.read().ok()?;
+    output.candidates.first().map(Candidate::text).or(output.text)
 }
 
 /// A response for hosts that know no candidates.
 pub(super) fn response_abroad(response: &Json) -> Json {
-    let (Ok(said), Some(mut fields)) = (response.read::<Response>(), response.fields()) else {
+    let (Ok(output), Some(mut fields)) = (response.read::<Response>(), response.fields()) else {
         return response.clone();
     };
-    let Some(candidate) = said.candidates.first() else { return response.clone() };
+    let Some(candidate) = output.candidates.first() else { return response.clone() };
     let text = Json::of(&candidate.text()).and_then(|text| text.read::<Box<RawValue>>());
     let reason = candidate.finish_reason.as_ref().map(|reason| Json::of(reason)?.read::<Box<RawValue>>());
     if let Ok(text) = &text {

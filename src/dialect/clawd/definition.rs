@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use super::{answer::write, matcher::parts, reply::read, subject};
+use super::{matcher::parts, reply::read, response::write, tool_input};
 use crate::{
     dialect::{
-        native::{Frame, Native},
-        row::{
-            Looks::{Fact, Nowhere},
-            Row, rows,
+        event_table::{
+            EventRow,
+            MatchSource::{Fact, Unmatched},
+            rows,
         },
+        native::{EnvelopeField, NativeDialect},
         settings::{
-            CommonWord, Form, Keys, Levels, Means, Place, Repeats, Same, SettingsFacts, SettingsFile, Shell,
-            Switches, Timeouts, Unit,
+            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
+            SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey, SharedSetting, Shell,
+            TimeUnit,
         },
     },
     model::{
@@ -22,18 +24,18 @@ use crate::{
 };
 
 /// Its events; the columns are those of Claude Code's table.
-const ROWS: &[Row] = rows! {
-    "SessionStart" SessionStarted Nowhere, Parallel Strictest, Nothing, Ignored Taken, Always, [];
-    "SessionEnd" SessionEnded Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "UserPromptSubmit" PromptSubmitted Nowhere, Parallel Strictest, PreventsByExit, Told Taken, Always, [];
+const ROWS: &[EventRow] = rows! {
+    "SessionStart" SessionStarted Unmatched, Parallel Strictest, Nothing, Ignored Taken, Always, [];
+    "SessionEnd" SessionEnded Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, PreventsByExit, Told Taken, Always, [];
     "PreToolUse" BeforeToolDispatch Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
     "PermissionRequest" PermissionRequested Fact, Serial Strictest, Denies, Ignored NoPlace, Always, [RewriteToolRequest];
     "PostToolUse" AfterToolDispatch Fact, Parallel Strictest, Tells, Told Taken, Always, [];
     "PostToolUseFailure" ToolFailed Fact, Parallel Strictest, Tells, Told Taken, Always, [];
-    "Notification" Notification Nowhere, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
-    "Stop" AgentStopping Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
-    "SubagentStop" SubagentStopping Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
-    "Compaction" BeforeContextCompact Nowhere, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "Notification" Notification Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "Stop" AgentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "SubagentStop" SubagentStopping Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
+    "Compaction" BeforeContextCompact Unmatched, Serial Strictest, Prevents, Ignored NoPlace, Always, [];
 };
 
 /// Fields with a canonical name. A prompt and a result each have two names, since its own hooks know the second.
@@ -56,33 +58,37 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 /// The first fields of an envelope.
-const FRAME: &[(&str, Frame)] = &[
-    ("hook_event_name", Frame::EventName),
-    ("hook_execution_id", Frame::Uuid),
-    ("timestamp", Frame::Timestamp),
-    ("project_dir", Frame::Project),
-    ("session_id", Frame::Session),
-    ("permission_mode", Frame::Own(None)),
+const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+    ("hook_event_name", EnvelopeField::EventName),
+    ("hook_execution_id", EnvelopeField::Uuid),
+    ("timestamp", EnvelopeField::Timestamp),
+    ("project_dir", EnvelopeField::Project),
+    ("session_id", EnvelopeField::Session),
+    ("permission_mode", EnvelopeField::Own(None)),
 ];
 
 /// What stands beside the events.
-const COMMON: &[CommonWord] = &[
-    CommonWord { key: "enabled", variable: "HOOKYARD_CLAWD_ENABLED", means: Means::Enabled },
-    CommonWord {
+const SHARED_KEYS: &[SharedKey] = &[
+    SharedKey { key: "enabled", variable: "HOOKYARD_CLAWD_ENABLED", setting: SharedSetting::Enabled },
+    SharedKey {
         key: "defaultTimeout",
         variable: "HOOKYARD_CLAWD_DEFAULT_TIMEOUT",
-        means: Means::Timeout(Unit::Seconds),
+        setting: SharedSetting::Timeout(TimeUnit::Seconds),
     },
-    CommonWord {
+    SharedKey {
         key: "timeoutBehavior",
         variable: "HOOKYARD_CLAWD_TIMEOUT_BEHAVIOR",
-        means: Means::OnTimeout,
+        setting: SharedSetting::OnTimeout,
     },
-    CommonWord { key: "failureBehavior", variable: "HOOKYARD_CLAWD_FAILURE_BEHAVIOR", means: Means::OnError },
-    CommonWord {
+    SharedKey {
+        key: "failureBehavior",
+        variable: "HOOKYARD_CLAWD_FAILURE_BEHAVIOR",
+        setting: SharedSetting::OnError,
+    },
+    SharedKey {
         key: "maxConcurrentHooks",
         variable: "HOOKYARD_CLAWD_MAX_CONCURRENT_HOOKS",
-        means: Means::Together,
+        setting: SharedSetting::MaxParallel,
     },
 ];
 
@@ -91,47 +97,50 @@ const COMMON: &[CommonWord] = &[
 const LONGEST_PATH: usize = 4096;
 
 /// The dialect of ClawdCode.
-pub(in crate::dialect) static CLAWD: Native = Native {
+pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
     name: DialectName::Clawd,
     rows: ROWS,
     fields: FIELDS,
-    frame: FRAME,
+    envelope_fields: ENVELOPE_FIELDS,
     own_fields: &[],
-    settings: SettingsFacts {
+    settings: SettingsFormat {
         files: &[
-            SettingsFile { scope: Scope::User, place: Place::Home(".clawdcode/settings.json") },
-            SettingsFile { scope: Scope::Project, place: Place::Workspace(".clawdcode/settings.json") },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".clawdcode/settings.json") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".clawdcode/settings.json"),
+            },
         ],
-        levels: Levels::AddUp,
+        scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
-        form: Form::Parts,
+        matcher_syntax: MatcherSyntax::Parts,
         matcher: parts,
-        timeouts: Timeouts {
-            unit: Unit::Seconds,
+        timeouts: DefaultTimeouts {
+            unit: TimeUnit::Seconds,
             usual: Duration::from_mins(1),
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
         },
-        repeats: Repeats::RunEach,
-        common: COMMON,
+        duplicates: DuplicateHooks::RunEach,
+        shared: SHARED_KEYS,
         project_variables: &["PROJECT_DIR"],
-        keys: Keys {
+        keys: SettingsKeys {
             entry: &["name", "matcher", "hooks"],
             hook: &["type", "command", "timeout", "statusMessage"],
         },
         shell: Shell::Sh,
-        same: Same::Handler,
-        switches: Switches::All("disableAllHooks"),
+        identity: HookIdentity::Handler,
+        disable: DisableSyntax::All("disableAllHooks"),
     },
     environment,
     // No model answers for its hooks: they are commands.
     response_format: |_| ResponseFormat::default(),
-    read: |_, row, hook, raw| read(row, hook, raw),
-    write: |_, row, outcome| write(row, outcome),
-    fold: |_: Target, current, patch| merge_one_level(current, patch),
+    read_reply: |_, row, hook, raw| read(row, hook, raw),
+    write_response: |_, row, outcome| write(row, outcome),
+    apply_patch: |_: Target, current, patch| merge_one_level(current, patch),
     translate: |_, _, _| None,
-    join: |_, _, _, reply| reply,
+    combine: |_, _, _, reply| reply,
     ends_chain: |kind| match kind {
         EventKind::BeforeToolDispatch => &[Verdict::Ask, Verdict::Block, Verdict::Halt],
         EventKind::PermissionRequested => &[Verdict::Allow, Verdict::Block, Verdict::Halt],
@@ -144,7 +153,7 @@ pub(in crate::dialect) static CLAWD: Native = Native {
 fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> {
     let event = draft.event();
     let name = CLAWD.row(event).map_or(event.kind.as_str(), |row| row.name);
-    let path = draft.target(Target::ToolInput).and_then(subject::path);
+    let path = draft.target(Target::ToolInput).and_then(tool_input::path);
     let path = path.filter(|path| path.len() <= LONGEST_PATH && !path.contains('\0'));
     let mut variables = vec![
         ("HOOK_EVENT", name.to_owned()),

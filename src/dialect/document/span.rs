@@ -8,7 +8,7 @@ use serde_yaml::Deserializer;
 
 /// Something in a document that a message can point at.
 #[derive(Debug, Clone)]
-pub(crate) struct Spot {
+pub(crate) struct Span {
     pub(super) path: Rc<[usize]>,
     pub(super) part: Part,
 }
@@ -24,7 +24,7 @@ pub(super) enum Part {
     Character(usize),
 }
 
-impl Spot {
+impl Span {
     /// A character of the text that stands here, from 1.
     pub(crate) fn character(&self, column: usize) -> Self {
         Self { path: Rc::clone(&self.path), part: Part::Character(column) }
@@ -33,28 +33,28 @@ impl Spot {
 
 /// A place as an editor shows it: line and column in characters, from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) length: usize,
 }
 
 /// The place of a spot.
-pub(super) fn locate(text: &str, spot: &Spot) -> Option<Place> {
-    let seek = Seek { path: &spot.path, stop_at_key: spot.part == Part::Key };
+pub(super) fn locate(text: &str, span: &Span) -> Option<Location> {
+    let seek = Seek { path: &span.path, stop_at_key: span.part == Part::Key };
     let error = seek.deserialize(Deserializer::from_str(text)).err()?;
     let offset = text.floor_char_boundary(error.location()?.index());
-    Some(match spot.part {
-        Part::Character(column) => Place { length: 1, ..place_of(text, inside(text, offset, column)) },
+    Some(match span.part {
+        Part::Character(column) => Location { length: 1, ..place_of(text, inside(text, offset, column)) },
         Part::Key | Part::Value => place_of(text, offset),
     })
 }
 
 /// The place at an offset in bytes.
-pub(super) fn place_of(text: &str, offset: usize) -> Place {
+pub(super) fn place_of(text: &str, offset: usize) -> Location {
     let (before, rest) = text.split_at(offset);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    Place {
+    Location {
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         length: token_length(rest.lines().next().unwrap_or_default()),
@@ -136,7 +136,7 @@ mod tests {
         "# ü\nname: 'ä'\nlist:\n  - a\n  - { k: \"x y\", z: 1 } # c\nline: |\n  text\nab: &s é\ncd: *s\n";
 
     fn place(path: &[usize], part: Part) -> (usize, usize, usize) {
-        let place = locate(TEXT, &Spot { path: path.into(), part }).unwrap();
+        let place = locate(TEXT, &Span { path: path.into(), part }).unwrap();
         (place.line, place.column, place.length)
     }
 
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_has_the_place_of_what_it_is_not_in() {
-        let place = locate(TEXT, &Spot { path: [9].into(), part: Part::Value });
+        let place = locate(TEXT, &Span { path: [9].into(), part: Part::Value });
         assert_eq!(place.map(|place| place.line), Some(2));
     }
 }

@@ -42,7 +42,7 @@ impl Node {
 
 /// Why a text is no acceptable document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct DocumentError {
     pub(super) code: &'static str,
     pub(super) message: String,
     pub(super) help: Option<&'static str>,
@@ -50,34 +50,41 @@ pub(super) struct Refusal {
     pub(super) offset: Option<usize>,
 }
 
-impl Refusal {
+impl DocumentError {
     pub(super) fn new(code: &'static str, message: impl Into<String>, help: &'static str) -> Self {
         Self { code, message: message.into(), help: Some(help), offset: None }
     }
 }
 
 /// The nodes of a text without a byte order mark.
-pub(super) fn grow(text: &str) -> Result<Node, Refusal> {
+pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
         let message = format!("the character U+{:04X} is not allowed", u32::from(c));
-        let refusal =
-            Refusal::new("yaml-syntax", message, "remove it, or write it as an escape in double quotes");
-        return Err(Refusal { offset: Some(offset), ..refusal });
+        let refusal = DocumentError::new(
+            "yaml-syntax",
+            message,
+            "remove it, or write it as an escape in double quotes",
+        );
+        return Err(DocumentError { offset: Some(offset), ..refusal });
     }
     if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).nth(MOST_BRACKETS).is_some() {
         let message = format!("nested too deeply: there are more than {MOST_BRACKETS} opening brackets");
-        return Err(Refusal::new("too-deep", message, "write lists and mappings on lines of their own"));
+        return Err(DocumentError::new(
+            "too-deep",
+            message,
+            "write lists and mappings on lines of their own",
+        ));
     }
     if let Some(offset) = tag_directive(text) {
-        return Err(Refusal { offset: Some(offset), ..tags() });
+        return Err(DocumentError { offset: Some(offset), ..tags() });
     }
     let root = attempt(text)?;
     if let Some(offset) = hidden_tag(text) {
-        return Err(Refusal { offset: Some(offset), ..tags() });
+        return Err(DocumentError { offset: Some(offset), ..tags() });
     }
     match root {
         Node::Null => {
-            Err(Refusal::new("empty-document", "empty document", "write the keys, or delete the file"))
+            Err(DocumentError::new("empty-document", "empty document", "write the keys, or delete the file"))
         }
         root => Ok(root),
     }
@@ -89,8 +96,8 @@ fn is_forbidden(c: char) -> bool {
     (c.is_control() && !is_allowed_control) || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn tags() -> Refusal {
-    Refusal::new(
+fn tags() -> DocumentError {
+    DocumentError::new(
         "tag",
         "YAML tags are not allowed",
         "remove the `!…`; put the value in quotes if it is meant",
@@ -111,7 +118,7 @@ fn hidden_tag(text: &str) -> Option<usize> {
     attempt(&disarmed).err()?.offset
 }
 
-fn attempt(text: &str) -> Result<Node, Refusal> {
+fn attempt(text: &str) -> Result<Node, DocumentError> {
     let growth = RefCell::new(Growth { left: 2 * text.len() + ALWAYS_ALLOWED, refusal: None });
     let result = Grow(&growth).deserialize(Deserializer::from_str(text));
     let error = match result {
@@ -122,7 +129,7 @@ fn attempt(text: &str) -> Result<Node, Refusal> {
     let place = error.location().map(|place| text.floor_char_boundary(place.index()));
     let offset = place.or_else(|| (refusal.code == "several-documents").then(|| second_document(text))?);
     let help = refusal.help.or_else(|| advice(text, offset?));
-    Err(Refusal { help, offset, ..refusal })
+    Err(DocumentError { help, offset, ..refusal })
 }
 
 /// What to do about the usual slips, by the characters around the place where the parser gave up.
@@ -141,10 +148,10 @@ fn advice(text: &str, offset: usize) -> Option<&'static str> {
     }
 }
 
-fn translated(error: &serde_yaml::Error) -> Refusal {
+fn translated(error: &serde_yaml::Error) -> DocumentError {
     let text = error.to_string();
     if text.contains("recursion limit") {
-        return Refusal::new(
+        return DocumentError::new(
             "too-deep",
             "the document is nested too deeply",
             "at most 127 levels are allowed",
@@ -155,17 +162,22 @@ fn translated(error: &serde_yaml::Error) -> Refusal {
     }
     if text.contains("more than one document") {
         let help = "keep one document per file and remove the `---` between them";
-        return Refusal::new("several-documents", "more than one document in the file", help);
+        return DocumentError::new("several-documents", "more than one document in the file", help);
     }
     let what = text.split(" at line ").next().unwrap_or_default();
     if what.contains("expected a key") {
-        return Refusal::new("wrong-type", "a key must be a string", "put it in quotes");
+        return DocumentError::new("wrong-type", "a key must be a string", "put it in quotes");
     }
-    Refusal { code: "yaml-syntax", message: format!("not valid YAML: {what}"), help: None, offset: None }
+    DocumentError {
+        code: "yaml-syntax",
+        message: format!("not valid YAML: {what}"),
+        help: None,
+        offset: None,
+    }
 }
 
-fn too_large() -> Refusal {
-    Refusal::new("aliases", "the aliases of the document stand for too much", "write the values out")
+fn too_large() -> DocumentError {
+    DocumentError::new("aliases", "the aliases of the document stand for too much", "write the values out")
 }
 
 /// Where the second document begins, which the parser does not tell.
@@ -191,7 +203,7 @@ fn second_document(text: &str) -> Option<usize> {
 #[derive(Default)]
 pub(super) struct Growth {
     left: usize,
-    refusal: Option<Refusal>,
+    refusal: Option<DocumentError>,
 }
 
 impl Growth {
@@ -206,7 +218,7 @@ impl Growth {
 pub(super) struct Grow<'g>(pub(super) &'g RefCell<Growth>);
 
 impl Grow<'_> {
-    fn refuse<T, E: de::Error>(self, refusal: Refusal) -> Result<T, E> {
+    fn refuse<T, E: de::Error>(self, refusal: DocumentError) -> Result<T, E> {
         let error = E::custom(&refusal.message);
         self.0.borrow_mut().refusal.get_or_insert(refusal);
         Err(error)
@@ -331,9 +343,9 @@ impl<'de> Visitor<'de> for GrowKey<'_, '_> {
     fn visit_str<E: de::Error>(self, key: &str) -> Result<String, E> {
         self.grow.take::<E>(key.len())?;
         if !self.seen.insert(key.to_owned()) {
-            let short: Cow<'_, str> = super::super::near::shorten(key, 64).into();
+            let short: Cow<'_, str> = super::super::suggest::shorten(key, 64).into();
             let message = format!("`{short}` is there twice");
-            return self.grow.refuse(Refusal::new("duplicate-key", message, "keep one of the two"));
+            return self.grow.refuse(DocumentError::new("duplicate-key", message, "keep one of the two"));
         }
         Ok(key.to_owned())
     }

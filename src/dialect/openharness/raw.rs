@@ -8,11 +8,11 @@ use std::{
 
 use super::{
     super::{
-        Mapping, Spot, Value,
-        near::{did_you_mean, shorten},
+        Mapping, Span, Value,
+        suggest::{did_you_mean, shorten},
     },
     UnixSockets, UnsafeVariables, event,
-    handlers::{self, HandlerAsWritten},
+    handlers::{self, RawHandler},
 };
 use crate::model::{
     Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError, Model, Secret, SecretText,
@@ -33,7 +33,7 @@ pub struct HookRules {
 
 /// A place a hook file names, as it is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Located {
+pub enum ResolvedPath {
     /// It is there: an absolute path.
     Found(PathBuf),
     /// It is not there now, or cannot be used: where it would be, and what the matter is. A hook that names
@@ -44,7 +44,7 @@ pub enum Located {
 }
 
 /// What a hook file refers to outside itself. Whoever loads hook files looks these things up.
-pub trait Surroundings {
+pub trait ReferenceLookup {
     /// The value of a variable of hookyard's own environment.
     fn variable(&self, name: &str) -> Option<SecretText>;
 
@@ -54,10 +54,10 @@ pub trait Surroundings {
     fn secret(&self, name: &str) -> Result<Secret, (String, String)>;
 
     /// A directory inside the workspace, by its path from the workspace's root.
-    fn directory(&self, relative: &str) -> Located;
+    fn directory(&self, relative: &str) -> ResolvedPath;
 
     /// A program: a name is looked up in the `PATH`, a relative path begins at `cwd`.
-    fn program(&self, name: &str, cwd: &Path) -> Located;
+    fn program(&self, name: &str, cwd: &Path) -> ResolvedPath;
 
     /// The text of a file inside the workspace, by its path from the workspace's root.
     ///
@@ -77,28 +77,28 @@ pub trait Surroundings {
 
 /// Something a file says, and where.
 #[derive(Debug, Clone)]
-pub(super) struct Said<T> {
+pub(super) struct Spanned<T> {
     pub(super) value: T,
-    pub(super) spot: Spot,
+    pub(super) span: Span,
 }
 
 /// A hook as its file says it; what is missing or was refused is not there.
-pub(super) struct HookAsWritten<'d> {
-    pub(super) name: Option<Said<HookName>>,
+pub(super) struct RawHook<'d> {
+    pub(super) name: Option<Spanned<HookName>>,
     pub(super) events: Vec<EventKind>,
-    pub(super) matcher: Option<Said<Matcher>>,
-    pub(super) capabilities: Vec<Said<Capability>>,
-    pub(super) handler: Option<HandlerAsWritten<'d>>,
+    pub(super) matcher: Option<Spanned<Matcher>>,
+    pub(super) capabilities: Vec<Spanned<Capability>>,
+    pub(super) handler: Option<RawHandler<'d>>,
     pub(super) priority: i32,
     pub(super) enabled: bool,
-    pub(super) on_error: Option<Said<FailurePolicy>>,
-    pub(super) on_timeout: Option<Said<FailurePolicy>>,
+    pub(super) on_error: Option<Spanned<FailurePolicy>>,
+    pub(super) on_timeout: Option<Spanned<FailurePolicy>>,
 }
 
 const KEYS: [&str; 9] =
     ["name", "events", "matcher", "handler", "capabilities", "priority", "enabled", "on_error", "on_timeout"];
 
-impl<'d> HookAsWritten<'d> {
+impl<'d> RawHook<'d> {
     /// Reads the keys of a hook file.
     pub(super) fn read(file: &Mapping<'d>) -> Self {
         file.allow_only(&KEYS);
@@ -122,9 +122,9 @@ impl<'d> HookAsWritten<'d> {
     }
 }
 
-fn name(value: &Value<'_>) -> Option<Said<HookName>> {
+fn name(value: &Value<'_>) -> Option<Spanned<HookName>> {
     match HookName::new(value.text()?) {
-        Ok(name) => Some(Said { value: name, spot: value.spot() }),
+        Ok(name) => Some(Spanned { value: name, span: value.span() }),
         Err(e) => {
             value.error("name", format!("`name` {e}"), "use 1 to 64 of `A-Z a-z 0-9 . _ -`");
             None
@@ -160,7 +160,7 @@ fn event_kind(item: &Value<'_>) -> Option<EventKind> {
     kind
 }
 
-fn matcher(value: &Value<'_>) -> Option<Said<Matcher>> {
+fn matcher(value: &Value<'_>) -> Option<Spanned<Matcher>> {
     const LEAVE_OUT: &str = "leave `matcher` out to match everything";
     let pattern = value.text()?;
     let matches_all = match pattern {
@@ -173,13 +173,13 @@ fn matcher(value: &Value<'_>) -> Option<Said<Matcher>> {
         return None;
     }
     match Matcher::search(pattern) {
-        Ok(matcher) => Some(Said { value: matcher, spot: value.spot() }),
+        Ok(matcher) => Some(Spanned { value: matcher, span: value.span() }),
         Err(e) => {
-            let spot = match e {
-                MatcherError::Syntax { column, .. } => value.spot().character(column),
-                MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.spot(),
+            let span = match e {
+                MatcherError::Syntax { column, .. } => value.span().character(column),
+                MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.span(),
             };
-            value.error_at(spot, "matcher", format!("`matcher`: {e}"), advice(&e));
+            value.error_at(span, "matcher", format!("`matcher`: {e}"), advice(&e));
             None
         }
     }
@@ -202,7 +202,7 @@ fn advice(error: &MatcherError) -> &'static str {
     }
 }
 
-fn capabilities(value: &Value<'_>) -> Vec<Said<Capability>> {
+fn capabilities(value: &Value<'_>) -> Vec<Spanned<Capability>> {
     let known: Vec<&str> = Capability::ALL
         .iter()
         .filter(|capability| event::KINDS.iter().any(|kind| capability.applies_to(*kind)))
@@ -212,7 +212,7 @@ fn capabilities(value: &Value<'_>) -> Vec<Said<Capability>> {
     for item in value.list().unwrap_or_default() {
         let Some(text) = item.text() else { continue };
         if let Some(capability) = Capability::from_name(text) {
-            found.push(Said { value: capability, spot: item.spot() });
+            found.push(Spanned { value: capability, span: item.span() });
         } else {
             let message = format!("unknown capability `{}`", shorten(text, 64));
             item.error("unknown-capability", message, did_you_mean(text, &known));
@@ -234,7 +234,7 @@ fn priority(value: &Value<'_>) -> Option<i32> {
     priority
 }
 
-fn policy(value: &Value<'_>) -> Option<Said<FailurePolicy>> {
+fn policy(value: &Value<'_>) -> Option<Spanned<FailurePolicy>> {
     let choices = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
-    value.choice(&choices).map(|policy| Said { value: policy, spot: value.spot() })
+    value.choice(&choices).map(|policy| Spanned { value: policy, span: value.span() })
 }

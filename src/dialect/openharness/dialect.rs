@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 
 use super::{
-    super::{answer as shared, fields, fold},
-    answer, envelope, event, reply, response_format,
+    super::{event_reader, patch_merge, response as shared},
+    envelope, event, reply, response, response_format,
 };
 use crate::model::{
     Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
@@ -23,19 +23,19 @@ impl Dialect for OpenHarness {
     }
 
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError> {
-        fields::read_event(bytes, &event::VOCABULARY)
+        event_reader::read_event(bytes, &event::VOCABULARY)
     }
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
-        fields::kind_of_unread(bytes, &event::VOCABULARY)
+        event_reader::kind_of_unread(bytes, &event::VOCABULARY)
     }
 
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {
-        fields::cwd_of_unread(bytes, &event::VOCABULARY)
+        event_reader::cwd_of_unread(bytes, &event::VOCABULARY)
     }
 
     fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse {
-        answer::write(&shared::tellable(self, event, outcome))
+        response::write(&shared::expressible(self, event, outcome))
     }
 
     fn match_field(&self, kind: EventKind) -> Option<MatchField> {
@@ -80,6 +80,6 @@ impl Dialect for OpenHarness {
     }
 
     fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
-        fold::fold(target, current, patch)
+        patch_merge::merge_patch(target, current, patch)
     }
 }

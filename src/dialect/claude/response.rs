@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 
-use super::Words;
+use super::ClaudeVariant;
 use crate::{
     dialect::{
-        answer::{self, BLOCK, word},
-        row::{Block, Context, Row},
+        event_table::{BlockEffect, ContextSupport, EventRow},
+        response::{self, BLOCK, native_field},
     },
     model::{EventKind, HostResponse, Json, Outcome, Target, Verdict},
 };
@@ -70,19 +70,23 @@ impl Serialize for Object<'_> {
 }
 
 /// Writes the answer to an event of this row.
-pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outcome) -> HostResponse {
-    let Some(row) = row else { return answer::unread(outcome) };
+pub(in crate::dialect) fn write(
+    variant: &ClaudeVariant,
+    row: Option<&EventRow>,
+    outcome: &Outcome,
+) -> HostResponse {
+    let Some(row) = row else { return response::unreadable_event(outcome) };
     let mut output = Printed {
-        suppress_output: (outcome.suppress_output || word(outcome, "suppressOutput").is_some())
+        suppress_output: (outcome.suppress_output || native_field(outcome, "suppressOutput").is_some())
             .then_some(true),
-        system_message: answer::for_person(outcome),
+        system_message: response::user_message(outcome),
         ..Printed::default()
     };
     if outcome.verdict == Verdict::Halt {
         output.halt(Cow::Borrowed(outcome.reason.as_deref().unwrap_or("stopped by a hook")));
     }
     match row.kind {
-        EventKind::BeforeToolDispatch => output.permission(words, outcome),
+        EventKind::BeforeToolDispatch => output.permission(variant, outcome),
         EventKind::PermissionRequested => output.permission_request(outcome),
         _ => output.refuse(row, outcome),
     }
@@ -96,10 +100,10 @@ pub(in crate::dialect) fn write(words: &Words, row: Option<&Row>, outcome: &Outc
         let name = ("hookEventName", Item::Text(row.name.into()));
         output.hook_specific_output.0.insert(0, name);
     }
-    let by_exit = matches!(row.block, Block::PreventsByExit | Block::Declines);
+    let by_exit = matches!(row.block, BlockEffect::PreventsByExit | BlockEffect::Declines);
     let stderr = output.reason.as_deref().filter(|_| by_exit).unwrap_or_default().to_owned();
     let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    HostResponse { stderr, exit_code, ..answer::of(&output, STRICTEST) }
+    HostResponse { stderr, exit_code, ..response::of(&output, STRICTEST) }
 }
 
 impl<'a> Printed<'a> {
@@ -107,11 +111,11 @@ impl<'a> Printed<'a> {
         (self.r#continue, self.stop_reason) = (Some(false), Some(reason));
     }
 
-    fn permission(&mut self, words: &Words, outcome: &'a Outcome) {
-        let deferred = word(outcome, "permissionDecision");
+    fn permission(&mut self, variant: &ClaudeVariant, outcome: &'a Outcome) {
+        let deferred = native_field(outcome, "permissionDecision");
         let decision = match outcome.verdict {
             Verdict::Allow => Some("allow"),
-            Verdict::Ask if deferred.is_some() => words.defer,
+            Verdict::Ask if deferred.is_some() => variant.defer,
             Verdict::Ask => Some("ask"),
             Verdict::Block => Some("deny"),
             Verdict::Proceed | Verdict::Halt => None,
@@ -124,7 +128,7 @@ impl<'a> Printed<'a> {
             }
         }
         if outcome.verdict < Verdict::Block {
-            specific.json(words.input, outcome.patched.get(Target::ToolInput));
+            specific.json(variant.input, outcome.patched.get(Target::ToolInput));
         }
     }
 
@@ -135,52 +139,55 @@ impl<'a> Printed<'a> {
         match outcome.verdict {
             Verdict::Proceed | Verdict::Ask if outcome.patched.get(Target::ToolInput).is_some() => {
                 decision.text("behavior", "deny");
-                decision.text("message", answer::lost(Target::ToolInput));
+                decision.text("message", response::lost_change(Target::ToolInput));
             }
             Verdict::Allow => {
                 decision.text("behavior", "allow");
                 decision.json("updatedInput", outcome.patched.get(Target::ToolInput));
-                decision.json("updatedPermissions", word(outcome, "updatedPermissions"));
+                decision.json("updatedPermissions", native_field(outcome, "updatedPermissions"));
             }
             Verdict::Block => {
                 decision.text("behavior", "deny");
                 decision.text("message", outcome.reason.as_deref().unwrap_or("blocked by a hook"));
-                decision.json("interrupt", word(outcome, "interrupt"));
+                decision.json("interrupt", native_field(outcome, "interrupt"));
             }
             Verdict::Proceed | Verdict::Ask | Verdict::Halt => return,
         }
         self.hook_specific_output.0.push(("decision", Item::Object(decision)));
     }
 
-    fn refuse(&mut self, row: &Row, outcome: &'a Outcome) {
-        let Some(reason) = answer::refusal(outcome) else { return };
+    fn refuse(&mut self, row: &EventRow, outcome: &'a Outcome) {
+        let Some(reason) = response::refusal(outcome) else { return };
         match row.block {
-            Block::Nothing => return self.halt(reason),
-            Block::Declines => self.hook_specific_output.text("action", "decline"),
-            Block::Prevents | Block::PreventsByExit | Block::Tells | Block::Denies => {}
+            BlockEffect::Nothing => return self.halt(reason),
+            BlockEffect::Declines => self.hook_specific_output.text("action", "decline"),
+            BlockEffect::Prevents
+            | BlockEffect::PreventsByExit
+            | BlockEffect::Tells
+            | BlockEffect::Denies => {}
         }
         (self.decision, self.reason) = (Some("block"), Some(reason));
     }
 
     /// Changes that the host cannot be told. A prompt that went on unchanged might say what a hook took out.
-    fn unexpressed(&mut self, row: &Row, outcome: &Outcome) {
+    fn unexpressed(&mut self, row: &EventRow, outcome: &Outcome) {
         let told = match row.kind {
             EventKind::BeforeToolDispatch | EventKind::PermissionRequested => Some(Target::ToolInput),
             EventKind::AfterToolDispatch => Some(Target::ToolOutput),
             _ => None,
         };
         for (target, _) in outcome.patched.iter().filter(|(target, _)| Some(*target) != told) {
-            self.add_message(&answer::lost(target));
+            self.add_message(&response::lost_change(target));
             if target == Target::Prompt && self.decision.is_none() {
-                (self.decision, self.reason) = (Some("block"), Some(answer::lost(target).into()));
+                (self.decision, self.reason) = (Some("block"), Some(response::lost_change(target).into()));
             }
         }
     }
 
     /// What the hooks have to say to the model: in its place, or else with the reason, or else to the person.
-    fn context(&mut self, row: &Row, outcome: &Outcome) {
-        let Some(context) = answer::for_model(outcome) else { return };
-        if row.context == Context::Taken {
+    fn context(&mut self, row: &EventRow, outcome: &Outcome) {
+        let Some(context) = response::model_context(outcome) else { return };
+        if row.context == ContextSupport::Taken {
             self.hook_specific_output.text("additionalContext", context);
         } else if let Some(reason) = self.reason.take() {
             self.reason = Some(format!("{reason}\n\n{context}").into());

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     super::{
-        native::Native,
-        settings::{Means, Switches},
+        native::NativeDialect,
+        settings::{DisableSyntax, SharedSetting},
     },
-    portable::{Lost, Portable},
+    portable_hook::{ConversionLosses, PortableHook},
 };
 use crate::model::FailurePolicy;
 
@@ -19,7 +19,7 @@ const SWITCHES: [&str; 2] = ["enabled", "disabled"];
 
 /// What a file says about all its hooks.
 #[derive(Debug, Default)]
-pub(super) struct Common {
+pub(super) struct FileDefaults {
     pub(super) on_error: FailurePolicy,
     pub(super) on_timeout: FailurePolicy,
     /// The timeout of those that do not say.
@@ -29,28 +29,33 @@ pub(super) struct Common {
     pub(super) off: Vec<String>,
 }
 
-impl Common {
-    pub(super) fn read(native: &Native, file: &Value, place: &str, lost: &mut Lost) -> Self {
+impl FileDefaults {
+    pub(super) fn read(
+        native: &NativeDialect,
+        file: &Value,
+        place: &str,
+        losses: &mut ConversionLosses,
+    ) -> Self {
         let mut common = Self::default();
         let hooks = &file["hooks"];
-        for word in native.settings.common {
+        for word in native.settings.shared {
             let value = &hooks[word.key];
-            match word.means {
-                Means::OnError => common.on_error = policy(value),
-                Means::OnTimeout => common.on_timeout = policy(value),
-                Means::Timeout(unit) => {
+            match word.setting {
+                SharedSetting::OnError => common.on_error = policy(value),
+                SharedSetting::OnTimeout => common.on_timeout = policy(value),
+                SharedSetting::Timeout(unit) => {
                     common.timeout = value.as_f64().and_then(|number| unit.duration(number));
                 }
-                Means::Enabled => common.all_off = *value == false,
-                Means::Together if !value.is_null() => {
-                    lost.part(place, format!("`{}`: nothing bounds how many run at once", word.key));
+                SharedSetting::Enabled => common.all_off = *value == false,
+                SharedSetting::MaxParallel if !value.is_null() => {
+                    losses.partial(place, format!("`{}`: nothing bounds how many run at once", word.key));
                 }
-                Means::Together => {}
+                SharedSetting::MaxParallel => {}
             }
         }
-        match native.settings.switches {
-            Switches::All(key) => common.all_off |= file[key] == true,
-            Switches::AllOrSome(section) => {
+        match native.settings.disable {
+            DisableSyntax::All(key) => common.all_off |= file[key] == true,
+            DisableSyntax::AllOrSome(section) => {
                 for place in [hooks, &file[section]] {
                     common.all_off |= place["enabled"] == false;
                     let names = place["disabled"].as_array().into_iter().flatten();
@@ -62,8 +67,8 @@ impl Common {
     }
 
     /// Whether a key that stands among the events is none.
-    pub(super) fn is_word(native: &Native, key: &str) -> bool {
-        SWITCHES.contains(&key) || native.settings.common.iter().any(|word| word.key == key)
+    pub(super) fn is_default_key(native: &NativeDialect, key: &str) -> bool {
+        SWITCHES.contains(&key) || native.settings.shared.iter().any(|word| word.key == key)
     }
 }
 
@@ -75,17 +80,18 @@ pub(super) fn policy(value: &Value) -> FailurePolicy {
 /// The words for the policies of some hooks, in a dialect that has them for all hooks or not at all. Tells which
 /// hooks get a stricter policy than their own, or none.
 pub(super) fn policies(
-    native: &Native,
-    hooks: &[&Portable],
-    lost: &mut Lost,
+    native: &NativeDialect,
+    hooks: &[&PortableHook],
+    losses: &mut ConversionLosses,
 ) -> Vec<(&'static str, &'static str)> {
-    let find = |is_it: fn(&Means) -> bool| native.settings.common.iter().find(|word| is_it(&word.means));
-    let own_error: fn(&Portable) -> FailurePolicy = |hook| hook.on_error;
+    let find =
+        |is_it: fn(&SharedSetting) -> bool| native.settings.shared.iter().find(|word| is_it(&word.setting));
+    let own_error: fn(&PortableHook) -> FailurePolicy = |hook| hook.on_error;
     let kinds = [
-        ("on_error", find(|means| matches!(means, Means::OnError)), own_error, "fails"),
+        ("on_error", find(|setting| matches!(setting, SharedSetting::OnError)), own_error, "fails"),
         (
             "on_timeout",
-            find(|means| matches!(means, Means::OnTimeout)),
+            find(|setting| matches!(setting, SharedSetting::OnTimeout)),
             |hook| hook.on_timeout,
             "is too late",
         ),
@@ -98,14 +104,14 @@ pub(super) fn policies(
             match word {
                 None if own(hook) != FailurePolicy::Ignore => {
                     let policy = own(hook).as_str();
-                    lost.part(
+                    losses.partial(
                         &hook.name,
                         format!("`{key}: {policy}`: where the hook {what}, the event passes"),
                     );
                 }
                 Some(word) if own(hook) != strictest => {
                     let (key, policy) = (word.key, strictest.as_str());
-                    lost.part(
+                    losses.partial(
                         &hook.name,
                         format!("`{key}: {policy}` is for all hooks, and so for this one too"),
                     );

@@ -11,7 +11,7 @@ const SPELLINGS: [[&str; 2]; 3] = [["model_ref", "model"], ["top_p", "topP"], ["
 /// Joins a patch with what was there.
 ///
 /// Returns an error if either is no JSON, which [`Json`] rules out.
-pub(super) fn fold(target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
+pub(super) fn merge_patch(target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
     match target {
         Target::Prompt => Ok(patch.clone()),
         Target::Context => merge_deep(current, patch),
@@ -87,11 +87,11 @@ mod tests {
             (ModelRequest, r#"{"messages":[1]}"#, r#"{"messages":[2]}"#, r#"{"messages":[2]}"#),
         ];
         for (target, current, patch, expected) in cases {
-            let folded = fold(target, Some(&json(current)), &json(patch)).unwrap();
+            let folded = merge_patch(target, Some(&json(current)), &json(patch)).unwrap();
             assert_eq!(folded, json(expected), "{target}: {current} + {patch}");
         }
         assert_eq!(
-            fold(Target::ModelRequest, None, &json(r#"{"model":"a"}"#)).unwrap(),
+            merge_patch(Target::ModelRequest, None, &json(r#"{"model":"a"}"#)).unwrap(),
             json(r#"{"model":"a"}"#)
         );
     }

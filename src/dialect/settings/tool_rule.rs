@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    dialect::fields::unquoted,
+    dialect::event_reader::unquoted,
     model::{Condition, Event, Json, Matcher, Target},
 };
 
@@ -13,14 +13,14 @@ const SUBJECTS: [&str; 7] = ["command", "file_path", "path", "notebook_path", "u
 
 /// A rule for tool calls.
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct ToolRule {
     written: String,
     tool: Matcher,
     /// What the tool works on; without one, anything.
     subject: Option<Matcher>,
 }
 
-impl Rule {
+impl ToolRule {
     /// The rule of a text, or `None` if it is none.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -40,7 +40,7 @@ impl Rule {
     }
 }
 
-impl Condition for Rule {
+impl Condition for ToolRule {
     fn holds(&self, event: &Event) -> bool {
         if !event.attributes.tool_name.as_deref().is_some_and(|name| self.tool.accepts(name)) {
             return false;
@@ -84,7 +84,7 @@ mod tests {
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
         event.attributes.tool_name = Some(tool.into());
         event.targets.set(Target::ToolInput, Json::parse(input).unwrap());
-        Rule::parse(rule).unwrap().holds(&event)
+        ToolRule::parse(rule).unwrap().holds(&event)
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_is_no_rule_is_refused() {
         for text in ["", "(x)", "Bash(git", "Ba sh", "Bash)"] {
-            assert!(Rule::parse(text).is_none(), "{text}");
+            assert!(ToolRule::parse(text).is_none(), "{text}");
         }
     }
 }

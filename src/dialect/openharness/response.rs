@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::super::answer;
+use super::super::response;
 use crate::model::{EventKind, HostResponse, Outcome, Targets, Verdict};
 
 /// Printed if an answer has no JSON form.
@@ -41,7 +41,7 @@ struct Specific<'a> {
 
 pub(super) fn write(outcome: &Outcome) -> HostResponse {
     let given = outcome.reason.as_deref();
-    let reason = answer::refusal(outcome);
+    let reason = response::refusal(outcome);
     let halted = outcome.verdict == Verdict::Halt;
     let output = Unified {
         r#continue: !halted,
@@ -49,14 +49,14 @@ pub(super) fn write(outcome: &Outcome) -> HostResponse {
         decision: reason.is_some().then_some("block"),
         reason,
         suppress_output: outcome.suppress_output.then_some(true),
-        system_message: answer::for_person(outcome),
+        system_message: response::user_message(outcome),
         hook_specific_output: specific(outcome),
     };
-    answer::of(&output, STRICTEST)
+    response::of(&output, STRICTEST)
 }
 
 fn specific(outcome: &Outcome) -> Option<Specific<'_>> {
-    let additional_context = answer::for_model(outcome);
+    let additional_context = response::model_context(outcome);
     if additional_context.is_none() && outcome.patched.is_empty() {
         return None;
     }

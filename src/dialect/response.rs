@@ -21,7 +21,11 @@ pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> HostRespo
 
 /// The outcome as a host of the dialect can be told it. A host that joins what hooks changed with what it has may
 /// come to something else, such as a tool call with an argument that a hook took out: then it is a block.
-pub(super) fn tellable<'o>(dialect: &dyn Dialect, event: &Event, outcome: &'o Outcome) -> Cow<'o, Outcome> {
+pub(super) fn expressible<'o>(
+    dialect: &dyn Dialect,
+    event: &Event,
+    outcome: &'o Outcome,
+) -> Cow<'o, Outcome> {
     let lost = |(target, value): &(Target, &Json)| !arrives(dialect, event, *target, value);
     match outcome.patched.iter().find(lost) {
         Some((target, _)) if outcome.verdict < Verdict::Block => Cow::Owned(blocked_for(target, outcome)),
@@ -39,14 +43,14 @@ fn arrives(dialect: &dyn Dialect, event: &Event, target: Target, value: &Json) -
 /// The outcome as a block, because of a change that would be lost.
 fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
     let reason = match outcome.reason.as_deref() {
-        Some(reason) => format!("{}; {reason}", lost(target)),
-        None => lost(target),
+        Some(reason) => format!("{}; {reason}", lost_change(target)),
+        None => lost_change(target),
     };
     Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..outcome.clone() }
 }
 
 /// Why a host must not go on as if no hook had changed this.
-pub(super) fn lost(target: Target) -> String {
+pub(super) fn lost_change(target: Target) -> String {
     format!("a hook changed `{target}` in a way that cannot be told to this host")
 }
 
@@ -65,7 +69,7 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
 }
 
 /// The answer to an event that could not be read, by exit code alone: it blocks whatever can be blocked.
-pub(super) fn unread(outcome: &Outcome) -> HostResponse {
+pub(super) fn unreadable_event(outcome: &Outcome) -> HostResponse {
     let halted = (outcome.verdict == Verdict::Halt).then_some("stopped by a hook".into());
     let stderr = refusal(outcome).or(halted).map(Cow::into_owned).unwrap_or_default();
     let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
@@ -74,9 +78,9 @@ pub(super) fn unread(outcome: &Outcome) -> HostResponse {
 
 /// An answer as the body of one over HTTP, where there is neither an exit code nor standard error: what refuses by
 /// its exit code alone has to say so in JSON.
-pub fn body(answer: &HostResponse) -> Cow<'_, str> {
+pub fn http_body(answer: &HostResponse) -> Cow<'_, str> {
     #[derive(Serialize)]
-    struct Refusal<'a> {
+    struct RefusalBody<'a> {
         decision: &'static str,
         reason: &'a str,
     }
@@ -90,21 +94,21 @@ pub fn body(answer: &HostResponse) -> Cow<'_, str> {
         return Cow::Borrowed(printed);
     }
     let reason = if answer.stderr.is_empty() { "blocked by a hook" } else { &answer.stderr };
-    Cow::Owned(of(&Refusal { decision: "block", reason }, r#"{"decision":"block"}"#).stdout)
+    Cow::Owned(of(&RefusalBody { decision: "block", reason }, r#"{"decision":"block"}"#).stdout)
 }
 
 /// What a hook of the host's dialect said under a name.
-pub(super) fn word<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Json> {
+pub(super) fn native_field<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Json> {
     outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
 /// What the hooks have to say to the person at the host, with a blank line between them.
-pub(super) fn for_person(outcome: &Outcome) -> Option<String> {
+pub(super) fn user_message(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| matches!(kind, NoteKind::SystemMessage | NoteKind::LoopBroken))
 }
 
 /// What the hooks have to say to the model, with a blank line between them.
-pub(super) fn for_model(outcome: &Outcome) -> Option<String> {
+pub(super) fn model_context(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| kind == NoteKind::AdditionalContext)
 }
 

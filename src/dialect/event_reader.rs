@@ -6,8 +6,8 @@ use std::{borrow::Cow, sync::Arc};
 use serde_json::value::RawValue;
 
 use super::{
-    near::{did_you_mean, shorten},
-    row::{Looks, Row},
+    event_table::{EventRow, MatchSource},
+    suggest::{did_you_mean, shorten},
 };
 use crate::model::{
     Delivery, DialectName, Event, EventAttributes, EventError, EventId, EventKind, HostEvent, IdError, Json,
@@ -18,23 +18,23 @@ use crate::model::{
 const LONGEST_ECHO: usize = 64;
 
 /// The words of a dialect.
-pub(super) struct Vocabulary {
+pub(super) struct EventVocabulary {
     /// The dialect of the events.
     pub(super) dialect: DialectName,
     /// The fields that may name the event; errors name the first.
     pub(super) kind_fields: &'static [&'static str],
     /// What its events and fields are called.
-    pub(super) names: Names,
+    pub(super) names: NameTable,
 }
 
 /// What a dialect's events and fields are called.
-pub(super) enum Names {
+pub(super) enum NameTable {
     /// As hookyard calls them; the dialect has these kinds.
     Canonical(&'static [EventKind]),
     /// By names of its own.
     Native {
         /// Its events.
-        rows: &'static [Row],
+        rows: &'static [EventRow],
         /// Its fields that have a canonical name, each with that name.
         fields: &'static [(&'static str, &'static str)],
     },
@@ -42,12 +42,12 @@ pub(super) enum Names {
 
 /// Which event a name means.
 #[derive(Clone, Copy)]
-enum Known {
+enum KnownEvent {
     Kind(EventKind),
-    Row(&'static Row),
+    Row(&'static EventRow),
 }
 
-impl Known {
+impl KnownEvent {
     fn kind(self) -> EventKind {
         match self {
             Self::Kind(kind) => kind,
@@ -63,13 +63,13 @@ impl Known {
     }
 }
 
-impl Names {
-    fn find(&self, name: &str) -> Option<Known> {
+impl NameTable {
+    fn find(&self, name: &str) -> Option<KnownEvent> {
         match self {
             Self::Canonical(kinds) => {
-                EventKind::from_name(name).filter(|kind| kinds.contains(kind)).map(Known::Kind)
+                EventKind::from_name(name).filter(|kind| kinds.contains(kind)).map(KnownEvent::Kind)
             }
-            Self::Native { rows, .. } => rows.iter().find(|row| row.name == name).map(Known::Row),
+            Self::Native { rows, .. } => rows.iter().find(|row| row.name == name).map(KnownEvent::Row),
         }
     }
 
@@ -109,7 +109,7 @@ impl Names {
 }
 
 /// One of the short texts of an event, by its canonical name.
-pub(super) struct Fact {
+pub(super) struct FactField {
     pub(super) name: &'static str,
     pub(super) get: fn(&EventAttributes) -> Option<&str>,
     set: fn(&mut EventAttributes, Arc<str>),
@@ -118,7 +118,7 @@ pub(super) struct Fact {
 macro_rules! facts {
     ($($name:ident)*) => {
         /// Every fact an event may have.
-        pub(super) static FACTS: &[Fact] = &[$(Fact {
+        pub(super) static FACT_FIELDS: &[FactField] = &[$(FactField {
             name: stringify!($name),
             get: |facts| facts.$name.as_deref(),
             set: |facts, text| facts.$name = Some(text),
@@ -134,7 +134,7 @@ facts! {
 /// Reads an event that is an object with the canonical fields.
 ///
 /// Returns an error that names the field if the bytes are no such event.
-pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event, EventError> {
+pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<Event, EventError> {
     let text = std::str::from_utf8(bytes).map_err(|e| EventError::NotUtf8(e.valid_up_to()))?;
     check_json(text)?;
     let Ok(fields) = serde_json::from_str::<JsonFields<'_>>(text) else {
@@ -143,8 +143,8 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
     let known = known_event(&fields, vocabulary)?;
     let session_id = required_id(&fields, "session_id", SessionId::new)?;
     let (run_field, run_lifetime) = match vocabulary.names {
-        Names::Canonical(_) => ("run_id", RunLifetime::Run),
-        Names::Native { .. } => ("session_id", RunLifetime::Session),
+        NameTable::Canonical(_) => ("run_id", RunLifetime::Run),
+        NameTable::Native { .. } => ("session_id", RunLifetime::Session),
     };
     let run_id = required_id(&fields, run_field, RunId::new)?;
     let mut event = Event::new(known.kind(), session_id, run_id);
@@ -165,21 +165,21 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &Vocabulary) -> Result<Event,
 }
 
 /// What is known of an event without a kind of its own.
-fn host_event(known: Known, fields: &JsonFields<'_>) -> Result<Option<HostEvent>, EventError> {
+fn host_event(known: KnownEvent, fields: &JsonFields<'_>) -> Result<Option<HostEvent>, EventError> {
     let texts = |field: &str| fields.get(field).and_then(unquoted);
     Ok(match known {
-        Known::Row(row) if row.kind == EventKind::HostEvent => Some(HostEvent {
+        KnownEvent::Row(row) if row.kind == EventKind::HostEvent => Some(HostEvent {
             name: row.name.into(),
-            match_text: match row.looks {
-                Looks::Nowhere | Looks::Fact => None,
-                Looks::Field(field) => texts(field).map(Into::into),
-                Looks::FileName(field) => {
+            match_text: match row.match_source {
+                MatchSource::Unmatched | MatchSource::Fact => None,
+                MatchSource::Field(field) => texts(field).map(Into::into),
+                MatchSource::FileName(field) => {
                     texts(field).map(|path| path.rsplit('/').next().unwrap_or_default().into())
                 }
             },
-            strategy: row.part(),
+            strategy: row.host_event_strategy(),
         }),
-        Known::Kind(EventKind::HostEvent) => match fields.get("host_event") {
+        KnownEvent::Kind(EventKind::HostEvent) => match fields.get("host_event") {
             Some(value) => Some(HostEvent {
                 name: text("host_event", value)?.into(),
                 match_text: None,
@@ -187,26 +187,26 @@ fn host_event(known: Known, fields: &JsonFields<'_>) -> Result<Option<HostEvent>
             }),
             None => None,
         },
-        Known::Row(_) | Known::Kind(_) => None,
+        KnownEvent::Row(_) | KnownEvent::Kind(_) => None,
     })
 }
 
 /// The kind of an event whose other fields may be unreadable.
-pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<EventKind> {
+pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<EventKind> {
     let text = String::from_utf8_lossy(bytes);
-    known_event(&serde_json::from_str(&text).ok()?, vocabulary).ok().map(Known::kind)
+    known_event(&serde_json::from_str(&text).ok()?, vocabulary).ok().map(KnownEvent::kind)
 }
 
 /// The working directory of an event whose other fields may be unreadable.
-pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &Vocabulary) -> Option<Arc<str>> {
+pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<Arc<str>> {
     let text = String::from_utf8_lossy(bytes);
     let fields: JsonFields<'_> = serde_json::from_str(&text).ok()?;
     fields.get(vocabulary.names.native("cwd")).and_then(unquoted).map(Into::into)
 }
 
-fn known_event(fields: &JsonFields<'_>, vocabulary: &Vocabulary) -> Result<Known, EventError> {
+fn known_event(fields: &JsonFields<'_>, vocabulary: &EventVocabulary) -> Result<KnownEvent, EventError> {
     let first = vocabulary.kind_fields[0];
-    let mut found: Option<Known> = None;
+    let mut found: Option<KnownEvent> = None;
     for &field in vocabulary.kind_fields {
         let Some(value) = fields.get(field) else { continue };
         let name = text(field, value)?;
@@ -220,7 +220,7 @@ fn known_event(fields: &JsonFields<'_>, vocabulary: &Vocabulary) -> Result<Known
     found.ok_or_else(|| EventError::Missing { field: first, hint: "; it names the kind of event".to_owned() })
 }
 
-fn unknown_event(field: &'static str, name: &str, vocabulary: &Vocabulary) -> EventError {
+fn unknown_event(field: &'static str, name: &str, vocabulary: &EventVocabulary) -> EventError {
     let hint = format!("; {}", did_you_mean(name, &vocabulary.names.all()));
     EventError::UnknownEvent { field, name: shorten(name, LONGEST_ECHO), hint }
 }
@@ -247,7 +247,7 @@ fn take_payload(event: &mut Event, name: &str, canonical: &str, value: &RawValue
     let unusual = event.host_event.is_some() && !matches!(value.get().as_bytes(), [b'"', ..] | b"null");
     if let Some(target) = Target::from_name(canonical) {
         event.targets.set(target, Json::checked(value));
-    } else if let Some(fact) = FACTS.iter().find(|fact| fact.name == canonical && !unusual) {
+    } else if let Some(fact) = FACT_FIELDS.iter().find(|fact| fact.name == canonical && !unusual) {
         if let Some(text) = optional_text(name, value)? {
             (fact.set)(&mut event.attributes, text.into());
         }
@@ -267,12 +267,12 @@ fn delivery(kind: EventKind, value: &RawValue) -> Result<Delivery, EventError> {
 }
 
 /// Checks for what the kind makes no sense without.
-fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), EventError> {
+fn require(event: &Event, known: KnownEvent, vocabulary: &EventVocabulary) -> Result<(), EventError> {
     use EventKind as K;
     let (fact, target) = match event.kind {
         K::BeforeToolDispatch | K::PermissionRequested => (Some("tool_name"), Some(Target::ToolInput)),
         K::AfterToolDispatch | K::ToolFailed => (Some("tool_name"), None),
-        K::BeforeModelCall | K::AfterModelCall if matches!(vocabulary.names, Names::Canonical(_)) => {
+        K::BeforeModelCall | K::AfterModelCall if matches!(vocabulary.names, NameTable::Canonical(_)) => {
             (Some("model_ref"), None)
         }
         K::PromptSubmitted => (None, Some(Target::Prompt)),
@@ -282,7 +282,7 @@ fn require(event: &Event, known: Known, vocabulary: &Vocabulary) -> Result<(), E
         let hint = format!("; `{}` needs it", known.name());
         Err(EventError::Missing { field: vocabulary.names.native(field), hint })
     };
-    if let Some(fact) = FACTS.iter().find(|known| fact == Some(known.name))
+    if let Some(fact) = FACT_FIELDS.iter().find(|known| fact == Some(known.name))
         && (fact.get)(&event.attributes).is_none()
     {
         return missing(fact.name);

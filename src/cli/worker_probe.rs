@@ -47,10 +47,7 @@ fn is_worker(hook: &Hook) -> bool {
 
 async fn probe(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
     let why = runner.greet(hook, &sample_draft(hook)?, place).await.err()?;
-    let why = match Redactor::of(&hook.handler) {
-        Some(redaction) => redaction.text(why),
-        None => why,
-    };
+    let why = Redactor::of(&hook.handler).string(why);
     config::warn_of_mode(hook, DIAGNOSTIC_CODE, format!("no hello from the worker: {why}"), HELP)
 }
 

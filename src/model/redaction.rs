@@ -1,7 +1,7 @@
 //! Taking a hook's secrets out of what it brought back, before anybody is told. Owns which texts are looked at;
 //! refuses to touch patches, which are data for the host and may hold a secret on purpose.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use bytes::Bytes;
 
@@ -14,20 +14,22 @@ use super::{
 /// full of gaps would tell what they are.
 const SHORTEST: usize = 6;
 
-/// The secrets of one hook or more, ready to be looked for.
+/// Removes the secrets of one hook or more from texts; without secrets, texts stay as they are. Cheap to clone.
+#[derive(Clone, Default)]
 pub(crate) struct Redactor {
-    /// As they may stand in an output; longer ones first, because one may begin with another.
-    forms: Vec<String>,
+    /// The secrets as they may stand in an output; longer ones first, because one may begin with another. None
+    /// instead of an empty list, so that the common case allocates nothing.
+    forms: Option<Arc<[String]>>,
 }
 
 impl Redactor {
-    /// What has to be taken out of the output of a handler, if anything.
-    pub(crate) fn of(handler: &Handler) -> Option<Self> {
+    /// Removes the secrets that a handler is given.
+    pub(crate) fn of(handler: &Handler) -> Self {
         Self::of_all([handler])
     }
 
-    /// The same for several handlers at once.
-    pub(crate) fn of_all<'h>(handlers: impl IntoIterator<Item = &'h Handler>) -> Option<Self> {
+    /// Removes the secrets that any of the handlers is given.
+    pub(crate) fn of_all<'h>(handlers: impl IntoIterator<Item = &'h Handler>) -> Self {
         let mut forms: Vec<String> = handlers
             .into_iter()
             .flat_map(secrets)
@@ -37,18 +39,25 @@ impl Redactor {
             .collect();
         forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         forms.dedup();
-        (!forms.is_empty()).then_some(Self { forms })
+        Self { forms: (!forms.is_empty()).then(|| forms.into()) }
     }
 
-    /// Has a raw reply read so that no secret stands in what is told about it.
+    fn forms(&self) -> &[String] {
+        self.forms.as_deref().unwrap_or_default()
+    }
+
+    /// Reads a raw reply so that no secret is in its messages and notes.
     ///
-    /// Messages repeat parts of an output, and a part of a secret is not recognised any more. So messages come
-    /// from a second reading, of an output without the secrets.
+    /// Messages quote parts of an output, and a part of a secret is not recognised. So messages come from a second
+    /// reading, of an output without the secrets.
     pub(crate) fn read(
         &self,
         raw: RawReply,
         read: impl Fn(RawReply) -> Result<Reply, Failure>,
     ) -> Result<Reply, Failure> {
+        if self.forms.is_none() {
+            return read(raw);
+        }
         let raw = self.without_in_errors(raw);
         let shown = self.without_in_output(raw.clone());
         match (read(raw), read(shown)) {
@@ -64,16 +73,16 @@ impl Redactor {
 
     /// A failure without secrets.
     pub(crate) fn failure(&self, failure: Failure) -> Failure {
-        Failure { message: self.text(failure.message), ..failure }
+        Failure { message: self.string(failure.message), ..failure }
     }
 
     fn reply(&self, reply: Reply, shown: Reply) -> Reply {
         let decision = match reply.decision {
             HookDecision::None => HookDecision::None,
-            HookDecision::Allow(reason) => HookDecision::Allow(reason.map(|text| self.text(text))),
-            HookDecision::Ask(reason) => HookDecision::Ask(reason.map(|text| self.text(text))),
-            HookDecision::Block(reason) => HookDecision::Block(reason.map(|text| self.text(text))),
-            HookDecision::Halt(reason) => HookDecision::Halt(reason.map(|text| self.text(text))),
+            HookDecision::Allow(reason) => HookDecision::Allow(reason.map(|text| self.string(text))),
+            HookDecision::Ask(reason) => HookDecision::Ask(reason.map(|text| self.string(text))),
+            HookDecision::Block(reason) => HookDecision::Block(reason.map(|text| self.string(text))),
+            HookDecision::Halt(reason) => HookDecision::Halt(reason.map(|text| self.string(text))),
         };
         let mut foreign = shown.patches.into_iter().filter(|patch| patch.target().is_none());
         let patch = |patch| match patch {
@@ -83,8 +92,8 @@ impl Redactor {
         Reply {
             decision,
             patches: reply.patches.into_iter().map(patch).collect(),
-            notes: reply.notes.into_iter().map(|(kind, text)| (kind, self.text(text))).collect(),
-            warnings: shown.warnings.into_iter().map(|text| self.text(text)).collect(),
+            notes: reply.notes.into_iter().map(|(kind, text)| (kind, self.string(text))).collect(),
+            warnings: shown.warnings.into_iter().map(|text| self.string(text)).collect(),
             suppress_output: reply.suppress_output,
             native: shown.native,
             failure: reply.failure.map(|failure| Box::new(self.failure(*failure))),
@@ -92,21 +101,36 @@ impl Redactor {
     }
 
     /// A text without secrets.
-    pub(crate) fn text(&self, text: String) -> String {
-        self.forms.iter().fold(text, |text, form| {
-            if text.contains(form.as_str()) { text.replace(form.as_str(), HIDDEN) } else { text }
-        })
+    pub(crate) fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut shown = Cow::Borrowed(text);
+        for form in self.forms() {
+            if shown.contains(form.as_str()) {
+                shown = Cow::Owned(shown.replace(form.as_str(), HIDDEN));
+            }
+        }
+        shown
     }
 
-    /// A JSON value without secrets: in its strings, however they are written, its keys and its numbers. What has
-    /// none is as it was; one whose keys are not to be told apart any more is hidden.
+    /// An owned text without secrets.
+    pub(crate) fn string(&self, text: String) -> String {
+        match self.text(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(shown) => shown,
+        }
+    }
+
+    /// A JSON value without secrets in its strings, however they are escaped, its keys and its numbers. A value
+    /// without secrets is unchanged; one that would have duplicate keys is hidden as a whole.
     ///
-    /// Returns an error if even that is no JSON, which cannot be.
+    /// Returns an error if the result is no JSON, which cannot happen.
     #[cfg_attr(
         not(any(feature = "daemon", test)),
         expect(dead_code, reason = "only the daemon's audit has any")
     )]
     pub(crate) fn json(&self, json: &Json) -> Result<Json, JsonError> {
+        if self.forms.is_none() {
+            return Ok(json.clone());
+        }
         let text = json.as_str();
         let mut kept = String::with_capacity(text.len());
         let mut rest = text;
@@ -123,11 +147,10 @@ impl Redactor {
     fn token<'t>(&self, token: &'t str) -> Cow<'t, str> {
         let read = || serde_json::from_str::<String>(token).unwrap_or_else(|_| token.to_owned());
         let plain = if token.starts_with('"') { read() } else { token.to_owned() };
-        let shown = self.text(plain.clone());
-        if shown == plain {
-            return Cow::Borrowed(token);
+        match self.text(&plain) {
+            Cow::Borrowed(_) => Cow::Borrowed(token),
+            Cow::Owned(shown) => Cow::Owned(serde_json::to_string(&shown).unwrap_or_default()),
         }
-        Cow::Owned(serde_json::to_string(&shown).unwrap_or_default())
     }
 
     /// Standard error is read by people only, so nothing is lost in it.
@@ -146,14 +169,14 @@ impl Redactor {
                 RawReply::Command { exit_code, stdout: self.bytes(&stdout), stderr, truncated }
             }
             RawReply::Http { status, body } => RawReply::Http { status, body: self.bytes(&body) },
-            RawReply::Text(text) => RawReply::Text(self.text(text)),
+            RawReply::Text(text) => RawReply::Text(self.string(text)),
             RawReply::Native(reply) => RawReply::Native(reply),
         }
     }
 
     /// The output, whatever its encoding: a secret is looked for byte by byte.
     fn bytes(&self, bytes: &Bytes) -> Bytes {
-        self.forms.iter().fold(bytes.clone(), |bytes, form| replaced(bytes, form.as_bytes()))
+        self.forms().iter().fold(bytes.clone(), |bytes, form| replaced(bytes, form.as_bytes()))
     }
 }
 
@@ -225,7 +248,7 @@ mod tests {
     use super::*;
     use crate::model::{Address, Ended, HttpHandler, HttpMethod, NoteKind, Secret, SecretText};
 
-    fn redaction(secrets: &[&str]) -> Option<Redactor> {
+    fn redaction(secrets: &[&str]) -> Redactor {
         let guarded = |value: &&str| ("X-Key".to_owned(), SecretText::secret(Secret::new(*value)));
         let headers = secrets.iter().map(guarded).collect();
         let address = Address::parse("http://localhost").unwrap();
@@ -234,21 +257,21 @@ mod tests {
 
     #[test]
     fn short_secrets_are_left_alone() {
-        assert!(redaction(&[]).is_none());
-        assert!(redaction(&["12345"]).is_none());
-        assert!(redaction(&["123456"]).is_some());
+        assert!(redaction(&[]).forms.is_none());
+        assert!(redaction(&["12345"]).forms.is_none());
+        assert!(redaction(&["123456"]).forms.is_some());
     }
 
     #[test]
     fn a_secret_that_begins_with_another_is_taken_out_whole() {
-        let redaction = redaction(&["secret", "secret-and-more", "with\"quote"]).unwrap();
-        assert_eq!(redaction.text("a secret-and-more, a secret".into()), "a ***, a ***");
+        let redaction = redaction(&["secret", "secret-and-more", "with\"quote"]);
+        assert_eq!(redaction.text("a secret-and-more, a secret"), "a ***, a ***");
         assert_eq!(&redaction.bytes(&Bytes::from_static(b"\xffwith\\\"quote")), &b"\xff***"[..]);
     }
 
     #[test]
     fn a_secret_in_json_is_taken_out_however_it_is_written() {
-        let redaction = redaction(&["k3y-0001", "with\"quote", "123456"]).unwrap();
+        let redaction = redaction(&["k3y-0001", "with\"quote", "123456"]);
         let shown = |text: &str| redaction.json(&Json::parse(text).unwrap()).unwrap().as_str().to_owned();
         assert_eq!(
             shown(r#"{"a": "x \u006b3y-0001 y", "k3y-0001":[1.50, -123456]}"#),
@@ -263,7 +286,7 @@ mod tests {
 
     #[test]
     fn everything_that_is_told_is_free_of_secrets() {
-        let redaction = redaction(&["k3y-0001"]).unwrap();
+        let redaction = redaction(&["k3y-0001"]);
         let raw = || RawReply::Text("k3y-0001".into());
         let echo = |raw| {
             let RawReply::Text(text) = raw else { panic!("another reply") };

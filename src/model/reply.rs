@@ -188,10 +188,18 @@ pub enum FailureHandling {
 }
 
 impl Failure {
+    /// Why an invocation is cancelled when every caller has gone.
+    pub const ABANDONED: &'static str = "nobody waits for the outcome any more";
+
     /// A failure that ended so.
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {
         debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
         Self { ended, message: message.into(), handling: FailureHandling::ByPolicy }
+    }
+
+    /// The failure of an invocation that nobody waits for any more.
+    pub fn cancelled() -> Self {
+        Self::new(Ended::Cancelled, Self::ABANDONED)
     }
 
     /// The same failure, which the dialect lets pass.
@@ -221,6 +229,11 @@ impl Conclusion {
     /// An invocation that failed before it ran.
     pub fn not_run(ended: Ended, message: impl Into<String>) -> Self {
         Self::ran(Err(Failure::new(ended, message)), Duration::ZERO)
+    }
+
+    /// An invocation that nobody waits for any more, before it ran.
+    pub fn cancelled() -> Self {
+        Self::ran(Err(Failure::cancelled()), Duration::ZERO)
     }
 
     /// An invocation that ran so long, without anything odd about that.

@@ -2,19 +2,22 @@
 //! none of the places that other hooks need. Owns who goes next and who is turned away; refuses to run anything.
 
 use std::{
-    collections::VecDeque,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::job::{JobClass, ReplyPort};
+use super::{
+    job::{JobClass, ReplyPort},
+    wait_queue::WaitQueue,
+};
 use crate::{
     model::{Conclusion, Ended},
     registry::RegisteredHook,
@@ -47,24 +50,23 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct HookLimit {
     most: usize,
-    line: Mutex<WaitQueue>,
+    state: Mutex<LimitState>,
     meters: Arc<Meters>,
 }
 
-/// Who is in, and who waits: interceptors before lifecycle hooks, each in order of arrival.
+/// The permits that are out, and who waits for one.
 #[derive(Debug, Default)]
-struct WaitQueue {
-    inside: usize,
-    interceptors: VecDeque<Waiter>,
-    lifecycle: VecDeque<Waiter>,
+struct LimitState {
+    permits: usize,
+    waiting: WaitQueue<Waiter>,
 }
 
 /// Closed once nobody waits any more; dropped to turn away.
-type Waiter = oneshot::Sender<Workspace>;
+type Waiter = oneshot::Sender<Permit>;
 
 /// The right of one invocation to run. Dropping it lets the next one in.
 #[derive(Debug)]
-struct Workspace(Arc<HookLimit>);
+struct Permit(Arc<HookLimit>);
 
 impl HookLimits {
     /// No gates yet.
@@ -75,12 +77,12 @@ impl HookLimits {
     /// The gate of a hook; none for one that may run as often as its pool has places.
     pub(super) fn of(&self, root: &Path, hook: &Arc<RegisteredHook>) -> Option<Arc<HookLimit>> {
         let most = hook.hook.max_concurrency?.get();
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let known = entries.iter().find(|entry| entry.root == root && is_same(&entry.hook, hook));
         if let Some(entry) = known {
             return Some(Arc::clone(&entry.limit));
         }
-        let limit = Arc::new(HookLimit { most, line: Mutex::default(), meters: Arc::clone(&self.meters) });
+        let limit = Arc::new(HookLimit { most, state: Mutex::default(), meters: Arc::clone(&self.meters) });
         entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), limit: Arc::clone(&limit) });
         Some(limit)
     }
@@ -88,7 +90,7 @@ impl HookLimits {
     /// Gives up the gates of a workspace's hooks that are no longer there or no longer the same. Who waits at one
     /// still gets in.
     pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
-        self.entries().retain_mut(|entry| {
+        self.entries.lock().retain_mut(|entry| {
             if entry.root != root {
                 return true;
             }
@@ -98,10 +100,6 @@ impl HookLimits {
                 true
             })
         });
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -139,7 +137,7 @@ impl HookLimit {
                     Err(_) => self.shed(ShedReason::Full, "too many others wait for a place"),
                 },
                 () = cancel.cancelled() => {
-                    Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more")
+                    Conclusion::cancelled()
                 }
                 () = sleep(limits.deadline) => {
                     self.shed(ShedReason::Deadline, "it waited too long for a place")
@@ -149,43 +147,31 @@ impl HookLimit {
         });
     }
 
-    /// A place, or where one will come from. If too many wait, one of them is turned away, as the pool's queue does:
-    /// one that nobody waits for any more, or else a lifecycle hook, or else the interceptor that came last.
-    fn enter(
-        self: &Arc<Self>,
-        class: JobClass,
-        queue: usize,
-    ) -> Result<Workspace, oneshot::Receiver<Workspace>> {
-        let mut line = self.line();
-        if line.inside < self.most {
-            line.inside += 1;
-            return Ok(Workspace(Arc::clone(self)));
+    /// A permit, or the receiver of one. If too many wait, one of them is shed, as [`WaitQueue::shed`] chooses.
+    fn enter(self: &Arc<Self>, class: JobClass, queue: usize) -> Result<Permit, oneshot::Receiver<Permit>> {
+        let mut state = self.state.lock();
+        if state.permits < self.most {
+            state.permits += 1;
+            return Ok(Permit(Arc::clone(self)));
         }
         let (waiter, turn) = oneshot::channel();
-        match class {
-            JobClass::Interceptor => line.interceptors.push_back(waiter),
-            JobClass::Lifecycle => line.lifecycle.push_back(waiter),
-        }
-        if line.waiting() > queue {
-            line.interceptors.retain(|waiter| !waiter.is_closed());
-            line.lifecycle.retain(|waiter| !waiter.is_closed());
-        }
-        if line.waiting() > queue {
-            drop(line.lifecycle.pop_front().or_else(|| line.interceptors.pop_back()));
+        state.waiting.push(class, waiter);
+        if state.waiting.len() > queue {
+            drop(state.waiting.shed(Waiter::is_closed));
         }
         Err(turn)
     }
 
-    /// Hands a place that has become free to the next who still waits.
+    /// Passes a free permit to the next that still waits.
     fn release(self: &Arc<Self>) {
-        let mut line = self.line();
-        let Some(next) = line.next() else {
-            line.inside -= 1;
+        let mut state = self.state.lock();
+        let Some(next) = state.next() else {
+            state.permits -= 1;
             return;
         };
-        drop(line);
-        // Not under the lock: one that has left in this moment gives the place back, and so releases it again.
-        drop(next.send(Workspace(Arc::clone(self))));
+        drop(state);
+        // Not under the lock: a receiver that is dropped at this moment drops the permit, which releases it again.
+        drop(next.send(Permit(Arc::clone(self))));
     }
 
     fn shed(&self, reason: ShedReason, why: &str) -> Conclusion {
@@ -195,24 +181,21 @@ impl HookLimit {
             format!("{why} of the hook's own (`max_concurrency: {}`)", self.most),
         )
     }
-
-    fn line(&self) -> MutexGuard<'_, WaitQueue> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl WaitQueue {
-    fn waiting(&self) -> usize {
-        self.interceptors.len() + self.lifecycle.len()
-    }
-
+impl LimitState {
+    /// The next that still waits.
     fn next(&mut self) -> Option<Waiter> {
-        std::iter::from_fn(|| self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front()))
-            .find(|waiter| !waiter.is_closed())
+        while let Some(waiter) = self.waiting.pop() {
+            if !waiter.is_closed() {
+                return Some(waiter);
+            }
+        }
+        None
     }
 }
 
-impl Workspace {
+impl Permit {
     /// A port that gives the place back before it passes the conclusion on: a host that has its answer finds the
     /// place free.
     fn until_concluded(self, reply: ReplyPort) -> ReplyPort {
@@ -223,7 +206,7 @@ impl Workspace {
     }
 }
 
-impl Drop for Workspace {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.release();
     }

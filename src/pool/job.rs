@@ -20,6 +20,13 @@ pub(crate) enum JobClass {
     Lifecycle,
 }
 
+/// What a pool's factory identifies jobs by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct JobKey {
+    pub(super) number: u64,
+    pub(super) class: JobClass,
+}
+
 /// One invocation for a pool.
 #[derive(Debug)]
 pub(crate) struct Job {

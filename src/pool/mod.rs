@@ -3,8 +3,11 @@
 
 mod hook_limit;
 mod job;
+mod job_queue;
+mod load;
 mod native;
 mod stderr_log;
+mod wait_queue;
 mod workers;
 
 use std::{path::Path, sync::Arc};

@@ -118,7 +118,7 @@ impl NativeTaskPool {
         tokio::spawn(async move {
             let cancelled = async {
                 cancel.cancelled().await;
-                Conclusion::not_run(Ended::Cancelled, "nobody waits for the outcome any more")
+                Conclusion::cancelled()
             };
             reply.send(tokio::select! {
                 conclusion = work => conclusion,

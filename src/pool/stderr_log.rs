@@ -15,11 +15,9 @@ pub(super) fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Fai
     if stderr.is_empty() || !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
         return;
     }
-    let mut text = String::from_utf8_lossy(stderr).into_owned();
-    // Taken out before it is cut: a part of a secret is not recognised any more.
-    if let Some(redactor) = &registered.redactor {
-        text = redactor.text(text);
-    }
+    let text = String::from_utf8_lossy(stderr);
+    // Redacted before it is cut: a part of a secret would not be recognised.
+    let text = registered.redactor.text(&text);
     let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
     tracing::debug!(target: EVENTS_TARGET, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
 }

@@ -2,12 +2,11 @@
 //! order and bounds; refuses to restart itself, which is the supervisor's part.
 
 use std::{
-    collections::VecDeque,
     panic::AssertUnwindSafe,
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -17,15 +16,17 @@ use futures_util::FutureExt;
 use ractor::{
     Actor, ActorCell, ActorId, ActorProcessingErr, ActorRef, SpawnErr,
     factory::{
-        self, DiscardHandler, DiscardMode, DiscardReason, DiscardSettings, FactoryArguments, FactoryMessage,
-        JobOptions, Worker, WorkerId, queues::Queue, routing::QueuerRouting,
+        self, DiscardMode, DiscardSettings, FactoryArguments, FactoryMessage, JobOptions, Worker, WorkerId,
+        routing::QueuerRouting,
     },
 };
 use tokio::{sync::RwLock, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    job::{Job, JobClass},
+    job::{Job, JobKey},
+    job_queue::{JobQueue, ShedJobs},
+    load::{BusyGuard, PoolLoad},
     stderr_log::log_errors,
 };
 use crate::{
@@ -35,15 +36,8 @@ use crate::{
     telemetry::{Meters, Panicked, PoolMeters, PoolUsage, ShedReason, ShedStage},
 };
 
-/// What the factory tells jobs apart by.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    number: u64,
-    class: JobClass,
-}
-
 /// The factory's actor.
-type Factory = ActorRef<FactoryMessage<Key, Job>>;
+type Factory = ActorRef<FactoryMessage<JobKey, Job>>;
 
 /// Bounds of a pool.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +51,7 @@ pub(crate) struct PoolLimits {
 }
 
 impl PoolLimits {
-    fn filled(self, load: &Load) -> PoolUsage {
+    fn usage(self, load: &PoolLoad) -> PoolUsage {
         PoolUsage {
             used: load.busy.load(Ordering::Relaxed),
             limit: self.concurrency,
@@ -77,31 +71,7 @@ pub(crate) struct Pool {
     number: AtomicU64,
     running: Running,
     meters: Arc<PoolMeters>,
-    load: Arc<Load>,
-}
-
-/// How much a pool has to do, and where what becomes of it is counted.
-#[derive(Debug)]
-struct Load {
-    busy: AtomicUsize,
-    waiting: AtomicUsize,
-    meters: Arc<Meters>,
-}
-
-/// A worker runs a hook, for as long as this value lives.
-struct Busy<'a>(&'a AtomicUsize);
-
-impl<'a> Busy<'a> {
-    fn with(busy: &'a AtomicUsize) -> Self {
-        busy.fetch_add(1, Ordering::Relaxed);
-        Self(busy)
-    }
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
+    load: Arc<PoolLoad>,
 }
 
 /// Held for reading by each worker while it runs a hook.
@@ -115,10 +85,9 @@ impl Pool {
         runner: Arc<dyn Runner>,
         meters: &Arc<Meters>,
     ) -> Self {
-        let load =
-            Load { busy: AtomicUsize::new(0), waiting: AtomicUsize::new(0), meters: Arc::clone(meters) };
+        let load = PoolLoad::new(meters);
         Self {
-            meters: Arc::new(PoolMeters::resolve(kind, bounds.filled(&load))),
+            meters: Arc::new(PoolMeters::resolve(kind, bounds.usage(&load))),
             load: Arc::new(load),
             kind,
             factory: ArcSwapOption::empty(),
@@ -159,7 +128,7 @@ impl Pool {
             .discard_settings(DiscardSettings::Static { limit: self.bounds.queue, mode: DiscardMode::Oldest })
             .build();
         let definition =
-            factory::Factory::<Key, Job, (), HookWorker, QueuerRouting<Key, Job>, JobQueue>::default();
+            factory::Factory::<JobKey, Job, (), HookWorker, QueuerRouting<JobKey, Job>, JobQueue>::default();
         let (factory, _) = Actor::spawn_linked(None, definition, arguments, supervisor).await?;
         let id = factory.get_id();
         self.factory.store(Some(Arc::new(factory)));
@@ -188,7 +157,7 @@ impl Pool {
 
     /// Has the metrics say how full it is now.
     pub(crate) fn sample(&self) {
-        self.meters.set(self.bounds.filled(&self.load));
+        self.meters.set(self.bounds.usage(&self.load));
     }
 
     /// Waits until no hook runs. Workers that are killed kill their processes, but only when they are next
@@ -198,15 +167,15 @@ impl Pool {
     }
 
     /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
-    pub(super) fn submit(&self, job: Job, patience: Duration) {
+    pub(super) fn submit(&self, job: Job, queue_deadline: Duration) {
         let Some(factory) = self.factory.load_full() else {
             self.load.meters.shed(ShedStage::Pool, ShedReason::Shutdown);
             return job
                 .reply
                 .send(Conclusion::not_run(Ended::Shed, format!("the {} pool is down", self.kind)));
         };
-        let key = Key { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
-        let options = JobOptions::new(Some(patience));
+        let key = JobKey { number: self.number.fetch_add(1, Ordering::Relaxed), class: job.class };
+        let options = JobOptions::new(Some(queue_deadline));
         let job = factory::Job::with_options(key, job, options);
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));
@@ -220,7 +189,7 @@ struct HookWorker {
     runner: Arc<dyn Runner>,
     running: Running,
     meters: Arc<PoolMeters>,
-    load: Arc<Load>,
+    load: Arc<PoolLoad>,
 }
 
 impl HookWorker {
@@ -232,13 +201,10 @@ impl HookWorker {
             let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event.kind, raw);
             log_errors(&invocation.hook, &raw);
-            let (result, warnings) = match &invocation.hook.redactor {
-                None => (raw.and_then(read), warnings),
-                Some(redactor) => (
-                    raw.map_err(|e| redactor.failure(e)).and_then(|raw| redactor.read(raw, read)),
-                    warnings.into_iter().map(|text| redactor.text(text)).collect(),
-                ),
-            };
+            let redactor = &invocation.hook.redactor;
+            let raw = raw.map_err(|failure| redactor.failure(failure));
+            let result = raw.and_then(|raw| redactor.read(raw, read));
+            let warnings = warnings.into_iter().map(|text| redactor.string(text)).collect();
             Conclusion {
                 result,
                 warnings,
@@ -256,7 +222,7 @@ impl HookWorker {
 }
 
 impl Worker for HookWorker {
-    type Key = Key;
+    type Key = JobKey;
     type Message = Job;
     type Arguments = ();
     type State = ();
@@ -264,7 +230,7 @@ impl Worker for HookWorker {
     async fn pre_start(
         &self,
         _: WorkerId,
-        _: &ActorRef<FactoryMessage<Key, Job>>,
+        _: &ActorRef<FactoryMessage<JobKey, Job>>,
         (): (),
     ) -> Result<(), ActorProcessingErr> {
         Ok(())
@@ -273,128 +239,16 @@ impl Worker for HookWorker {
     async fn handle(
         &self,
         _: WorkerId,
-        _: &ActorRef<FactoryMessage<Key, Job>>,
-        factory::Job { key, msg: job, .. }: factory::Job<Key, Job>,
+        _: &ActorRef<FactoryMessage<JobKey, Job>>,
+        factory::Job { key, msg: job, .. }: factory::Job<JobKey, Job>,
         (): &mut (),
-    ) -> Result<Key, ActorProcessingErr> {
+    ) -> Result<JobKey, ActorProcessingErr> {
         let running = self.running.read().await;
         self.meters.waited(job.submitted.elapsed());
-        let busy = Busy::with(&self.load.busy);
+        let busy = BusyGuard::enter(&self.load);
         let conclusion = self.conclude(&job.invocation, &job.cancel).await;
         drop((busy, running));
         job.reply.send(conclusion);
         Ok(key)
-    }
-}
-
-/// Jobs that wait for a worker: interceptors before lifecycle jobs, each in order of arrival.
-struct JobQueue {
-    interceptors: VecDeque<factory::Job<Key, Job>>,
-    lifecycle: VecDeque<factory::Job<Key, Job>>,
-    load: Arc<Load>,
-}
-
-impl JobQueue {
-    fn new(load: Arc<Load>) -> Self {
-        Self { interceptors: VecDeque::new(), lifecycle: VecDeque::new(), load }
-    }
-
-    /// Takes down how many wait now.
-    fn count(&self) {
-        self.load.waiting.store(self.len(), Ordering::Relaxed);
-    }
-
-    fn discard(&mut self) -> Option<factory::Job<Key, Job>> {
-        for queue in [&mut self.interceptors, &mut self.lifecycle] {
-            if let Some(dropped) = queue.iter().position(|job| job.msg.cancel.is_cancelled()) {
-                return queue.remove(dropped);
-            }
-        }
-        self.lifecycle.pop_front().or_else(|| self.interceptors.pop_back())
-    }
-}
-
-impl Drop for JobQueue {
-    fn drop(&mut self) {
-        self.load.waiting.store(0, Ordering::Relaxed);
-    }
-}
-
-impl Queue<Key, Job> for JobQueue {
-    fn len(&self) -> usize {
-        self.interceptors.len() + self.lifecycle.len()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn pop_front(&mut self) -> Option<factory::Job<Key, Job>> {
-        let first = self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front());
-        self.count();
-        first
-    }
-
-    /// What goes when the queue is too long: a job that nobody waits for any more, or else a lifecycle job, or
-    /// else the interceptor that came last, since those before it have waited longer for the same place.
-    fn discard_oldest(&mut self) -> Option<factory::Job<Key, Job>> {
-        let discarded = self.discard();
-        self.count();
-        discarded
-    }
-
-    fn peek(&self) -> Option<&factory::Job<Key, Job>> {
-        self.interceptors.front().or_else(|| self.lifecycle.front())
-    }
-
-    fn push_back(&mut self, job: factory::Job<Key, Job>) {
-        match job.key.class {
-            JobClass::Interceptor => self.interceptors.push_back(job),
-            JobClass::Lifecycle => self.lifecycle.push_back(job),
-        }
-        self.count();
-    }
-
-    fn remove_expired_items(&mut self, handler: &Option<Arc<dyn DiscardHandler<Key, Job>>>) -> usize {
-        let before = self.len();
-        for queue in [&mut self.interceptors, &mut self.lifecycle] {
-            queue.retain_mut(|job| {
-                let expired = job.is_expired() || job.msg.cancel.is_cancelled();
-                if let Some(handler) = handler.as_ref().filter(|_| expired) {
-                    handler.discard(DiscardReason::TtlExpired, job);
-                }
-                !expired
-            });
-        }
-        self.count();
-        before - self.len()
-    }
-}
-
-/// Concludes the jobs that the factory turns away.
-struct ShedJobs {
-    kind: HandlerKind,
-    load: Arc<Load>,
-}
-
-impl DiscardHandler<Key, Job> for ShedJobs {
-    fn discard(&self, reason: DiscardReason, job: &mut factory::Job<Key, Job>) {
-        // It leaves the queue together with those that waited too long, but nothing was turned away.
-        if job.msg.cancel.is_cancelled() {
-            let message = "nobody waits for the outcome any more";
-            return job.msg.reply.deliver(Conclusion::not_run(Ended::Cancelled, message));
-        }
-        let kind = self.kind;
-        let (reason, message) = match reason {
-            DiscardReason::TtlExpired => {
-                (ShedReason::Deadline, format!("it waited too long for a place in the {kind} pool"))
-            }
-            DiscardReason::Shutdown => (ShedReason::Shutdown, format!("the {kind} pool is shutting down")),
-            DiscardReason::Loadshed | DiscardReason::RateLimited => {
-                (ShedReason::Full, format!("the queue of the {kind} pool is full"))
-            }
-        };
-        self.load.meters.shed(ShedStage::Pool, reason);
-        job.msg.reply.deliver(Conclusion::not_run(Ended::Shed, message));
     }
 }

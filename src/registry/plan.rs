@@ -14,7 +14,7 @@ pub struct Plan {
     /// Where each stage ends in `steps`.
     ends: Vec<usize>,
     /// Those of every hook of the registry, since one may speak of what belongs to another.
-    redactor: Option<Arc<Redactor>>,
+    redactor: Redactor,
 }
 
 impl Plan {
@@ -37,17 +37,17 @@ impl Plan {
             }
             ends.push(number + 1);
         }
-        Self { steps, ends, redactor: None }
+        Self { steps, ends, redactor: Redactor::default() }
     }
 
     /// The same plan with what must not be told about its event.
-    pub(super) fn guarding(self, redactor: Option<Arc<Redactor>>) -> Self {
+    pub(super) fn with_redactor(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
     }
 
     /// What must not be told about its event.
-    pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
-        self.redactor.as_ref()
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// The same plan without the hooks that are not wanted after all.
@@ -55,7 +55,8 @@ impl Plan {
         if self.steps.iter().all(|step| wanted(&step.hook)) {
             return self;
         }
-        Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook))).guarding(self.redactor)
+        Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
+            .with_redactor(self.redactor)
     }
 
     /// The hooks the host waits for, and those that only have to be started.

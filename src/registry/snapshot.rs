@@ -15,8 +15,8 @@ pub struct RegisteredHook {
     pub hook: Hook,
     /// Its position in [`Snapshot::hooks`].
     pub rank: usize,
-    /// Removes the hook's secrets from its output; none for hooks without secrets.
-    pub(crate) redactor: Option<Redactor>,
+    /// Removes the hook's secrets from its output.
+    pub(crate) redactor: Redactor,
 }
 
 /// The hooks of one workspace at one version.
@@ -29,7 +29,7 @@ pub struct Snapshot {
     /// Of the host events that some hook names, the hooks that want them.
     host_events: HashMap<Arc<str>, Index>,
     /// The secrets of all hooks.
-    redactor: Option<Arc<Redactor>>,
+    redactor: Redactor,
 }
 
 impl Snapshot {
@@ -56,8 +56,7 @@ impl Snapshot {
         let named = hooks.iter().filter_map(|registered| registered.hook.execution.host_event.as_ref());
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
-        let redactor =
-            Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler)).map(Arc::new);
+        let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
         Self { version, workspace, hooks, indexes, host_events, redactor }
     }
 
@@ -77,8 +76,8 @@ impl Snapshot {
     }
 
     /// What must not be told about events: the secrets of all hooks.
-    pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
-        self.redactor.as_ref()
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// What runs for an event.
@@ -93,7 +92,7 @@ impl Snapshot {
         let wanted = |registered: &Arc<RegisteredHook>| {
             registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
-        Plan::new(event, unrepeated(hooks.filter(wanted))).guarding(self.redactor.clone())
+        Plan::new(event, unrepeated(hooks.filter(wanted))).with_redactor(self.redactor.clone())
     }
 
     /// What runs for an event, and why the rest does not.

@@ -14,7 +14,7 @@ use super::{
     record::{Halt, RunLease},
     run_state::RunState,
 };
-use crate::model::{Event, EventKind, Outcome, Verdict};
+use crate::model::{Event, EventKind, Failure, Outcome, Verdict};
 
 /// Why interceptor events of a run that was cancelled are halted. A guard may have been stopped in the middle of
 /// its check, so nothing milder would be right.
@@ -24,15 +24,11 @@ impl RunActor {
     /// An event is done: remember it, tell everyone, and act on what it means for the run.
     pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
         let InFlightEvent { course, key, role, callers, detached, accepted, .. } = running;
-        let (event, redactor) = (Arc::clone(course.event()), course.redactor().cloned());
+        let (event, redactor) = (Arc::clone(course.event()), course.redactor().clone());
         let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome(next_decision_id());
-        let ended = |outcome| EndedEvent {
-            event: &event,
-            outcome,
-            waited: accepted.elapsed(),
-            redactor: redactor.as_ref(),
-        };
+        let ended =
+            |outcome| EndedEvent { event: &event, outcome, waited: accepted.elapsed(), redactor: &redactor };
         if role == CourseRole::Background {
             return self.announce(ended(&outcome), NoticeKind::Background);
         }
@@ -59,7 +55,7 @@ impl RunActor {
     /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
     pub(super) fn abandon(&self, state: &mut RunActorState) {
         for running in state.abandoned() {
-            self.cut_short_unanswered(running, "nobody waits for the outcome any more");
+            self.cut_short_unanswered(running, Failure::ABANDONED);
         }
     }
 
@@ -80,7 +76,7 @@ impl RunActor {
                 self.cut_short_unanswered(*running, CANCELLED);
                 continue;
             }
-            let redactor = running.course.redactor().cloned();
+            let redactor = running.course.redactor().clone();
             let (event, waiters, mut outcome) = cut_short(*running, CANCELLED);
             if event.is_interceptor() {
                 (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
@@ -89,7 +85,7 @@ impl RunActor {
             if !is_detached {
                 self.context.meters.answered(event.kind, outcome.verdict, waited);
             }
-            let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: redactor.as_ref() };
+            let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: &redactor };
             self.announce(ended, NoticeKind::Outcome);
             answers.push((waiters, outcome));
         }
@@ -129,14 +125,14 @@ impl RunActor {
 
     /// Cuts an event short that gets no outcome.
     fn cut_short_unanswered(&self, running: InFlightEvent, why: &str) {
-        let (waited, redactor) = (running.accepted.elapsed(), running.course.redactor().cloned());
+        let (waited, redactor) = (running.accepted.elapsed(), running.course.redactor().clone());
         let kind = if running.role == CourseRole::Background {
             NoticeKind::Background
         } else {
             NoticeKind::Abandoned
         };
         let (event, _, outcome) = cut_short(running, why);
-        let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: redactor.as_ref() };
+        let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: &redactor };
         self.announce(ended, kind);
     }
 

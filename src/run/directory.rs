@@ -4,13 +4,14 @@
 use std::{
     collections::{BinaryHeap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use dashmap::{DashMap, mapref::one::RefMut};
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -204,7 +205,7 @@ impl RunDirectory {
 
     /// Whether the run ended lately.
     pub(crate) fn has_ended(&self, key: &RunKey) -> bool {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).set.contains(key)
+        self.ended.lock().set.contains(key)
     }
 
     /// How many runs are kept, and how many of them have an actor.
@@ -277,7 +278,7 @@ impl RunDirectory {
     }
 
     fn remember_ended(&self, key: &RunKey) {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended.lock();
         if ended.set.insert(key.clone()) {
             ended.order.push_back(key.clone());
             if ended.order.len() > ENDED_REMEMBERED

@@ -17,13 +17,13 @@ pub(super) fn verdict(run: &RunKey, ended: EndedEvent<'_>) {
     }
     let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
     let hook = outcome.by.as_ref().map(tracing::field::display);
-    let (duration_ms, id) = (milliseconds(ended.waited), shown(ended, run.run.as_str()));
+    let (duration_ms, id) = (milliseconds(ended.waited), ended.redactor.text(run.run.as_str()));
     tracing::info!(
         target: EVENTS_TARGET, %decision_id, workspace = %run.workspace, run = %id, %event, %verdict, hook, duration_ms,
         "verdict"
     );
     if let Some(reason) = &outcome.reason {
-        tracing::debug!(target: EVENTS_TARGET, %decision_id, reason = shown(ended, reason), "reason");
+        tracing::debug!(target: EVENTS_TARGET, %decision_id, reason = &*ended.redactor.text(reason), "reason");
     }
 }
 
@@ -36,14 +36,14 @@ pub(super) fn invocations(run: &RunKey, ended: EndedEvent<'_>) {
     }
     for report in outcome.hooks.iter().filter(|report| failed(report.ended)) {
         let (decision_id, event, hook) = (&outcome.decision_id, outcome.event, &report.hook);
-        let (duration_ms, id) = (milliseconds(report.duration), shown(ended, run.run.as_str()));
+        let (duration_ms, id) = (milliseconds(report.duration), ended.redactor.text(run.run.as_str()));
         tracing::warn!(
             target: EVENTS_TARGET, %decision_id, workspace = %run.workspace, run = %id, %event, %hook,
             handler = %report.handler, ended = %report.ended, verdict = %report.verdict, duration_ms,
             "a hook failed"
         );
         if let Some(error) = &report.error {
-            tracing::debug!(target: EVENTS_TARGET, %decision_id, %hook, error = shown(ended, error), "error");
+            tracing::debug!(target: EVENTS_TARGET, %decision_id, %hook, error = &*ended.redactor.text(error), "error");
         }
     }
 }
@@ -51,9 +51,4 @@ pub(super) fn invocations(run: &RunKey, ended: EndedEvent<'_>) {
 /// Exact to a microsecond.
 fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// A text without secrets.
-fn shown(ended: EndedEvent<'_>, text: &str) -> String {
-    ended.redactor.map_or_else(|| text.to_owned(), |redactor| redactor.text(text.to_owned()))
 }

@@ -37,7 +37,7 @@ pub(super) struct EndedEvent<'a> {
     /// How long it took.
     pub(super) waited: Duration,
     /// What must not be told about it.
-    pub(super) redactor: Option<&'a Arc<Redactor>>,
+    pub(super) redactor: &'a Redactor,
 }
 
 /// Is told of every outcome in the moment it is there. Unlike a subscriber it loses none, so it must not wait: whoever
@@ -68,7 +68,7 @@ pub struct FinishedEvent {
     /// When that was, by the machine's clock.
     pub at: SystemTime,
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon writes them down"))]
-    pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) redactor: Redactor,
 }
 
 impl RunActor {
@@ -122,7 +122,7 @@ impl RunContext {
                 event: Arc::clone(event),
                 outcome: Arc::clone(&outcome),
                 at,
-                redactor: ended.redactor.cloned(),
+                redactor: ended.redactor.clone(),
             };
             match kind {
                 NoticeKind::Background => observer.background_hooks_finished(finished),

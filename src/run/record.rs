@@ -7,13 +7,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use ractor::{ActorRef, ActorStatus};
 use serde::Serialize;
 use tokio::time::Instant;
@@ -113,20 +114,20 @@ impl RunRecord {
 
     pub(super) fn park(&self, run_state: RunState) {
         if !run_state.is_empty() {
-            *self.parked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run_state));
+            *self.parked.lock() = Some(Box::new(run_state));
         }
     }
 
     /// Forgets all but the latest of the parked answers, unless the next actor has them already.
     pub(super) fn shrink_parked(&self, most: usize) {
-        let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parked = self.parked.lock();
         if let Some(run_state) = parked.as_deref_mut() {
             run_state.shrink(most);
         }
     }
 
     pub(super) fn unpark(&self) -> RunState {
-        let parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let parked = self.parked.lock().take();
         parked.map_or_else(RunState::default, |run_state| *run_state)
     }
 }

@@ -95,7 +95,7 @@ impl std::fmt::Debug for Exporter {
 }
 
 fn builder() -> Result<PrometheusBuilder, metrics_exporter_prometheus::BuildError> {
-    let buckets = names::ALL.iter().filter_map(|metric| match metric.kind {
+    let buckets = names::METRICS.iter().filter_map(|metric| match metric.kind {
         MetricKind::Histogram(bounds) => Some((metric.name, bounds)),
         MetricKind::Counter | MetricKind::Gauge => None,
     });

@@ -5,8 +5,10 @@
 use std::{
     collections::HashSet,
     hash::{BuildHasher, RandomState},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::LazyLock,
 };
+
+use parking_lot::Mutex;
 
 use super::names;
 
@@ -59,7 +61,7 @@ impl Labels {
 
 /// The label of a hook: its name, unless too many have one.
 pub(super) fn of_hook(name: &str) -> &str {
-    let label_kind = LABELS.lock().unwrap_or_else(PoisonError::into_inner).label_kind(name);
+    let label_kind = LABELS.lock().label_kind(name);
     if label_kind == LabelKind::NewlyShared {
         names::LABEL_OVERFLOW.counter([]).increment(1);
     }

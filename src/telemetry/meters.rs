@@ -5,11 +5,12 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use metrics::{Counter, Gauge, Histogram};
+use parking_lot::Mutex;
 
 use super::{
     labels::{HookState, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage},
@@ -305,7 +306,7 @@ impl Share {
     }
 
     fn set(&self, count: usize) {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own.lock();
         let now = float(count);
         self.gauge.increment(now - *own);
         *own = now;
@@ -314,7 +315,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.gauge.decrement(*self.own.lock().unwrap_or_else(PoisonError::into_inner));
+        self.gauge.decrement(*self.own.lock());
     }
 }
 

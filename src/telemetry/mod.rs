@@ -28,6 +28,9 @@ pub(crate) use labels::{
     SpareResult, WorkerState,
 };
 pub(crate) use meters::{Meters, PoolMeters, PoolUsage, ProcessMeters};
+#[cfg(feature = "daemon")]
+pub use names::PROCESS_METRICS;
+pub use names::{METRICS, Metric, MetricKind};
 pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
 #[cfg(feature = "daemon")]
 pub(crate) use occurrences::{AuditDropped, SpansDropped};

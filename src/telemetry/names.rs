@@ -19,16 +19,19 @@ const MODEL: &[f64] =
 
 /// What kind of metric it is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum MetricKind {
+#[non_exhaustive]
+pub enum MetricKind {
+    /// A number that only grows.
     Counter,
+    /// A number that goes up and down.
     Gauge,
-    /// With the upper bounds of its buckets.
+    /// Observations in buckets, with the upper bounds of its buckets.
     Histogram(&'static [f64]),
 }
 
-#[cfg(feature = "daemon")]
 impl MetricKind {
-    pub(super) fn as_str(self) -> &'static str {
+    /// The name, as in Prometheus' text format.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -39,12 +42,17 @@ impl MetricKind {
 
 /// One metric.
 #[derive(Debug)]
-pub(super) struct Metric {
-    pub(super) name: &'static str,
-    pub(super) kind: MetricKind,
+#[non_exhaustive]
+pub struct Metric {
+    /// Its name, as Prometheus shows it.
+    pub name: &'static str,
+    /// Whether it is a counter, a gauge or a histogram.
+    pub kind: MetricKind,
     pub(super) unit: Unit,
-    pub(super) labels: &'static [&'static str],
-    pub(super) help: &'static str,
+    /// The names of its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What it says, in one sentence.
+    pub help: &'static str,
 }
 
 macro_rules! table {
@@ -57,13 +65,14 @@ macro_rules! table {
             help: $help,
         };)*
 
-        /// All of the table.
         $(#[$note])*
-        pub(super) const $all: &[&Metric] = &[$($id),*];
+        pub const $all: &[&Metric] = &[$($id),*];
     };
 }
 
-table! { ALL:
+table! {
+    /// Every metric of hookyard, in the order of `docs/metrics.md`.
+    METRICS:
     BUILD_INFO "hookyard_build_info" Gauge Count ["version" "commit"]
         "Always 1; the labels say which hookyard this is.";
     EVENT_DURATION "hookyard_event_duration_seconds" Histogram(HOOK) Seconds ["event" "verdict"]
@@ -147,8 +156,8 @@ table! { ALL:
 // What the daemon says of its own process, by the names that Prometheus' clients use, and of its runtime.
 #[cfg(feature = "daemon")]
 table! {
-    #[cfg_attr(not(test), expect(dead_code, reason = "each is written by its own name"))]
-    COLLECTED:
+    /// What the daemon exposes about its own process and runtime.
+    PROCESS_METRICS:
     PROCESS_CPU "process_cpu_seconds_total" Counter Seconds []
         "Processor time that this process used.";
     PROCESS_RESIDENT "process_resident_memory_bytes" Gauge Bytes []
@@ -206,7 +215,7 @@ impl Metric {
 /// Tells whoever collects the metrics what they say.
 pub(super) fn describe() {
     metrics::with_recorder(|recorder| {
-        for metric in ALL {
+        for metric in METRICS {
             let (name, unit, help) = (metric.name.into(), Some(metric.unit), metric.help.into());
             match metric.kind {
                 MetricKind::Counter => recorder.describe_counter(name, unit, help),
@@ -234,14 +243,14 @@ mod tests {
         let is_row = |line: &str| line.starts_with("| `") && line.matches('|').count() == 5;
         let docs = include_str!("../../docs/metrics.md");
         let documented: Vec<_> = docs.lines().filter(|line| is_row(line)).collect();
-        let rows: Vec<_> = ALL.iter().chain(COLLECTED).map(|metric| row(metric)).collect();
+        let rows: Vec<_> = METRICS.iter().chain(PROCESS_METRICS).map(|metric| row(metric)).collect();
         assert_eq!(documented, rows, "docs/metrics.md should have these rows:\n{}", rows.join("\n"));
     }
 
     #[test]
     fn names_follow_the_rules_of_prometheus() {
         let mut seen = HashSet::new();
-        for metric in ALL.iter().chain(COLLECTED) {
+        for metric in METRICS.iter().chain(PROCESS_METRICS) {
             assert!(seen.insert(metric.name), "{} is there twice", metric.name);
             assert_eq!(
                 metric.kind == MetricKind::Counter,

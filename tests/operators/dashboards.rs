@@ -3,8 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::Path,
     process::Command,
 };
 
@@ -12,6 +10,7 @@ use crate::support::grafana::{
     Asked, DASHBOARDS, asked, cases, dashboard, expressions, folder, panels, rules,
 };
 use hookyard::model::{Ended, EventKind, Verdict};
+use hookyard::telemetry::{METRICS, PROCESS_METRICS};
 use serde_json::Value;
 
 /// Metrics on no panel.
@@ -64,16 +63,9 @@ fn each_panel(mut judge: impl FnMut(&str, &Value)) {
     }
 }
 
-/// The metrics that the program has, from the one place where their names are.
+/// The names of all metrics.
 fn metrics() -> BTreeSet<String> {
-    let text =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/telemetry/names.rs")).unwrap();
-    let code = text.split("#[cfg(all(test").next().unwrap();
-    let is_metric = |text: &&str| {
-        ["hookyard_", "process_", "tokio_"].iter().any(|prefix| text.starts_with(prefix))
-            && text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
-    };
-    code.split('"').skip(1).step_by(2).filter(is_metric).map(str::to_owned).collect()
+    METRICS.iter().chain(PROCESS_METRICS).map(|metric| metric.name.to_owned()).collect()
 }
 
 /// The metric that a series belongs to: histograms have three.

@@ -27,15 +27,15 @@ pub(super) struct AuditEntry {
     /// What hooks changed, as the host sent it.
     pub(super) before: Targets,
     at: SystemTime,
-    secrets: Option<Arc<Redactor>>,
+    redactor: Redactor,
 }
 
 impl AuditEntry {
     pub(super) fn of(finished: FinishedEvent, patches: AuditPatches) -> Self {
-        let FinishedEvent { run, event, outcome, at, redactor: secrets } = finished;
+        let FinishedEvent { run, event, outcome, at, redactor } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
         let before = if compared { event.targets.clone() } else { Targets::default() };
-        Self { run, outcome, before, at, secrets }
+        Self { run, outcome, before, at, redactor }
     }
 }
 
@@ -81,20 +81,19 @@ enum Patched {
 
 /// Adds the line of an outcome, with its end.
 pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    let AuditEntry { run, outcome, at, secrets, .. } = entry;
-    let clean = Clean(secrets.as_deref());
+    let AuditEntry { run, outcome, at, redactor, .. } = entry;
     let line = Line {
         at: Timestamp::of(*at).to_string(),
-        workspace_id: clean.text(run.workspace_id.as_str()),
-        session_id: clean.text(run.session_id.as_str()),
-        run_id: clean.text(run.run_id.as_str()),
+        workspace_id: redactor.text(run.workspace_id.as_str()),
+        session_id: redactor.text(run.session_id.as_str()),
+        run_id: redactor.text(run.run_id.as_str()),
         decision_id: &outcome.decision_id,
         event: outcome.event,
         verdict: outcome.verdict,
-        by: outcome.by.as_ref().map(|hook| clean.text(hook.as_str())),
-        reason: outcome.reason.as_deref().map(|reason| clean.text(reason)),
-        patched: patched(entry, patches, clean),
-        hooks: outcome.hooks.iter().map(|report| told(report, clean)).collect(),
+        by: outcome.by.as_ref().map(|hook| redactor.text(hook.as_str())),
+        reason: outcome.reason.as_deref().map(|reason| redactor.text(reason)),
+        patched: patched(entry, patches, redactor),
+        hooks: outcome.hooks.iter().map(|report| told(report, redactor)).collect(),
         snapshot_version: outcome.snapshot_version,
     };
     let start = into.len();
@@ -110,9 +109,9 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
     Ok(())
 }
 
-fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> HookLine<'a> {
+fn told<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
     let HookReport { hook, handler, ended, verdict, duration, failure_mode, .. } = report;
-    let hook = clean.text(hook.as_str());
+    let hook = redactor.text(hook.as_str());
     HookLine {
         hook,
         handler: *handler,
@@ -123,7 +122,7 @@ fn told<'a>(report: &'a HookReport, clean: Clean<'_>) -> HookLine<'a> {
     }
 }
 
-fn patched(entry: &AuditEntry, patches: AuditPatches, clean: Clean<'_>) -> Option<Patched> {
+fn patched(entry: &AuditEntry, patches: AuditPatches, redactor: &Redactor) -> Option<Patched> {
     let changed = &entry.outcome.patched;
     if changed.is_empty() {
         return None;
@@ -132,25 +131,11 @@ fn patched(entry: &AuditEntry, patches: AuditPatches, clean: Clean<'_>) -> Optio
         AuditPatches::Nothing => None,
         AuditPatches::Paths => {
             let places = changed_paths::changed_paths(&entry.before, changed).into_iter();
-            Some(Patched::Paths(places.map(|place| clean.text(&place).into_owned()).collect()))
+            Some(Patched::Paths(places.map(|place| redactor.text(&place).into_owned()).collect()))
         }
         AuditPatches::Values => {
-            let value = |(target, json): (Target, &Json)| Some((target.as_str(), clean.json(json)?));
+            let value = |(target, json): (Target, &Json)| Some((target.as_str(), redactor.json(json).ok()?));
             Some(Patched::Values(changed.iter().filter_map(value).collect()))
         }
-    }
-}
-
-/// Takes secrets out, if there are any.
-#[derive(Clone, Copy)]
-struct Clean<'s>(Option<&'s Redactor>);
-
-impl Clean<'_> {
-    fn text(self, text: &str) -> Cow<'_, str> {
-        self.0.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.text(text.to_owned())))
-    }
-
-    fn json(self, json: &Json) -> Option<Json> {
-        self.0.map_or_else(|| Some(json.clone()), |secrets| secrets.json(json).ok())
     }
 }

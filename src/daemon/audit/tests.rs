@@ -96,7 +96,7 @@ fn finished(run: &str, at: SystemTime) -> FinishedEvent {
         outcome: Arc::new(Outcome::proceed(crate::run::next_decision_id(), event.kind, 1)),
         event: Arc::new(event),
         at,
-        redactor: None,
+        redactor: crate::model::Redactor::default(),
     }
 }
 

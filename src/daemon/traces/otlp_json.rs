@@ -1,12 +1,10 @@
 //! Spans as OTLP has them in JSON: the body of an `ExportTraceServiceRequest`, and what its answer says. Owns names and
 //! attributes; refuses to send them.
 
-use std::borrow::Cow;
-
 use serde_json::{Value, json};
 
 use super::span::{EventAnswer, SpanSubject, TraceSpan};
-use crate::model::{Ended, Redactor};
+use crate::model::Ended;
 
 /// The kinds of span, by their numbers.
 const INTERNAL: u8 = 1;
@@ -40,24 +38,24 @@ pub(super) fn rejected(answer: &[u8]) -> usize {
 }
 
 fn span(span: &TraceSpan) -> Value {
-    let clean = Clean(span.secrets.as_deref());
+    let redactor = &span.redactor;
     let (name, kind, attributes) = match &span.of {
         SpanSubject::Event { run, kind, answer } => {
             let mut attributes = vec![
-                attribute("hookyard.workspace", &clean.text(run.workspace_id.as_str())),
-                attribute("hookyard.session", &clean.text(run.session_id.as_str())),
-                attribute("hookyard.run", &clean.text(run.run_id.as_str())),
+                attribute("hookyard.workspace", &redactor.text(run.workspace_id.as_str())),
+                attribute("hookyard.session", &redactor.text(run.session_id.as_str())),
+                attribute("hookyard.run", &redactor.text(run.run_id.as_str())),
                 attribute("hookyard.event", kind.as_str()),
             ];
             if let Some(EventAnswer { decision_id, verdict, by }) = answer {
                 attributes.push(attribute("hookyard.decision_id", &decision_id.to_string()));
                 attributes.push(attribute("hookyard.verdict", verdict.as_str()));
-                attributes.extend(by.iter().map(|by| attribute("hookyard.by", &clean.text(by.as_str()))));
+                attributes.extend(by.iter().map(|by| attribute("hookyard.by", &redactor.text(by.as_str()))));
             }
             (format!("event {kind}"), SERVER, attributes)
         }
         SpanSubject::Hook { hook, handler, ended, verdict } => {
-            let hook = clean.text(hook.as_str());
+            let hook = redactor.text(hook.as_str());
             let attributes = vec![
                 attribute("hookyard.hook", &hook),
                 attribute("hookyard.handler", &handler.to_string()),
@@ -94,15 +92,6 @@ fn has_failed(of: &SpanSubject) -> bool {
 
 fn attribute(key: &str, value: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": value } })
-}
-
-/// Takes secrets out of what comes from outside.
-struct Clean<'a>(Option<&'a Redactor>);
-
-impl Clean<'_> {
-    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.0.map_or(Cow::Borrowed(text), |secrets| Cow::Owned(secrets.text(text.to_owned())))
-    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) struct TraceSpan {
     pub(super) end: u64,
     pub(super) of: SpanSubject,
     /// What must not be told.
-    pub(super) secrets: Option<Arc<Redactor>>,
+    pub(super) redactor: Redactor,
 }
 
 /// What a span is of.
@@ -63,7 +63,7 @@ pub(super) fn of(
     ids: &IdGenerator,
     now: Instant,
 ) -> Vec<TraceSpan> {
-    let FinishedEvent { run, event, outcome, at, redactor: secrets } = finished;
+    let FinishedEvent { run, event, outcome, at, redactor } = finished;
     let (Some(trace), Some(own)) = (event.trace, event.span) else { return Vec::new() };
     let clock = SpanClock { now, at: since_epoch(at) };
     let mut spans = Vec::with_capacity(1 + outcome.hooks.len());
@@ -74,9 +74,9 @@ pub(super) fn of(
             by: outcome.by.clone(),
         });
         let of = SpanSubject::Event { run, kind: event.kind, answer };
-        spans.push(event_span(trace, own, of, clock, secrets.clone()));
+        spans.push(event_span(trace, own, of, clock, redactor.clone()));
     }
-    let hook = |report| hook_span(trace, report, ids.span(), clock, secrets.clone());
+    let hook = |report| hook_span(trace, report, ids.span(), clock, redactor.clone());
     spans.extend(outcome.hooks.iter().map(hook));
     spans
 }
@@ -86,7 +86,7 @@ fn event_span(
     own: EventSpan,
     of: SpanSubject,
     clock: SpanClock,
-    secrets: Option<Arc<Redactor>>,
+    redactor: Redactor,
 ) -> TraceSpan {
     TraceSpan {
         trace: trace.trace(),
@@ -95,7 +95,7 @@ fn event_span(
         start: clock.read(own.started),
         end: clock.at,
         of,
-        secrets,
+        redactor,
     }
 }
 
@@ -104,7 +104,7 @@ fn hook_span(
     report: &HookReport,
     id: NonZeroU64,
     clock: SpanClock,
-    secrets: Option<Arc<Redactor>>,
+    redactor: Redactor,
 ) -> TraceSpan {
     // One that did not run is where the event ends.
     let start = report.started.map_or(clock.at, |started| clock.read(started));
@@ -116,7 +116,7 @@ fn hook_span(
         start,
         end: start.saturating_add(nanoseconds(*duration)),
         of: SpanSubject::Hook { hook: hook.clone(), handler: *handler, ended: *ended, verdict: *verdict },
-        secrets,
+        redactor,
     }
 }
 

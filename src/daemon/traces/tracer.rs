@@ -193,7 +193,7 @@ mod tests {
             outcome: Arc::new(Outcome::proceed(crate::run::next_decision_id(), event.kind, 1)),
             event: Arc::new(event),
             at: SystemTime::now(),
-            redactor: None,
+            redactor: crate::model::Redactor::default(),
         }
     }
 

@@ -123,7 +123,7 @@ fn raw_reply(finished: Finished, timeout: Duration) -> Result<RawReply, Failure>
             };
             Err(Failure::new(Ended::TimedOut, format!("no answer within {timeout:?}; the process was {how}")))
         }
-        End::Cancelled => Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more")),
+        End::Cancelled => Err(Failure::cancelled()),
         End::Lost => {
             Err(Failure::new(Ended::Failed, "the process ended, but its exit status could not be had"))
         }

@@ -62,7 +62,7 @@ impl HttpRunner {
                 result.unwrap_or_else(|_| Err(too_late(&handler.address, invocation)))
             }
             () = cancel.cancelled() => {
-                Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more"))
+                Err(Failure::cancelled())
             }
         }
     }

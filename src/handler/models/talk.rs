@@ -49,7 +49,7 @@ pub(in crate::handler) async fn talk(
             Err(Failure::new(Ended::TimedOut, message))
         }),
         () = cancel.cancelled() => {
-            Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more"))
+            Err(Failure::cancelled())
         }
     };
     Brought { tokens: spent.into_tokens(), ..result.into() }

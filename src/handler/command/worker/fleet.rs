@@ -142,7 +142,7 @@ impl Fleet {
             let seated = tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
-                    let failure = Failure::new(Ended::Cancelled, "nobody waits for the outcome any more");
+                    let failure = Failure::cancelled();
                     return Served::Concluded(Err(failure));
                 }
                 seated = self.seat(invocation.timeout, deadline) => seated,

@@ -12,7 +12,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{line::Question, terms::MOST_OPEN};
-use crate::model::{Ended, Failure};
+use crate::model::Failure;
 
 /// What a worker said about an event: the output, as JSON.
 pub(super) type Answer = Result<Bytes, Failure>;
@@ -139,7 +139,7 @@ impl Link {
                 answer.ok()
             }
             () = cancel.cancelled() => {
-                Some(Err(Failure::new(Ended::Cancelled, "nobody waits for the outcome any more")))
+                Some(Err(Failure::cancelled()))
             }
         }
     }

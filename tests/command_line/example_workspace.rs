@@ -1,5 +1,4 @@
-//! The example workspace with every kind of handler and every mode, as its README runs it: real processes, real
-//! requests, and stand-ins for the servers.
+//! The example workspace with every kind of handler and every mode, run as its README says.
 
 use std::{
     fs,

@@ -1,5 +1,4 @@
-//! That the daemon answers what its description says: every route is described, every described one is there, and
-//! what they answer to good and bad requests has a status and a form that stand in it.
+//! The daemon answers as `/v1/openapi.json` says: every route, status and form.
 
 use std::{collections::BTreeSet, fs};
 

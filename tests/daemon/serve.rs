@@ -1,4 +1,4 @@
-//! The daemon as its users meet it: the real program, driven through its socket.
+//! `hookyard serve` from its start to its end.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! How the daemon ends: in peace, in time, at once, and by force; and that nothing of it is left in any case.
+//! Shutdown: in peace, at the deadline, at a second signal and by force; nothing is left.
 
 #![allow(clippy::disallowed_methods, reason = "strangers are processes that hookyard did not start")]
 
@@ -12,6 +12,7 @@ use std::{
 };
 
 use crate::support::daemon::{self, Daemon, DaemonSetup, read};
+use crate::support::python::python;
 use crate::support::wait::{LONGEST_WAIT, wait_until};
 use hookyard::daemon::ClientResponse;
 use rustix::{
@@ -30,7 +31,7 @@ fn hook(tool: &str, command: &str, keys: &str) -> String {
 
 /// A hook that goes on until it is told, one that never ends, one that is a worker and one with spares.
 fn setting() -> DaemonSetup {
-    let worker = format!("python3 {}/tests/support/worker.py good", env!("CARGO_MANIFEST_DIR"));
+    let worker = format!("{} {}/tests/support/worker.py good", python(), env!("CARGO_MANIFEST_DIR"));
     DaemonSetup::new()
         .file(
             "shop/.openharness/hooks/waits.yaml",

@@ -1,4 +1,4 @@
-//! The command line with the hooks that agents keep in their settings files: what it lists, fires and plays.
+//! The command line with the settings files of Claude Code, CodeBuddy and ClawdCode.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The command line with the hooks of Gemini CLI: what it finds, fires and answers, and its example workspace.
+//! The command line with the settings files of Gemini CLI.
 
 use std::{path::Path, process::Stdio};
 

@@ -1,5 +1,4 @@
-//! ClawdCode beyond single events: what its files and variables say about all hooks, how many run at once, what a
-//! host is told where it has no word for the outcome, and the example workspace.
+//! ClawdCode beyond single events: defaults for all hooks, concurrency, and other hosts.
 
 use std::{fs, path::Path};
 

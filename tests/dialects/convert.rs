@@ -1,4 +1,4 @@
-//! Hook configuration in another dialect's form: what is written loads, and there and back means what it meant.
+//! `convert`: what is written loads, and there and back keeps the meaning.
 
 use std::{
     collections::BTreeSet,

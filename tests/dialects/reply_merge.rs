@@ -1,5 +1,4 @@
-//! A dialect that joins the replies of its hooks, in the course of one event: the last of equally strict replies
-//! decides with what the dialect made of all, and each reply counts once.
+//! A dialect that merges the replies of parallel hooks in configured order.
 
 use std::{sync::Arc, time::Duration};
 

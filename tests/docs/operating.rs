@@ -1,4 +1,4 @@
-//! The incident of `docs/operating.md`, with the real daemon: what the page says is seen, is seen.
+//! The incident of `docs/operating.md` with the real daemon.
 
 use std::fs;
 

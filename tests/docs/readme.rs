@@ -1,5 +1,4 @@
-//! What the README and the docs show works as shown: their shell lines are run, their JSON and YAML is read, and
-//! their Rust is compiled and run as a doc test.
+//! The shell lines, JSON, YAML and links of the README and the documents.
 
 use std::{
     fs,

@@ -22,6 +22,7 @@ use std::{
 
 use crate::support::{
     child_processes::{self, processes},
+    python::python,
     wait::{wait_until, wait_until_async},
 };
 use bytes::Bytes;
@@ -415,7 +416,7 @@ fn hooks_of_every_mode_are_recorded_until_their_end() {
     for (name, handler) in [
         ("oneshot", "command: 'true'".to_owned()),
         ("prespawn", "command: cat >/dev/null\n  mode: prespawn".to_owned()),
-        ("worker", format!("command: exec python3 {worker} good\n  mode: worker")),
+        ("worker", format!("command: exec {} {worker} good\n  mode: worker", python())),
     ] {
         let file =
             format!("name: {name}\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  {handler}\n");

@@ -1,5 +1,4 @@
-//! Secrets from their sources to the hook, and nowhere else: what a source must be like, and that no value comes
-//! back in an outcome, a notice, a diagnostic or on a screen.
+//! Secrets: their sources, and that no value comes back in an outcome, a notice or on a screen.
 
 use std::{
     fmt::Write,

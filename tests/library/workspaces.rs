@@ -1,4 +1,4 @@
-//! Loading a workspace whose files are right: every key of a hook file ends where it belongs.
+//! Workspaces without mistakes: every key of a hook file is read.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! The audit as its readers find it: what the real program writes down, where, and what it does when it cannot.
+//! The audit log of the daemon: its lines, rotation, and what happens when it cannot be written.
 
 use std::{
     fs,

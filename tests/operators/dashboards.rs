@@ -1,5 +1,4 @@
-//! The dashboards and rules as far as they can be judged without asking Prometheus: each metric that is asked for is
-//! there, each that is there is shown, and every panel says what it is.
+//! Dashboards and alert rules as far as they can be checked without Prometheus.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! What is counted, where the count is easily wrong: invocations that nobody waited for to the end.
+//! Metrics of invocations that were cancelled, dropped or abandoned.
 
 use crate::support::wait::wait_until_async;
 use std::{fs, time::Duration};

@@ -1,4 +1,4 @@
-//! The daemon's log as its readers find it: in which form, what is told of events, and what never is.
+//! The log of the daemon: its formats, its filter, and no secrets.
 
 use crate::support::daemon::{Daemon, DaemonSetup};
 use crate::support::wait::wait_until;

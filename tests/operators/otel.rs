@@ -1,5 +1,4 @@
-//! Traces as a collector gets them from the real program: which spans there are, whose children they are, what they say,
-//! and what becomes of events when nobody takes spans.
+//! Traces as an OTLP collector receives them, and collectors that fail.
 
 use std::{
     io::{Read, Write},

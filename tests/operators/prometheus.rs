@@ -1,5 +1,4 @@
-//! The dashboards and rules with a real Prometheus, which scrapes a hookyard that has everything happen to it. Refuses
-//! to pass a panel that stays empty then, or an alert that looks at nothing.
+//! Dashboards and alert rules with a real Prometheus and a daemon to which everything happens.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,5 +1,4 @@
-//! `top` and `runs` on a daemon under a small load, as programs read them and on a terminal. Refuses to look at the
-//! picture itself, which has its tests beside the code.
+//! `top` and `runs` on a daemon under a small load, as programs read them and on a terminal.
 
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
 

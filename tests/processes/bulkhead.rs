@@ -1,6 +1,4 @@
-//! Hooks with a `max_concurrency` as a host sees them: how many run at once, who waits, who is turned away, and
-//! that other hooks notice nothing of it. Native hooks stand for all where only the order counts: their clock is
-//! paused.
+//! `max_concurrency`: how many run at once, who waits and who is shed. The clock is paused where no process runs.
 
 use crate::support::wait::wait_until_async;
 use std::{

@@ -1,5 +1,4 @@
-//! Runs as an operator sees them: which there are, what they have in hand, and what becomes of one that is cancelled.
-//! The clock is paused where no process runs.
+//! Listing and cancelling runs. The clock is paused where no process runs.
 
 use crate::support::child_processes;
 use std::{

@@ -1,5 +1,4 @@
-//! Command hooks as a host sees them, from a hook file to the outcome: what they are told, how their ends are
-//! read, and that nothing of them stays behind. The corpus of hostile children stands in `tests/support/children`.
+//! Command hooks from the hook file to the outcome. The hostile children are in `tests/support/children`.
 
 use crate::support::child_processes;
 use crate::support::wait::{wait_until, wait_until_async};

@@ -8,6 +8,7 @@ mod support;
 use std::time::Duration;
 
 use crate::support::child_processes::{bounds, own_memory, program, timed, zombies};
+use crate::support::python::python;
 use crate::support::wait::{LONGEST_WAIT, wait_until_async};
 use bytes::Bytes;
 use hookyard::{
@@ -54,7 +55,8 @@ async fn a_workers_log_is_read_in_flat_memory() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/worker.py");
     let hook = format!(
         "name: noisy\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
-         command: exec python3 {script} good\n  mode: worker\n"
+         command: exec {} {script} good\n  mode: worker\n",
+        python()
     );
     std::fs::write(hooks.join("noisy.yaml"), hook).unwrap();
     let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();

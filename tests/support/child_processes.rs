@@ -1,4 +1,4 @@
-//! What the tests of the process runner share: how a child of the corpus is started, and what `/proc` says of it.
+//! Children of the process runner: how they are started, and what `/proc` says of them.
 
 use std::fs;
 use std::path::PathBuf;

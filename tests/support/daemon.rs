@@ -1,5 +1,4 @@
-//! The real program as a daemon, in a directory of its own, asked as any client asks it. Ends with the test, by force if
-//! it must.
+//! The real program as a daemon in a directory of its own, killed with its test if it must be.
 
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
 
@@ -212,10 +211,16 @@ impl Daemon {
         }
     }
 
-    /// Waits until a condition holds, and fails with the log if it never does.
+    /// Waits until a condition holds, and fails with the log if that did not grow for a minute.
     fn wait_until(&self, what: &str, condition: impl Fn() -> bool) {
-        let deadline = Instant::now() + LONGEST_WAIT;
+        let mut deadline = Instant::now() + LONGEST_WAIT;
+        let mut log = 0;
         while !condition() {
+            let length = self.log().len();
+            if length != log {
+                log = length;
+                deadline = Instant::now() + LONGEST_WAIT;
+            }
             assert!(Instant::now() < deadline, "waited a minute for this: {what}\n{}", self.log());
             thread::sleep(Duration::from_millis(5));
         }

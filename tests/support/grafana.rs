@@ -1,5 +1,4 @@
-//! The files of `grafana/` as tests read them: dashboards with their panels, rules, and what an expression asks for.
-//! Refuses to judge them.
+//! The files of `grafana/`: dashboards, panels, rules, and the metrics of an expression.
 
 use std::{
     fs,

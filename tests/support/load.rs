@@ -1,5 +1,4 @@
-//! A daemon whose hooks do everything that hooks do: decide, change, fail in each way, take too long, leave processes
-//! behind; and hosts that keep it busy. Refuses to look at what comes of it.
+//! A daemon whose hooks do everything that hooks do, and hosts that keep it busy.
 #![allow(clippy::disallowed_methods, reason = "the clock is that of the daemon and of Prometheus")]
 
 use std::{

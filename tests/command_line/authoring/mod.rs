@@ -1,4 +1,4 @@
-//! What people who write hooks are given: schemas that agree with the readers, and skeletons that work at once.
+//! What authors of hooks are given: schemas, and skeletons written by `hookyard new`.
 
 mod readers;
 mod schemas;

@@ -1,5 +1,4 @@
-//! The schemas held against the readers: what is wrong for one is wrong for the other. Owns changes to good files,
-//! one at each place; refuses to know what is right, which only the readers do.
+//! The schemas and the readers agree: each change to a good file is wrong for both or for neither.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,4 @@
-//! The schemas as they are printed and shipped, and what they say of the files and messages there are.
+//! The schemas as they are printed and shipped, and what they say of the examples and the bad cases.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What `hookyard new` writes: every combination loads without a warning, and does what it says.
+//! `hookyard new`: every combination loads without a warning and works.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 

@@ -1,6 +1,4 @@
-//! The command line as a user meets it: what each command prints, where, and its exit code. Owns small
-//! workspaces of shell scripts in temporary directories; refuses to depend on anything but a POSIX shell,
-//! except in the one test of the example workspace.
+//! The commands, their output and their exit codes, on small workspaces of shell scripts.
 
 mod check;
 mod fire;

@@ -1,4 +1,4 @@
-//! Claude Code as it is: its http hooks post the event, and it obeys the body of the answer.
+//! Claude Code, whose http hooks post events and obey the body of the answer.
 
 use std::net::TcpStream;
 

@@ -1,4 +1,4 @@
-//! What people type at a daemon: `status`, `runs` and `reload`, as words and as JSON.
+//! `status`, `runs` and `reload`, as text and as JSON.
 
 use std::thread;
 
@@ -155,7 +155,7 @@ fn a_second_daemon_at_a_socket_says_that_there_is_one() {
 #[test]
 fn a_daemon_that_has_no_connection_left_says_so() {
     let daemon = DaemonSetup::new()
-        .settings("workspaces: { shop: { root: $DIR/shop } }\nlimits: { connections: 1 }")
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nlimits: { connections: 1, header_timeout: 5m, idle_timeout: 5m }")
         .file("shop/file", "")
         .serve();
     let event = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",

@@ -1,4 +1,4 @@
-//! Two workspaces with the same names for everything: neither notices the other.
+//! Two workspaces with the same names for everything do not affect each other.
 
 use std::thread;
 

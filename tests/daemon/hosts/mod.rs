@@ -1,5 +1,4 @@
-//! Hosts of every kind at the real daemon: agents that post their events, agents that run commands, and programs. What
-//! each of them is told is compared word for word.
+//! Hosts of every dialect at the daemon: over HTTP, through `relay`, and the programs of `docs/hosts.md`.
 
 #![allow(clippy::disallowed_methods, reason = "programs are started as their users start them")]
 

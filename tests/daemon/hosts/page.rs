@@ -1,5 +1,4 @@
-//! The page about hosts works as shown: its programs and shell lines are run against a daemon that is started as it
-//! says, its settings are what agents are given, and its tables name what there is.
+//! `docs/hosts.md` works as shown: its programs, shell lines, settings and tables.
 
 use std::{
     net::TcpStream,

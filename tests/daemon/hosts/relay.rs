@@ -1,4 +1,4 @@
-//! Agents whose hooks are commands: `relay` answers as the hooks would, and says what to do when there is no daemon.
+//! `relay` answers as the hooks would, and applies `--if-down` without a daemon.
 
 use std::{os::unix::net::UnixListener, thread};
 

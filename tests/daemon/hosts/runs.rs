@@ -1,4 +1,4 @@
-//! Runs while they run: listed, cancelled, and given up by the client that began them.
+//! Runs that are listed, cancelled, and abandoned by their client.
 
 use std::{io::Write, os::unix::net::UnixStream, thread};
 

@@ -1,4 +1,4 @@
-//! What those who watch are told, and what those who watch too slowly are.
+//! The event stream: filters, slow readers and its end.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -104,7 +104,7 @@ fn busy(limits: &str) -> Daemon {
 
 #[test]
 fn a_slow_reader_learns_how_much_it_missed_and_delays_nobody() {
-    let daemon = busy("");
+    let daemon = busy("limits: { body_timeout: 5m }");
     let mut reader = Reader::of(&daemon, "");
     let mut sent = 0;
     // What is on its way to the reader is not lost: the buffers of the connection hold some hundreds.

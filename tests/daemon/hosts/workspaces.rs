@@ -1,4 +1,4 @@
-//! Where events belong, and workspaces that come and go.
+//! Which workspace an event belongs to, and workspaces that are registered and removed.
 
 use std::thread;
 

@@ -1,11 +1,11 @@
-//! Events whose clients go, and those that come from hookyard itself; and what is asked about them.
+//! Clients that disconnect, hooks that call hookyard, and requests for metrics.
 
 use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, thread};
 
 use serde_json::Value;
 
 use crate::{
-    http_server::wire::{Wire, get, post},
+    http_server::raw_connection::{RawConnection, get, post},
     support::daemon::{Daemon, DaemonSetup},
     support::wait::wait_until,
 };
@@ -41,7 +41,7 @@ fn a_client_that_disconnects_cancels_its_hooks() {
     let daemon = slow("");
     let waiting: Vec<_> = (0..5)
         .map(|n| {
-            let mut wire = Wire::unix(&daemon);
+            let mut wire = RawConnection::unix(&daemon);
             wire.send(post("/v1/events", event(&format!("r{n}")).as_bytes()));
             wire
         })
@@ -58,7 +58,7 @@ fn a_client_that_disconnects_cancels_its_hooks() {
 fn a_client_that_sent_more_and_disconnects_cancels_its_hooks() {
     let daemon = slow("");
     for more in ["\r\n", "GET /healthz HTTP/1.1\r\nhost: h\r\n\r\n"] {
-        let mut wire = Wire::unix(&daemon);
+        let mut wire = RawConnection::unix(&daemon);
         wire.send([post("/v1/events", event("r").as_bytes()), more.as_bytes().to_vec()].concat());
         wait_until("the hook runs", || under_way(&daemon) == 1);
         drop(wire);
@@ -72,7 +72,7 @@ fn a_client_that_disconnects_after_half_an_event_leaves_nothing() {
     let daemon = slow("limits: { requests: 4 }");
     for _ in 0..50 {
         let whole = post("/v1/events", event("r").as_bytes());
-        Wire::unix(&daemon).send(&whole[..whole.len() - 5]);
+        RawConnection::unix(&daemon).send(&whole[..whole.len() - 5]);
     }
     wait_until("their places are free and nothing is in hand", || {
         // While some of them are still coming in there may be no place again.
@@ -109,7 +109,7 @@ fn hookyard_does_not_run_itself_as_a_hook() {
         assert_eq!(daemon.get("/v1/runs/r")["events"], 1);
         let direct = post("/v1/events", event("r").as_bytes());
         let text = String::from_utf8(direct).unwrap().replacen("\r\n", "\r\nx-hookyard-event: x\r\n", 1);
-        let reply = Wire::unix(&daemon).send(text).reply();
+        let reply = RawConnection::unix(&daemon).send(text).reply();
         assert_eq!((reply.status, &*reply.code()), (508, "own_hook"));
         daemon.finish();
     }
@@ -123,7 +123,7 @@ fn concurrent_requests_for_metrics_are_all_answered() {
     thread::scope(|scope| {
         for _ in 0..20 {
             scope.spawn(|| {
-                let mut wire = Wire::unix(&daemon);
+                let mut wire = RawConnection::unix(&daemon);
                 for _ in 0..20 {
                     let reply = wire.send(get("/metrics")).reply();
                     assert_eq!(reply.status, 200);

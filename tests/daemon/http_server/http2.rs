@@ -9,7 +9,7 @@ use tokio::{net::UnixStream, task::JoinHandle, time::timeout};
 use crate::{
     http_server::{
         events::{event, slow},
-        wire::{Wire, get},
+        raw_connection::{RawConnection, get},
     },
     support::daemon::{Daemon, DaemonSetup},
     support::wait::{LONGEST_WAIT, wait_until},
@@ -111,7 +111,7 @@ async fn a_body_that_does_not_arrive_times_out() {
 
 /// Waits until the daemon closes a connection on which this was sent.
 async fn wait_for_the_end(daemon: &Daemon, text: &str) {
-    let mut wire = Wire::unix(daemon);
+    let mut wire = RawConnection::unix(daemon);
     wire.send(text);
     tokio::task::spawn_blocking(move || wire.rest()).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! How much of everything there may be, and who gives way.
+//! Limits of connections, requests and time, and what they cost.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::{
     http_server::events::{event, slow},
-    http_server::wire::{Wire, get, post},
+    http_server::raw_connection::{RawConnection, get, post},
     support::daemon::{Daemon, DaemonSetup},
     support::wait::{LONGEST_WAIT, wait_until},
 };
@@ -42,13 +42,13 @@ fn raise_own_limit() -> usize {
 #[test]
 fn a_request_beyond_the_limit_is_refused_at_once() {
     let daemon = slow("limits: { requests: 2 }");
-    let mut busy = [Wire::unix(&daemon), Wire::unix(&daemon)];
+    let mut busy = [RawConnection::unix(&daemon), RawConnection::unix(&daemon)];
     for (n, wire) in busy.iter_mut().enumerate() {
         wire.send(post("/v1/events", event(&format!("r{n}")).as_bytes()));
     }
     wait_until("both hooks run", || daemon.get("/v1/status")["events_in_flight"] == 2);
     let since = Instant::now();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let reply = wire.send(post("/v1/events", event("r3").as_bytes())).reply();
     assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
     assert_eq!(reply.header("retry-after"), Some("1"));
@@ -76,18 +76,18 @@ fn a_connection_beyond_the_limit_is_refused_and_closed() {
         .serve();
     let address = daemon.tcp();
     wait_until("the places are free", || {
-        let mut open: Vec<_> = (0..3).map(|_| Wire::unix(&daemon)).collect();
+        let mut open: Vec<_> = (0..3).map(|_| RawConnection::unix(&daemon)).collect();
         open.iter_mut().all(|wire| wire.send(get("/healthz")).reply().status == 200)
     });
-    let mut open: Vec<Wire> = Vec::new();
+    let mut open: Vec<RawConnection> = Vec::new();
     wait_until("all places are taken", || {
-        let mut wire = Wire::unix(&daemon);
+        let mut wire = RawConnection::unix(&daemon);
         if wire.send(get("/healthz")).reply().status == 200 {
             open.push(wire);
         }
         open.len() == 3
     });
-    for mut wire in [Wire::unix(&daemon), Wire::tcp(&address)] {
+    for mut wire in [RawConnection::unix(&daemon), RawConnection::tcp(&address)] {
         wire.try_send(get("/healthz").as_bytes());
         let reply = wire.reply();
         assert_eq!((reply.status, &*reply.code()), (503, "overloaded"));
@@ -97,7 +97,7 @@ fn a_connection_beyond_the_limit_is_refused_and_closed() {
     // Those inside are served on, and whoever goes makes room.
     assert_eq!(open[0].send(get("/healthz")).reply().status, 200);
     open.pop();
-    wait_until("there is room", || Wire::unix(&daemon).send(get("/healthz")).reply().status == 200);
+    wait_until("there is room", || RawConnection::unix(&daemon).send(get("/healthz")).reply().status == 200);
     drop(open);
     daemon.finish();
 }
@@ -162,7 +162,7 @@ fn short_connections_leak_no_descriptors() {
 fn a_client_that_does_not_read_is_disconnected() {
     let daemon = DaemonSetup::new().settings("limits: { body_timeout: 1s }").serve();
     let before = descriptors(&daemon);
-    let mut wires: Vec<_> = (0..20).map(|_| Wire::unix(&daemon)).collect();
+    let mut wires: Vec<_> = (0..20).map(|_| RawConnection::unix(&daemon)).collect();
     let many = get("/v1/openapi.json").repeat(200);
     for wire in &mut wires {
         wire.send(&many);
@@ -179,7 +179,7 @@ fn a_client_that_reads_slowly_is_served() {
     let daemon = DaemonSetup::new()
         .settings("limits: { body_timeout: 2s, idle_timeout: 2s, header_timeout: 2s }")
         .serve();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let since = Instant::now();
     wire.send(get("/v1/openapi.json").repeat(60));
     for _ in 0..60 {
@@ -202,15 +202,15 @@ fn a_quiet_stream_stays_open_and_a_full_one_is_closed() {
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .settings("limits: { body_timeout: 1s, idle_timeout: 1s, header_timeout: 1s, streams: 2 }")
         .serve();
-    let mut reader = Wire::unix(&daemon);
+    let mut reader = RawConnection::unix(&daemon);
     reader.send(get("/v1/stream"));
-    let mut idler = Wire::unix(&daemon);
+    let mut idler = RawConnection::unix(&daemon);
     idler.send(get("/v1/stream"));
     wait_until("both are heard", || daemon.get("/v1/status")["streams"] == 2);
-    assert_eq!(Wire::unix(&daemon).send(get("/v1/stream")).reply().status, 503);
+    assert_eq!(RawConnection::unix(&daemon).send(get("/v1/stream")).reply().status, 503);
     // Connections that came later are cut as idle, twice.
     for _ in 0..2 {
-        Wire::unix(&daemon).send(get("/healthz")).rest();
+        RawConnection::unix(&daemon).send(get("/healthz")).rest();
     }
     assert_eq!(daemon.get("/v1/status")["streams"], 2, "a stream is quiet as long as nothing happens");
     let reading = thread::spawn(move || {

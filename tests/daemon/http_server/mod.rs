@@ -1,5 +1,4 @@
-//! The doors of the daemon, seen by those who should not come in, or who come in and misbehave. The real program, through
-//! its socket and its TCP address.
+//! The HTTP server at its socket and its TCP address: access, limits, timeouts and invalid requests.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,10 +8,10 @@
 mod events;
 mod http2;
 mod limits;
+mod raw_connection;
+mod requests;
 mod socket;
-mod speech;
 mod tcp;
-mod wire;
 
 use rustix::process::geteuid;
 

@@ -1,4 +1,4 @@
-//! Who may be at the socket's path, and who may connect.
+//! The socket: who may own its path, and who may connect.
 
 use std::{
     fs,

@@ -1,16 +1,16 @@
-//! Who may ask over TCP: programs of this machine, and whoever has the token.
+//! Access over TCP: the token, the host name, and web pages.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use crate::{
-    http_server::wire::{Reply, Wire, get},
+    http_server::raw_connection::{RawConnection, Reply, get},
     support::daemon::{Daemon, DaemonSetup},
 };
 
 const TOKEN: &str = "a-token-of-many-letters";
 
 fn ask(address: &str, path: &str, headers: &str) -> Reply {
-    Wire::tcp(address).send(format!("GET {path} HTTP/1.1\r\n{headers}\r\n")).reply()
+    RawConnection::tcp(address).send(format!("GET {path} HTTP/1.1\r\n{headers}\r\n")).reply()
 }
 
 fn with_token(text: &str, mode: u32) -> DaemonSetup {
@@ -159,8 +159,9 @@ fn a_token_file_others_can_read_or_without_a_token_is_refused() {
 #[test]
 fn a_web_page_needs_the_token_and_gets_no_cors_headers() {
     let daemon: Daemon = with_token(TOKEN, 0o600).serve();
-    let reply =
-        Wire::tcp(&daemon.tcp()).send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n")).reply();
+    let reply = RawConnection::tcp(&daemon.tcp())
+        .send(get("/v1/hooks").replace("\r\n\r\n", "\r\norigin: x\r\n\r\n"))
+        .reply();
     assert_eq!(reply.status, 401);
     assert_eq!(reply.header("access-control-allow-origin"), None);
     daemon.finish();

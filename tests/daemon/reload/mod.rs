@@ -1,5 +1,4 @@
-//! Hook files that change under a daemon: each change counts soon, once, and only where it is; what is broken keeps
-//! its former rules. The real program, whose files are changed as editors, `git` and Kubernetes change them.
+//! Hook files that change under a daemon take effect soon, once, and only where they are.
 #![allow(clippy::disallowed_methods, reason = "a FIFO is made by the program for it")]
 
 mod many_changes;

@@ -1,34 +1,32 @@
-//! Every dialect's hooks for every dialect's host: a hook says each thing it has a word for about a tool call, and the
-//! answer is read as the host reads it. What a host cannot be told comes out stricter, never milder; which things
-//! those are stands in a table here, and `docs/dialects.md` shows it. `UPDATE_CASES=1` writes that page's table anew.
+//! Every dialect's hooks for every dialect's host: what a host cannot be told comes out stricter, never milder.
 
-mod speakers;
-mod words;
+mod dialect_table;
+mod replies;
 
 use std::{fmt::Write as _, fs, path::Path, time::Duration};
 
+use dialect_table::{DIALECTS, MatrixDialect};
 use hookyard::{
     Orchestrator,
     config::Settings,
     dialect::named,
     model::{Diagnostic, DialectName, Json, Outcome, Target, Verdict},
 };
+use replies::{HOOK_REPLIES, HookReply, HostReading, Move, call};
 use serde_json::{Value, json};
-use speakers::{SPEAKERS, Speaker};
 use tempfile::TempDir;
-use words::{Heard, Move, THINGS, Thing, call};
 
 /// What hosts cannot be told, and what they do instead: a thing, the host, and what it does.
-const INEXPRESSIBLE: &[(Thing, DialectName, Move)] = &[
-    (Thing::Allow, DialectName::OpenHarness, Move::AsUsual),
-    (Thing::Ask, DialectName::OpenHarness, Move::Refuses),
-    (Thing::Shorten, DialectName::OpenHarness, Move::Refuses),
-    (Thing::Shorten, DialectName::CodeBuddy, Move::Refuses),
-    (Thing::Allow, DialectName::Gemini, Move::AsUsual),
-    (Thing::Shorten, DialectName::Gemini, Move::Refuses),
-    (Thing::Shorten, DialectName::Clawd, Move::Refuses),
-    (Thing::Halt, DialectName::Clawd, Move::Refuses),
-    (Thing::Context, DialectName::Clawd, Move::AsUsual),
+const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
+    (HookReply::Allow, DialectName::OpenHarness, Move::AsUsual),
+    (HookReply::Ask, DialectName::OpenHarness, Move::Refuses),
+    (HookReply::Shorten, DialectName::OpenHarness, Move::Refuses),
+    (HookReply::Shorten, DialectName::CodeBuddy, Move::Refuses),
+    (HookReply::Allow, DialectName::Gemini, Move::AsUsual),
+    (HookReply::Shorten, DialectName::Gemini, Move::Refuses),
+    (HookReply::Shorten, DialectName::Clawd, Move::Refuses),
+    (HookReply::Halt, DialectName::Clawd, Move::Refuses),
+    (HookReply::Context, DialectName::Clawd, Move::AsUsual),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.
@@ -38,12 +36,13 @@ struct Yard {
 }
 
 impl Yard {
-    async fn with(speaker: &Speaker, script: &str) -> Self {
+    async fn with(dialect_row: &MatrixDialect, script: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().canonicalize().unwrap();
         let workspace = root.join("workspace");
         write(&workspace.join("hook.sh"), script);
-        let (file, content) = (speaker.configures)(&format!("sh '{}'", workspace.join("hook.sh").display()));
+        let (file, content) =
+            (dialect_row.configures)(&format!("sh '{}'", workspace.join("hook.sh").display()));
         write(&workspace.join(file), &content.to_string());
         let settings = Settings {
             home: Some(root.join("home")),
@@ -54,12 +53,12 @@ impl Yard {
         let orchestrator = builder.start().await.unwrap();
         let report = orchestrator.load_reports().into_values().next().unwrap();
         let said: Vec<_> = report.diagnostics.iter().map(Diagnostic::to_string).collect();
-        assert_eq!((report.hooks, said), (1, Vec::new()), "{}", speaker.name);
+        assert_eq!((report.hooks, said), (1, Vec::new()), "{}", dialect_row.name);
         Self { directory, orchestrator }
     }
 
     /// What a host does about a tool call, having read the answer. Each host has a session of its own.
-    async fn asked_by(&self, host: &Speaker, input: &Value) -> Heard {
+    async fn asked_by(&self, host: &MatrixDialect, input: &Value) -> HostReading {
         let event = (host.sends)(input).to_string();
         let event = self.orchestrator.read(host.name, event.as_bytes()).unwrap();
         let outcome = self.orchestrator.dispatch(event.clone()).await.unwrap();
@@ -84,13 +83,13 @@ fn write(path: &Path, text: &str) {
 }
 
 /// What the host does instead of the thing, if it cannot be told.
-fn instead(thing: Thing, host: &Speaker) -> Option<Move> {
-    let fits = |(known, name, _): &&(Thing, DialectName, Move)| *known == thing && *name == host.name;
+fn instead(thing: HookReply, host: &MatrixDialect) -> Option<Move> {
+    let fits = |(known, name, _): &&(HookReply, DialectName, Move)| *known == thing && *name == host.name;
     INEXPRESSIBLE.iter().find(fits).map(|(.., becomes)| *becomes)
 }
 
 /// What is wrong with what a host does about a thing that a hook said.
-fn wrong(thing: Thing, host: &Speaker, heard: &Heard) -> Option<String> {
+fn wrong(thing: HookReply, host: &MatrixDialect, heard: &HostReading) -> Option<String> {
     let meant = thing.meant();
     // A host that cannot end a run does the strictest thing it can: it refuses the call.
     let strictest = if instead(thing, host) == Some(Move::Refuses) { Move::Refuses } else { Move::Ends };
@@ -116,7 +115,7 @@ fn wrong(thing: Thing, host: &Speaker, heard: &Heard) -> Option<String> {
 
 #[test]
 fn every_dialect_is_in_the_matrix() {
-    let spoken: Vec<_> = SPEAKERS.iter().map(|speaker| speaker.name).collect();
+    let spoken: Vec<_> = DIALECTS.iter().map(|dialect_row| dialect_row.name).collect();
     let own = |name: &&DialectName| **name != DialectName::Canonical;
     assert_eq!(spoken, DialectName::ALL.iter().filter(own).copied().collect::<Vec<_>>());
 }
@@ -124,11 +123,11 @@ fn every_dialect_is_in_the_matrix() {
 #[tokio::test]
 async fn a_reply_reaches_every_host_and_is_never_milder() {
     let mut found = Vec::new();
-    for hook in SPEAKERS {
-        for thing in THINGS {
+    for hook in DIALECTS {
+        for thing in HOOK_REPLIES {
             let Some(script) = (hook.says)(thing) else { continue };
             let yard = Yard::with(hook, &script).await;
-            for host in SPEAKERS {
+            for host in DIALECTS {
                 let heard = yard.asked_by(host, &call()).await;
                 let what = wrong(thing, host, &heard);
                 found.extend(
@@ -145,19 +144,19 @@ async fn a_reply_reaches_every_host_and_is_never_milder() {
 #[tokio::test]
 async fn one_guard_blocks_for_every_host_from_every_dialect() {
     let mut blocked = 0;
-    for hook in SPEAKERS {
-        let yard = Yard::with(hook, words::GUARD).await;
-        for host in SPEAKERS {
+    for hook in DIALECTS {
+        let yard = Yard::with(hook, replies::GUARD).await;
+        for host in DIALECTS {
             let heard = yard.asked_by(host, &json!({ "command": "rm -rf /" })).await;
             assert_eq!(heard.moves, Move::Refuses, "{} hook, {} host", hook.name, host.name);
-            assert!(heard.reason.contains(words::REASON), "{heard:?}");
+            assert!(heard.reason.contains(replies::REASON), "{heard:?}");
             let harmless = yard.asked_by(host, &call()).await;
             assert_eq!((harmless.moves, harmless.input), (Move::AsUsual, call()));
             blocked += 1;
         }
         yard.close().await;
     }
-    assert_eq!(blocked, SPEAKERS.len().pow(2));
+    assert_eq!(blocked, DIALECTS.len().pow(2));
 }
 
 /// Changes that a host cannot be told, on events other than a tool call.
@@ -187,11 +186,12 @@ fn a_change_that_would_be_lost_is_a_block() {
 
 /// The rows of the matrix, as the page shows them: a row for each pair, a column for each thing.
 fn page_rows() -> String {
-    let titles = THINGS.map(Thing::title).join(" | ");
-    let mut rows = format!("| hook | host | {titles} |\n| --- | --- |{}", " --- |".repeat(THINGS.len()));
-    for (hook, host) in SPEAKERS.iter().flat_map(|hook| SPEAKERS.iter().map(move |host| (hook, host))) {
+    let titles = HOOK_REPLIES.map(HookReply::title).join(" | ");
+    let mut rows =
+        format!("| hook | host | {titles} |\n| --- | --- |{}", " --- |".repeat(HOOK_REPLIES.len()));
+    for (hook, host) in DIALECTS.iter().flat_map(|hook| DIALECTS.iter().map(move |host| (hook, host))) {
         write!(rows, "\n| {} | {} |", hook.name, host.name).unwrap();
-        for thing in THINGS {
+        for thing in HOOK_REPLIES {
             let cell = match (hook.says)(thing) {
                 None => "",
                 Some(_) => instead(thing, host).map_or("yes", |becomes| becomes.title(thing)),

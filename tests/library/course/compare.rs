@@ -1,5 +1,4 @@
-//! Compares what became of a scenario with what must come of it, part by part. Owns how freely a text may be
-//! worded; refuses to know the rules.
+//! Compares what became of a scenario with the reference, part by part.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Dialects whose rules are data: a test says how their hooks run, what ends a chain, how a patch joins what
-//! was there. Refuses everything the core may not ask of a dialect while an event takes its course.
+//! Dialects whose rules are data.
 
 use std::{fmt, path::PathBuf, sync::LazyLock, time::Duration};
 

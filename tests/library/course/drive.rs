@@ -1,6 +1,4 @@
-//! Drives a scenario through hookyard's own registry and course as a run would, in the scenario's order of
-//! ends, and meddles on the way as a buggy caller might. Owns the checks of the protocol between a run and a
-//! course; refuses to judge the outcome.
+//! Drives a scenario through the registry and the course as a run would, and checks the protocol between the two.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 

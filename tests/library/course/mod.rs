@@ -1,5 +1,4 @@
-//! The rules by which an event passes through its hooks: first each by its name with one example, then all of
-//! them at once, against a model that walks over random hooks in a straight line.
+//! The rules by which an event passes through its hooks: each with an example, then all against a reference model.
 
 #![expect(clippy::trivially_copy_pass_by_ref, reason = "hooks hold their dialect by reference")]
 

@@ -1,5 +1,4 @@
-//! The reference: what must come of a scenario, as one straight walk over its hooks. Owns its own
-//! strictness, targets and counting; refuses to call hookyard's.
+//! The reference: what must come of a scenario, as one straight walk over its hooks, without hookyard's rules.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The reference for plans: which hooks of a scenario run, in which order and which stages. Owns its own
-//! ordering and matching; refuses to call hookyard's.
+//! The reference for plans: which hooks run, in which order and which stages, without hookyard's rules.
 
 use hookyard::model::{DialectName, EventKind, Scope};
 

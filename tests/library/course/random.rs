@@ -1,5 +1,4 @@
-//! Random scenarios: mostly hooks that want the event and may do what they try, so that chains are long; with
-//! few names, keys and values, so that things collide. Refuses to know what should come of them.
+//! Random scenarios with few names, keys and values, so that things collide.
 
 use std::collections::BTreeMap;
 

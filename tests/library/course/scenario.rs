@@ -1,5 +1,4 @@
-//! Scenarios: one event, the hooks of a workspace with what each will answer, and the order in which their
-//! invocations end. Refuses to know what should come of them.
+//! Scenarios: an event, hooks with their replies, and the order in which they end.
 
 use std::{collections::BTreeMap, fmt, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! JSON as a plain tree that keeps the order of its keys, with merges anyone can check by eye. Owns no rule of
-//! hookyard's; refuses to use its JSON type for anything but handing values over.
+//! JSON as a plain tree that keeps the order of its keys, for the reference.
 
 use std::fmt;
 

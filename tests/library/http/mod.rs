@@ -1,5 +1,4 @@
-//! Http hooks as a host sees them, from a hook file to the outcome, against servers on this machine: what they
-//! are sent, how their answers are read, and that no server can hold an event longer than its hook may take.
+//! Http hooks against servers on this machine: requests, answers, retries and deadlines.
 
 mod sockets;
 mod tls;

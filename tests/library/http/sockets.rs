@@ -1,4 +1,4 @@
-//! Http hooks that ask servers at Unix sockets: the same rules as in a network, over another transport.
+//! Http hooks at Unix sockets follow the same rules.
 
 use std::path::Path;
 

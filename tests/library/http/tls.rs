@@ -1,5 +1,4 @@
-//! Http hooks and servers that have to prove who they are: certificates that do not count, and one of an authority
-//! that the machine trusts.
+//! Http hooks and certificates that are valid, invalid and untrusted.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};

@@ -1,5 +1,4 @@
-//! Prompt and agent hooks as a host sees them, from a hook file to the outcome, against servers on this machine
-//! that speak the two protocols: what a model is told, how its answer is read, and what it costs.
+//! Prompt and agent hooks against servers that speak the two model protocols.
 
 mod agents;
 mod failures;

@@ -1,5 +1,4 @@
-//! Runs as a host sees them: what waits for what, what is remembered, what ends, what is turned away. The clock
-//! is paused, so waiting costs nothing and nothing depends on the machine.
+//! Runs on a paused clock: which events wait for which, and what is remembered.
 
 mod lifetime;
 mod limits;

@@ -1,5 +1,4 @@
-//! The recorded session, event by event, through the example workspace: real hook scripts, real processes. What
-//! is expected stands in `tests/library/session/expected.txt`; `UPDATE_CASES=1` writes it anew.
+//! The recorded session through the example workspace, as in `expected.txt`; `UPDATE_CASES=1` rewrites it.
 
 use std::{
     fs,

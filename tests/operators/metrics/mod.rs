@@ -1,5 +1,4 @@
-//! The metrics of the daemon as Prometheus scrapes them: a scripted session yields an exact set of samples, which
-//! stands in `tests/operators/metrics/expected.txt`; `UPDATE_CASES=1` writes it anew.
+//! The metrics of the daemon: a scripted session yields the samples of `expected.txt`; `UPDATE_CASES=1` rewrites it.
 
 #![allow(clippy::float_cmp, reason = "what is counted in whole numbers is compared")]
 

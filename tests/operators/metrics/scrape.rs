@@ -1,4 +1,4 @@
-//! What Prometheus reads from `/metrics`, as far as the tests need it.
+//! Reads the text format of Prometheus, as far as the tests need it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

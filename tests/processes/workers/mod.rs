@@ -1,11 +1,11 @@
-//! Worker hooks as a host sees them: what the protocol allows, what becomes of events when a worker breaks it, and
-//! that no worker stays behind. The workers are `tests/support/worker.py` and the examples of `config/workers`.
+//! Workers: the protocol, its violations, and that none is left. They are `worker.py` and those of `config/workers`.
 
 mod check;
 mod lifetime;
 mod modes;
 
 use crate::support::child_processes;
+use crate::support::python::python;
 use crate::support::wait::wait_until_async;
 use std::{
     fs,
@@ -69,7 +69,7 @@ impl Yard {
 }
 
 fn script(how: &str) -> String {
-    format!("exec python3 {} {how}", root().join("tests/support/worker.py").display())
+    format!("exec {} {} {how}", python(), root().join("tests/support/worker.py").display())
 }
 
 fn write_hook(workspace: &Path, command: &str, keys: &str) {
@@ -227,7 +227,7 @@ async fn a_second_reply_kills_the_worker() {
 
 #[tokio::test]
 async fn a_deadline_kills_the_worker() {
-    let yard = Yard::worker("good", "timeout_seconds: 3").await;
+    let yard = Yard::worker("good", "timeout_seconds: 10").await;
     let (pid, _) = worker_of(&yard.ask("fine").await);
     let since = Instant::now();
     assert_eq!(ended(&yard.ask("sleep").await).0, Ended::TimedOut);

@@ -1,5 +1,4 @@
-//! Servers that http hooks are sent to: one that keeps the rules, with its connections counted, and one that
-//! writes bytes as it is told.
+//! Servers for http hooks: one that counts its connections, and one that misbehaves as told.
 
 pub(crate) mod models;
 

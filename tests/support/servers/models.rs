@@ -1,5 +1,4 @@
-//! Servers of language models that answer by a script. Each holds its callers to the protocol it speaks, as the
-//! maker's own server does, and answers what breaks it with status 400.
+//! Servers of language models that answer by a script and refuse what breaks their protocol.
 
 use std::{
     collections::{HashSet, VecDeque},

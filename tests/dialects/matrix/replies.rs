@@ -1,5 +1,4 @@
-//! What a hook can say about a tool call, and what a host does that heard it. Refuses native words: those are the
-//! speakers'.
+//! What a hook can say about a tool call, and what a host does that read it; without native words.
 
 use serde_json::{Value, json};
 
@@ -14,7 +13,7 @@ pub(crate) const GUARD: &str = "if grep -q 'rm -rf /'; then echo 'because it sai
 
 /// What a hook says about a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Thing {
+pub(crate) enum HookReply {
     /// It may run, and nobody need be asked.
     Allow,
     /// It may not run.
@@ -32,8 +31,15 @@ pub(crate) enum Thing {
 }
 
 /// Everything a hook may say.
-pub(crate) const THINGS: [Thing; 7] =
-    [Thing::Allow, Thing::Block, Thing::Rewrite, Thing::Shorten, Thing::Ask, Thing::Halt, Thing::Context];
+pub(crate) const HOOK_REPLIES: [HookReply; 7] = [
+    HookReply::Allow,
+    HookReply::Block,
+    HookReply::Rewrite,
+    HookReply::Shorten,
+    HookReply::Ask,
+    HookReply::Halt,
+    HookReply::Context,
+];
 
 /// What a host does about a tool call, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +58,7 @@ pub(crate) enum Move {
 
 /// What a host makes of an answer.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct HostReading {
     pub(crate) moves: Move,
     /// The reason it has for that, or nothing.
     pub(crate) reason: String,
@@ -75,7 +81,7 @@ pub(crate) fn call() -> Value {
     json!({ "command": "npm install", "force": true })
 }
 
-impl Thing {
+impl HookReply {
     pub(crate) fn meant(self) -> Meant {
         let (moves, reason) = match self {
             Self::Allow => (Move::Runs, None),
@@ -108,10 +114,10 @@ impl Thing {
 
 impl Move {
     /// How the page calls it where it takes the place of a thing.
-    pub(crate) fn title(self, thing: Thing) -> &'static str {
+    pub(crate) fn title(self, thing: HookReply) -> &'static str {
         match self {
             Self::Runs => "allows",
-            Self::AsUsual if thing == Thing::Context => "drops it",
+            Self::AsUsual if thing == HookReply::Context => "drops it",
             Self::AsUsual => "goes on as usual",
             Self::Asks => "asks",
             Self::Refuses => "blocks",

@@ -1,28 +1,26 @@
-//! The dialects as the matrix needs them, one entry each: how a hook on tool calls is configured and what it prints,
-//! what a host sends and what it reads from an answer. Written from the dialects' own rules; refuses to call
-//! any code of hookyard.
+//! The dialects as the matrix needs them, written from their own rules and not with hookyard's code.
 
 use hookyard::model::{DialectName, HostResponse};
 use serde_json::{Map, Value, json};
 
-use crate::matrix::words::{CONTEXT, Heard, Move, REASON, Thing};
+use crate::matrix::replies::{CONTEXT, HookReply, HostReading, Move, REASON};
 
 /// One dialect, on both sides.
-pub(crate) struct Speaker {
+pub(crate) struct MatrixDialect {
     pub(crate) name: DialectName,
     /// The file that makes a command a hook on tool calls, below the workspace, and what is in it.
     pub(crate) configures: fn(&str) -> (&'static str, Value),
     /// A script that says the thing, if the dialect has a word for it.
-    pub(crate) says: fn(Thing) -> Option<String>,
+    pub(crate) says: fn(HookReply) -> Option<String>,
     /// What a host sends before a tool call with this input.
     pub(crate) sends: fn(&Value) -> Value,
     /// What a host does about a tool call with this input that got this answer.
-    pub(crate) reads: fn(&HostResponse, &Value) -> Heard,
+    pub(crate) reads: fn(&HostResponse, &Value) -> HostReading,
 }
 
 /// Every dialect, in the order of [`DialectName::ALL`].
-pub(crate) const SPEAKERS: &[Speaker] = &[
-    Speaker {
+pub(crate) const DIALECTS: &[MatrixDialect] = &[
+    MatrixDialect {
         name: DialectName::OpenHarness,
         configures: |command| {
             let hook = json!({
@@ -35,11 +33,11 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
             (".openharness/hooks/hook.yaml", hook)
         },
         says: |thing| match thing {
-            Thing::Block => Some(format!("echo '{REASON}' >&2; exit 2")),
-            Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
-            Thing::Rewrite => specific(&json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
-            Thing::Context => specific(&json!({ "additionalContext": CONTEXT })),
-            Thing::Allow | Thing::Ask | Thing::Shorten => None,
+            HookReply::Block => Some(format!("echo '{REASON}' >&2; exit 2")),
+            HookReply::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+            HookReply::Rewrite => specific(&json!({ "patch": { "tool_input": { "command": "npm ci" } } })),
+            HookReply::Context => specific(&json!({ "additionalContext": CONTEXT })),
+            HookReply::Allow | HookReply::Ask | HookReply::Shorten => None,
         },
         sends: |input| {
             json!({
@@ -59,38 +57,38 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
                 () => (Move::AsUsual, &Value::Null),
             };
             let patch = &specific["patch"]["tool_input"];
-            Heard { input: merged(input, patch), ..heard(moves, reason, specific) }
+            HostReading { input: merged(input, patch), ..heard(moves, reason, specific) }
         },
     },
-    Speaker {
+    MatrixDialect {
         name: DialectName::Claude,
         configures: |command| (".claude/settings.json", settings(command)),
         says: |thing| match thing {
-            Thing::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci", "force": true } })),
-            Thing::Shorten => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
+            HookReply::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci", "force": true } })),
+            HookReply::Shorten => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
             other => family_says(other),
         },
         sends: |input| family_sends("claude", input),
         reads: |answer, input| {
             let (said, heard) = family_reads(answer);
             let changed = said["hookSpecificOutput"].get("updatedInput");
-            Heard { input: changed.unwrap_or(input).clone(), ..heard }
+            HostReading { input: changed.unwrap_or(input).clone(), ..heard }
         },
     },
-    Speaker {
+    MatrixDialect {
         name: DialectName::CodeBuddy,
         configures: |command| (".codebuddy/settings.json", settings(command)),
         says: |thing| match thing {
-            Thing::Rewrite => decides(&json!({ "modifiedInput": { "command": "npm ci" } })),
+            HookReply::Rewrite => decides(&json!({ "modifiedInput": { "command": "npm ci" } })),
             other => family_says(other),
         },
         sends: |input| family_sends("codebuddy", input),
         reads: |answer, input| {
             let (said, heard) = family_reads(answer);
-            Heard { input: merged(input, &said["hookSpecificOutput"]["modifiedInput"]), ..heard }
+            HostReading { input: merged(input, &said["hookSpecificOutput"]["modifiedInput"]), ..heard }
         },
     },
-    Speaker {
+    MatrixDialect {
         name: DialectName::Gemini,
         configures: |command| {
             let hook = json!({ "type": "command", "command": command });
@@ -98,13 +96,13 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
             (".gemini/settings.json", json!({ "hooks": { "BeforeTool": [entry] } }))
         },
         says: |thing| match thing {
-            Thing::Allow => Some(prints(&json!({ "decision": "allow", "reason": REASON }))),
-            Thing::Block => Some(prints(&json!({ "decision": "deny", "reason": REASON }))),
-            Thing::Ask => Some(prints(&json!({ "decision": "ask", "reason": REASON }))),
-            Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
-            Thing::Rewrite => specific(&json!({ "tool_input": { "command": "npm ci" } })),
-            Thing::Context => specific(&json!({ "additionalContext": CONTEXT })),
-            Thing::Shorten => None,
+            HookReply::Allow => Some(prints(&json!({ "decision": "allow", "reason": REASON }))),
+            HookReply::Block => Some(prints(&json!({ "decision": "deny", "reason": REASON }))),
+            HookReply::Ask => Some(prints(&json!({ "decision": "ask", "reason": REASON }))),
+            HookReply::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+            HookReply::Rewrite => specific(&json!({ "tool_input": { "command": "npm ci" } })),
+            HookReply::Context => specific(&json!({ "additionalContext": CONTEXT })),
+            HookReply::Shorten => None,
         },
         sends: |input| {
             json!({
@@ -127,10 +125,10 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
                 Some("allow" | "approve") | None => (Move::AsUsual, &said["reason"]),
                 Some(other) => panic!("{other} is no decision: {said}"),
             };
-            Heard { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
+            HostReading { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
         },
     },
-    Speaker {
+    MatrixDialect {
         name: DialectName::Clawd,
         configures: |command| {
             let hook = json!({ "type": "command", "command": command });
@@ -141,12 +139,12 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
             let decision =
                 |word: &str| json!({ "permissionDecision": word, "permissionDecisionReason": REASON });
             let said = match thing {
-                Thing::Allow => decision("allow"),
-                Thing::Block => decision("deny"),
-                Thing::Ask => decision("ask"),
-                Thing::Rewrite => json!({ "updatedInput": { "command": "npm ci" } }),
-                Thing::Context => json!({ "additionalContext": CONTEXT }),
-                Thing::Halt | Thing::Shorten => return None,
+                HookReply::Allow => decision("allow"),
+                HookReply::Block => decision("deny"),
+                HookReply::Ask => decision("ask"),
+                HookReply::Rewrite => json!({ "updatedInput": { "command": "npm ci" } }),
+                HookReply::Context => json!({ "additionalContext": CONTEXT }),
+                HookReply::Halt | HookReply::Shorten => return None,
             };
             Some(prints(&said))
         },
@@ -171,7 +169,7 @@ pub(crate) const SPEAKERS: &[Speaker] = &[
                 None => (Move::AsUsual, reason),
                 Some(other) => panic!("{other} is no decision: {said}"),
             };
-            Heard { input: merged(input, &said["modifiedInput"]), ..heard(moves, reason, &Value::Null) }
+            HostReading { input: merged(input, &said["modifiedInput"]), ..heard(moves, reason, &Value::Null) }
         },
     },
 ];
@@ -183,16 +181,16 @@ fn settings(command: &str) -> Value {
 }
 
 /// What a hook of Claude Code's family says in words that all of it has.
-fn family_says(thing: Thing) -> Option<String> {
+fn family_says(thing: HookReply) -> Option<String> {
     let decision =
         |word: &str| decides(&json!({ "permissionDecision": word, "permissionDecisionReason": REASON }));
     match thing {
-        Thing::Allow => decision("allow"),
-        Thing::Block => decision("deny"),
-        Thing::Ask => decision("ask"),
-        Thing::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
-        Thing::Context => decides(&json!({ "additionalContext": CONTEXT })),
-        Thing::Rewrite | Thing::Shorten => None,
+        HookReply::Allow => decision("allow"),
+        HookReply::Block => decision("deny"),
+        HookReply::Ask => decision("ask"),
+        HookReply::Halt => Some(prints(&json!({ "continue": false, "stopReason": REASON }))),
+        HookReply::Context => decides(&json!({ "additionalContext": CONTEXT })),
+        HookReply::Rewrite | HookReply::Shorten => None,
     }
 }
 
@@ -207,7 +205,7 @@ fn family_sends(session: &str, input: &Value) -> Value {
 }
 
 /// What a host of Claude Code's family reads, but for the changed input.
-fn family_reads(answer: &HostResponse) -> (Value, Heard) {
+fn family_reads(answer: &HostResponse) -> (Value, HostReading) {
     let said = object(&answer.stdout);
     let specific = &said["hookSpecificOutput"];
     let reason = &specific["permissionDecisionReason"];
@@ -225,10 +223,10 @@ fn family_reads(answer: &HostResponse) -> (Value, Heard) {
 }
 
 /// What a host heard, but for the changed input.
-fn heard(moves: Move, reason: &Value, specific: &Value) -> Heard {
+fn heard(moves: Move, reason: &Value, specific: &Value) -> HostReading {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let context = text(&specific["additionalContext"]);
-    Heard { moves, reason: text(reason).unwrap_or_default(), input: Value::Null, context }
+    HostReading { moves, reason: text(reason).unwrap_or_default(), input: Value::Null, context }
 }
 
 /// A script that prints a value.

@@ -1,11 +1,11 @@
-//! What is said to the daemon: HTTP in its forms and deformities, and JSON in its.
+//! HTTP and JSON that is valid, unusual or invalid.
 
 use std::{process::Command, thread};
 
 use serde_json::json;
 
 use crate::{
-    http_server::wire::{Reply, Wire, get, post, post_as},
+    http_server::raw_connection::{RawConnection, Reply, get, post, post_as},
     support::daemon::{Daemon, DaemonSetup},
     support::wait::LONGEST_WAIT,
 };
@@ -22,13 +22,13 @@ fn daemon() -> Daemon {
 }
 
 fn say(daemon: &Daemon, bytes: impl AsRef<[u8]>) -> Reply {
-    Wire::unix(daemon).send(bytes).reply()
+    RawConnection::unix(daemon).send(bytes).reply()
 }
 
 #[test]
 fn one_connection_carries_many_requests() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     for _ in 0..100 {
         assert_eq!(wire.send(post("/v1/events", EVENT.as_bytes())).reply().json()["verdict"], "proceed");
     }
@@ -47,7 +47,7 @@ fn requests_before_an_invalid_one_are_answered() {
     for nonsense in
         ["\0\0\0\0\r\n\r\n", "GET\r\n\r\n", "hello there\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
     {
-        let mut wire = Wire::unix(&daemon);
+        let mut wire = RawConnection::unix(&daemon);
         wire.send(get("/healthz") + nonsense);
         assert_eq!(wire.reply().body, b"alive\n", "{nonsense:?}");
         // It may be told what is wrong with the rest, and has to be told nothing else.
@@ -60,7 +60,7 @@ fn requests_before_an_invalid_one_are_answered() {
 #[test]
 fn an_answer_does_not_wait_for_the_next_request() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     wire.send(get("/healthz") + "GET /healthz HTT");
     assert_eq!(wire.reply().status, 200);
     assert_eq!(wire.send("P/1.1\r\nhost: localhost\r\n\r\n").reply().status, 200);
@@ -109,13 +109,13 @@ fn half_a_request_times_out() {
         for half in halves {
             let daemon = &daemon;
             scope.spawn(move || {
-                let mut wire = Wire::unix(daemon);
+                let mut wire = RawConnection::unix(daemon);
                 let took = wire.send(half).ends_within();
                 assert!(took.as_millis() >= 900 && took < LONGEST_WAIT, "{half:?} {took:?}");
             });
         }
     });
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let took = std::time::Instant::now();
     wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
     let reply = wire.reply();
@@ -128,7 +128,7 @@ fn half_a_request_times_out() {
 #[test]
 fn a_request_sent_byte_by_byte_times_out() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     // Nobody reads them any more after the first second.
     let is_cut = get("/healthz").as_bytes().iter().any(|byte| {
         // The pace of the sender, not a wait for something.
@@ -143,12 +143,12 @@ fn a_request_sent_byte_by_byte_times_out() {
 #[test]
 fn a_request_that_is_too_large_is_not_read() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000000\r\n\r\n{");
     let reply = wire.reply();
     assert_eq!((reply.status, &*reply.code()), (413, "too_large"));
     // One that goes on sending gets its answer all the same.
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     wire.send("POST /v1/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
     let chunk = [b"1000\r\n".as_slice(), &[b' '; 4096], b"\r\n"].concat();
     let sent = (0..1000).take_while(|_| wire.try_send(&chunk)).count();
@@ -296,11 +296,11 @@ fn undeclared_paths_and_methods_are_refused() {
         ("HEAD", "/v1/events", "POST"),
     ] {
         let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\n\r\n");
-        let reply = Wire::unix(&daemon).send(request).reply_to(method);
+        let reply = RawConnection::unix(&daemon).send(request).reply_to(method);
         assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
         assert!(method == "HEAD" || reply.code() == "no_method");
     }
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let head = wire.send("HEAD /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").reply_to("HEAD");
     assert_eq!(head.status, 200);
     assert_eq!(wire.send(get("/healthz")).reply().body, b"alive\n");
@@ -345,11 +345,11 @@ fn the_size_of_a_head_is_limited() {
     let many = "x: y\r\n".repeat(200);
     let long = format!("x: {}\r\n", "y".repeat(1 << 20));
     for headers in [many, long] {
-        let mut wire = Wire::unix(&daemon);
+        let mut wire = RawConnection::unix(&daemon);
         wire.try_send(format!("GET /healthz HTTP/1.1\r\nhost: x\r\n{headers}\r\n").as_bytes());
         assert_eq!(wire.reply().status, 431);
     }
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     wire.try_send(get(&format!("/{}", "a".repeat(1 << 20))).as_bytes());
     assert!([414, 431].contains(&wire.reply().status));
     for (bad, status) in [
@@ -359,7 +359,7 @@ fn the_size_of_a_head_is_limited() {
         ("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", 400),
         ("POST /v1/events HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n", 400),
     ] {
-        let mut wire = Wire::unix(&daemon);
+        let mut wire = RawConnection::unix(&daemon);
         assert_eq!(wire.send(bad).reply().status, status, "{bad}");
         assert!(wire.ends());
     }
@@ -369,7 +369,7 @@ fn the_size_of_a_head_is_limited() {
 #[test]
 fn a_request_with_both_length_and_chunks_is_refused() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let smuggled = get("/v1/nowhere");
     wire.send(format!(
         "POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{smuggled}"
@@ -381,7 +381,7 @@ fn a_request_with_both_length_and_chunks_is_refused() {
 #[test]
 fn expect_continue_is_answered() {
     let daemon = daemon();
-    let mut wire = Wire::unix(&daemon);
+    let mut wire = RawConnection::unix(&daemon);
     let head = |length: usize| {
         format!(
             "POST /v1/events HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: {length}\r\n\r\n"

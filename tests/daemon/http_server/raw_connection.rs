@@ -1,4 +1,4 @@
-//! A connection whose bytes are written and read one by one, as no honest client does.
+//! A connection whose bytes are written and read one by one.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -17,7 +17,7 @@ pub(crate) trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
 /// One connection.
-pub(crate) struct Wire {
+pub(crate) struct RawConnection {
     stream: Box<dyn Stream>,
     read: Vec<u8>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-impl Wire {
+impl RawConnection {
     pub(crate) fn unix(daemon: &Daemon) -> Self {
         let stream = UnixStream::connect(daemon.socket()).expect("a connection");
         stream.set_read_timeout(Some(LONGEST_WAIT)).expect("a timeout");

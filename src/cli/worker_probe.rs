@@ -8,7 +8,10 @@ use futures_util::future::join_all;
 use super::{exit::Exit, interrupt::StopSignals};
 use crate::{
     config::{self, LoadedWorkspace, Settings},
-    handler::command::{BaseEnvironment, CommandLimits, CommandRunner},
+    handler::{
+        CommandLimits,
+        command::{BaseEnvironment, CommandRunner},
+    },
     model::{CommandMode, Diagnostic, Draft, Event, Handler, Hook, Redactor, RunId, SessionId, Workspace},
     telemetry::ProcessMeters,
 };
@@ -46,7 +49,7 @@ fn is_worker(hook: &Hook) -> bool {
 }
 
 async fn probe(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
-    let why = runner.greet(hook, &sample_draft(hook)?, place).await.err()?;
+    let why = runner.probe_worker(hook, &sample_draft(hook)?, place).await.err()?;
     let why = Redactor::of(&hook.handler).string(why);
     config::warn_of_mode(hook, DIAGNOSTIC_CODE, format!("no hello from the worker: {why}"), HELP)
 }

@@ -147,7 +147,25 @@ impl LoadedWorkspace {
             self.read_settings_files(native, &places, &rules, &disk);
         }
         self.files.extend(disk.into_read());
+        self.report_missing_features();
         self.warn_of_twins();
+    }
+
+    /// Reports hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
+    /// a guard decides.
+    fn report_missing_features(&mut self) {
+        for hook in self.hooks.iter().filter(|hook| hook.enabled) {
+            let (Some(feature), Some(file)) = (hook.handler.missing_feature(), &hook.source.file) else {
+                continue;
+            };
+            let kind = hook.handler.kind();
+            let message =
+                format!("`{}` cannot run: this build of hookyard lacks the feature `{feature}`", hook.name);
+            let help = format!("build hookyard with the feature `{feature}`, which {kind} hooks need");
+            let diagnostic =
+                Diagnostic::of_file(Severity::Error, "missing-feature", file, message).help(help);
+            self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
+        }
     }
 
     /// Warns of commands that hooks of two dialects run for the same event.

@@ -1,5 +1,4 @@
-//! Native hooks: closures of the embedding program. Owns what becomes of their panics and failures; refuses
-//! to wait for anything.
+//! Native hooks: closures of the embedding program.
 
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
@@ -10,8 +9,8 @@ use crate::{
     telemetry::Panicked,
 };
 
-/// Runs a closure that is no future, here and now. It cannot be interrupted, but an answer that comes after
-/// its deadline does not count.
+/// Runs a synchronous closure on the calling thread. It cannot be interrupted; a reply after `timeout` counts as
+/// `timed_out`, and a panic as `failed`.
 pub(crate) fn run_inline(
     closure: &(dyn Fn(&Draft) -> NativeReply + Send + Sync),
     draft: &Draft,
@@ -31,12 +30,12 @@ pub(crate) fn run_inline(
     Conclusion::ran(result, duration).started_at(started.into_std())
 }
 
-/// A native reply needs no dialect to read it.
+/// Converts a native reply, which needs no dialect to read it.
 pub(crate) fn read(reply: NativeReply) -> Result<Reply, Failure> {
     reply.map_err(|message| Failure::new(Ended::Failed, message))
 }
 
-/// The failure that a caught panic is.
+/// Converts a caught panic into a failure and counts it.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Panicked("native").emit();
     let text = panic

@@ -1,24 +1,23 @@
-//! Runs prompt hooks: a question about an event to a model, within one deadline. Refuses to keep anything between
-//! events.
+//! Runs prompt hooks: one question to a model about an event.
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Brought, Invocation, Runner,
-    models::{Dialogue, ModelDoor, Talk, ToolUse, talk},
+    models::{Conversation, ModelCall, ModelRouter, ToolUse, run_call},
+    runner::{HandlerOutput, Invocation, Runner},
 };
 use crate::model::{Ended, Failure, Handler, RawReply};
 
 /// Runs prompt handlers.
 #[derive(Debug)]
 pub(crate) struct PromptRunner {
-    door: ModelDoor,
+    router: ModelRouter,
 }
 
 impl PromptRunner {
-    pub(crate) fn new(door: ModelDoor) -> Self {
-        Self { door }
+    pub(crate) fn new(router: ModelRouter) -> Self {
+        Self { router }
     }
 }
 
@@ -27,16 +26,16 @@ impl Runner for PromptRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Brought> {
-        Box::pin(talk(&self.door, invocation, cancel, answer))
+    ) -> BoxFuture<'a, HandlerOutput> {
+        Box::pin(run_call(&self.router, invocation, cancel, answer))
     }
 }
 
-async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
-    let Handler::Prompt(handler) = &talk.invocation.hook.hook.handler else {
+async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
+    let Handler::Prompt(handler) = &call.invocation.hook.hook.handler else {
         return Err(Failure::new(Ended::Failed, "this is not a prompt hook"));
     };
-    let mut dialogue = Dialogue::open(talk, &handler.model, "", &handler.prompt, Vec::new());
-    let answer = dialogue.ask(ToolUse::Forbidden).await?;
-    dialogue.settle(answer).await
+    let mut conversation = Conversation::open(call, &handler.model, "", &handler.prompt, Vec::new());
+    let answer = conversation.ask(ToolUse::Forbidden).await?;
+    conversation.finish(answer).await
 }

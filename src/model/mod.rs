@@ -13,6 +13,7 @@ mod id;
 mod json;
 mod language_model;
 mod matcher;
+mod missing_feature;
 mod outcome;
 mod patch;
 mod redaction;

@@ -26,11 +26,12 @@ use super::{
 use crate::{
     config::{LoadedWorkspace, Settings, WorkerPoolSettings, WorkspaceSettings},
     handler::{
-        ModelClient,
+        CommandLimits, HttpLimits, ModelClient,
         agent::AgentRunner,
-        command::{BaseEnvironment, CommandLimits, CommandRunner},
-        http::{HttpLimits, HttpRunner},
-        models::{ApiLimits, ModelDoor},
+        api_client,
+        command::{BaseEnvironment, CommandRunner},
+        http_runner,
+        models::ModelRouter,
         prompt::PromptRunner,
     },
     model::{HandlerKind, Hook, Workspace, WorkspaceId},
@@ -235,11 +236,12 @@ fn run_context(
     let runner = Arc::new(CommandRunner::new(base, limits, &meters.processes));
     let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner, &meters);
     // As many connections as there can be requests, so that a busy server is never connected to anew.
-    let limits = HttpLimits { body: settings.limits.http_body, kept: pools.http.concurrency.get() };
-    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), Arc::new(HttpRunner::new(limits)), &meters);
+    let limits = HttpLimits { body: settings.limits.http_body, max_idle: pools.http.concurrency.get() };
+    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), http_runner(limits), &meters);
     // As many connections as there can be questions.
-    let kept = pools.prompt.concurrency.get() + pools.agent.concurrency.get();
-    let models = ModelDoor::new(ApiLimits { body: settings.limits.model_body, kept }, models.cloned());
+    let max_idle = pools.prompt.concurrency.get() + pools.agent.concurrency.get();
+    let limits = HttpLimits { body: settings.limits.model_body, max_idle };
+    let models = ModelRouter::new(api_client(limits), models.cloned());
     let prompt = PromptRunner::new(models.clone());
     let prompt = Pool::new(HandlerKind::Prompt, bounds(&pools.prompt), Arc::new(prompt), &meters);
     let agent =

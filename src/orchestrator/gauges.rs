@@ -30,7 +30,7 @@ impl Orchestrator {
         meters.set_runs(RunGaugeState::Active, count.active);
         meters.set_runs(RunGaugeState::Passivated, count.known.saturating_sub(count.active));
         meters.set_sessions(context.directory.sessions());
-        meters.processes.set_terminating(command::dying());
+        meters.processes.set_terminating(command::unreaped());
         context.pools.sample();
         self.update_hook_gauges();
     }

@@ -30,7 +30,7 @@ use super::{
     stderr_log::log_errors,
 };
 use crate::{
-    handler::{Brought, Invocation, Runner},
+    handler::{HandlerOutput, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::RegisteredHook,
     telemetry::{Meters, Panicked, PoolMeters, PoolUsage, ShedReason, ShedStage},
@@ -198,7 +198,7 @@ impl HookWorker {
         let started = Instant::now();
         let hook = &invocation.hook.hook;
         let run = async {
-            let Brought { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
+            let HandlerOutput { result: raw, warnings, tokens } = self.runner.run(invocation, cancel).await;
             let read = |raw| hook.dialect.read_reply(hook, invocation.event.kind, raw);
             log_errors(&invocation.hook, &raw);
             let redactor = &invocation.hook.redactor;

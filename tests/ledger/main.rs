@@ -30,7 +30,7 @@ use hookyard::{
     Orchestrator,
     handler::command::{
         GroupLedger, LedgerError, Reaped,
-        process::{Bounds, End, Program, run},
+        process::{ProcessEnd, ProcessLimits, Program, run},
     },
     model::{Event, EventKind, Json, RunId, SessionId, Target},
 };
@@ -357,9 +357,9 @@ fn shell(line: &str, tag: &str) -> Program {
 }
 
 /// Runs one line to its end.
-async fn end_of(line: &str, timeout: Duration) -> End {
+async fn end_of(line: &str, timeout: Duration) -> ProcessEnd {
     let cancel = CancellationToken::new();
-    run(&shell(line, ""), Bytes::new(), Bounds::within(timeout), &cancel).await.unwrap().end
+    run(&shell(line, ""), Bytes::new(), ProcessLimits::within(timeout), &cancel).await.unwrap().end
 }
 
 #[test]
@@ -372,11 +372,11 @@ fn a_hook_is_in_the_ledger_for_as_long_as_it_runs() {
         // A hook sees itself in the ledger, as soon as its start has been written.
         let looks = format!("until grep -q \"^ *$$ \" {}; do sleep 0.01; done", path.display());
         for _ in 0..20 {
-            assert_eq!(end_of(&looks, LONG).await, End::Exited(0));
+            assert_eq!(end_of(&looks, LONG).await, ProcessEnd::Exited(0));
             assert_eq!(groups_in(&path), Vec::<i32>::new());
         }
         let stopped = end_of("sleep 600 & sleep 600", Duration::from_millis(50)).await;
-        assert!(matches!(stopped, End::TimedOut(_)), "{stopped:?}");
+        assert!(matches!(stopped, ProcessEnd::TimedOut(_)), "{stopped:?}");
         assert_eq!(groups_in(&path), Vec::<i32>::new());
         drop(tokio::time::timeout(Duration::from_millis(50), end_of("sleep 600", LONG)).await);
         assert_eq!(groups_in(&path), Vec::<i32>::new(), "a dropped run is killed and taken out");
@@ -397,7 +397,7 @@ fn a_file_is_held_until_the_last_of_its_groups_is_gone() {
         drop(ledger);
         let error = GroupLedger::open(&path).unwrap_err();
         assert!(matches!(error, LedgerError::InUse { .. }), "{error}");
-        assert_eq!(end_of("true", LONG).await, End::Exited(0));
+        assert_eq!(end_of("true", LONG).await, ProcessEnd::Exited(0));
         assert_eq!(groups_in(&path).len(), 1, "nothing is added any more");
         hook.abort();
         drop(hook.await);
@@ -453,7 +453,7 @@ fn hooks_that_outlive_their_hookyard() {
     let lines =
         ["sleep 600", "trap '' TERM; while :; do sleep 1; done", "sleep 600 & exit 0", "cat; sleep 600"];
     // The pipes that the third line leaves open are read until it is killed.
-    let bounds = Bounds { drain: LONG, ..Bounds::within(LONG) };
+    let bounds = ProcessLimits { drain: LONG, ..ProcessLimits::within(LONG) };
     let programs = lines.map(|line| shell(line, &tag));
     within(async {
         let cancel = CancellationToken::new();

@@ -6,7 +6,9 @@ use std::time::Duration;
 use crate::support::child_processes::{self, bounds, child, program, survivors, timed, zombies};
 use crate::support::wait::wait_until_async;
 use bytes::Bytes;
-use hookyard::handler::command::process::{Bounds, End, Finished, Leaks, Program, SpawnError, Stopped, run};
+use hookyard::handler::command::process::{
+    FinishedProcess, Leaks, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped, run,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -26,9 +28,9 @@ struct Row {
     grace: u64,
     /// The answer comes before this; and always before `timeout + grace + 500`.
     before: u64,
-    end: &'static [End],
+    end: &'static [ProcessEnd],
     leak: fn(Leaks) -> bool,
-    outputs: fn(&Finished) -> bool,
+    outputs: fn(&FinishedProcess) -> bool,
 }
 
 /// A row without surprises: exits 0 within its generous deadline, leaves nothing.
@@ -38,7 +40,7 @@ const PLAIN: Row = Row {
     timeout: 20_000,
     grace: 400,
     before: 5_000,
-    end: &[End::Exited(0)],
+    end: &[ProcessEnd::Exited(0)],
     leak: |leak| leak == Leaks::default(),
     outputs: |_| true,
 };
@@ -47,15 +49,16 @@ const PLAIN: Row = Row {
 const KILLED: Row = Row {
     timeout: 1_000,
     before: 1_900,
-    end: &[End::TimedOut(Stopped::ByKill)],
+    end: &[ProcessEnd::TimedOut(Stopped::ByKill)],
     leak: |leak| !leak.pipe_held,
     ..PLAIN
 };
 
 /// A row that exceeds its deadline and obeys SIGTERM.
-const OBEYS: Row = Row { grace: 5_000, before: 2_200, end: &[End::TimedOut(Stopped::ByTerm)], ..KILLED };
+const OBEYS: Row =
+    Row { grace: 5_000, before: 2_200, end: &[ProcessEnd::TimedOut(Stopped::ByTerm)], ..KILLED };
 
-const EMPTY_ANSWER: fn(&Finished) -> bool = |finished| finished.stdout.bytes == "{}\n";
+const EMPTY_ANSWER: fn(&FinishedProcess) -> bool = |finished| finished.stdout.bytes == "{}\n";
 const HOLDS_PIPE: fn(Leaks) -> bool = |leak| leak == Leaks { pipe_held: true, survivor_killed: true };
 const HOLDS_PIPE_OUTSIDE: fn(Leaks) -> bool =
     |leak| leak == Leaks { pipe_held: true, survivor_killed: false };
@@ -121,7 +124,7 @@ fn rows() -> Vec<Row> {
             ..PLAIN
         },
         Row { child: "closes_outputs_and_sleeps", ..OBEYS },
-        Row { child: "closes_stdout_then_exits", end: &[End::Exited(7)], ..PLAIN },
+        Row { child: "closes_stdout_then_exits", end: &[ProcessEnd::Exited(7)], ..PLAIN },
         Row {
             child: "silent_success",
             outputs: |finished| finished.stdout.bytes.is_empty() && finished.stderr.bytes.is_empty(),
@@ -129,19 +132,19 @@ fn rows() -> Vec<Row> {
         },
         Row {
             child: "block_and_allow",
-            end: &[End::Exited(2)],
+            end: &[ProcessEnd::Exited(2)],
             outputs: |finished| finished.stdout.bytes == "{\"decision\":\"allow\"}\n",
             ..PLAIN
         },
         Row {
             child: "segfaults",
-            end: &[End::Signalled(11)],
+            end: &[ProcessEnd::Signalled(11)],
             outputs: |finished| finished.stdout.bytes == "{\"decision\":\"allow\"}\n",
             ..PLAIN
         },
-        Row { child: "kills_itself", end: &[End::Signalled(9)], ..PLAIN },
-        Row { child: "terminates_itself", end: &[End::Signalled(15)], ..PLAIN },
-        Row { child: "kills_its_group", end: &[End::Signalled(9)], ..PLAIN },
+        Row { child: "kills_itself", end: &[ProcessEnd::Signalled(9)], ..PLAIN },
+        Row { child: "terminates_itself", end: &[ProcessEnd::Signalled(15)], ..PLAIN },
+        Row { child: "kills_its_group", end: &[ProcessEnd::Signalled(9)], ..PLAIN },
         Row { child: "stops_itself", ..OBEYS },
         Row { child: "stops_itself_ignoring_term", ..KILLED },
         Row {
@@ -180,7 +183,7 @@ fn rows() -> Vec<Row> {
         Row {
             // With a terminal at hand, the read stops the process, which then obeys the deadline.
             child: "opens_tty",
-            end: &[End::Exited(9), End::TimedOut(Stopped::ByTerm)],
+            end: &[ProcessEnd::Exited(9), ProcessEnd::TimedOut(Stopped::ByTerm)],
             ..OBEYS
         },
         Row { child: "reads_stdin_twice", stdin: MIB, ..PLAIN },
@@ -249,7 +252,7 @@ fn every_child_of_the_corpus_is_run_by_a_test() {
 async fn a_plain_child_pays_no_drain() {
     let mut best = Duration::MAX;
     for _ in 0..20 {
-        let bounds = Bounds { drain: Duration::from_secs(20), ..bounds(60_000, 400) };
+        let bounds = ProcessLimits { drain: Duration::from_secs(20), ..bounds(60_000, 400) };
         best = best.min(timed("silent_success", 0, bounds).await.1);
     }
     assert!(best < Duration::from_secs(5), "{best:?}");
@@ -258,7 +261,7 @@ async fn a_plain_child_pays_no_drain() {
 #[tokio::test]
 async fn endless_output_does_not_starve_the_deadline_on_one_thread() {
     let (finished, took) = timed("fast_endless_output", 0, bounds(300, 100)).await;
-    assert_eq!(finished.end, End::TimedOut(Stopped::ByKill));
+    assert_eq!(finished.end, ProcessEnd::TimedOut(Stopped::ByKill));
     assert!(took < Duration::from_millis(400) + MACHINE, "{took:?}");
 }
 
@@ -269,11 +272,11 @@ async fn a_leader_that_cannot_be_reaped_does_not_delay_the_answer() {
         eprintln!("skipped: nothing may be traced here");
         return;
     }
-    assert_eq!(finished.end, End::TimedOut(Stopped::StillDying));
+    assert_eq!(finished.end, ProcessEnd::TimedOut(Stopped::StillDying));
     assert!(took < Duration::from_millis(900) + MACHINE, "{took:?}");
-    assert!(hookyard::handler::command::dying() >= 1);
+    assert!(hookyard::handler::command::unreaped() >= 1);
     // Other tests of this process end children as well, so zero may be seen for a moment only.
-    wait_until_async("the leader is reaped", || hookyard::handler::command::dying() == 0).await;
+    wait_until_async("the leader is reaped", || hookyard::handler::command::unreaped() == 0).await;
     assert!(survivors(finished.pid.unwrap()).await.is_empty());
 }
 
@@ -288,7 +291,7 @@ async fn a_cancelled_child_is_gone_when_the_answer_comes() {
         let started = Instant::now();
         cancel.cancel();
         let finished = running.await.unwrap().unwrap();
-        assert_eq!(finished.end, End::Cancelled, "{name}");
+        assert_eq!(finished.end, ProcessEnd::Cancelled, "{name}");
         assert!(started.elapsed() < MACHINE, "{name} took {:?}", started.elapsed());
         assert!(survivors(finished.pid.unwrap()).await.is_empty(), "{name}");
     }
@@ -300,7 +303,7 @@ async fn a_run_cancelled_before_its_start_is_not_started() {
     cancel.cancel();
     let missing = Program { path: "/does/not/exist".into(), ..program("silent_success") };
     let finished = run(&missing, Bytes::new(), bounds(1_000, 100), &cancel).await.unwrap();
-    assert_eq!((finished.end, finished.pid), (End::Cancelled, None));
+    assert_eq!((finished.end, finished.pid), (ProcessEnd::Cancelled, None));
 }
 
 /// A child that can be found by its environment, since other tests run the same script.

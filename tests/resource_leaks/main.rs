@@ -13,7 +13,7 @@ use crate::support::wait::{LONGEST_WAIT, wait_until_async};
 use bytes::Bytes;
 use hookyard::{
     Orchestrator,
-    handler::command::process::{Bounds, End, SpawnError, run},
+    handler::command::process::{ProcessEnd, ProcessLimits, SpawnError, run},
     model::{Event, EventKind, Json, RunId, SessionId, Target},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -35,10 +35,10 @@ async fn a_flood_is_capped_in_flat_memory() {
     let before = own_memory("VmRSS");
 
     let (out, _) = timed("floods_stdout", 0, bounds(60_000, 400)).await;
-    assert_eq!((out.end, out.stdout.seen, out.stdout.bytes.len()), (End::Exited(0), GIB, 1024 * 1024));
+    assert_eq!((out.end, out.stdout.seen, out.stdout.bytes.len()), (ProcessEnd::Exited(0), GIB, 1024 * 1024));
 
     let (err, _) = timed("floods_stderr", 0, bounds(60_000, 400)).await;
-    assert_eq!((err.end, err.stderr.seen), (End::Exited(0), GIB + 11));
+    assert_eq!((err.end, err.stderr.seen), (ProcessEnd::Exited(0), GIB + 11));
     assert!(err.stderr.bytes.starts_with(b"first\n\0") && err.stderr.bytes.ends_with(b"\0last\n"));
     let marker = format!("\n[... {} bytes left out ...]\n", GIB + 11 - 64 * 1024);
     assert!(err.stderr.bytes.windows(marker.len()).any(|part| part == marker.as_bytes()));
@@ -87,7 +87,7 @@ async fn many_runs_leave_nothing_open() {
     for round in 0..100 {
         timed("silent_success", 1024, bounds(20_000, 400)).await;
         let (sleeper, cancel) = (program("never_reads_stdin_sleeps"), CancellationToken::new());
-        let patient = Bounds::within(Duration::from_mins(1));
+        let patient = ProcessLimits::within(Duration::from_mins(1));
         let dropped = run(&sleeper, Bytes::from(vec![0; 1024 * 1024]), patient, &cancel);
         let ended = tokio::time::timeout(Duration::from_millis(round % 10), dropped).await;
         assert!(ended.is_err());
@@ -96,7 +96,7 @@ async fn many_runs_leave_nothing_open() {
     let zombies = zombies(|_| true).await;
     assert!(zombies.is_empty(), "{zombies:?}");
     // A leader that was killed a moment ago may not even be a zombie yet.
-    wait_until_async("the killed are reaped", || hookyard::handler::command::dying() == 0).await;
+    wait_until_async("the killed are reaped", || hookyard::handler::command::unreaped() == 0).await;
 }
 
 async fn without_descriptors_the_error_says_so() {

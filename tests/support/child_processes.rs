@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookyard::handler::command::process::{Bounds, Finished, Program, run};
+use hookyard::handler::command::process::{FinishedProcess, ProcessLimits, Program, run};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -25,12 +25,15 @@ pub(crate) fn program(name: &str) -> Program {
     }
 }
 
-pub(crate) fn bounds(timeout: u64, grace: u64) -> Bounds {
-    Bounds { grace: Duration::from_millis(grace), ..Bounds::within(Duration::from_millis(timeout)) }
+pub(crate) fn bounds(timeout: u64, grace: u64) -> ProcessLimits {
+    ProcessLimits {
+        grace: Duration::from_millis(grace),
+        ..ProcessLimits::within(Duration::from_millis(timeout))
+    }
 }
 
 /// Runs a child with `stdin` bytes and returns how long that took.
-pub(crate) async fn timed(name: &str, stdin: usize, bounds: Bounds) -> (Finished, Duration) {
+pub(crate) async fn timed(name: &str, stdin: usize, bounds: ProcessLimits) -> (FinishedProcess, Duration) {
     let started = Instant::now();
     let input = Bytes::from(vec![b'x'; stdin]);
     let finished = run(&program(name), input, bounds, &CancellationToken::new()).await.unwrap();

@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{otlp_json, span::TraceSpan};
-use crate::{handler::http::Clients, model::Address, telemetry::SpansDropped};
+use crate::{handler::http_client::HttpClients, model::Address, telemetry::SpansDropped};
 
 /// How many spans one request has at most.
 const BATCH_SPANS: usize = 512;
@@ -41,7 +41,7 @@ const MAX_RESPONSE_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(super) struct SpanExporter {
     endpoint: Address,
-    clients: Clients,
+    clients: HttpClients,
     spans: Receiver<TraceSpan>,
     waiting: Arc<AtomicUsize>,
     closing: CancellationToken,
@@ -70,7 +70,14 @@ impl SpanExporter {
         waiting: Arc<AtomicUsize>,
         closing: CancellationToken,
     ) -> Self {
-        Self { endpoint, clients: Clients::new(1), spans, waiting, closing, health: CollectorHealth::Healthy }
+        Self {
+            endpoint,
+            clients: HttpClients::new(1),
+            spans,
+            waiting,
+            closing,
+            health: CollectorHealth::Healthy,
+        }
     }
 
     /// Sends what comes. Returns when the tracer is gone, or is closing and nothing waits any more.

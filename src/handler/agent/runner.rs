@@ -12,30 +12,30 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::tools::{self, Lookout};
+use super::tools::{self, WorkspaceReader};
 use crate::{
     handler::{
-        Brought, Invocation, Runner,
-        models::{Dialogue, ModelDoor, Talk, ToolCall, ToolResult, ToolUse, talk},
+        HandlerOutput, Invocation, Runner,
+        models::{Conversation, ModelCall, ModelRouter, ToolCall, ToolResult, ToolUse, run_call},
     },
     model::{Agent, AgentTool, Ended, Failure, Handler, ModelAccess, RawReply},
 };
 
 /// How much an agent of the embedding program's model may see of a workspace for one task, in bytes.
-const USUAL_SIGHT: usize = 128 << 10;
+const HOST_MODEL_BUDGET: usize = 128 << 10;
 
 /// How many tool calls of one turn are carried out. A model rarely has more than a handful; hundreds are a mistake.
-const MOST_CALLS: usize = 16;
+const MAX_CALLS: usize = 16;
 
 /// Runs agent handlers.
 #[derive(Debug)]
 pub(crate) struct AgentRunner {
-    door: ModelDoor,
+    router: ModelRouter,
 }
 
 impl AgentRunner {
-    pub(crate) fn new(door: ModelDoor) -> Self {
-        Self { door }
+    pub(crate) fn new(router: ModelRouter) -> Self {
+        Self { router }
     }
 }
 
@@ -44,30 +44,30 @@ impl Runner for AgentRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Brought> {
-        Box::pin(talk(&self.door, invocation, cancel, answer))
+    ) -> BoxFuture<'a, HandlerOutput> {
+        Box::pin(run_call(&self.router, invocation, cancel, answer))
     }
 }
 
-async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
-    let Handler::Agent(handler) = &talk.invocation.hook.hook.handler else {
+async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
+    let Handler::Agent(handler) = &call.invocation.hook.hook.handler else {
         return Err(Failure::new(Ended::Failed, "this is not an agent hook"));
     };
     let agent = &*handler.agent;
     let tools = agent.tools.iter().map(|tool| tools::specification(*tool)).collect();
-    let mut dialogue = Dialogue::open(talk, &agent.model, &agent.system, &handler.task, tools);
-    let mut sight = Sight::of(agent);
+    let mut conversation = Conversation::open(call, &agent.model, &agent.system, &handler.task, tools);
+    let mut budget = ContextBudget::of(agent);
     for turn in 1..=agent.max_turns.get() {
         let is_last = turn == agent.max_turns.get();
-        let answer = dialogue.ask(if is_last { ToolUse::Forbidden } else { ToolUse::Allowed }).await?;
+        let answer = conversation.ask(if is_last { ToolUse::Forbidden } else { ToolUse::Allowed }).await?;
         if answer.calls.is_empty() {
-            return dialogue.settle(answer).await;
+            return conversation.finish(answer).await;
         }
         if is_last {
             break;
         }
-        let results = sight.look(&talk.invocation.root, agent, &answer.calls).await?;
-        dialogue.took_a_look(answer, results);
+        let results = budget.run_tools(&call.invocation.root, agent, &answer.calls).await?;
+        conversation.add_results(answer, results);
     }
     let (name, turns) = (&agent.name, agent.max_turns);
     let message = format!("the agent `{name}` came to no answer within {turns} turns (`max_turns`)");
@@ -75,22 +75,22 @@ async fn answer(talk: Talk<'_>) -> Result<RawReply, Failure> {
 }
 
 /// How much an agent may still see for its task.
-struct Sight {
+struct ContextBudget {
     left: usize,
 }
 
-impl Sight {
+impl ContextBudget {
     /// Half of what its model takes, so that the task, the event and its own words fit beside it.
     fn of(agent: &Agent) -> Self {
         let left = match &agent.model.access {
             ModelAccess::Api(api) => api.max_input / 2,
-            ModelAccess::Host => USUAL_SIGHT,
+            ModelAccess::Host => HOST_MODEL_BUDGET,
         };
         Self { left }
     }
 
     /// Carries out what a model wants done, in order.
-    async fn look(
+    async fn run_tools(
         &mut self,
         root: &Path,
         agent: &Agent,
@@ -100,7 +100,7 @@ impl Sight {
         let mut results = Vec::with_capacity(calls.len());
         for (number, call) in calls.iter().enumerate() {
             let result = match tool(agent, call) {
-                _ if number >= MOST_CALLS => Err(format!("at most {MOST_CALLS} calls at once; ask again")),
+                _ if number >= MAX_CALLS => Err(format!("at most {MAX_CALLS} calls at once; ask again")),
                 _ if self.left == 0 => Err("you have seen as much as you may; give your answer".to_owned()),
                 Err(why) => Err(why),
                 Ok(tool) => run(root, tool, call, &stop.0).await?,
@@ -151,8 +151,9 @@ async fn run(
 ) -> Result<Result<String, String>, Failure> {
     let (root, arguments, stop) = (root.to_owned(), call.arguments.clone(), Arc::clone(stop));
     let work = move || {
-        let lookout = Lookout::open(&root).map_err(|e| format!("the workspace cannot be read: {e}"))?;
-        lookout.call(tool, &arguments, &stop)
+        let reader =
+            WorkspaceReader::open(&root).map_err(|e| format!("the workspace cannot be read: {e}"))?;
+        reader.call(tool, &arguments, &stop)
     };
     let ended = tokio::task::spawn_blocking(work).await;
     ended.map_err(|_| Failure::new(Ended::Failed, format!("hookyard panicked in the tool {}", tool.as_str())))

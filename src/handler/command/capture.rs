@@ -1,15 +1,14 @@
-//! Owns what is kept of an output stream: the head, or the head and the tail, within a fixed cap.
-//! Refuses to read anything itself and to judge what the bytes mean. Talks to: `streams`, which feeds it.
+//! What is kept of an output stream: the head, or the head and the tail, within a fixed cap.
 
 use bytes::Bytes;
 
-/// What was kept of one output stream.
+/// The part of one output stream that was kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The kept bytes, as the process wrote them. Where a middle part was left out, a line saying
-    /// how many bytes are missing stands in its place.
+    /// The kept bytes, as the process wrote them. A middle part that was left out is replaced by a line with the
+    /// number of missing bytes.
     pub bytes: Bytes,
-    /// How many bytes the process wrote while somebody listened.
+    /// How many bytes were read from the process.
     pub seen: u64,
     /// How many of them are not in `bytes`.
     pub left_out: u64,
@@ -23,24 +22,25 @@ impl Captured {
     }
 }
 
-/// Takes a stream chunk by chunk and holds on to at most its cap; allocates nothing before the first byte.
+/// Takes a stream chunk by chunk and keeps at most its cap; allocates nothing before the first byte.
 #[derive(Debug)]
 pub(super) struct Capture {
     head: Vec<u8>,
     head_cap: usize,
-    /// Up to twice `tail_cap` long, so that the front is cut off once per `tail_cap` bytes, not once per chunk.
+    /// Up to twice `tail_cap` long, so that its front is cut off once per `tail_cap` bytes, not once per chunk.
     tail: Vec<u8>,
     tail_cap: usize,
     seen: u64,
 }
 
 impl Capture {
-    /// Keeps the first `cap` bytes: half a JSON document is of no use, so the tail is not worth keeping.
+    /// Keeps the first `cap` bytes. For stdout: of a JSON document that is too long, the tail is of no use.
     pub(super) fn head(cap: usize) -> Self {
         Self::new(cap, 0)
     }
 
-    /// Keeps the first and the last half of `cap`: a log says at its start what was tried and at its end what failed.
+    /// Keeps the first and the last half of `cap`. For stderr: a log says at its start what was tried and at its end
+    /// what failed.
     pub(super) fn head_and_tail(cap: usize) -> Self {
         Self::new(cap - cap / 2, cap / 2)
     }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_of_nothing_keeps_nothing() {
+    fn a_cap_of_zero_keeps_nothing() {
         let captured = kept(Capture::head_and_tail(0), &[b"abc"]);
         assert_eq!(captured, Captured { bytes: Bytes::new(), seen: 3, left_out: 3 });
     }

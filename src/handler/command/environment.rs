@@ -1,5 +1,5 @@
-//! The variables that every command hook of a workspace gets from hookyard's own environment. Owns the
-//! allow-list and what a safe PATH is; refuses everything that is not named there.
+//! The environment variables of command hooks: which of hookyard's own they inherit, and which are the same for
+//! every event.
 
 use std::{
     env,
@@ -8,27 +8,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What hooks get of hookyard's environment besides `LC_*` and what the operator adds.
+/// The variables of hookyard's environment that hooks inherit, besides `LC_*` and those that the operator adds.
 const ALLOWED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
 
-/// Tells a program that it runs as a hook, or below one. An agent whose hook is hookyard itself would otherwise have
-/// it run itself for ever.
+/// Set for every hook and inherited by what it starts. An agent whose hook is hookyard itself would otherwise run it
+/// recursively for ever.
 pub(crate) const OF_A_HOOK: &str = "HOOKYARD_HOOK";
 
-/// Tells a program in which trace its event is, as OpenTelemetry's tools read it.
+/// The W3C trace context of the event, as OpenTelemetry's tools read it.
 pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
 
-/// Variables with their values.
+/// Variables that differ from event to event. A process that is started before its event has none of them.
+const PER_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
+
+/// Names and values of variables.
 pub(crate) type Variables = Vec<(OsString, OsString)>;
 
-/// The part of every command's environment that does not depend on the event.
+/// What every command inherits of hookyard's environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BaseEnvironment {
     variables: Variables,
 }
 
 impl BaseEnvironment {
-    /// The allowed variables of this process, and those that `pass` names: a name, or a prefix that ends in `*`.
+    /// Takes the allowed variables of this process, and those that `pass` names: a name, or a prefix that ends in
+    /// `*`.
     pub(crate) fn of_process(pass: &[String]) -> Self {
         Self::of(env::vars_os(), pass)
     }
@@ -37,28 +41,41 @@ impl BaseEnvironment {
         Self { variables: all.filter(|(name, _)| is_allowed(name, pass)).collect() }
     }
 
-    /// The variables for a workspace: its PATH holds no directory that a project could put programs into.
-    pub(crate) fn within(&self, root: &Path) -> Variables {
-        let safe = |(name, value): &(OsString, OsString)| match name.as_bytes() {
-            b"PATH" => (name.clone(), safe_path(value, root)),
-            _ => (name.clone(), value.clone()),
-        };
-        let own = (OsString::from(OF_A_HOOK), OsString::from("1"));
-        self.variables.iter().map(safe).chain([own]).collect()
+    /// The variables for a workspace, with a PATH that has no directory in it that the project can write to.
+    pub(crate) fn for_workspace(&self, root: &Path) -> Variables {
+        let mut variables = self.variables.clone();
+        for (name, value) in &mut variables {
+            if name.as_bytes() == b"PATH" {
+                *value = safe_path(value, root);
+            }
+        }
+        variables.push((OF_A_HOOK.into(), "1".into()));
+        variables
     }
+}
+
+/// The variables of a dialect that are the same for every event.
+pub(super) fn stable_variables<'a>(
+    variables: &'a [(&'static str, String)],
+) -> impl Iterator<Item = &'a (&'static str, String)> {
+    variables.iter().filter(|(name, _)| !PER_EVENT.contains(name))
 }
 
 fn is_allowed(name: &OsStr, pass: &[String]) -> bool {
     let Some(name) = name.to_str() else { return false };
-    let passed = |pattern: &String| match pattern.strip_suffix('*') {
-        Some(prefix) => name.starts_with(prefix),
-        None => name == pattern,
-    };
-    ALLOWED.contains(&name) || name.starts_with("LC_") || pass.iter().any(passed)
+    ALLOWED.contains(&name) || name.starts_with("LC_") || pass.iter().any(|pattern| matches(pattern, name))
 }
 
-/// The PATH without empty, relative and workspace directories, through which a project could slip its own
-/// `sh` or `node` under a hook.
+/// Whether a pattern is this name, or a prefix of it followed by `*`.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == pattern,
+    }
+}
+
+/// The PATH without empty, relative and workspace directories, through which a project could replace `sh` or `node`
+/// with a program of its own.
 fn safe_path(path: &OsStr, root: &Path) -> OsString {
     let (safe, dropped): (Vec<PathBuf>, Vec<PathBuf>) = env::split_paths(path).partition(|directory| {
         directory.is_absolute()

@@ -1,9 +1,7 @@
-//! Owns one process group from its start to its reaping: who leads it, when the leader exits, which signals it gets.
-//! Refuses to decide when to signal. Talks to: `process`, which decides; `reap`, for leaders left behind; `ledger`,
-//! for the case that hookyard is killed.
+//! One process group, from the start of its leader to the leader's reaping.
 //!
-//! The leader is reaped last: as long as it is a zombie its pid, and so the group's id, belongs to nobody else, and
-//! a signal to the group cannot hit a stranger.
+//! The leader is reaped last: as long as it is a zombie its pid, and so the group's id, is not reused, and a signal to
+//! the group cannot hit a stranger.
 
 use std::future::poll_fn;
 use std::io;
@@ -21,41 +19,46 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{Entry, Stamp};
+use super::ledger::{PendingRecord, RecordedGroup};
 use super::reap;
 use super::spawn::{Program, SpawnError, spawn};
 
-/// Between two looks at a leader that exited but cannot be reaped: somebody traces it.
-const TRACED_LOOK: Duration = Duration::from_millis(5);
+/// Between two attempts to reap a leader that has exited but is traced, and so cannot be reaped yet.
+const TRACED_POLL: Duration = Duration::from_millis(5);
 
-/// A process group whose leader has not been reaped. Dropping it kills the group at once.
+/// A process group. Until its leader is reaped, dropping it kills the group at once.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct ProcessGroup {
+    /// `None` once it is reaped: from then on `id` may be another group's, and nothing is signalled.
     leader: Option<Child>,
     id: Pid,
-    entry: Option<Entry>,
+    /// The group's line in the ledger, from which the next hookyard ends the group if this one is killed.
+    recorded: Option<RecordedGroup>,
 }
 
-/// Our ends of the three streams of a leader.
+/// The parent's ends of the standard streams of a leader.
 #[derive(Debug)]
-pub(super) struct Pipes {
+pub(super) struct StdioPipes {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
 }
 
-impl Group {
-    /// Starts a program as the leader of its own group. No failure can leave it behind.
-    pub(super) fn start(program: &Program) -> Result<(Self, Pipes), SpawnError> {
-        let stamp = Stamp::now();
+impl ProcessGroup {
+    /// Starts a program as the leader of its own group. A failure leaves no process behind.
+    pub(super) fn start(program: &Program) -> Result<(Self, StdioPipes), SpawnError> {
+        // Before the start: the ledger recognises a leader by the time window in which it was started.
+        let pending = PendingRecord::now();
         let mut leader = spawn(program)?;
-        let pipes = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take());
+        let stdin = leader.stdin.take();
+        let stdout = leader.stdout.take();
+        let stderr = leader.stderr.take();
         let id = Pid::from_child(&leader);
-        let group = Self { leader: Some(leader), id, entry: stamp.record(id) };
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        let group = Self { leader: Some(leader), id, recorded: pending.record(id) };
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(SpawnError::of(program, io::Error::other("a piped stream is missing")));
         };
-        Ok((group, Pipes { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }))
+        Ok((group, StdioPipes { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }))
     }
 
     /// The leader's pid and the group's id.
@@ -63,7 +66,7 @@ impl Group {
         self.id
     }
 
-    /// Signals every member. Only while the leader is unreaped: afterwards the id may be another group's.
+    /// Signals every member. Does nothing once the leader is reaped: the id may be another group's.
     pub(super) fn signal(&self, signal: Signal) {
         if self.leader.is_none() {
             return;
@@ -73,40 +76,49 @@ impl Group {
         }
     }
 
-    /// Whether the leader has exited; it is not reaped.
+    /// Whether the leader has exited, without reaping it.
     pub(super) fn leader_exited(&self) -> bool {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        !matches!(waitid(WaitId::Pid(self.id), look), Ok(None))
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.id), options), Ok(None))
     }
 
-    /// Reaps a leader that was seen to exit, trying until `last`. Returns `None` if it cannot be reaped by then.
-    pub(super) async fn reap(&mut self, last: Instant) -> Option<Status> {
+    /// Reaps a leader that has exited, trying until `deadline`. Returns `None` if it cannot be reaped by then.
+    pub(super) async fn reap(&mut self, deadline: Instant) -> Option<LeaderStatus> {
         loop {
             let leader = self.leader.as_mut()?;
             let status = match leader.try_wait() {
-                Ok(None) if Instant::now() < last => {
-                    sleep_until(last.min(Instant::now() + TRACED_LOOK)).await;
+                // A tracer has not released the exited leader yet.
+                Ok(None) if Instant::now() < deadline => {
+                    sleep_until(deadline.min(Instant::now() + TRACED_POLL)).await;
                     continue;
                 }
                 Ok(None) => return None,
-                Ok(Some(status)) => Status::of(status),
-                Err(_) => Status::Unknown,
+                Ok(Some(status)) => LeaderStatus::of(status),
+                Err(_) => LeaderStatus::Unknown,
             };
+            // From here on nothing may be sent to the id any more.
             self.leader = None;
-            // Whoever was left of it has got SIGKILL, and more the next hookyard could not do either.
-            self.entry = None;
+            // Members that are left were sent SIGKILL; the next hookyard could not do more.
+            self.recorded = None;
             return Some(status);
         }
     }
 
-    /// Returns true if the group has members besides the leader, alive, or dead and not reaped by their parent.
-    /// Meaningful once the leader is reaped: a zombie leader counts as a member.
+    /// The memory that the leader occupies, in MiB. `None` if it has exited.
+    pub(super) fn leader_memory_mib(&self) -> Option<usize> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id.as_raw_nonzero())).ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? / 1024)
+    }
+
+    /// Whether the group has members, alive, or dead and not reaped by their parent. Call it once the leader is
+    /// reaped: a zombie leader counts as a member.
     pub(super) fn populated(&self) -> bool {
         test_kill_process_group(self.id) != Err(Errno::SRCH)
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         if let Some(leader) = self.leader.take() {
@@ -115,16 +127,16 @@ impl Drop for Group {
     }
 }
 
-/// How the leader ended.
+/// The exit status of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(super) enum LeaderStatus {
     Exited(i32),
     Signalled(i32),
-    /// Reaped by someone else in this process, which waits for any child or ignores SIGCHLD.
+    /// Somebody else in this process reaped it: it waits for any child, or ignores SIGCHLD.
     Unknown,
 }
 
-impl Status {
+impl LeaderStatus {
     fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Exited(code),
@@ -134,7 +146,7 @@ impl Status {
     }
 }
 
-/// Tells when the leader exits, without reaping it.
+/// Waits for the exit of a leader, without reaping it.
 #[derive(Debug)]
 pub(super) struct ExitWatch(AsyncFd<OwnedFd>);
 
@@ -145,14 +157,14 @@ impl ExitWatch {
         deprecated,
         reason = "its successor is unsafe for types whose descriptor may change; an `OwnedFd`'s cannot"
     )]
-    pub(super) fn on(group: &Group) -> io::Result<Self> {
+    pub(super) fn on(group: &ProcessGroup) -> io::Result<Self> {
         let pidfd = pidfd_open(group.id(), PidfdFlags::NONBLOCK)?;
         AsyncFd::with_interest(pidfd, Interest::READABLE).map(Self)
     }
 
     /// Waits until the leader has exited; cancel-safe, and at once from then on.
     pub(super) async fn exited(&self) {
-        // An error means that the runtime is going down; the leader then proves unreapable and is killed.
+        // An error means that the runtime shuts down; the leader then cannot be reaped, and is killed.
         let _ = poll_fn(|cx| self.0.poll_read_ready(cx).map_ok(drop)).await;
     }
 }

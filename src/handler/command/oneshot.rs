@@ -1,16 +1,14 @@
-//! Mode `oneshot`: a process for each event. Translates a program's end into a raw reply or a failure; refuses
-//! to interpret exit codes and outputs.
+//! Mode `oneshot`: one process for each event.
 
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    process::{self, Bounds, End, Finished, Program, SpawnError, Stopped, Waiting},
-    runner::CommandLimits,
+use super::process::{
+    self, FinishedProcess, IdleProcess, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped,
 };
 use crate::{
-    handler::Invocation,
+    handler::{limits::CommandLimits, runner::Invocation},
     model::{Ended, Failure, RawReply},
     telemetry::{OutputStream, ProcessExit, ProcessLeak, ProcessMeters},
 };
@@ -18,18 +16,18 @@ use crate::{
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long pipes are read after the exit, if a descendant still holds them.
+/// How long the pipes are read after the exit, if a descendant still holds them.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// One event for a process.
-pub(super) struct Once<'a> {
+/// The run of one process for one event.
+pub(super) struct OneshotRun<'a> {
     pub(super) invocation: &'a Invocation,
     pub(super) limits: CommandLimits,
     pub(super) meters: &'a ProcessMeters,
 }
 
-impl Once<'_> {
-    /// Runs a program for the event.
+impl OneshotRun<'_> {
+    /// Starts a program for the event and runs it to its end.
     pub(super) async fn run(
         &self,
         program: &Program,
@@ -43,10 +41,10 @@ impl Once<'_> {
         self.conclude(finished, timeout)
     }
 
-    /// Has a process that was started before the event work on it.
+    /// Passes the event to a process that was started before, and runs it to its end.
     pub(super) async fn feed(
         &self,
-        waiting: Waiting,
+        waiting: IdleProcess,
         timeout: Duration,
         cancel: &CancellationToken,
     ) -> Result<RawReply, Failure> {
@@ -59,38 +57,38 @@ impl Once<'_> {
 
     fn conclude(
         &self,
-        finished: Result<Finished, SpawnError>,
+        finished: Result<FinishedProcess, SpawnError>,
         timeout: Duration,
     ) -> Result<RawReply, Failure> {
         let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
         count(&finished, self.meters);
-        for (stream, captured) in
-            [(OutputStream::Stdout, &finished.stdout), (OutputStream::Stderr, &finished.stderr)]
-        {
-            if captured.truncated() {
-                self.invocation.meters.truncated(stream);
-            }
+        let meters = &self.invocation.meters;
+        if finished.stdout.truncated() {
+            meters.truncated(OutputStream::Stdout);
+        }
+        if finished.stderr.truncated() {
+            meters.truncated(OutputStream::Stderr);
         }
         raw_reply(finished, timeout)
     }
 }
 
-fn bounds(timeout: Duration, limits: CommandLimits) -> Bounds {
-    Bounds { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr }
+fn bounds(timeout: Duration, limits: CommandLimits) -> ProcessLimits {
+    ProcessLimits { timeout, grace: GRACE, drain: DRAIN, stdout: limits.stdout, stderr: limits.stderr }
 }
 
-fn count(finished: &Finished, meters: &ProcessMeters) {
+fn count(finished: &FinishedProcess, meters: &ProcessMeters) {
     if finished.pid.is_some() {
         meters.spawned(finished.spawn_time);
     }
     let exit = match finished.end {
-        End::Exited(0) => Some(ProcessExit::Ok),
-        End::Exited(2) => Some(ProcessExit::Block),
-        End::Exited(_) | End::Lost => Some(ProcessExit::Nonzero),
-        End::Signalled(_) => Some(ProcessExit::Signal),
-        End::TimedOut(Stopped::ByTerm) => Some(ProcessExit::TimeoutTerm),
-        End::TimedOut(Stopped::ByKill | Stopped::StillDying) => Some(ProcessExit::TimeoutKill),
-        End::Cancelled => None,
+        ProcessEnd::Exited(0) => Some(ProcessExit::Ok),
+        ProcessEnd::Exited(2) => Some(ProcessExit::Block),
+        ProcessEnd::Exited(_) | ProcessEnd::Lost => Some(ProcessExit::Nonzero),
+        ProcessEnd::Signalled(_) => Some(ProcessExit::Signal),
+        ProcessEnd::TimedOut(Stopped::ByTerm) => Some(ProcessExit::TimeoutTerm),
+        ProcessEnd::TimedOut(Stopped::ByKill | Stopped::StillDying) => Some(ProcessExit::TimeoutKill),
+        ProcessEnd::Cancelled => None,
     };
     if let Some(exit) = exit {
         meters.exited(exit);
@@ -98,24 +96,26 @@ fn count(finished: &Finished, meters: &ProcessMeters) {
     if finished.leak.pipe_held {
         meters.leaked(ProcessLeak::PipeHeld);
     }
-    // One that was stopped had no time to end what it had started.
-    if finished.leak.survivor_killed && !matches!(finished.end, End::TimedOut(_) | End::Cancelled) {
+    // A stopped process had no time to end what it had started, so that is no leak.
+    if finished.leak.survivor_killed
+        && !matches!(finished.end, ProcessEnd::TimedOut(_) | ProcessEnd::Cancelled)
+    {
         meters.leaked(ProcessLeak::SurvivorKilled);
     }
 }
 
-fn raw_reply(finished: Finished, timeout: Duration) -> Result<RawReply, Failure> {
+fn raw_reply(finished: FinishedProcess, timeout: Duration) -> Result<RawReply, Failure> {
     match finished.end {
-        End::Exited(exit_code) => Ok(RawReply::Command {
+        ProcessEnd::Exited(exit_code) => Ok(RawReply::Command {
             exit_code,
             truncated: finished.stdout.truncated(),
             stdout: finished.stdout.bytes,
             stderr: finished.stderr.bytes,
         }),
-        End::Signalled(signal) => {
+        ProcessEnd::Signalled(signal) => {
             Err(Failure::new(Ended::Failed, format!("the process was killed by signal {signal}")))
         }
-        End::TimedOut(stopped) => {
+        ProcessEnd::TimedOut(stopped) => {
             let how = match stopped {
                 Stopped::ByTerm => "ended by SIGTERM",
                 Stopped::ByKill => "ended by SIGKILL",
@@ -123,8 +123,8 @@ fn raw_reply(finished: Finished, timeout: Duration) -> Result<RawReply, Failure>
             };
             Err(Failure::new(Ended::TimedOut, format!("no answer within {timeout:?}; the process was {how}")))
         }
-        End::Cancelled => Err(Failure::cancelled()),
-        End::Lost => {
+        ProcessEnd::Cancelled => Err(Failure::cancelled()),
+        ProcessEnd::Lost => {
             Err(Failure::new(Ended::Failed, "the process ended, but its exit status could not be had"))
         }
     }
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_process_had_started_is_no_leak_when_it_is_stopped() {
+    async fn children_of_a_stopped_process_are_no_leak() {
         let args = vec!["-c".into(), "sleep 600; true".into()];
         let program = Program { path: "/bin/sh".into(), args, cwd: "/".into(), environment: vec![] };
-        let bounds = Bounds::within(Duration::from_millis(100));
+        let bounds = ProcessLimits::within(Duration::from_millis(100));
         let never = CancellationToken::new();
         let mut finished = process::run(&program, bytes::Bytes::new(), bounds, &never).await.unwrap();
-        // Whether it had gone already is a race.
+        // Whether the child was gone already is a race.
         finished.leak.survivor_killed = true;
         let recorder = DebuggingRecorder::new();
         metrics::with_local_recorder(&recorder, || count(&finished, &ProcessMeters::resolve()));
@@ -157,7 +157,7 @@ mod tests {
         let program = Program { path: "/bin/sh".into(), args: vec![], cwd: "/".into(), environment: vec![] };
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let bounds = Bounds::within(Duration::from_secs(1));
+        let bounds = ProcessLimits::within(Duration::from_secs(1));
         let finished = process::run(&program, bytes::Bytes::new(), bounds, &cancel).await.unwrap();
         let recorder = DebuggingRecorder::new();
         metrics::with_local_recorder(&recorder, || count(&finished, &ProcessMeters::resolve()));

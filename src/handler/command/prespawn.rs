@@ -1,110 +1,107 @@
-//! Mode `prespawn`: processes that are started before their event and wait at their stdin. Owns how many there are
-//! and which may still be used; refuses to use one twice.
+//! Mode `prespawn`: processes that are started before their event and wait for their stdin. Each is used once.
 
-use std::{
-    collections::VecDeque,
-    num::NonZeroUsize,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, num::NonZeroUsize, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    files::Files,
-    process::{Program, Waiting},
-    standing::Ready,
+    command_files::CommandFiles,
+    process::{IdleProcess, Program},
+    warm_pool::WarmProcesses,
 };
 use crate::model::CommandHandler;
 
-/// After so many spares in a row that did not wait for their event, none is started until the next reload: such a
-/// script acts before it reads, and each spare would be one more act.
-const MOST_SPOILED: usize = 3;
+/// After so many spares in a row that did not wait for their input, none is started until the next reload: such a
+/// script acts before it reads, and each spare would act once more.
+const MAX_SPOILED: usize = 3;
 
-/// How long an event that is worked on puts off the start of the next spare: two interpreters that start and work
-/// at the same time take the processor from each other, and the event is the one that somebody waits for.
-const LONGEST_DELAY: Duration = Duration::from_millis(50);
+/// How long an event in flight delays the start of the next spare: an interpreter that starts takes the processor from
+/// the one that works on the event, and only the event is waited for.
+const MAX_REFILL_DELAY: Duration = Duration::from_millis(50);
 
-/// The spare processes of one hook. Dropping them kills them.
+/// The spare processes of one hook. Dropping the pool kills them.
 #[derive(Debug)]
-pub(super) struct Spares {
+pub(super) struct SparePool {
     program: Program,
     handler: CommandHandler,
     wanted: NonZeroUsize,
-    stock: Mutex<Stock>,
+    state: Mutex<SpareState>,
 }
 
 #[derive(Debug, Default)]
-struct Stock {
+struct SpareState {
     waiting: VecDeque<Spare>,
     /// How many are being started.
     starting: usize,
-    /// How many in a row did not wait.
+    /// How many in a row did not wait for their input.
     spoiled: usize,
     stopped: bool,
 }
 
-/// An event is worked on. Dropping it has the missing spares started.
+/// An event is in flight. Dropping the guard starts the missing spares.
 #[derive(Debug)]
-pub(super) struct Busy(#[expect(dead_code, reason = "it is dropped, never used")] oneshot::Sender<()>);
+pub(super) struct RefillGuard(#[expect(dead_code, reason = "it is dropped, never used")] oneshot::Sender<()>);
 
-/// A process, and the files of its command when it was started.
+/// A waiting process, and the files of its command when it was started.
 #[derive(Debug)]
 struct Spare {
-    process: Waiting,
-    files: Files,
+    process: IdleProcess,
+    files: CommandFiles,
 }
 
-impl Spares {
+impl SparePool {
     pub(super) fn new(program: Program, handler: &CommandHandler, wanted: NonZeroUsize) -> Self {
-        Self { program, handler: handler.clone(), wanted, stock: Mutex::default() }
+        Self { program, handler: handler.clone(), wanted, state: Mutex::default() }
     }
 
-    /// A process that waits for an event, if there is one. Others take its place in the background, once the event
-    /// is done or takes long.
-    pub(super) fn take(self: &Arc<Self>) -> (Option<Waiting>, Busy) {
-        let files = Files::of(&self.handler);
+    /// Takes a waiting process, if there is one. It is replaced in the background, once the event is done or has taken
+    /// [`MAX_REFILL_DELAY`].
+    pub(super) fn take(self: &Arc<Self>) -> (Option<IdleProcess>, RefillGuard) {
+        let files = CommandFiles::of(&self.handler);
         let found = self.find(&files);
-        let missing = Arc::downgrade(self);
+        // Weak, so that a pool that was given up meanwhile is not refilled.
+        let pool = Arc::downgrade(self);
         let (busy, done) = oneshot::channel();
         tokio::spawn(async move {
-            // It is never sent anything; either way the time has come.
-            drop(timeout(LONGEST_DELAY, done).await);
-            if let Some(spares) = missing.upgrade() {
-                spares.refill(&files);
+            // Nothing is ever sent: the guard was dropped, or the delay is over.
+            drop(timeout(MAX_REFILL_DELAY, done).await);
+            if let Some(pool) = pool.upgrade() {
+                pool.refill(&files);
             }
         });
-        (found, Busy(busy))
+        (found, RefillGuard(busy))
     }
 
-    /// The oldest spare that can be used; those before it are dropped, and so killed.
-    fn find(&self, files: &Files) -> Option<Waiting> {
-        let mut stock = self.stock();
-        while let Some(spare) = stock.waiting.pop_front() {
+    /// The oldest usable spare; those before it are dropped, and so killed.
+    fn find(&self, files: &CommandFiles) -> Option<IdleProcess> {
+        let mut state = self.state.lock();
+        while let Some(spare) = state.waiting.pop_front() {
             if spare.files != *files {
+                // It was started from an older version of the script.
                 continue;
             }
             if spare.process.is_quiet() {
-                stock.spoiled = 0;
+                state.spoiled = 0;
                 return Some(spare.process);
             }
-            stock.spoiled += 1;
-            if stock.spoiled == MOST_SPOILED {
+            state.spoiled += 1;
+            if state.spoiled == MAX_SPOILED {
                 tracing::warn!(command = %self.handler.line, "spares do not wait for their stdin; none is started any more");
             }
         }
         None
     }
 
-    fn refill(&self, files: &Files) {
-        while self.begins() {
-            // Not under the lock: an event that finds no spare need not wait for one.
-            let started = Waiting::start(&self.program);
-            let mut stock = self.stock();
-            stock.starting -= 1;
+    fn refill(&self, files: &CommandFiles) {
+        while self.reserve_start() {
+            // Without the lock: an event that finds no spare does not wait for the start of one.
+            let started = IdleProcess::start(&self.program);
+            let mut state = self.state.lock();
+            state.starting -= 1;
             match started {
-                Ok(process) if !stock.stopped => {
-                    stock.waiting.push_back(Spare { process, files: files.clone() });
+                Ok(process) if !state.stopped => {
+                    state.waiting.push_back(Spare { process, files: files.clone() });
                 }
                 Ok(_) => return,
                 Err(error) => {
@@ -115,30 +112,26 @@ impl Spares {
         }
     }
 
-    /// Whether one more is to be started; it is then counted as such.
-    fn begins(&self) -> bool {
-        let mut stock = self.stock();
-        let enough = stock.waiting.len() + stock.starting >= self.wanted.get();
-        if enough || stock.stopped || stock.spoiled >= MOST_SPOILED {
+    /// Counts one more spare as being started. Returns false if none is needed.
+    fn reserve_start(&self) -> bool {
+        let mut state = self.state.lock();
+        let enough = state.waiting.len() + state.starting >= self.wanted.get();
+        if enough || state.stopped || state.spoiled >= MAX_SPOILED {
             return false;
         }
-        stock.starting += 1;
+        state.starting += 1;
         true
-    }
-
-    fn stock(&self) -> MutexGuard<'_, Stock> {
-        self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ready for Spares {
+impl WarmProcesses for SparePool {
     fn is_spent(&self) -> bool {
-        self.stock().spoiled >= MOST_SPOILED
+        self.state.lock().spoiled >= MAX_SPOILED
     }
 
     fn stop(&self) {
-        let mut stock = self.stock();
-        stock.stopped = true;
-        stock.waiting.clear();
+        let mut state = self.state.lock();
+        state.stopped = true;
+        state.waiting.clear();
     }
 }

@@ -1,61 +1,55 @@
-//! Owns the killed children that could not be reaped at once, and sees to it that no zombie stays.
-//! Refuses to signal anybody. Talks to: `group`, which hands children over; telemetry reads the count.
+//! Reaps killed children that could not be reaped at once, so that no zombie stays.
 //!
-//! A thread of its own, alive only while something is dying, rather than a task: it also works while the runtime
+//! A thread of its own, alive only while there is such a child, rather than a task: it also works while the runtime
 //! shuts down, and unlike tokio's orphan queue it installs no SIGCHLD handler in the embedding process.
 
-use std::process::Child;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::{process::Child, thread, time::Duration};
 
-/// A killed process is mostly gone within a millisecond; one stuck in the kernel is asked ever more rarely.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-const RAREST_LOOK: Duration = Duration::from_millis(200);
+use parking_lot::Mutex;
 
-static MORTUARY: Mutex<Mortuary> = Mutex::new(Mortuary { dying: Vec::new(), attended: false });
+/// A killed process is mostly gone within a millisecond; one stuck in the kernel is polled ever more rarely.
+const FIRST_POLL: Duration = Duration::from_millis(1);
+const SLOWEST_POLL: Duration = Duration::from_millis(200);
 
-struct Mortuary {
-    dying: Vec<Child>,
-    /// Whether a thread looks after `dying`.
-    attended: bool,
+static UNREAPED: Mutex<Unreaped> = Mutex::new(Unreaped { children: Vec::new(), has_reaper: false });
+
+struct Unreaped {
+    children: Vec<Child>,
+    /// A thread polls `children`.
+    has_reaper: bool,
 }
 
 /// Returns how many killed processes have not been reaped yet: the gauge of terminating processes.
 #[must_use]
-pub fn dying() -> usize {
-    mortuary().dying.len()
+pub fn unreaped() -> usize {
+    UNREAPED.lock().children.len()
 }
 
-/// Reaps `child` as soon as it can be reaped, without the caller. It must have been sent SIGKILL.
+/// Reaps `child` in the background as soon as possible. It must have been sent SIGKILL.
 pub(super) fn later(child: Child) {
-    let mut mortuary = mortuary();
-    mortuary.dying.push(child);
-    if !mortuary.attended {
-        // Without a thread the children stay listed, and the next one to come tries again.
-        let thread = thread::Builder::new().name("hook-reaper".into()).spawn(attend);
-        mortuary.attended =
+    let mut unreaped = UNREAPED.lock();
+    unreaped.children.push(child);
+    if !unreaped.has_reaper {
+        // Without a thread the children stay in the list, and the next call tries again.
+        let thread = thread::Builder::new().name("hook-reaper".into()).spawn(reap_all);
+        unreaped.has_reaper =
             thread.inspect_err(|error| tracing::warn!(%error, "no thread to reap hooks")).is_ok();
     }
 }
 
-fn attend() {
-    let mut pause = FIRST_LOOK;
-    while still_dying() {
+fn reap_all() {
+    let mut pause = FIRST_POLL;
+    while reap_once() {
         thread::sleep(pause);
-        pause = (pause * 2).min(RAREST_LOOK);
+        pause = (pause * 2).min(SLOWEST_POLL);
     }
 }
 
-/// Reaps whom it can. The last look and the end of the thread are one step under the lock, or a child
-/// handed over in between would wait for the next one.
-fn still_dying() -> bool {
-    let mut mortuary = mortuary();
-    mortuary.dying.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-    mortuary.attended = !mortuary.dying.is_empty();
-    mortuary.attended
-}
-
-fn mortuary() -> MutexGuard<'static, Mortuary> {
-    MORTUARY.lock().unwrap_or_else(PoisonError::into_inner)
+/// Reaps what can be reaped; returns whether any are left. The last poll and the end of the thread are one step under
+/// the lock, or a child added in between would wait for the next one.
+fn reap_once() -> bool {
+    let mut unreaped = UNREAPED.lock();
+    unreaped.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    unreaped.has_reaper = !unreaped.children.is_empty();
+    unreaped.has_reaper
 }

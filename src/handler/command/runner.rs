@@ -1,165 +1,195 @@
-//! Runs command hooks, each in its mode. Owns what a hook's program is started with and what stands ready for
-//! hooks between events; refuses to know how a process is served, which is the modes' part.
+//! Runs command hooks, each in the mode of its hook file: `oneshot`, `prespawn` or `worker`.
 
 use std::{
     collections::HashMap,
     ffi::OsString,
     num::NonZeroUsize,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
+    time::Duration,
 };
 
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    environment::{BaseEnvironment, TRACEPARENT, Variables},
+    environment::{BaseEnvironment, TRACEPARENT, Variables, stable_variables},
     ledger,
-    oneshot::Once,
-    prespawn::Spares,
+    oneshot::OneshotRun,
+    prespawn::SparePool,
     process::Program,
-    standing::Standing,
-    worker::{Errors, Fleet, FleetMeters, Served},
+    warm_pool::WarmPool,
+    worker::{Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts},
 };
 use crate::{
-    handler::{Brought, Invocation, Runner},
+    handler::{
+        limits::CommandLimits,
+        runner::{HandlerOutput, Invocation, Runner},
+    },
     model::{
-        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, Handler, Hook, HookName,
+        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, Handler, Hook, HookName, RawReply,
         WorkerBounds, Workspace,
     },
     registry::RegisteredHook,
     telemetry::{ProcessMeters, SpareResult, WorkerMeters},
 };
 
-/// Variables that say something about one event. A process that is started before its event has none of them.
-const OF_ONE_EVENT: [&str; 2] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS"];
-
-/// Tells a program that it is a worker.
+/// The variable, with its value, that tells a program to serve as a worker.
 const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
-
-/// How much output is kept.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CommandLimits {
-    /// Bytes of standard output, or of a worker's line; more makes the answer invalid.
-    pub(crate) stdout: usize,
-    /// Bytes of standard error; of more, head and tail are kept.
-    pub(crate) stderr: usize,
-}
 
 /// Runs command handlers.
 #[derive(Debug)]
 pub(crate) struct CommandRunner {
     base: BaseEnvironment,
     limits: CommandLimits,
-    /// The base environment of each workspace, since checking a PATH touches the disk.
-    within: Mutex<HashMap<PathBuf, Arc<Variables>>>,
-    workers: Standing<Fleet>,
-    spares: Standing<Spares>,
+    /// The inherited environment by workspace. Cached, because checking a PATH touches the disk.
+    inherited: Mutex<HashMap<PathBuf, Arc<Variables>>>,
+    workers: WarmPool<Fleet>,
+    spares: WarmPool<SparePool>,
     meters: Arc<ProcessMeters>,
 }
 
 impl CommandRunner {
     pub(crate) fn new(base: BaseEnvironment, limits: CommandLimits, meters: &Arc<ProcessMeters>) -> Self {
-        let (workers, spares) = (Standing::default(), Standing::default());
-        Self { base, limits, within: Mutex::default(), workers, spares, meters: Arc::clone(meters) }
+        Self {
+            base,
+            limits,
+            inherited: Mutex::default(),
+            workers: WarmPool::default(),
+            spares: WarmPool::default(),
+            meters: Arc::clone(meters),
+        }
     }
 
-    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Brought {
+    async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> HandlerOutput {
         let Handler::Command(handler) = &invocation.hook.hook.handler else {
             return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook")).into();
         };
-        let once = Once { invocation, limits: self.limits, meters: &self.meters };
-        let begun = Instant::now();
+        let oneshot = OneshotRun { invocation, limits: self.limits, meters: &self.meters };
+        let started = Instant::now();
         let mut left = invocation.timeout;
         let mut warning = None;
-        let mut busy = None;
+        // Delays the start of new spares until the end of this event.
+        let mut refill_guard = None;
         match handler.mode {
             CommandMode::Oneshot => {}
             CommandMode::Prespawn { spares } => {
-                let spares = self.spares.of(invocation, handler, || self.spares(handler, invocation, spares));
-                let (waiting, until_done) = spares.take();
-                busy = Some(until_done);
-                let found = if waiting.is_some() { SpareResult::Hit } else { SpareResult::Miss };
+                let pool =
+                    self.spares.of(invocation, handler, || self.spare_pool(handler, invocation, spares));
+                let (spare, guard) = pool.take();
+                refill_guard = Some(guard);
+                let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
                 invocation.meters.looked_for_spare(found);
-                if let Some(waiting) = waiting {
-                    return once.feed(waiting, left, cancel).await.into();
+                if let Some(spare) = spare {
+                    return oneshot.feed(spare, left, cancel).await.into();
                 }
             }
             CommandMode::Worker(bounds) => {
-                let make = || {
-                    let name = &invocation.hook.hook.name;
-                    let environment = &invocation.environment;
-                    self.fleet(
-                        name,
-                        invocation.meters.workers(),
-                        handler,
-                        bounds,
-                        &invocation.root,
-                        environment,
-                    )
-                };
-                let fleet = self.workers.of(invocation, handler, make);
+                let fleet = self.workers.of(invocation, handler, || self.fleet(invocation, handler, bounds));
                 match fleet.serve(invocation, cancel).await {
-                    Served::Concluded(result) => return result.into(),
-                    Served::NoWorker(why) => warning = why,
+                    ServeResult::Concluded(result) => return result.into(),
+                    ServeResult::NoWorker(why) => warning = why,
                 }
-                left = left.saturating_sub(begun.elapsed());
+                // No worker has seen the event, so it gets a process of its own in the time that is left.
+                left = left.saturating_sub(started.elapsed());
             }
         }
-        // What was started before this event cannot have it, so it makes no two of those different either.
+        let result = self.run_oneshot(&oneshot, handler, left, cancel).await;
+        drop(refill_guard);
+        HandlerOutput { warnings: warning.into_iter().collect(), ..result.into() }
+    }
+
+    async fn run_oneshot(
+        &self,
+        oneshot: &OneshotRun<'_>,
+        handler: &CommandHandler,
+        timeout: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<RawReply, Failure> {
+        let invocation = oneshot.invocation;
+        // Only here: what was started before its event cannot have the trace of it.
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
         let program = self.program(handler, &invocation.root, variables);
-        let result = once.run(&program, left, cancel).await;
-        drop(busy);
-        Brought { warnings: warning.into_iter().collect(), ..result.into() }
+        oneshot.run(&program, timeout, cancel).await
     }
 
-    fn spares(&self, handler: &CommandHandler, invocation: &Invocation, wanted: NonZeroUsize) -> Spares {
-        let program = self.program(handler, &invocation.root, lasting(&invocation.environment));
-        Spares::new(program, handler, wanted)
-    }
-
-    fn fleet(
+    fn spare_pool(
         &self,
-        name: &HookName,
-        workers: Option<&Arc<WorkerMeters>>,
         handler: &CommandHandler,
-        bounds: WorkerBounds,
-        root: &Path,
-        environment: &[(&'static str, String)],
-    ) -> Fleet {
-        let mut program = self.program(handler, root, lasting(environment));
-        program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        let has_secrets = handler.environment.iter().any(|(_, value)| !value.secrets().is_empty());
-        let errors = if has_secrets { Errors::Withheld } else { Errors::Shown };
-        let meters = FleetMeters {
-            workers: workers.map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone),
-            processes: Arc::clone(&self.meters),
-        };
-        Fleet::new(name.as_str(), errors, program, bounds, self.limits, meters)
+        invocation: &Invocation,
+        wanted: NonZeroUsize,
+    ) -> SparePool {
+        let program = self.program(handler, &invocation.root, stable_variables(&invocation.environment));
+        SparePool::new(program, handler, wanted)
     }
 
-    /// Starts a worker of a hook to hear its hello, and stops it. Does nothing for a hook that is none of
-    /// `mode: worker`.
+    fn fleet(&self, invocation: &Invocation, handler: &CommandHandler, bounds: WorkerBounds) -> Fleet {
+        let program = self.worker_program(handler, &invocation.root, &invocation.environment);
+        let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
+        Fleet::new(self.worker_config(&invocation.hook.hook.name, handler, program, bounds, meters))
+    }
+
+    /// Starts a worker of a hook, waits for its hello, and stops it. Does nothing for hooks without `mode: worker`.
     ///
-    /// Returns why it is no worker if there is no hello.
+    /// Returns why there is no hello.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
-    pub(crate) async fn greet(&self, hook: &Hook, draft: &Draft, place: &Workspace) -> Result<(), String> {
+    pub(crate) async fn probe_worker(
+        &self,
+        hook: &Hook,
+        draft: &Draft,
+        workspace: &Workspace,
+    ) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let CommandMode::Worker(bounds) = handler.mode else { return Ok(()) };
-        let environment = hook.dialect.environment(draft, place, hook.timeout);
-        self.fleet(&hook.name, None, handler, bounds, &place.root, &environment).greet().await
+        let environment = hook.dialect.environment(draft, workspace, hook.timeout);
+        let program = self.worker_program(handler, &workspace.root, &environment);
+        let meters = Arc::new(WorkerMeters::unread());
+        Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
     }
 
+    fn worker_config(
+        &self,
+        hook: &HookName,
+        handler: &CommandHandler,
+        program: Program,
+        bounds: WorkerBounds,
+        meters: Arc<WorkerMeters>,
+    ) -> WorkerConfig {
+        let has_secrets = handler.environment.iter().any(|(_, value)| !value.secrets().is_empty());
+        WorkerConfig {
+            hook: hook.as_str().into(),
+            stderr_logging: if has_secrets { StderrLogging::Withheld } else { StderrLogging::Shown },
+            program: Arc::new(program),
+            bounds,
+            limits: self.limits,
+            timeouts: WorkerTimeouts::default(),
+            meters: FleetMeters { workers: meters, processes: Arc::clone(&self.meters) },
+        }
+    }
+
+    fn worker_program(
+        &self,
+        handler: &CommandHandler,
+        root: &Path,
+        variables: &[(&'static str, String)],
+    ) -> Program {
+        let mut program = self.program(handler, root, stable_variables(variables));
+        program.environment.push((WORKER.0.into(), WORKER.1.into()));
+        program
+    }
+
+    /// The program of a handler. Of variables with the same name the last one counts: the handler's own, then the
+    /// dialect's, then inherited ones.
     fn program<'a>(
         &self,
         handler: &CommandHandler,
         root: &Path,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
-        let mut environment = Variables::clone(&self.within(root));
+        let mut environment = Variables::clone(&self.inherited(root));
         environment.extend(ledger::mark());
         environment.extend(dialect.map(|(name, value)| (OsString::from(name), value.into())));
         environment
@@ -173,14 +203,14 @@ impl CommandRunner {
         Program { path, args, cwd: handler.cwd.clone(), environment }
     }
 
-    fn within(&self, root: &Path) -> Arc<Variables> {
-        let mut within = self.within.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(environment) = within.get(root) {
-            return Arc::clone(environment);
+    fn inherited(&self, root: &Path) -> Arc<Variables> {
+        let mut inherited = self.inherited.lock();
+        if let Some(variables) = inherited.get(root) {
+            return Arc::clone(variables);
         }
-        let environment = Arc::new(self.base.within(root));
-        within.insert(root.to_owned(), Arc::clone(&environment));
-        environment
+        let variables = Arc::new(self.base.for_workspace(root));
+        inherited.insert(root.to_owned(), Arc::clone(&variables));
+        variables
     }
 }
 
@@ -189,12 +219,12 @@ impl Runner for CommandRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Brought> {
+    ) -> BoxFuture<'a, HandlerOutput> {
         Box::pin(self.answer(invocation, cancel))
     }
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
-        self.within.lock().unwrap_or_else(PoisonError::into_inner).remove(root);
+        self.inherited.lock().remove(root);
         self.workers.reloaded(root, hooks);
         self.spares.reloaded(root, hooks);
     }
@@ -203,11 +233,4 @@ impl Runner for CommandRunner {
         self.workers.stop();
         self.spares.stop();
     }
-}
-
-/// The variables that are the same for every event.
-pub(super) fn lasting<'a>(
-    variables: &'a [(&'static str, String)],
-) -> impl Iterator<Item = &'a (&'static str, String)> {
-    variables.iter().filter(|(name, _)| !OF_ONE_EVENT.contains(name))
 }

@@ -1,6 +1,7 @@
-//! Owns how a program is started, and why it could not be.
-//! Refuses every setting that keeps the standard library from `posix_spawn` (no `pre_exec`, no uid or gid): forking
-//! a large daemon costs milliseconds. Talks to: `group`.
+//! Starting a program, and why it could not be started.
+//!
+//! Uses no setting that keeps the standard library from `posix_spawn` (`pre_exec`, uid or gid): forking a large daemon
+//! costs milliseconds.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::io::Errno;
 
-/// What to start, and in what surroundings.
+/// A program to start, with its arguments, directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program's absolute path; no `PATH` is searched.
@@ -91,7 +92,7 @@ pub enum SpawnError {
     UnusableCwd {
         /// The directory.
         cwd: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system has no process, descriptor or memory left.
@@ -101,22 +102,22 @@ pub enum SpawnError {
     Exhausted {
         /// The program.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Anything else.
+    /// Any other error of the system.
     #[error("`{path}` could not be started in `{cwd}`")]
     Other {
         /// The program.
         path: PathBuf,
         /// The directory.
         cwd: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Starts `program` as the leader of its own group, with pipes for its three streams.
+/// Starts `program` as the leader of its own process group, with pipes for its three standard streams.
 #[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
 pub(super) fn spawn(program: &Program) -> Result<Child, SpawnError> {
     if !program.path.is_absolute() {
@@ -136,7 +137,7 @@ pub(super) fn spawn(program: &Program) -> Result<Child, SpawnError> {
 }
 
 impl SpawnError {
-    /// Names what is wrong with `program`, given what the system said.
+    /// Finds out what is wrong with `program`, given the system's error.
     pub(super) fn of(program: &Program, source: io::Error) -> Self {
         let path = program.path.clone();
         match Errno::from_io_error(&source) {
@@ -154,8 +155,8 @@ impl SpawnError {
     }
 }
 
-/// The system's error does not say which path it is about, so the directory is looked at again.
-/// Its entry `.` can be seen only by those who may enter it.
+/// The system's error does not say which path it is about, so the directory is checked again. Its entry `.` can be
+/// read only by those who may enter it.
 fn cwd_fault(program: &Program) -> Option<SpawnError> {
     let cwd = program.cwd.clone();
     let source = cwd.join(".").metadata().err()?;
@@ -177,6 +178,8 @@ fn program_fault(program: &Program, source: &io::Error) -> SpawnError {
 fn too_large(program: &Program) -> SpawnError {
     let variables = program.environment.iter().map(|(name, value)| name.len() + value.len() + 2);
     let lengths = program.args.iter().map(|arg| arg.len() + 1).chain(variables);
-    let (bytes, longest) = lengths.fold((0, 0), |(sum, longest), length| (sum + length, length.max(longest)));
+    let lengths: Vec<usize> = lengths.collect();
+    let bytes = lengths.iter().sum();
+    let longest = lengths.into_iter().max().unwrap_or(0);
     SpawnError::TooLarge { path: program.path.clone(), bytes, longest }
 }

@@ -1,5 +1,4 @@
-//! Owns the three pipes of one process: writes its stdin while it reads stdout and stderr.
-//! Refuses to know of time, of exits and of signals. Talks to: `capture`, and `process`, which polls it.
+//! The three pipes of one process: writes its stdin while reading its stdout and stderr.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -15,43 +14,45 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::capture::{Capture, Captured};
+use super::group::StdioPipes;
 
-/// Read at once. Lives on the stack for the length of one poll, so an idle or silent process holds no buffer.
+/// Bytes per read. The buffer is on the stack of one poll, so an idle process holds none.
 const CHUNK: usize = 16 * 1024;
 
-/// Chunks read from one pipe before the other sources get a turn: an endless writer must starve neither the
-/// other pipe nor the deadline that ends it, also where tokio's own budget is switched off.
+/// Chunks read from one pipe before the other sources get a turn: an endless writer must starve neither the other pipe
+/// nor the deadline that ends it, even where tokio's own budget is switched off.
 const CHUNKS_PER_TURN: usize = 16;
 
 /// The parent's ends of the pipes.
 #[derive(Debug)]
-pub(super) struct Streams {
-    stdin: Option<Feed>,
-    stdout: Outlet,
-    stderr: Outlet,
+pub(super) struct ProcessStreams {
+    stdin: Option<StdinWriter>,
+    stdout: OutputReader,
+    stderr: OutputReader,
 }
 
-impl Streams {
-    /// Takes over the pipes and writes what stdin holds at once.
+impl ProcessStreams {
+    /// Takes over the pipes and writes as much of the input as the pipe takes at once.
     ///
     /// # Errors
-    /// Returns the system's error if a pipe cannot be watched.
+    /// Returns the system's error if a pipe cannot be registered with the reactor.
     pub(super) fn open(
-        (stdin, input): (OwnedFd, Bytes),
-        (stdout, out): (OwnedFd, Capture),
-        (stderr, err): (OwnedFd, Capture),
+        pipes: StdioPipes,
+        input: Bytes,
+        stdout: Capture,
+        stderr: Capture,
     ) -> io::Result<Self> {
         Ok(Self {
-            stdin: Feed::open(stdin, input)?,
-            stdout: Outlet::open(stdout, out)?,
-            stderr: Outlet::open(stderr, err)?,
+            stdin: StdinWriter::open(pipes.stdin, input)?,
+            stdout: OutputReader::open(pipes.stdout, stdout)?,
+            stderr: OutputReader::open(pipes.stderr, stderr)?,
         })
     }
 
-    /// Moves bytes for as long as it is polled; cancel-safe.
+    /// Reads and writes for as long as it is polled; cancel-safe.
     pub(super) async fn exchange(&mut self) -> Infallible {
         poll_fn(|cx| {
-            self.poll_feed(cx);
+            self.poll_stdin(cx);
             let _ = self.poll_outputs(cx);
             Poll::Pending
         })
@@ -63,7 +64,7 @@ impl Streams {
         poll_fn(|cx| self.poll_outputs(cx)).await;
     }
 
-    /// Closes stdin, whatever is left unwritten: the process that it was meant for is gone or going.
+    /// Closes stdin, even with input left: its reader is gone or about to be.
     pub(super) fn close_stdin(&mut self) {
         self.stdin = None;
     }
@@ -73,9 +74,9 @@ impl Streams {
         (self.stdout.capture.finish(), self.stderr.capture.finish())
     }
 
-    fn poll_feed(&mut self, cx: &mut Context<'_>) {
-        if let Some(feed) = &mut self.stdin
-            && feed.poll(cx).is_ready()
+    fn poll_stdin(&mut self, cx: &mut Context<'_>) {
+        if let Some(writer) = &mut self.stdin
+            && writer.poll(cx).is_ready()
         {
             self.stdin = None;
         }
@@ -88,16 +89,16 @@ impl Streams {
     }
 }
 
-/// Stdin and what is still to be written to it.
+/// Stdin and the input still to be written to it.
 #[derive(Debug)]
-struct Feed {
+struct StdinWriter {
     pipe: Sender,
     left: Bytes,
 }
 
-impl Feed {
-    /// Returns `None` if nothing is left to write: an envelope mostly fits the empty pipe, and then
-    /// the reactor never hears of it.
+impl StdinWriter {
+    /// Returns `None` if nothing is left to write: an envelope mostly fits the empty pipe, which then is never
+    /// registered with the reactor.
     fn open(pipe: OwnedFd, mut left: Bytes) -> io::Result<Option<Self>> {
         ioctl_fionbio(&pipe, true)?;
         while !left.is_empty() {
@@ -108,7 +109,7 @@ impl Feed {
                 }
                 Err(Errno::INTR) => {}
                 Err(error) => {
-                    refused(error.into());
+                    log_write_error(error.into());
                     break;
                 }
             }
@@ -121,7 +122,7 @@ impl Feed {
             match ready!(Pin::new(&mut self.pipe).poll_write(cx, &self.left)) {
                 Ok(written) => self.left.advance(written),
                 Err(error) => {
-                    refused(error);
+                    log_write_error(error);
                     break;
                 }
             }
@@ -130,22 +131,22 @@ impl Feed {
     }
 }
 
-/// A process may ignore its stdin: a broken pipe is its choice and no failure.
+/// Logs a failed write, unless the process closed its stdin: a hook may ignore its input.
 #[allow(clippy::needless_pass_by_value, reason = "callers hold errors of two types and convert here")]
-fn refused(error: io::Error) {
+fn log_write_error(error: io::Error) {
     if error.kind() != io::ErrorKind::BrokenPipe {
         tracing::debug!(%error, "stdin of a hook could not be written");
     }
 }
 
-/// An output pipe, until its end, and what is kept of it.
+/// An output pipe until its end of file, and what is kept of it.
 #[derive(Debug)]
-struct Outlet {
+struct OutputReader {
     pipe: Option<Receiver>,
     capture: Capture,
 }
 
-impl Outlet {
+impl OutputReader {
     fn open(pipe: OwnedFd, capture: Capture) -> io::Result<Self> {
         ioctl_fionbio(&pipe, true)?;
         Ok(Self { pipe: Some(Receiver::from_owned_fd_unchecked(pipe)?), capture })
@@ -168,6 +169,7 @@ impl Outlet {
             }
             self.capture.take(chunk.filled());
         }
+        // There is more, but the other sources come first.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

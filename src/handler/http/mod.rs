@@ -1,13 +1,7 @@
-//! Http hooks: a request to a server, with the envelope as its body. Owns the whole exchange and its bounds;
-//! refuses to read the answer, which is the dialects' part.
+//! Http hooks: a request to a server, with the envelope as its body.
 
-mod body;
-mod client;
-mod exchange;
-mod failure;
+mod request;
 mod runner;
+mod sockets;
 
-pub(super) use body::{ReadError, beginning, whole};
-pub(crate) use client::Clients;
-pub(super) use failure::Setback;
-pub(crate) use runner::{HttpLimits, HttpRunner};
+pub(crate) use runner::HttpRunner;

@@ -1,54 +1,51 @@
-//! Runs http hooks: one deadline over all tries, and when there is another try. Refuses to try again when a host
-//! waits: it has a policy for failures, and a verdict that comes late helps nobody.
+//! Runs http hooks: one deadline over all attempts, and the policy for another attempt.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use backon::{ExponentialBuilder, Retryable};
 use futures_util::future::BoxFuture;
+use reqwest::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{client::Clients, exchange::Exchange, failure::Setback};
+use super::{request::PreparedRequest, sockets::SocketClients};
 use crate::{
-    handler::{Brought, Invocation, Runner},
+    handler::{
+        http_client::{HttpClientError, HttpClients, RequestError},
+        limits::HttpLimits,
+        runner::{HandlerOutput, Invocation, Runner},
+    },
     model::{Address, Ended, Failure, Handler, RawReply},
     registry::RegisteredHook,
     telemetry::HttpClass,
 };
 
-/// How often a request is repeated after the first try.
+/// How often a request is repeated after the first attempt.
 const RETRIES: usize = 2;
 
-/// The shortest wait before the second try; jitter adds up to as much again, so that the hooks of many runs do
+/// The shortest wait before the second attempt; jitter adds up to as much again, so that the hooks of many runs do
 /// not come back to a server at the same moment.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-
-/// What is too much.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct HttpLimits {
-    /// Bytes of an answer, decoded; more makes it invalid.
-    pub(crate) body: usize,
-    /// How many connections to one server are kept when they are idle.
-    pub(crate) kept: usize,
-}
 
 /// Runs http handlers.
 #[derive(Debug)]
 pub(crate) struct HttpRunner {
-    clients: Clients,
+    clients: HttpClients,
+    sockets: SocketClients,
     limits: HttpLimits,
 }
 
-/// A try that may be worth another one.
-enum Unsettled {
-    /// The server said that the fault is its own.
-    Busy(RawReply),
-    Setback(Setback),
+/// A failed attempt.
+enum AttemptError {
+    /// The server answered with a 5xx status.
+    ServerError(RawReply),
+    /// There was no whole response.
+    NoResponse(RequestError),
 }
 
 impl HttpRunner {
     pub(crate) fn new(limits: HttpLimits) -> Self {
-        Self { clients: Clients::new(limits.kept), limits }
+        Self { clients: HttpClients::new(limits.max_idle), sockets: SocketClients::default(), limits }
     }
 
     async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
@@ -56,10 +53,10 @@ impl HttpRunner {
             return Err(Failure::new(Ended::Failed, "this is not an http hook"));
         };
         let envelope = invocation.envelope.clone();
-        let exchange = Exchange::new(handler, &invocation.event, envelope, self.limits.body)?;
+        let request = PreparedRequest::new(handler, &invocation.event, envelope, self.limits.body)?;
         tokio::select! {
-            result = tokio::time::timeout(invocation.timeout, self.tries(exchange, invocation)) => {
-                result.unwrap_or_else(|_| Err(too_late(&handler.address, invocation)))
+            result = tokio::time::timeout(invocation.timeout, self.attempt(request, invocation)) => {
+                result.unwrap_or_else(|_| Err(timed_out(&handler.address, invocation)))
             }
             () = cancel.cancelled() => {
                 Err(Failure::cancelled())
@@ -67,69 +64,90 @@ impl HttpRunner {
         }
     }
 
-    async fn tries(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Failure> {
+    /// Makes one attempt if a host waits for the verdict: it has a policy for failures, and a late verdict is of no
+    /// use. Hooks that only observe get up to [`RETRIES`] more.
+    async fn attempt(
+        &self,
+        request: PreparedRequest<'_>,
+        invocation: &Invocation,
+    ) -> Result<RawReply, Failure> {
         let result = if invocation.event.is_interceptor() {
-            self.try_once(exchange, invocation).await
+            self.attempt_once(request, invocation).await
         } else {
-            // Boxed, so that an invocation that a host waits for does not carry the room for this around.
-            Box::pin(self.try_again(exchange, invocation)).await
+            // Boxed to keep the future of an invocation that a host waits for small.
+            Box::pin(self.attempt_repeatedly(request, invocation)).await
         };
-        result.or_else(Unsettled::settle)
+        result.or_else(AttemptError::into_result)
     }
 
-    async fn try_again(
+    async fn attempt_repeatedly(
         &self,
-        exchange: Exchange<'_>,
+        request: PreparedRequest<'_>,
         invocation: &Invocation,
-    ) -> Result<RawReply, Unsettled> {
+    ) -> Result<RawReply, AttemptError> {
         let started = Instant::now();
         let waits =
             ExponentialBuilder::default().with_min_delay(FIRST_WAIT).with_max_times(RETRIES).with_jitter();
         let in_time = |wait: &Duration| started.elapsed() + *wait < invocation.timeout;
-        (|| self.try_once(exchange.clone(), invocation))
+        (|| self.attempt_once(request.clone(), invocation))
             .retry(waits)
-            .when(Unsettled::may_pass)
+            .when(AttemptError::is_transient)
             .adjust(|_, wait| wait.filter(in_time))
             .await
     }
 
-    async fn try_once(&self, exchange: Exchange<'_>, invocation: &Invocation) -> Result<RawReply, Unsettled> {
+    async fn attempt_once(
+        &self,
+        request: PreparedRequest<'_>,
+        invocation: &Invocation,
+    ) -> Result<RawReply, AttemptError> {
         let meters = &invocation.meters;
-        let client = self.clients.of(&invocation.root, exchange.address).await.map_err(|e| {
+        let client = self.client(&invocation.root, request.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
-            let message = format!("no trusted connection to {}: {e}", exchange.address.server());
+            let message = format!("no trusted connection to {}: {e}", request.address.server());
             let failure = Failure::new(Ended::Failed, message);
-            Unsettled::Setback(Setback { failure, class: HttpClass::Tls, unseen: false })
+            AttemptError::NoResponse(RequestError { failure, class: HttpClass::Tls, never_sent: false })
         })?;
-        match exchange.send(&client).await {
+        match request.send(&client).await {
             Ok(reply) => {
                 let status = if let RawReply::Http { status, .. } = reply { status } else { 0 };
                 let class = HttpClass::of_status(status);
                 meters.requested(class);
-                if class == HttpClass::ServerError { Err(Unsettled::Busy(reply)) } else { Ok(reply) }
+                if class == HttpClass::ServerError {
+                    Err(AttemptError::ServerError(reply))
+                } else {
+                    Ok(reply)
+                }
             }
-            Err(setback) => {
-                meters.requested(setback.class);
-                Err(Unsettled::Setback(setback))
+            Err(error) => {
+                meters.requested(error.class);
+                Err(AttemptError::NoResponse(error))
             }
+        }
+    }
+
+    async fn client(&self, root: &Path, address: &Address) -> Result<Client, HttpClientError> {
+        match address.socket() {
+            Some(socket) => self.sockets.of(&self.clients, root, socket),
+            None => self.clients.of_url(address.url()).await,
         }
     }
 }
 
-impl Unsettled {
-    /// Whether the same request may fare better a moment later, and was not acted upon.
-    fn may_pass(&self) -> bool {
+impl AttemptError {
+    /// Whether the same request may succeed a moment later, and was not acted upon.
+    fn is_transient(&self) -> bool {
         match self {
-            Self::Busy(_) => true,
-            Self::Setback(setback) => setback.unseen,
+            Self::ServerError(_) => true,
+            Self::NoResponse(error) => error.never_sent,
         }
     }
 
-    /// What the last try comes to.
-    fn settle(self) -> Result<RawReply, Failure> {
+    /// The result of the hook if this was the last attempt. The dialect reads a 5xx response like any other.
+    fn into_result(self) -> Result<RawReply, Failure> {
         match self {
-            Self::Busy(reply) => Ok(reply),
-            Self::Setback(setback) => Err(setback.failure),
+            Self::ServerError(reply) => Ok(reply),
+            Self::NoResponse(error) => Err(error.failure),
         }
     }
 }
@@ -139,16 +157,16 @@ impl Runner for HttpRunner {
         &'a self,
         invocation: &'a Invocation,
         cancel: &'a CancellationToken,
-    ) -> BoxFuture<'a, Brought> {
+    ) -> BoxFuture<'a, HandlerOutput> {
         Box::pin(async { self.answer(invocation, cancel).await.into() })
     }
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
-        self.clients.reloaded(root, hooks);
+        self.sockets.reloaded(root, hooks);
     }
 }
 
-fn too_late(address: &Address, invocation: &Invocation) -> Failure {
+fn timed_out(address: &Address, invocation: &Invocation) -> Failure {
     invocation.meters.requested(HttpClass::Timeout);
     let message = format!("no whole answer from {} within {:?}", address.server(), invocation.timeout);
     Failure::new(Ended::TimedOut, message)

@@ -1,24 +1,24 @@
-//! Messages, as Anthropic documents them: a question as JSON and an answer from JSON. The answer of a hook is the
-//! input of a tool that the model has to call, which is how this protocol has an object of a schema.
+//! Anthropic's Messages API. The protocol has no JSON output of a schema, so a hook's reply is the input of a tool that
+//! the model has to call.
 
 use reqwest::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    api::Wire,
+    api_request::ApiRequest,
     client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
-/// The version of the protocol that is spoken.
+/// The version of the API.
 const VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 
-/// The tool that an answer is the input of.
-const ANSWER: &str = "answer";
+/// The tool whose input is the hook's reply.
+const ANSWER_TOOL: &str = "answer";
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct RequestBody<'a> {
     model: &'a str,
     max_tokens: usize,
     system: &'a str,
@@ -31,26 +31,26 @@ struct Question<'a> {
     tool_choice: Option<Value>,
 }
 
-/// A question on the wire.
-pub(super) fn write(api: &ApiModel, request: &ModelRequest) -> Wire {
-    Wire {
+/// Writes a question.
+pub(super) fn write(api: &ApiModel, request: &ModelRequest) -> ApiRequest {
+    ApiRequest {
         path: "/v1/messages",
         headers: vec![(HeaderName::from_static("anthropic-version"), VERSION)],
         key_header: HeaderName::from_static("x-api-key"),
         key_prefix: "",
-        body: tools(api, request).and_then(|tools| serde_json::to_vec(&question(api, request, tools))),
+        body: tools(api, request).and_then(|tools| serde_json::to_vec(&request_body(api, request, tools))),
     }
 }
 
-fn question<'a>(api: &'a ApiModel, request: &'a ModelRequest, tools: Vec<Value>) -> Question<'a> {
-    let may_look_around = !request.tools.is_empty() && request.tool_use == ToolUse::Allowed;
-    let tool_choice = match (api.json, may_look_around) {
+fn request_body<'a>(api: &'a ApiModel, request: &'a ModelRequest, tools: Vec<Value>) -> RequestBody<'a> {
+    let may_use_tools = !request.tools.is_empty() && request.tool_use == ToolUse::Allowed;
+    let tool_choice = match (api.json, may_use_tools) {
         _ if tools.is_empty() => None,
         (_, true) => Some(json!({ "type": "auto" })),
         (JsonOutput::Words, false) => Some(json!({ "type": "none" })),
-        (_, false) => Some(json!({ "type": "tool", "name": ANSWER })),
+        (_, false) => Some(json!({ "type": "tool", "name": ANSWER_TOOL })),
     };
-    Question {
+    RequestBody {
         model: &api.model,
         max_tokens: api.max_output_tokens.get(),
         system: &request.system,
@@ -69,7 +69,8 @@ fn tools(api: &ApiModel, request: &ModelRequest) -> serde_json::Result<Vec<Value
     }
     if api.json != JsonOutput::Words {
         let description = "Gives your answer. Call it once, when you have made up your mind.";
-        tools.push(json!({ "name": ANSWER, "description": description, "input_schema": request.schema }));
+        tools
+            .push(json!({ "name": ANSWER_TOOL, "description": description, "input_schema": request.schema }));
     }
     Ok(tools)
 }
@@ -78,23 +79,23 @@ fn message(turn: &Turn) -> Value {
     match turn {
         Turn::User(text) => json!({ "role": "user", "content": text }),
         Turn::Model { text, calls } => {
-            let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
-            let content: Vec<Value> = words.into_iter().chain(calls.iter().map(used)).collect();
+            let text = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+            let content: Vec<Value> = text.into_iter().chain(calls.iter().map(tool_use)).collect();
             json!({ "role": "assistant", "content": content })
         }
         Turn::Results(results) => {
-            json!({ "role": "user", "content": results.iter().map(result).collect::<Vec<_>>() })
+            json!({ "role": "user", "content": results.iter().map(tool_result).collect::<Vec<_>>() })
         }
     }
 }
 
-fn used(call: &ToolCall) -> Value {
-    // The protocol has objects here; what a model wrote instead is told to it by the call's result.
+fn tool_use(call: &ToolCall) -> Value {
+    // The protocol wants an object. If the model wrote something else, the call's result tells it so.
     let input = serde_json::from_str(&call.arguments).ok().filter(Value::is_object);
     json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input.unwrap_or_else(|| json!({})) })
 }
 
-fn result(result: &ToolResult) -> Value {
+fn tool_result(result: &ToolResult) -> Value {
     let (text, is_error) = match &result.result {
         Ok(text) => (text, false),
         Err(text) => (text, true),
@@ -109,7 +110,7 @@ struct Message {
     usage: Option<Usage>,
 }
 
-/// A part of an answer: words, a tool call, or whatever else a newer model says, which is passed over.
+/// A part of an answer: text, a tool call, or a kind of a newer model, which is ignored.
 #[derive(Deserialize)]
 struct Block {
     r#type: String,
@@ -125,9 +126,9 @@ struct Usage {
     output_tokens: u64,
 }
 
-/// An answer from the wire.
+/// Reads an answer.
 ///
-/// Returns what is wrong if it has not the protocol's form, or the model refused.
+/// Returns what is wrong if it does not follow the protocol, or if the model refused.
 pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     let message: Message = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     let stopped = message.stop_reason.as_deref();
@@ -143,7 +144,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     for Block { r#type, text, id, name, input } in message.content {
         match (r#type.as_str(), text, id, name, input) {
             ("text", Some(text), ..) => answer.text.push_str(&text),
-            ("tool_use", _, _, Some(name), Some(input)) if name == ANSWER => {
+            ("tool_use", _, _, Some(name), Some(input)) if name == ANSWER_TOOL => {
                 input.get().clone_into(&mut answer.text);
                 answer.calls.clear();
                 break;

@@ -1,4 +1,4 @@
-//! What a client of language models is asked and answers, whoever reaches the model and over which protocol.
+//! The interface of a client of language models, independent of the protocol.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use futures_util::future::BoxFuture;
 
 use crate::model::{Model, TokenUsage};
 
-/// Reaches language models.
+/// Asks language models.
 ///
-/// An implementation watches no clock: the future is dropped at the hook's deadline, and nothing may go on after
-/// that. It does not ask again by itself, because hooks share limits and deadlines that it does not know.
+/// An implementation enforces no deadline: the future is dropped at the hook's, and nothing may go on after that. It
+/// does not retry, because hooks share limits and deadlines that it does not know.
 pub trait ModelClient: fmt::Debug + Send + Sync {
-    /// Whether it answers for a model of this name. Hooks that name another one get it from the settings.
+    /// Whether this client answers for a model of this name. Models of other names are looked up in the settings.
     fn has(&self, model_ref: &str) -> bool;
 
     /// Asks a model once.
     ///
-    /// Returns an error, with words for the operator and without keys, if there is no answer.
+    /// Returns an error if there is no answer. The operator reads its message, which must not contain keys.
     fn ask<'a>(
         &'a self,
         model: &'a Model,
@@ -28,15 +28,15 @@ pub trait ModelClient: fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ModelRequest {
-    /// For the system role. Nothing of an event is ever in it.
+    /// The text for the system role. Nothing of an event is ever in it.
     pub system: String,
-    /// What was said so far; the last turn is never the model's.
+    /// The conversation so far; the last turn is never the model's.
     pub turns: Vec<Turn>,
-    /// What the model may have done before it answers.
+    /// The tools that the model may call before it answers.
     pub tools: Vec<ToolSpecification>,
-    /// Whether it may do so now.
+    /// Whether it may call them in its next turn.
     pub tool_use: ToolUse,
-    /// The JSON Schema of the object it has to answer with.
+    /// The JSON Schema of the object to answer with.
     pub schema: serde_json::Value,
 }
 
@@ -44,30 +44,30 @@ pub struct ModelRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolUse {
-    /// It may.
+    /// It may call tools or answer.
     Allowed,
-    /// It has to come to its answer.
+    /// It has to answer.
     Forbidden,
 }
 
-/// Something that was said.
+/// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Turn {
-    /// To the model.
+    /// A message to the model.
     User(String),
-    /// By the model.
+    /// A message of the model.
     Model {
-        /// Its words.
+        /// Its text; may be empty if it calls tools.
         text: String,
-        /// What it wanted done.
+        /// The tools it calls.
         calls: Vec<ToolCall>,
     },
-    /// What came of everything it wanted done in the turn before.
+    /// The results of all tool calls of the turn before.
     Results(Vec<ToolResult>),
 }
 
-/// A tool as a model is told about it.
+/// A tool, described for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolSpecification {
     /// Its name.
@@ -78,36 +78,36 @@ pub struct ToolSpecification {
     pub schema: &'static str,
 }
 
-/// Something a model wants done.
+/// A model's call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
-    /// The model's id for it.
+    /// The id that the model gave the call.
     pub id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if it kept to the schema.
+    /// The arguments as the model wrote them: JSON, if it followed the schema.
     pub arguments: String,
 }
 
-/// What came of a tool call.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// The id of the call.
     pub call_id: String,
-    /// What came of it, or what was wrong with it.
+    /// The output, or an error message; both are for the model.
     pub result: Result<String, String>,
 }
 
 /// An answer of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelAnswer {
-    /// Its words.
+    /// Its text.
     pub text: String,
-    /// What it wants done before it goes on.
+    /// The tools it calls before it goes on.
     pub calls: Vec<ToolCall>,
-    /// What the answer cost, where the model's server says so.
+    /// The tokens used, if the model's server reports them.
     pub tokens: Option<TokenUsage>,
-    /// Whether the answer was cut off because it became too long.
+    /// Whether the answer was cut off at the limit of output tokens.
     pub cut_off: bool,
 }
 
@@ -118,7 +118,7 @@ pub enum ModelError {
     /// It could not be asked, or its server refused.
     #[error("{0}")]
     Failed(String),
-    /// It answered with more than it may.
+    /// Its answer exceeds the limit of bytes.
     #[error("{0}")]
     TooLarge(String),
 }

@@ -1,19 +1,25 @@
-//! Asking language models: the trait an embedding program may implement, and the client that speaks the protocols
-//! of the settings. Owns what a model is told and how an answer is read off the wire; refuses to know hooks.
+//! Asking language models: the trait that an embedding program may implement, and the client of the model APIs in
+//! the settings.
 
+#[cfg(feature = "models")]
 mod anthropic;
+#[cfg(feature = "models")]
 mod api;
+#[cfg(feature = "models")]
+mod api_request;
+mod call;
 mod client;
-mod dialogue;
-mod door;
+mod conversation;
+#[cfg(feature = "models")]
 mod openai;
-mod talk;
+mod router;
 
-pub(crate) use api::ApiLimits;
+#[cfg(feature = "models")]
+pub(super) use api::ApiClient;
+pub(super) use call::{ModelCall, run_call};
 pub use client::{
     ModelAnswer, ModelClient, ModelError, ModelRequest, ToolCall, ToolResult, ToolSpecification, ToolUse,
     Turn,
 };
-pub(super) use dialogue::Dialogue;
-pub(crate) use door::ModelDoor;
-pub(super) use talk::{Talk, talk};
+pub(super) use conversation::Conversation;
+pub(crate) use router::ModelRouter;

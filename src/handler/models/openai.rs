@@ -1,18 +1,17 @@
-//! Chat completions, as `OpenAI` documents them and many servers speak them: a question as JSON and an answer from
-//! JSON. Refuses answers without a message.
+//! `OpenAI`'s Chat Completions API, which many servers offer.
 
 use reqwest::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    api::Wire,
-    client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolUse, Turn},
+    api_request::ApiRequest,
+    client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolSpecification, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct RequestBody<'a> {
     model: &'a str,
     messages: Vec<Value>,
     max_completion_tokens: usize,
@@ -39,21 +38,21 @@ struct Function {
     parameters: Box<RawValue>,
 }
 
-/// A question on the wire.
-pub(super) fn write(api: &ApiModel, request: &ModelRequest) -> Wire {
-    Wire {
+/// Writes a question.
+pub(super) fn write(api: &ApiModel, request: &ModelRequest) -> ApiRequest {
+    ApiRequest {
         path: "/chat/completions",
         headers: Vec::new(),
         key_header: AUTHORIZATION,
         key_prefix: "Bearer ",
-        body: tools(request).and_then(|tools| serde_json::to_vec(&question(api, request, tools))),
+        body: tools(request).and_then(|tools| serde_json::to_vec(&request_body(api, request, tools))),
     }
 }
 
-fn question<'a>(api: &'a ApiModel, request: &ModelRequest, tools: Vec<Tool>) -> Question<'a> {
+fn request_body<'a>(api: &'a ApiModel, request: &ModelRequest, tools: Vec<Tool>) -> RequestBody<'a> {
     let system = json!({ "role": "system", "content": request.system });
     let forbidden = !tools.is_empty() && request.tool_use == ToolUse::Forbidden;
-    Question {
+    RequestBody {
         model: &api.model,
         messages: std::iter::once(system).chain(request.turns.iter().flat_map(messages)).collect(),
         max_completion_tokens: api.max_output_tokens.get(),
@@ -72,12 +71,13 @@ fn question<'a>(api: &'a ApiModel, request: &ModelRequest, tools: Vec<Tool>) -> 
 }
 
 fn tools(request: &ModelRequest) -> serde_json::Result<Vec<Tool>> {
-    let tool = |tool: &super::ToolSpecification| {
-        let parameters = serde_json::from_str(tool.schema)?;
-        let function = Function { name: tool.name, description: tool.description, parameters };
-        Ok(Tool { r#type: "function", function })
-    };
     request.tools.iter().map(tool).collect()
+}
+
+fn tool(tool: &ToolSpecification) -> serde_json::Result<Tool> {
+    let parameters = serde_json::from_str(tool.schema)?;
+    let function = Function { name: tool.name, description: tool.description, parameters };
+    Ok(Tool { r#type: "function", function })
 }
 
 fn messages(turn: &Turn) -> Vec<Value> {
@@ -87,21 +87,20 @@ fn messages(turn: &Turn) -> Vec<Value> {
             vec![json!({ "role": "assistant", "content": text })]
         }
         Turn::Model { text, calls } => {
-            let calls: Vec<Value> = calls
-                .iter()
-                .map(|call| {
-                    let function = json!({ "name": call.name, "arguments": call.arguments });
-                    json!({ "id": call.id, "type": "function", "function": function })
-                })
-                .collect();
+            let calls: Vec<Value> = calls.iter().map(function_call).collect();
             let content = if text.is_empty() { Value::Null } else { json!(text) };
             vec![json!({ "role": "assistant", "content": content, "tool_calls": calls })]
         }
-        Turn::Results(results) => results.iter().map(result).collect(),
+        Turn::Results(results) => results.iter().map(tool_result).collect(),
     }
 }
 
-fn result(result: &ToolResult) -> Value {
+fn function_call(call: &ToolCall) -> Value {
+    let function = json!({ "name": call.name, "arguments": call.arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+fn tool_result(result: &ToolResult) -> Value {
     let content = match &result.result {
         Ok(text) => text.clone(),
         Err(text) => format!("error: {text}"),
@@ -146,9 +145,9 @@ struct Usage {
     completion_tokens: u64,
 }
 
-/// An answer from the wire.
+/// Reads an answer.
 ///
-/// Returns what is wrong if it has not the protocol's form, or the model refused.
+/// Returns what is wrong if it does not follow the protocol, or if the model refused.
 pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     let completion: Completion = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     let choice = completion.choices.into_iter().next().ok_or("it has no choice")?;
@@ -156,14 +155,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     if refusal.is_some_and(|text| !text.is_empty()) {
         return Err("the model refused to answer".to_owned());
     }
-    let call =
-        |call: Call| ToolCall { id: call.id, name: call.function.name, arguments: call.function.arguments };
     Ok(ModelAnswer {
         text: content.unwrap_or_default(),
-        calls: tool_calls.unwrap_or_default().into_iter().map(call).collect(),
+        calls: tool_calls.unwrap_or_default().into_iter().map(tool_call).collect(),
         tokens: completion
             .usage
             .map(|usage| TokenUsage { input: usage.prompt_tokens, output: usage.completion_tokens }),
         cut_off: choice.finish_reason.as_deref() == Some("length"),
     })
+}
+
+fn tool_call(call: Call) -> ToolCall {
+    ToolCall { id: call.id, name: call.function.name, arguments: call.function.arguments }
 }

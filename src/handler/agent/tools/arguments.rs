@@ -5,14 +5,14 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::spell;
+use super::escape;
 use crate::model::AgentTool;
 
 /// The longest arguments, in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// The longest remark about what is wrong with them, in characters.
-const LONGEST_REMARK: usize = 300;
+const MAX_REMARK: usize = 300;
 
 const READ_FILE: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"The file, relative to the workspace's directory."},"first_line":{"type":"integer","minimum":1,"description":"The line to begin with; 1 if left out."},"lines":{"type":"integer","minimum":1,"description":"The most lines to return; as many as there is room for if left out."}},"required":["path"],"additionalProperties":false}"#;
 
@@ -22,7 +22,7 @@ const GLOB: &str = r#"{"type":"object","properties":{"pattern":{"type":"string",
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReadFile {
+pub(super) struct ReadFileArguments {
     pub(super) path: String,
     pub(super) first_line: Option<NonZeroUsize>,
     pub(super) lines: Option<NonZeroUsize>,
@@ -30,7 +30,7 @@ pub(super) struct ReadFile {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Grep {
+pub(super) struct GrepArguments {
     pub(super) pattern: String,
     pub(super) path: Option<String>,
     pub(super) glob: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Grep {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Glob {
+pub(super) struct GlobArguments {
     pub(super) pattern: String,
 }
 
@@ -56,14 +56,14 @@ pub(super) const fn schema(tool: AgentTool) -> &'static str {
 /// Returns what is wrong with them, and their schema.
 pub(super) fn parse<T: DeserializeOwned>(tool: AgentTool, text: &str) -> Result<T, String> {
     read(text).map_err(|wrong| {
-        let wrong = spell::short(&wrong, LONGEST_REMARK);
+        let wrong = escape::short(&wrong, MAX_REMARK);
         format!("the arguments of {} are wrong: {wrong}; their schema is {}", tool.as_str(), schema(tool))
     })
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    if text.len() > LONGEST {
-        return Err(format!("they are {} bytes long; at most {LONGEST} are allowed", text.len()));
+    if text.len() > MAX_BYTES {
+        return Err(format!("they are {} bytes long; at most {MAX_BYTES} are allowed", text.len()));
     }
     // Left to itself, serde takes an array for an object's values.
     if !text.trim_start().starts_with('{') {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn wrong(text: &str) -> String {
-        parse::<ReadFile>(AgentTool::ReadFile, text).expect_err(text)
+        parse::<ReadFileArguments>(AgentTool::ReadFile, text).expect_err(text)
     }
 
     #[test]

@@ -7,14 +7,14 @@ use std::{
 };
 
 /// How much is read between two looks at the clock, in bytes.
-const PIECE: u64 = 256 << 10;
+const CHUNK: u64 = 256 << 10;
 
 /// How much of a file's beginning tells whether it is text, in bytes.
-const BEGINNING: usize = 8 << 10;
+const SNIFFED: usize = 8 << 10;
 
 /// Why a file's bytes are not there.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(super) enum ContentsError {
     #[error("is larger than {0} bytes")]
     TooLarge(u64),
     #[error("was not read: the time is over")]
@@ -24,19 +24,19 @@ pub(super) enum Unread {
 }
 
 /// All bytes of a file.
-pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Vec<u8>, Unread> {
+pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Vec<u8>, ContentsError> {
     if file.metadata()?.len() > largest {
-        return Err(Unread::TooLarge(largest));
+        return Err(ContentsError::TooLarge(largest));
     }
     let mut bytes = Vec::new();
     loop {
         if stop.load(Ordering::Relaxed) {
-            return Err(Unread::Stopped);
+            return Err(ContentsError::Stopped);
         }
-        let read = file.by_ref().take(PIECE).read_to_end(&mut bytes)?;
+        let read = file.by_ref().take(CHUNK).read_to_end(&mut bytes)?;
         // The file may have grown since it was measured.
         if bytes.len() as u64 > largest {
-            return Err(Unread::TooLarge(largest));
+            return Err(ContentsError::TooLarge(largest));
         }
         if read == 0 {
             return Ok(bytes);
@@ -46,7 +46,7 @@ pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Ve
 
 /// Whether the bytes are text, of which a few may be broken: no NUL and mostly UTF-8 at the beginning.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    let beginning = &bytes[..bytes.len().min(BEGINNING)];
+    let beginning = &bytes[..bytes.len().min(SNIFFED)];
     let broken: usize = beginning.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
     // The beginning may end within a character.
     memchr::memchr(0, beginning).is_none() && broken <= 3 + beginning.len() / 20

@@ -3,30 +3,34 @@
 use std::{ops::ControlFlow, path::PathBuf, sync::atomic::AtomicBool};
 
 use super::{
-    answer::Answer,
-    arguments::Glob,
-    beneath::{Beneath, Found},
-    pattern::Pattern,
-    spell,
+    arguments::GlobArguments,
+    escape,
+    output::ToolOutput,
+    pattern::PathPattern,
+    root_dir::{OpenedPath, RootDir},
     walk::walk,
 };
 
 /// The most paths.
-const MOST_PATHS: usize = 500;
+const MAX_PATHS: usize = 500;
 
-pub(super) fn run(beneath: &Beneath, arguments: &Glob, stop: &AtomicBool) -> Result<String, String> {
-    let pattern = Pattern::of_path(&arguments.pattern)?;
-    let Ok(Found::Directory(root)) = beneath.find(".") else {
+pub(super) fn run(
+    root_dir: &RootDir,
+    arguments: &GlobArguments,
+    stop: &AtomicBool,
+) -> Result<String, String> {
+    let pattern = PathPattern::of_path(&arguments.pattern)?;
+    let Ok(OpenedPath::Directory(root)) = root_dir.find(".") else {
         return Err("the workspace's directory cannot be read".to_owned());
     };
-    let mut answer = Answer::default();
-    let mut left = MOST_PATHS;
+    let mut answer = ToolOutput::default();
+    let mut left = MAX_PATHS;
     let mut cut = false;
     let omitted = walk(root, PathBuf::new(), stop, |leaf| {
         if !pattern.accepts(leaf.path) {
             return ControlFlow::Continue(());
         }
-        if left == 0 || answer.line(&spell::path(leaf.path)).is_err() {
+        if left == 0 || answer.line(&escape::path(leaf.path)).is_err() {
             cut = true;
             return ControlFlow::Break(());
         }
@@ -34,7 +38,7 @@ pub(super) fn run(beneath: &Beneath, arguments: &Glob, stop: &AtomicBool) -> Res
         ControlFlow::Continue(())
     });
     if cut {
-        answer.note(&format!("stopped early after {} paths: use a narrower pattern", MOST_PATHS - left));
+        answer.note(&format!("stopped early after {} paths: use a narrower pattern", MAX_PATHS - left));
     }
     omitted.tell(&mut answer);
     Ok(answer.finish("no path matches"))

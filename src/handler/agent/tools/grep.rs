@@ -9,44 +9,44 @@ use std::{
 };
 
 use super::{
-    answer::Answer,
-    arguments::Grep,
-    beneath::{Beneath, Found},
-    contents::{self, Unread},
-    pattern::Pattern,
-    spell,
-    walk::{Leaf, STOPPED, walk},
+    arguments::GrepArguments,
+    contents::{self, ContentsError},
+    escape,
+    output::ToolOutput,
+    pattern::PathPattern,
+    root_dir::{OpenedPath, RootDir},
+    walk::{STOPPED_NOTE, WalkEntry, walk},
 };
 use crate::model::Matcher;
 
 /// The largest file that is searched, in bytes.
-const LARGEST_FILE: u64 = 2 << 20;
+const MAX_FILE: u64 = 2 << 20;
 
 /// The most matches.
-const MOST_MATCHES: usize = 100;
+const MAX_MATCHES: usize = 100;
 
 /// The longest line of the answer, in characters.
-const LONGEST_SHOWN: usize = 300;
+const MAX_SHOWN: usize = 300;
 
 /// What is shown of a line's text even if its path is long, in characters.
-const LEAST_SHOWN: usize = 40;
+const MIN_SHOWN: usize = 40;
 
 /// How much of a line is searched, in bytes. The costliest patterns take time in proportion to their size and
 /// the line's, and the clock is looked at between lines.
-const LONGEST_SEARCHED: usize = 16 << 10;
+const MAX_SEARCHED: usize = 16 << 10;
 
 struct Search<'a> {
     matcher: Matcher,
-    glob: Option<Pattern>,
+    glob: Option<PathPattern>,
     stop: &'a AtomicBool,
-    answer: Answer,
+    answer: ToolOutput,
     matches: usize,
-    omitted: Omitted,
+    omitted: SearchOmissions,
 }
 
 /// What was not searched.
 #[derive(Default)]
-struct Omitted {
+struct SearchOmissions {
     more: bool,
     binary: usize,
     large: usize,
@@ -54,30 +54,34 @@ struct Omitted {
     long_lines: usize,
 }
 
-pub(super) fn run(beneath: &Beneath, arguments: &Grep, stop: &AtomicBool) -> Result<String, String> {
+pub(super) fn run(
+    root_dir: &RootDir,
+    arguments: &GrepArguments,
+    stop: &AtomicBool,
+) -> Result<String, String> {
     let mut search = Search {
         matcher: Matcher::search(&arguments.pattern).map_err(|e| e.to_string())?,
-        glob: arguments.glob.as_deref().map(Pattern::of_path_or_name).transpose()?,
+        glob: arguments.glob.as_deref().map(PathPattern::of_path_or_name).transpose()?,
         stop,
-        answer: Answer::default(),
+        answer: ToolOutput::default(),
         matches: 0,
-        omitted: Omitted::default(),
+        omitted: SearchOmissions::default(),
     };
     let path = arguments.path.as_deref().unwrap_or(".");
-    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", spell::short(path, 300));
+    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(path, 300));
     // Without the needless `.` and slashes that a model may have written.
     let place: PathBuf = Path::new(path).components().filter(|part| part.as_os_str() != ".").collect();
-    match beneath.find(path).map_err(|refusal| about(&refusal))? {
-        Found::File(file) => {
+    match root_dir.find(path).map_err(|refusal| about(&refusal))? {
+        OpenedPath::File(file) => {
             _ = search.file(file, &place);
             if stop.load(Ordering::Relaxed) {
-                search.answer.note(STOPPED);
+                search.answer.note(STOPPED_NOTE);
             }
         }
-        Found::Directory(_) if place.components().any(|part| part.as_os_str() == ".git") => {
+        OpenedPath::Directory(_) if place.components().any(|part| part.as_os_str() == ".git") => {
             return Err(about(&"is or is in a `.git` directory, which is not searched"));
         }
-        Found::Directory(directory) => {
+        OpenedPath::Directory(directory) => {
             walk(directory, place, stop, |leaf| search.leaf(leaf)).tell(&mut search.answer);
         }
     }
@@ -86,7 +90,7 @@ pub(super) fn run(beneath: &Beneath, arguments: &Grep, stop: &AtomicBool) -> Res
 }
 
 impl Search<'_> {
-    fn leaf(&mut self, leaf: &Leaf<'_>) -> ControlFlow<()> {
+    fn leaf(&mut self, leaf: &WalkEntry<'_>) -> ControlFlow<()> {
         if self.glob.as_ref().is_some_and(|glob| !glob.accepts(leaf.path)) {
             return ControlFlow::Continue(());
         }
@@ -99,13 +103,13 @@ impl Search<'_> {
     }
 
     fn file(&mut self, file: File, path: &Path) -> ControlFlow<()> {
-        match contents::read(file, LARGEST_FILE, self.stop) {
+        match contents::read(file, MAX_FILE, self.stop) {
             Ok(bytes) if contents::is_text(&bytes) => return self.lines(&bytes, path),
             Ok(_) => self.omitted.binary += 1,
             // Whoever goes from file to file says so.
-            Err(Unread::Stopped) => {}
-            Err(Unread::TooLarge(_)) => self.omitted.large += 1,
-            Err(Unread::Failed(_)) => self.omitted.unreadable += 1,
+            Err(ContentsError::Stopped) => {}
+            Err(ContentsError::TooLarge(_)) => self.omitted.large += 1,
+            Err(ContentsError::Failed(_)) => self.omitted.unreadable += 1,
         }
         ControlFlow::Continue(())
     }
@@ -118,10 +122,10 @@ impl Search<'_> {
                 break;
             }
             let line = line.strip_suffix(b"\r").unwrap_or(line);
-            self.omitted.long_lines += usize::from(line.len() > LONGEST_SEARCHED);
-            let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_SEARCHED)]);
+            self.omitted.long_lines += usize::from(line.len() > MAX_SEARCHED);
+            let text = String::from_utf8_lossy(&line[..line.len().min(MAX_SEARCHED)]);
             if self.matcher.accepts(&text) {
-                let path = shown_path.get_or_insert_with(|| spell::path(path));
+                let path = shown_path.get_or_insert_with(|| escape::path(path));
                 self.found(path, number, &text)?;
             }
         }
@@ -130,9 +134,9 @@ impl Search<'_> {
 
     fn found(&mut self, path: &str, number: usize, text: &str) -> ControlFlow<()> {
         let place = format!("{path}:{number}: ");
-        let room = LONGEST_SHOWN.saturating_sub(place.chars().count()).max(LEAST_SHOWN);
-        let line = format!("{place}{}", spell::cut(text, room));
-        if self.matches == MOST_MATCHES || self.answer.line(&line).is_err() {
+        let room = MAX_SHOWN.saturating_sub(place.chars().count()).max(MIN_SHOWN);
+        let line = format!("{place}{}", escape::cut(text, room));
+        if self.matches == MAX_MATCHES || self.answer.line(&line).is_err() {
             self.omitted.more = true;
             return ControlFlow::Break(());
         }
@@ -141,8 +145,8 @@ impl Search<'_> {
     }
 }
 
-impl Omitted {
-    fn tell(&self, matches: usize, answer: &mut Answer) {
+impl SearchOmissions {
+    fn tell(&self, matches: usize, answer: &mut ToolOutput) {
         if self.more {
             answer.note(&format!(
                 "stopped early after {matches} matches: use a narrower pattern, path or glob"
@@ -152,14 +156,14 @@ impl Omitted {
             answer.note(&format!("binary files, not searched: {}", self.binary));
         }
         if self.large > 0 {
-            answer.note(&format!("files larger than {LARGEST_FILE} bytes, not searched: {}", self.large));
+            answer.note(&format!("files larger than {MAX_FILE} bytes, not searched: {}", self.large));
         }
         if self.unreadable > 0 {
             answer.note(&format!("files that could not be read: {}", self.unreadable));
         }
         if self.long_lines > 0 {
             let lines = self.long_lines;
-            answer.note(&format!("lines searched in their first {LONGEST_SEARCHED} bytes only: {lines}"));
+            answer.note(&format!("lines searched in their first {MAX_SEARCHED} bytes only: {lines}"));
         }
     }
 }

@@ -1,33 +1,33 @@
 //! What a model may look at while it decides: files of one workspace, through three read-only tools. Owns the
 //! tools' names, words and bounds; refuses to write, to run anything, and to leave the workspace's directory.
 
-mod answer;
 mod arguments;
-mod beneath;
 mod contents;
+mod escape;
 mod glob;
 mod grep;
+mod output;
 mod pattern;
 mod read_file;
-mod spell;
+mod root_dir;
 mod walk;
 
 use std::{io, path::Path, sync::atomic::AtomicBool};
 
-use beneath::Beneath;
+use root_dir::RootDir;
 
 use crate::{handler::models::ToolSpecification, model::AgentTool};
 
 /// What an agent may look at: one workspace's directory, read-only.
 #[derive(Debug)]
-pub(super) struct Lookout {
-    beneath: Beneath,
+pub(super) struct WorkspaceReader {
+    root_dir: RootDir,
 }
 
-impl Lookout {
+impl WorkspaceReader {
     /// Returns an error if the directory cannot be opened.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        Beneath::open(root).map(|beneath| Self { beneath })
+        RootDir::open(root).map(|root_dir| Self { root_dir })
     }
 
     /// Runs a tool with the arguments a model wrote, and returns what the model is told. It blocks, and ends
@@ -36,9 +36,9 @@ impl Lookout {
     /// Returns an error, in words for the model, if the arguments are wrong or nothing can be read.
     pub(super) fn call(&self, tool: AgentTool, arguments: &str, stop: &AtomicBool) -> Result<String, String> {
         match tool {
-            AgentTool::ReadFile => read_file::run(&self.beneath, &arguments::parse(tool, arguments)?, stop),
-            AgentTool::Grep => grep::run(&self.beneath, &arguments::parse(tool, arguments)?, stop),
-            AgentTool::Glob => glob::run(&self.beneath, &arguments::parse(tool, arguments)?, stop),
+            AgentTool::ReadFile => read_file::run(&self.root_dir, &arguments::parse(tool, arguments)?, stop),
+            AgentTool::Grep => grep::run(&self.root_dir, &arguments::parse(tool, arguments)?, stop),
+            AgentTool::Glob => glob::run(&self.root_dir, &arguments::parse(tool, arguments)?, stop),
         }
     }
 }
@@ -91,20 +91,20 @@ mod tests {
         root
     }
 
-    fn both_ways(root: &Path) -> [Lookout; 2] {
-        Beneath::both_ways(root).map(|beneath| Lookout { beneath })
+    fn both_resolutions(root: &Path) -> [WorkspaceReader; 2] {
+        RootDir::both_resolutions(root).map(|root_dir| WorkspaceReader { root_dir })
     }
 
     /// What both ways of following paths answer alike.
     fn ask(root: &Path, tool: AgentTool, arguments: &serde_json::Value) -> Result<String, String> {
-        let [a, b] = both_ways(root).map(|lookout| lookout.call(tool, &arguments.to_string(), &GO));
+        let [a, b] = both_resolutions(root).map(|reader| reader.call(tool, &arguments.to_string(), &GO));
         assert_eq!(a, b, "{arguments}");
         a
     }
 
     fn read(root: &Path, path: &str) -> [Result<String, String>; 2] {
         let arguments = json!({ "path": path }).to_string();
-        both_ways(root).map(|lookout| lookout.call(AgentTool::ReadFile, &arguments, &GO))
+        both_resolutions(root).map(|reader| reader.call(AgentTool::ReadFile, &arguments, &GO))
     }
 
     fn refused(root: &Path, path: &str, why: [&str; 2]) {
@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn the_kernel_follows_paths_where_it_can() {
         let root = workspace(&[("a/b", b"in")]);
-        let lookout = Lookout::open(root.path()).unwrap();
-        assert_eq!(lookout.call(AgentTool::ReadFile, r#"{"path":"./a//b"}"#, &GO).unwrap(), "in");
-        assert!(Lookout::open(&root.path().join("a/b")).is_err());
-        assert!(Lookout::open(&root.path().join("none")).is_err());
+        let reader = WorkspaceReader::open(root.path()).unwrap();
+        assert_eq!(reader.call(AgentTool::ReadFile, r#"{"path":"./a//b"}"#, &GO).unwrap(), "in");
+        assert!(WorkspaceReader::open(&root.path().join("a/b")).is_err());
+        assert!(WorkspaceReader::open(&root.path().join("none")).is_err());
     }
 
     #[test]
@@ -146,8 +146,8 @@ mod tests {
         refused(root.path(), "loop", twice("symbolic link"));
         for path in ["directory", "a/up", "/", ".."] {
             let arguments = json!({ "pattern": "secret", "path": path });
-            for lookout in both_ways(root.path()) {
-                lookout.call(AgentTool::Grep, &arguments.to_string(), &GO).expect_err(path);
+            for reader in both_resolutions(root.path()) {
+                reader.call(AgentTool::Grep, &arguments.to_string(), &GO).expect_err(path);
             }
         }
         let all = json!({ "pattern": "secret|root:|in" });
@@ -205,7 +205,7 @@ mod tests {
         let (mut first, mut whole) = (1, String::new());
         loop {
             let told = page(json!({ "path": "a", "first_line": first })).unwrap();
-            assert!(told.len() <= answer::LONGEST);
+            assert!(told.len() <= output::MAX_BYTES);
             let (lines, note) = told.rsplit_once("\n[").unwrap();
             whole.extend([lines, "\n"]);
             let Some((_, next)) = note.split_once("first_line: ") else { break };
@@ -224,7 +224,7 @@ mod tests {
         let long = format!("{}\nnext\n", "ä".repeat(40_000));
         let root = workspace(&[("a", long.as_bytes())]);
         let told = ask(root.path(), AgentTool::ReadFile, &json!({ "path": "a" })).unwrap();
-        assert!(told.len() <= answer::LONGEST && told.contains("line 1 is 80000 bytes long"));
+        assert!(told.len() <= output::MAX_BYTES && told.contains("line 1 is 80000 bytes long"));
         assert!(told.ends_with("[lines 1 to 1 of 2; go on with first_line: 2]"));
     }
 
@@ -274,7 +274,7 @@ mod tests {
         fs::File::create(root.path().join("large")).unwrap().set_len((2 << 20) + 1).unwrap();
         let found = |pattern| ask(root.path(), AgentTool::Grep, &json!({ "pattern": pattern })).unwrap();
         let told = found("x");
-        assert!(told.len() <= answer::LONGEST, "{}", told.len());
+        assert!(told.len() <= output::MAX_BYTES, "{}", told.len());
         assert!(told.lines().all(|line| line.chars().count() <= 300));
         assert!(told.contains("stopped early after ") && told.contains("not searched: 1"), "{told}");
         assert!(found("needle").contains("first 16384 bytes only: 1"));
@@ -328,18 +328,18 @@ mod tests {
     fn a_stopped_tool_ends_early() {
         let root = workspace(&[("a", b"a")]);
         let stop = AtomicBool::new(true);
-        for lookout in both_ways(root.path()) {
-            let call = |tool, arguments: &str| lookout.call(tool, arguments, &stop);
+        for reader in both_resolutions(root.path()) {
+            let call = |tool, arguments: &str| reader.call(tool, arguments, &stop);
             assert!(call(AgentTool::ReadFile, r#"{"path":"a"}"#).unwrap_err().contains("time is over"));
             for arguments in [r#"{"pattern":"a"}"#, r#"{"pattern":"a","path":"a"}"#] {
                 assert_eq!(
                     call(AgentTool::Grep, arguments).unwrap(),
-                    format!("no line matches\n[{}]", walk::STOPPED)
+                    format!("no line matches\n[{}]", walk::STOPPED_NOTE)
                 );
             }
             assert_eq!(
                 call(AgentTool::Glob, r#"{"pattern":"*"}"#).unwrap(),
-                format!("no path matches\n[{}]", walk::STOPPED)
+                format!("no path matches\n[{}]", walk::STOPPED_NOTE)
             );
         }
     }

@@ -4,29 +4,29 @@ use std::path::Path;
 
 use globset::{Error, GlobBuilder, GlobSet};
 
-use super::spell;
+use super::escape;
 
 /// The longest glob, in bytes.
-const LONGEST: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
 /// What paths are compared with.
 #[derive(Debug)]
-pub(super) struct Pattern(GlobSet);
+pub(super) struct PathPattern(GlobSet);
 
-impl Pattern {
+impl PathPattern {
     /// A glob for whole paths from the workspace's directory.
     ///
     /// Returns what is wrong with it.
     pub(super) fn of_path(glob: &str) -> Result<Self, String> {
-        if glob.len() > LONGEST {
-            return Err(format!("the glob is {} bytes long; at most {LONGEST} are allowed", glob.len()));
+        if glob.len() > MAX_BYTES {
+            return Err(format!("the glob is {} bytes long; at most {MAX_BYTES} are allowed", glob.len()));
         }
         if glob.starts_with('/') {
             return Err(
                 "the glob is absolute; it is compared with paths relative to the workspace".to_owned()
             );
         }
-        let wrong = |e: Error| format!("the glob is invalid: {}", spell::short(&e.kind().to_string(), 300));
+        let wrong = |e: Error| format!("the glob is invalid: {}", escape::short(&e.kind().to_string(), 300));
         let glob = GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
         // A matcher of the one glob would panic if its expression were refused; a set returns an error.
         let set = GlobSet::builder().add(glob.map_err(wrong)?).build();
@@ -49,22 +49,22 @@ mod tests {
 
     #[test]
     fn a_star_stays_within_a_directory() {
-        let accepts = |glob: &str, path: &str| Pattern::of_path(glob).unwrap().accepts(Path::new(path));
+        let accepts = |glob: &str, path: &str| PathPattern::of_path(glob).unwrap().accepts(Path::new(path));
         assert!(accepts("*.rs", "a.rs") && !accepts("*.rs", "src/a.rs"));
         assert!(accepts("**/*.rs", "a.rs") && accepts("**/*.rs", "src/b/a.rs"));
         assert!(accepts("./src/**", "src/b/.a") && accepts("{src,tests}/*", "tests/a"));
-        let named = Pattern::of_path_or_name("*.rs").unwrap();
+        let named = PathPattern::of_path_or_name("*.rs").unwrap();
         assert!(named.accepts(Path::new("src/b/a.rs")) && named.accepts(Path::new("a.rs")));
     }
 
     #[test]
     fn a_bad_glob_is_explained() {
-        let wrong = |glob: &str| Pattern::of_path(glob).expect_err(glob);
+        let wrong = |glob: &str| PathPattern::of_path(glob).expect_err(glob);
         assert!(wrong("[a").contains("invalid"), "{}", wrong("[a"));
         assert!(wrong("{a").contains("invalid"));
         assert!(wrong("/etc/*").contains("absolute"));
         assert!(wrong(&"a".repeat(2000)).contains("2000 bytes"));
         let nested = format!("{}a{}", "{".repeat(500), "}".repeat(500));
-        assert!(Pattern::of_path(&nested).is_err());
+        assert!(PathPattern::of_path(&nested).is_err());
     }
 }

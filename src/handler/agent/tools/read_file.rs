@@ -3,23 +3,27 @@
 use std::sync::atomic::AtomicBool;
 
 use super::{
-    answer::Answer,
-    arguments::ReadFile,
-    beneath::{Beneath, Found},
-    contents, spell,
+    arguments::ReadFileArguments,
+    contents, escape,
+    output::ToolOutput,
+    root_dir::{OpenedPath, RootDir},
 };
 
 /// The largest file, in bytes.
-const LARGEST_FILE: u64 = 8 << 20;
+const MAX_FILE: u64 = 8 << 20;
 
-pub(super) fn run(beneath: &Beneath, arguments: &ReadFile, stop: &AtomicBool) -> Result<String, String> {
-    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", spell::short(&arguments.path, 300));
-    let file = match beneath.find(&arguments.path) {
-        Ok(Found::File(file)) => file,
-        Ok(Found::Directory(_)) => return Err(about(&"is a directory; the glob tool lists files")),
+pub(super) fn run(
+    root_dir: &RootDir,
+    arguments: &ReadFileArguments,
+    stop: &AtomicBool,
+) -> Result<String, String> {
+    let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(&arguments.path, 300));
+    let file = match root_dir.find(&arguments.path) {
+        Ok(OpenedPath::File(file)) => file,
+        Ok(OpenedPath::Directory(_)) => return Err(about(&"is a directory; the glob tool lists files")),
         Err(refusal) => return Err(about(&refusal)),
     };
-    let bytes = contents::read(file, LARGEST_FILE, stop).map_err(|unread| about(&unread))?;
+    let bytes = contents::read(file, MAX_FILE, stop).map_err(|unread| about(&unread))?;
     if !contents::is_text(&bytes) {
         return Err(about(&format!("is not text but a binary file of {} bytes", bytes.len())));
     }
@@ -37,7 +41,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn page(bytes: &[u8], first: usize, most: usize, total: usize) -> String {
-    let mut answer = Answer::default();
+    let mut answer = ToolOutput::default();
     let mut shown = 0;
     for line in lines(bytes).skip(first - 1).take(most) {
         let line = String::from_utf8_lossy(line);

@@ -19,36 +19,36 @@ use rustix::{
     io::Errno,
 };
 
-use super::{answer::Answer, beneath};
+use super::{output::ToolOutput, root_dir};
 
 /// The most names that are looked at.
-const MOST_ENTRIES: usize = 20_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// How many directories deep the walk goes; each on the way down keeps a descriptor open.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// The room for names as the kernel hands them out, in bytes.
-const NAMES: usize = 32 << 10;
+const NAME_BUFFER: usize = 32 << 10;
 
 /// What a model is told when its tool was stopped.
-pub(super) const STOPPED: &str = "stopped early: the time is over";
+pub(super) const STOPPED_NOTE: &str = "stopped early: the time is over";
 
 /// Something on the way that is not a directory.
 #[derive(Debug)]
-pub(super) struct Leaf<'a> {
+pub(super) struct WalkEntry<'a> {
     /// From the workspace's directory.
     pub(super) path: &'a Path,
     directory: &'a OwnedFd,
     kind: FileType,
 }
 
-impl Leaf<'_> {
+impl WalkEntry<'_> {
     /// Opens a regular file; `None` if it is none.
     ///
     /// Returns an error if it cannot be opened.
     pub(super) fn open(&self) -> Result<Option<File>, Errno> {
         match (self.kind, self.path.file_name()) {
-            (FileType::RegularFile, Some(name)) => beneath::file_in(self.directory, name),
+            (FileType::RegularFile, Some(name)) => root_dir::file_in(self.directory, name),
             _ => Ok(None),
         }
     }
@@ -56,7 +56,7 @@ impl Leaf<'_> {
 
 /// What a walk has left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Omitted {
+pub(super) struct WalkOmissions {
     /// There are more names than are looked at.
     more: bool,
     /// The time was over.
@@ -67,17 +67,17 @@ pub(super) struct Omitted {
     unreadable: usize,
 }
 
-impl Omitted {
+impl WalkOmissions {
     /// Says so.
-    pub(super) fn tell(&self, answer: &mut Answer) {
+    pub(super) fn tell(&self, answer: &mut ToolOutput) {
         if self.stopped {
-            answer.note(STOPPED);
+            answer.note(STOPPED_NOTE);
         }
         if self.more {
-            answer.note(&format!("stopped early: only {MOST_ENTRIES} files and directories are looked at"));
+            answer.note(&format!("stopped early: only {MAX_ENTRIES} files and directories are looked at"));
         }
         if self.deep > 0 {
-            answer.note(&format!("directories more than {DEEPEST} deep, not entered: {}", self.deep));
+            answer.note(&format!("directories more than {MAX_DEPTH} deep, not entered: {}", self.deep));
         }
         if self.unreadable > 0 {
             answer.note(&format!("directories that could not be read: {}", self.unreadable));
@@ -86,23 +86,23 @@ impl Omitted {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct DirEntry {
     name: OsString,
     kind: FileType,
 }
 
 #[derive(Debug)]
-struct Level {
+struct OpenDirectory {
     directory: OwnedFd,
     path: PathBuf,
-    entries: vec::IntoIter<Entry>,
+    entries: vec::IntoIter<DirEntry>,
 }
 
 struct Walk<'a> {
-    levels: Vec<Level>,
+    levels: Vec<OpenDirectory>,
     left: usize,
     stop: &'a AtomicBool,
-    omitted: Omitted,
+    omitted: WalkOmissions,
 }
 
 /// Visits everything below a directory that is not a directory, until the visitor breaks off. `path` is where
@@ -111,23 +111,23 @@ pub(super) fn walk(
     directory: OwnedFd,
     path: PathBuf,
     stop: &AtomicBool,
-    mut visit: impl FnMut(&Leaf<'_>) -> ControlFlow<()>,
-) -> Omitted {
-    let mut walk = Walk { levels: Vec::new(), left: MOST_ENTRIES, stop, omitted: Omitted::default() };
+    mut visit: impl FnMut(&WalkEntry<'_>) -> ControlFlow<()>,
+) -> WalkOmissions {
+    let mut walk = Walk { levels: Vec::new(), left: MAX_ENTRIES, stop, omitted: WalkOmissions::default() };
     walk.enter(directory, path);
     while let Some(level) = walk.levels.last_mut() {
         if walk.omitted.stopped || stop.load(Ordering::Relaxed) {
             walk.omitted.stopped = true;
             break;
         }
-        let Some(Entry { name, kind }) = level.entries.next() else {
+        let Some(DirEntry { name, kind }) = level.entries.next() else {
             walk.levels.pop();
             continue;
         };
         let path = level.path.join(&name);
         if kind == FileType::Directory {
             walk.descend(&name, path);
-        } else if visit(&Leaf { path: &path, directory: &level.directory, kind }).is_break() {
+        } else if visit(&WalkEntry { path: &path, directory: &level.directory, kind }).is_break() {
             break;
         }
     }
@@ -140,11 +140,11 @@ impl Walk<'_> {
         if name == ".git" {
             return;
         }
-        if self.levels.len() > DEEPEST {
+        if self.levels.len() > MAX_DEPTH {
             self.omitted.deep += 1;
         } else if self.left == 0 {
             self.omitted.more = true;
-        } else if let Ok(directory) = beneath::directory_in(&above.directory, name) {
+        } else if let Ok(directory) = root_dir::directory_in(&above.directory, name) {
             self.enter(directory, path);
         } else {
             self.omitted.unreadable += 1;
@@ -157,12 +157,12 @@ impl Walk<'_> {
             self.omitted.unreadable += 1;
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        self.levels.push(Level { directory, path, entries: entries.into_iter() });
+        self.levels.push(OpenDirectory { directory, path, entries: entries.into_iter() });
     }
 
     /// What is in a directory, as far as it may be looked at.
-    fn list(&mut self, directory: &OwnedFd, entries: &mut Vec<Entry>) -> Result<(), Errno> {
-        let mut room = Vec::with_capacity(NAMES);
+    fn list(&mut self, directory: &OwnedFd, entries: &mut Vec<DirEntry>) -> Result<(), Errno> {
+        let mut room = Vec::with_capacity(NAME_BUFFER);
         let mut names = RawDir::new(directory, room.spare_capacity_mut());
         while let Some(entry) = names.next() {
             let entry = entry?;
@@ -180,7 +180,7 @@ impl Walk<'_> {
             }
             self.left -= 1;
             let kind = known(directory, name, entry.file_type());
-            entries.push(Entry { name: name.to_owned(), kind });
+            entries.push(DirEntry { name: name.to_owned(), kind });
         }
         Ok(())
     }

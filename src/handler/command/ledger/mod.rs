@@ -7,13 +7,13 @@
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `book` | the file, its lock, and who has it open in this process |
-//! | `written` | the text of the file; pure |
+//! | `file` | the file, its lock, and who has it open in this process |
+//! | `format` | the text of the file; pure |
 //! | `survivors` | which recorded groups live on, and their end |
 
-mod book;
+mod file;
+mod format;
 mod survivors;
-mod written;
 
-pub(super) use book::{Entry, Stamp, mark};
-pub use book::{GroupLedger, LedgerError, Reaped};
+pub use file::{GroupLedger, LedgerError, Reaped};
+pub(super) use file::{PendingRecord, RecordedGroup, mark};

@@ -11,8 +11,8 @@ use rustix::process::{
 };
 
 use super::{
-    book::MARK,
-    written::{Record, now},
+    file::MARK,
+    format::{GroupRecord, now},
 };
 use crate::handler::command::environment::OF_A_HOOK;
 
@@ -24,76 +24,82 @@ const GRACE: Duration = Duration::from_secs(1);
 const SETTLE: Duration = Duration::from_millis(250);
 
 /// Between two looks at who is left.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 
 /// Ends the groups that live on, and who else has the mark, within about a second. Blocks its thread meanwhile.
 ///
 /// Returns how many groups there were.
-pub(super) fn end(records: &[Record], mark: Option<&str>) -> usize {
-    let allowed = |record: &&Record| {
+pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
+    let allowed = |record: &&GroupRecord| {
         let id = record.group;
         id != Pid::INIT && id != getpgrp() && id != getpid()
     };
-    let mut claims: Vec<_> = records.iter().filter(allowed).map(|record| Claim::on(*record)).collect();
-    let living = if claims.is_empty() { 0 } else { signal(&mut claims, Signal::TERM) };
-    let mut marked = signal_marked(mark, &claims, Signal::TERM);
+    let mut survivors: Vec<_> = records.iter().filter(allowed).map(|record| Survivor::on(*record)).collect();
+    let living = if survivors.is_empty() { 0 } else { signal(&mut survivors, Signal::TERM) };
+    let mut marked = signal_marked(mark, &survivors, Signal::TERM);
     let groups: BTreeSet<_> = marked.iter().map(|process| process.group).collect();
     if living > 0 || !marked.is_empty() {
-        wait(&claims, &marked, GRACE);
-        signal(&mut claims, Signal::KILL);
+        wait(&survivors, &marked, GRACE);
+        signal(&mut survivors, Signal::KILL);
         marked.extend(signal_marked(mark, &[], Signal::KILL));
-        wait(&claims, &marked, SETTLE);
+        wait(&survivors, &marked, SETTLE);
     }
     living + groups.len()
 }
 
 /// Signals those with the mark that belong to no group that was signalled. They are not recorded: hookyard was killed
 /// when it had just started them.
-fn signal_marked(mark: Option<&str>, claims: &[Claim], signal: Signal) -> Vec<Process> {
+fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessStat> {
     let Some(mark) = mark else { return Vec::new() };
-    let known: Vec<_> = claims.iter().flat_map(|claim| claim.hold.members()).collect();
+    let known: Vec<_> = survivors.iter().flat_map(|survivor| survivor.signalled.members()).collect();
     let entry = format!("{MARK}={mark}");
-    let is_marked = |process: &Process| {
+    let is_marked = |process: &ProcessStat| {
         has_variable(process.pid, |variable| variable == entry.as_bytes()) && process.signal(signal)
     };
     living().into_iter().filter(|process| !known.contains(&process)).filter(is_marked).collect()
 }
 
 /// Signals every group that lives on; returns how many do.
-fn signal(claims: &mut [Claim], signal: Signal) -> usize {
+fn signal(survivors: &mut [Survivor], signal: Signal) -> usize {
     let living = living();
-    claims.iter_mut().filter_map(|claim| claim.signal(&living, signal).then_some(())).count()
+    survivors.iter_mut().filter_map(|survivor| survivor.signal(&living, signal).then_some(())).count()
 }
 
 /// Waits until nobody who was signalled is left, for so long at most.
-fn wait(claims: &[Claim], others: &[Process], longest: Duration) {
+fn wait(survivors: &[Survivor], others: &[ProcessStat], longest: Duration) {
     let begun = now();
-    let left = || claims.iter().flat_map(|claim| claim.hold.members()).chain(others).any(Process::is_there);
+    let left = || {
+        survivors
+            .iter()
+            .flat_map(|survivor| survivor.signalled.members())
+            .chain(others)
+            .any(ProcessStat::is_there)
+    };
     while Duration::from_nanos(now() - begun) < longest && left() {
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
 /// A recorded group, and who of it was signalled.
-struct Claim {
-    record: Record,
-    hold: Hold,
+struct Survivor {
+    record: GroupRecord,
+    signalled: Signalled,
 }
 
 /// Who was signalled.
-enum Hold {
+enum Signalled {
     Nobody,
     /// The group. As long as one who was in it then still is, the number is that of the same group.
-    Group(Vec<Process>),
+    ProcessGroup(Vec<ProcessStat>),
     /// Members one by one.
-    Members(Vec<Process>),
+    Members(Vec<ProcessStat>),
 }
 
-impl Hold {
-    fn members(&self) -> &[Process] {
+impl Signalled {
+    fn members(&self) -> &[ProcessStat] {
         match self {
             Self::Nobody => &[],
-            Self::Group(members) | Self::Members(members) => members,
+            Self::ProcessGroup(members) | Self::Members(members) => members,
         }
     }
 }
@@ -107,39 +113,40 @@ enum Leader {
     Stranger,
 }
 
-impl Claim {
-    fn on(record: Record) -> Self {
-        Self { record, hold: Hold::Nobody }
+impl Survivor {
+    fn on(record: GroupRecord) -> Self {
+        Self { record, signalled: Signalled::Nobody }
     }
 
     /// Signals whom it is sure of; returns whether there was anyone.
-    fn signal(&mut self, living: &[Process], signal: Signal) -> bool {
+    fn signal(&mut self, living: &[ProcessStat], signal: Signal) -> bool {
         let group = self.record.group;
         let members: Vec<_> = living.iter().filter(|process| process.group == raw(group)).copied().collect();
         let entire = match self.leader() {
             _ if members.is_empty() => false,
             Leader::Leads => true,
             Leader::Gone => {
-                matches!(&self.hold, Hold::Group(known) if known.iter().any(|one| members.contains(one)))
+                matches!(&self.signalled, Signalled::ProcessGroup(known) if known.iter().any(|one| members.contains(one)))
             }
             Leader::Stranger => return false,
         };
-        self.hold = if entire {
+        self.signalled = if entire {
             // An error means that all have gone since.
             let _ = kill_process_group(group, signal);
             // A stopped process takes no SIGTERM.
             let _ = kill_process_group(group, Signal::CONT);
-            Hold::Group(members)
+            Signalled::ProcessGroup(members)
         } else {
-            let hook = |member: &Process| self.record.is_older_than(member.started) && member.signal(signal);
-            Hold::Members(members.into_iter().filter(hook).collect())
+            let hook =
+                |member: &ProcessStat| self.record.is_older_than(member.started) && member.signal(signal);
+            Signalled::Members(members.into_iter().filter(hook).collect())
         };
-        !self.hold.members().is_empty()
+        !self.signalled.members().is_empty()
     }
 
     fn leader(&self) -> Leader {
         let group = self.record.group;
-        match Process::of(group) {
+        match ProcessStat::of(group) {
             None => Leader::Gone,
             Some(leader)
                 if leader.group == raw(group) && self.record.covers(leader.started) && is_ours(group) =>
@@ -153,7 +160,7 @@ impl Claim {
 
 /// A process, told from later ones of its number by when it was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
+struct ProcessStat {
     pid: Pid,
     group: i32,
     /// In clock ticks since the boot.
@@ -162,7 +169,7 @@ struct Process {
     alive: bool,
 }
 
-impl Process {
+impl ProcessStat {
     fn of(pid: Pid) -> Option<Self> {
         let stat = fs::read(format!("/proc/{}/stat", raw(pid))).ok()?;
         Self::read(pid, &stat)
@@ -196,10 +203,10 @@ impl Process {
 }
 
 /// All processes but zombies.
-fn living() -> Vec<Process> {
+fn living() -> Vec<ProcessStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter_map(Process::of).filter(|process| process.alive).collect()
+    pids.filter_map(ProcessStat::of).filter(|process| process.alive).collect()
 }
 
 /// Whether a process runs as the user that hookyard runs as.
@@ -238,18 +245,18 @@ mod tests {
         for name in ["sh", "a b", ") Z 9 9 (", "\u{fffd}"] {
             let stat = format!("4711 ({name}) {fields}");
             let pid = Pid::from_raw(4711).unwrap();
-            let expected = Process { pid, group: 4700, started: 123_456, alive: true };
-            assert_eq!(Process::read(pid, stat.as_bytes()), Some(expected), "{name}");
+            let expected = ProcessStat { pid, group: 4700, started: 123_456, alive: true };
+            assert_eq!(ProcessStat::read(pid, stat.as_bytes()), Some(expected), "{name}");
         }
-        assert_eq!(Process::read(Pid::INIT, b"4711 (sh) S 1 4700"), None);
-        assert_eq!(Process::read(Pid::INIT, b""), None);
+        assert_eq!(ProcessStat::read(Pid::INIT, b"4711 (sh) S 1 4700"), None);
+        assert_eq!(ProcessStat::read(Pid::INIT, b""), None);
     }
 
     #[test]
     fn this_process_is_alive_ours_and_no_group_to_end() {
-        let own = Process::of(getpid()).unwrap();
+        let own = ProcessStat::of(getpid()).unwrap();
         assert!(own.alive && own.is_there() && is_ours(getpid()));
-        let record = |group| Record { group, from: 0, until: now() };
+        let record = |group| GroupRecord { group, from: 0, until: now() };
         assert_eq!(end(&[record(getpgrp()), record(getpid()), record(Pid::INIT)], None), 0);
     }
 }

@@ -1,13 +1,26 @@
-//! Mode `worker`: processes that stay and serve many events over JSON lines. Owns the protocol and the lives of
-//! workers; refuses to read an answer, which is its dialect's part, and to run a hook any other way.
+//! Mode `worker`: processes that stay and serve many events over JSON lines.
+//!
+//! | file | role |
+//! | --- | --- |
+//! | `fleet` | the workers of one hook: who serves an event, and when a worker is started |
+//! | `health` | how workers ended, and the pause before the next one |
+//! | `handle` | the caller's end of one worker |
+//! | `event_loop` | the task of one worker: its process and its open events |
+//! | `timers` | when a worker is pinged, given up or retired; pure |
+//! | `protocol` | the messages, one line each; pure |
+//! | `pipes` | the pipes that carry the lines |
+//! | `hello` | a worker that is started only to check its hello |
 
+mod end;
+mod event_loop;
 mod fleet;
-mod greeting;
-mod life;
-mod line;
-mod link;
+mod handle;
+mod health;
+mod hello;
+mod limits;
 mod pipes;
-mod terms;
+mod protocol;
+mod timers;
 
-pub(super) use fleet::{Fleet, Served};
-pub(super) use terms::{Errors, FleetMeters};
+pub(super) use fleet::{Fleet, ServeResult};
+pub(super) use limits::{FleetMeters, StderrLogging, WorkerConfig, WorkerTimeouts};

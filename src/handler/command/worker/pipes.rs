@@ -1,5 +1,5 @@
-//! The three pipes of a worker: requests in, lines out, and its log. Owns their buffers and bounds; refuses to
-//! understand a line. Every future here may be dropped and made again without losing a byte.
+//! The three pipes of a worker: requests on stdin, lines on stdout, its log on stderr. Every future here is
+//! cancel-safe: it loses no byte when dropped.
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
@@ -12,155 +12,156 @@ use rustix::io::ioctl_fionbio;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-use super::terms::{Errors, Terms};
+use super::limits::{StderrLogging, WorkerConfig};
 use crate::telemetry::EVENTS_TARGET;
 
-/// Room made before each read.
+/// Space reserved before each read.
 const CHUNK: usize = 8 * 1024;
 
-/// The most of its log that is kept for one line of ours.
-const LOGGED: usize = 1024;
+/// The most of a worker's log in one record of ours.
+const LOG_CHUNK: usize = 1024;
 
-/// What is still to be written to a worker.
+/// Lines to be written to a worker's stdin.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(super) struct RequestWriter {
     pipe: Option<Sender>,
-    left: Vec<u8>,
+    pending: Vec<u8>,
     written: usize,
 }
 
-impl Requests {
+impl RequestWriter {
     pub(super) fn open(pipe: OwnedFd) -> io::Result<Self> {
         ioctl_fionbio(&pipe, true)?;
-        Ok(Self { pipe: Some(Sender::from_owned_fd_unchecked(pipe)?), left: Vec::new(), written: 0 })
+        Ok(Self { pipe: Some(Sender::from_owned_fd_unchecked(pipe)?), pending: Vec::new(), written: 0 })
     }
 
-    /// Where lines are added.
+    /// The buffer to append lines to.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.left
+        &mut self.pending
     }
 
-    /// Tells the worker that nothing more will come.
+    /// Closes stdin, which tells the worker to exit.
     pub(super) fn close(&mut self) {
         self.pipe = None;
     }
 
-    /// Writes for as long as it is polled.
+    /// Writes the buffer for as long as it is polled; never ends.
     pub(super) async fn flush(&mut self) -> Infallible {
         while let Some(pipe) = &mut self.pipe
-            && self.written < self.left.len()
+            && self.written < self.pending.len()
         {
-            match poll_fn(|cx| Pin::new(&mut *pipe).poll_write(cx, &self.left[self.written..])).await {
+            match poll_fn(|cx| Pin::new(&mut *pipe).poll_write(cx, &self.pending[self.written..])).await {
                 Ok(count) => self.written += count,
-                // It closed its stdin: it says nothing more, or dies, or its deadline comes.
+                // The worker closed its stdin. It will exit or miss a deadline, which ends it.
                 Err(_) => self.pipe = None,
             }
         }
-        // A large request leaves no large buffer behind.
-        self.left = Vec::new();
+        // A new buffer, so that a large request does not keep its memory.
+        self.pending = Vec::new();
         self.written = 0;
         pending().await
     }
 }
 
-/// What a worker wrote next.
+/// The next thing read from a worker's stdout.
 #[derive(Debug)]
-pub(super) enum Next {
-    /// A line, without its end.
+pub(super) enum NextLine {
+    /// A line, without its line feed.
     Line(Bytes),
-    /// A line, or the beginning of one, that is longer than allowed.
+    /// A line, or the beginning of one, above the limit.
     TooLong,
-    /// Nothing more.
-    Ended(Rest),
+    /// End of file.
+    Ended(Remainder),
 }
 
-/// What stood after the last line.
+/// What follows the last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(super) enum Remainder {
     Nothing,
-    HalfLine,
+    PartialLine,
 }
 
-/// The lines that a worker writes.
+/// Reads lines from a worker's stdout.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct LineReader {
     pipe: Receiver,
     buffer: BytesMut,
-    /// How much of the buffer is known to hold no end of a line.
+    /// The length of the buffer's beginning that has no line feed, so that no byte is searched twice.
     searched: usize,
-    longest: usize,
+    /// The longest line, in bytes.
+    max_line: usize,
 }
 
-impl Lines {
-    pub(super) fn open(pipe: OwnedFd, longest: usize) -> io::Result<Self> {
+impl LineReader {
+    pub(super) fn open(pipe: OwnedFd, max_line: usize) -> io::Result<Self> {
         ioctl_fionbio(&pipe, true)?;
         let pipe = Receiver::from_owned_fd_unchecked(pipe)?;
-        Ok(Self { pipe, buffer: BytesMut::new(), searched: 0, longest })
+        Ok(Self { pipe, buffer: BytesMut::new(), searched: 0, max_line })
     }
 
-    pub(super) async fn next(&mut self) -> Next {
+    pub(super) async fn next(&mut self) -> NextLine {
         loop {
             if let Some(end) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
                 let mut line = self.buffer.split_to(self.searched + end + 1).freeze();
                 self.searched = 0;
                 line.truncate(line.len() - 1);
-                return if line.len() > self.longest { Next::TooLong } else { Next::Line(line) };
+                return if line.len() > self.max_line { NextLine::TooLong } else { NextLine::Line(line) };
             }
             self.searched = self.buffer.len();
-            if self.buffer.len() > self.longest {
-                return Next::TooLong;
+            if self.buffer.len() > self.max_line {
+                return NextLine::TooLong;
             }
             self.buffer.reserve(CHUNK);
             match self.pipe.read_buf(&mut self.buffer).await {
                 Ok(1..) => {}
-                Ok(0) | Err(_) => return Next::Ended(self.rest()),
+                Ok(0) | Err(_) => return NextLine::Ended(self.remainder()),
             }
         }
     }
 
-    /// What has been read beyond the last line.
-    pub(super) fn rest(&self) -> Rest {
-        if self.buffer.is_empty() { Rest::Nothing } else { Rest::HalfLine }
+    /// What was read beyond the last line.
+    pub(super) fn remainder(&self) -> Remainder {
+        if self.buffer.is_empty() { Remainder::Nothing } else { Remainder::PartialLine }
     }
 }
 
-/// What a worker writes to its standard error.
+/// Passes a worker's stderr on to the log.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct StderrLog {
     pipe: Option<Receiver>,
     buffer: BytesMut,
-    /// Bytes still shown; the rest until the next event is read and dropped.
-    left: usize,
-    most: usize,
+    /// Bytes that are still logged. Above it, what is read until the next event is dropped.
+    budget: usize,
+    max: usize,
 }
 
-impl Log {
-    pub(super) fn open(pipe: OwnedFd, most: usize) -> io::Result<Self> {
+impl StderrLog {
+    pub(super) fn open(pipe: OwnedFd, max: usize) -> io::Result<Self> {
         ioctl_fionbio(&pipe, true)?;
         let pipe = Some(Receiver::from_owned_fd_unchecked(pipe)?);
-        Ok(Self { pipe, buffer: BytesMut::new(), left: most, most })
+        Ok(Self { pipe, buffer: BytesMut::new(), budget: max, max })
     }
 
-    /// Another event has come, which may be logged about too.
+    /// Restores the budget, for another event.
     pub(super) fn renew(&mut self) {
-        self.left = self.most;
+        self.budget = self.max;
     }
 
-    /// Passes the log on for as long as it is polled.
-    pub(super) async fn pass_on(&mut self, terms: &Terms) -> Infallible {
+    /// Reads and logs for as long as it is polled; never ends.
+    pub(super) async fn pass_on(&mut self, config: &WorkerConfig) -> Infallible {
         while let Some(pipe) = &mut self.pipe {
             self.buffer.clear();
-            self.buffer.reserve(LOGGED);
+            self.buffer.reserve(LOG_CHUNK);
             match pipe.read_buf(&mut self.buffer).await {
                 Ok(1..) => {
-                    let shown = &self.buffer[..self.buffer.len().min(self.left)];
-                    self.left -= shown.len();
+                    let shown = &self.buffer[..self.buffer.len().min(self.budget)];
+                    self.budget -= shown.len();
                     if !shown.is_empty() && tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
-                        let text = match terms.errors {
-                            Errors::Shown => String::from_utf8_lossy(shown),
-                            Errors::Withheld => "left out, because the hook has secrets".into(),
+                        let text = match config.stderr_logging {
+                            StderrLogging::Shown => String::from_utf8_lossy(shown),
+                            StderrLogging::Withheld => "left out, because the hook has secrets".into(),
                         };
-                        let hook = &*terms.hook;
+                        let hook = &*config.hook;
                         tracing::debug!(target: EVENTS_TARGET, hook, stderr = text.trim_end(), "standard error of a worker");
                     }
                 }

@@ -1,5 +1,4 @@
-//! The lines of the worker protocol. Owns how a request is written and what a worker's line says; refuses to know
-//! which ids are open. Pure.
+//! The messages of the worker protocol, one JSON line each. Pure.
 
 use std::borrow::Cow;
 
@@ -12,31 +11,32 @@ use crate::model::TraceParent;
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
-/// The question whether a worker is still there.
+/// Asks a worker whether it still answers.
 pub(super) const PING: &[u8] = b"{\"ping\":1}\n";
 
-/// An event, as a worker is asked about it.
+/// A request: one event for a worker.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct EventMessage {
+    /// Unique in the fleet.
     pub(super) id: u64,
     pub(super) envelope: Bytes,
     pub(super) trace: Option<TraceParent>,
 }
 
-/// What a worker's line says.
+/// A message of a worker.
 #[derive(Debug)]
-pub(super) enum Said<'a> {
-    /// It is ready.
+pub(super) enum WorkerMessage<'a> {
+    /// Its first message.
     Hello { version: u64, multiplex: bool },
-    /// What came of an event: the output, or why there is none.
+    /// The result of an event: the output, or an error message.
     Reply { id: u64, result: Result<&'a RawValue, Cow<'a, str>> },
-    /// It is still there.
+    /// The answer to a ping.
     Pong,
 }
 
-/// A line with every key that one may have.
+/// A message with the keys of all kinds.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RawMessage<'a> {
     hookyard: Option<u64>,
     multiplex: Option<bool>,
     #[serde(borrow)]
@@ -48,39 +48,46 @@ struct Line<'a> {
     pong: Option<u64>,
 }
 
-/// Reads a line of a worker. Keys that nobody knows are let pass, so that a later version may add some.
+/// Reads a line of a worker. Unknown keys are ignored, so that a later version may add some.
 ///
-/// Returns what is wrong if it is none of the protocol.
-pub(super) fn read(line: &[u8]) -> Result<Said<'_>, String> {
-    let line: Line<'_> = serde_json::from_slice(line).map_err(|e| no_message(&e))?;
+/// Returns what is wrong with a line that is no message.
+pub(super) fn read(line: &[u8]) -> Result<WorkerMessage<'_>, String> {
+    let line: RawMessage<'_> = serde_json::from_slice(line).map_err(|e| no_message(&e))?;
     match line {
-        Line { hookyard: Some(version), id: None, output: None, error: None, pong: None, multiplex } => {
-            Ok(Said::Hello { version, multiplex: multiplex.unwrap_or_default() })
-        }
-        Line { hookyard: None, id: Some(id), output, error, pong: None, .. } => {
-            let unknown = |_| "a reply is to an id that was never given".to_owned();
-            let id = id.parse().map_err(unknown)?;
+        RawMessage {
+            hookyard: Some(version),
+            id: None,
+            output: None,
+            error: None,
+            pong: None,
+            multiplex,
+        } => Ok(WorkerMessage::Hello { version, multiplex: multiplex.unwrap_or_default() }),
+        RawMessage { hookyard: None, id: Some(id), output, error, pong: None, .. } => {
+            let id = id.parse().map_err(|_| "a reply is to an id that was never given".to_owned())?;
             let result = match (output, error) {
                 (Some(output), None) => Ok(output),
                 (None, Some(error)) => Err(error),
                 _ => return Err("a reply has not exactly one of `output` and `error`".to_owned()),
             };
-            Ok(Said::Reply { id, result })
+            Ok(WorkerMessage::Reply { id, result })
         }
-        Line { hookyard: None, id: None, output: None, error: None, pong: Some(_), .. } => Ok(Said::Pong),
+        RawMessage { hookyard: None, id: None, output: None, error: None, pong: Some(_), .. } => {
+            Ok(WorkerMessage::Pong)
+        }
         _ => Err("a line is neither hello nor reply nor pong".to_owned()),
     }
 }
 
-/// Why a line is no message. What the parser says repeats parts of the line, which may be long or secret.
+/// Describes a line that is no message, without the parser's text: that repeats parts of the line, which may be long or
+/// secret.
 fn no_message(error: &serde_json::Error) -> String {
     let what = if error.is_data() { "other JSON than that of a message" } else { "no JSON" };
     format!("a line is no message: {what}, at column {}", error.column())
 }
 
-/// Adds the line that asks a worker about an event.
-pub(super) fn write_request(line: &mut Vec<u8>, question: &Question, deadline_ms: u128) {
-    let Question { id, envelope, trace } = question;
+/// Appends a request. `deadline_ms` is the time left for the event.
+pub(super) fn write_request(line: &mut Vec<u8>, event: &EventMessage, deadline_ms: u128) {
+    let EventMessage { id, envelope, trace } = event;
     line.extend_from_slice(format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}").as_bytes());
     if let Some(trace) = trace {
         line.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
@@ -94,15 +101,16 @@ pub(super) fn write_request(line: &mut Vec<u8>, question: &Question, deadline_ms
     line.extend_from_slice(b"}\n");
 }
 
-/// Adds the line that says that nobody waits for an event any more.
+/// Appends the message that nobody waits for an event any more.
 pub(super) fn write_cancel(line: &mut Vec<u8>, id: u64) {
     line.extend_from_slice(format!("{{\"cancel\":\"{id}\"}}\n").as_bytes());
 }
 
-/// Copies JSON without the white space between its tokens. Hosts may send payloads over several lines, and those
-/// are copied into the envelope as they came; within a string no line can end.
+/// Copies JSON without the white space between its tokens. A host's payload may span several lines and is in the
+/// envelope as it came; within a JSON string there is no line feed.
 fn compact(line: &mut Vec<u8>, json: &[u8]) {
-    let (mut in_string, mut escaped) = (false, false);
+    let mut in_string = false;
+    let mut escaped = false;
     for &byte in json {
         if in_string || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             line.push(byte);
@@ -123,12 +131,12 @@ mod tests {
     fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();
         let envelope = Bytes::copy_from_slice(envelope.as_bytes());
-        write_request(&mut line, &Question { id: 7, envelope, trace }, 4000);
+        write_request(&mut line, &EventMessage { id: 7, envelope, trace }, 4000);
         String::from_utf8(line).unwrap()
     }
 
     #[test]
-    fn a_trace_stands_beside_the_envelope() {
+    fn a_request_has_the_trace_of_its_event() {
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let line =
             format!("{{\"id\":\"7\",\"deadline_ms\":4000,\"traceparent\":\"{trace}\",\"envelope\":{{}}}}\n");
@@ -149,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_none_of_the_protocol_are_refused() {
+    fn lines_that_are_no_messages_are_refused() {
         let cases = [
             "",
             "garbage",
@@ -174,11 +182,13 @@ mod tests {
     #[test]
     fn messages_are_read() {
         let hello = read(br#"{"hookyard":2,"multiplex":true,"new":0}"#).unwrap();
-        assert!(matches!(hello, Said::Hello { version: 2, multiplex: true }));
-        assert!(matches!(read(br#"{"pong":1}"#).unwrap(), Said::Pong));
+        assert!(matches!(hello, WorkerMessage::Hello { version: 2, multiplex: true }));
+        assert!(matches!(read(br#"{"pong":1}"#).unwrap(), WorkerMessage::Pong));
         let output = read(br#"{"id":"7","output":{"a": 1}}"#).unwrap();
-        assert!(matches!(output, Said::Reply { id: 7, result: Ok(raw) } if raw.get() == r#"{"a": 1}"#));
+        assert!(
+            matches!(output, WorkerMessage::Reply { id: 7, result: Ok(raw) } if raw.get() == r#"{"a": 1}"#)
+        );
         let error = read(br#"{"id":"7","error":"a\nb"}"#).unwrap();
-        assert!(matches!(error, Said::Reply { id: 7, result: Err(why) } if why == "a\nb"));
+        assert!(matches!(error, WorkerMessage::Reply { id: 7, result: Err(why) } if why == "a\nb"));
     }
 }

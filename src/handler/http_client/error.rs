@@ -1,5 +1,5 @@
-//! What went wrong with a request, for operators. Owns the words and the class that is counted; refuses to repeat
-//! addresses, whose queries may hold keys, and header values.
+//! What went wrong with a request, for operators. Messages repeat neither addresses, whose queries may hold keys, nor
+//! header values.
 
 use std::{error::Error, io};
 
@@ -8,19 +8,20 @@ use crate::{
     telemetry::HttpClass,
 };
 
-/// A request that brought no whole answer.
+/// A request without a whole response.
 #[derive(Debug)]
-pub(in crate::handler) struct Setback {
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only http hooks count and repeat requests"))]
+pub(in crate::handler) struct RequestError {
     pub(in crate::handler) failure: Failure,
     pub(in crate::handler) class: HttpClass,
-    /// Whether the server never saw the request.
-    pub(in crate::handler) unseen: bool,
+    /// The server never saw the request, so that it may be repeated.
+    pub(in crate::handler) never_sent: bool,
 }
 
-impl Setback {
-    /// What an error of a request means.
+impl RequestError {
+    /// Classifies an error of a request to `server`, which is a name without path and query.
     pub(in crate::handler) fn of(error: &reqwest::Error, server: &str) -> Self {
-        let class = class(error);
+        let class = classify(error);
         let cause = causes(error).last().map(ToString::to_string).unwrap_or_default();
         let message = match class {
             HttpClass::Dns => format!("the name of {server} cannot be resolved: {cause}"),
@@ -30,11 +31,11 @@ impl Setback {
             _ => format!("the answer of {server} broke off: {cause}"),
         };
         let ended = if class == HttpClass::Timeout { Ended::TimedOut } else { Ended::Failed };
-        Self { failure: Failure::new(ended, message), class, unseen: error.is_connect() }
+        Self { failure: Failure::new(ended, message), class, never_sent: error.is_connect() }
     }
 }
 
-fn class(error: &reqwest::Error) -> HttpClass {
+fn classify(error: &reqwest::Error) -> HttpClass {
     if error.is_timeout() {
         return HttpClass::Timeout;
     }
@@ -48,10 +49,11 @@ fn class(error: &reqwest::Error) -> HttpClass {
     if causes(error).any(|cause| cause.to_string() == "dns error") {
         return HttpClass::Dns;
     }
-    let refused = |cause: &(dyn Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
-    };
-    if causes(error).any(refused) { HttpClass::Refused } else { HttpClass::Connect }
+    if causes(error).any(is_refusal) { HttpClass::Refused } else { HttpClass::Connect }
+}
+
+fn is_refusal(cause: &(dyn Error + 'static)) -> bool {
+    cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// An `io::Error` does not name what it wraps as its source, but that one's source; and one may wrap another.
@@ -62,6 +64,7 @@ fn is_tls(cause: &(dyn Error + 'static)) -> bool {
     }
 }
 
+/// An error and its sources, outermost first.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
 }

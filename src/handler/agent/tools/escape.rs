@@ -6,7 +6,7 @@ use std::{fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 pub(super) fn path(path: &Path) -> String {
     let mut shown = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
-        chunk.valid().chars().for_each(|c| spell(c, &mut shown));
+        chunk.valid().chars().for_each(|c| escape(c, &mut shown));
         for byte in chunk.invalid() {
             // Writing to a string cannot fail.
             _ = write!(shown, "\\x{byte:02x}");
@@ -18,7 +18,7 @@ pub(super) fn path(path: &Path) -> String {
 /// The beginning of a text on one line, with `…` where it was cut.
 pub(super) fn short(text: &str, most: usize) -> String {
     let mut shown = String::new();
-    cut(text, most).chars().for_each(|c| spell(c, &mut shown));
+    cut(text, most).chars().for_each(|c| escape(c, &mut shown));
     cut(&shown, most)
 }
 
@@ -30,7 +30,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-fn spell(c: char, shown: &mut String) {
+fn escape(c: char, shown: &mut String) {
     if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
         shown.extend(c.escape_default());
     } else {

@@ -15,27 +15,27 @@ use rustix::{
 };
 
 /// The longest path, in bytes: the kernel's own limit.
-const LONGEST_PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 
 /// How often a path with `..` is tried again because directories were moved meanwhile.
-const TRIES: usize = 8;
+const MAX_TRIES: usize = 8;
 
 /// A look at something that does nothing to it: a device that is opened for reading may act on it.
-const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const INSPECT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 /// Nothing that is opened keeps the caller waiting or becomes its terminal.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// A directory and what is below it.
 #[derive(Debug)]
-pub(super) struct Beneath {
+pub(super) struct RootDir {
     root: OwnedFd,
-    way: Way,
+    resolution: Resolution,
 }
 
 /// How a path is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Resolution {
     /// By the kernel, which follows links as long as they stay below the directory.
     Openat2,
     /// By name after name, none of which may be a link or `..`.
@@ -44,14 +44,14 @@ enum Way {
 
 /// What was opened.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum OpenedPath {
     File(File),
     Directory(OwnedFd),
 }
 
 /// Why a path is not opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum PathError {
     #[error("is no path; name a file or directory relative to the workspace, or `.`")]
     NoPath,
     #[error("is outside the workspace; paths are relative to the workspace's directory and stay below it")]
@@ -70,7 +70,7 @@ pub(super) enum Refusal {
     Failed(io::Error),
 }
 
-impl From<Errno> for Refusal {
+impl From<Errno> for PathError {
     fn from(errno: Errno) -> Self {
         match errno {
             Errno::XDEV => Self::Outside,
@@ -82,50 +82,51 @@ impl From<Errno> for Refusal {
     }
 }
 
-impl Beneath {
+impl RootDir {
     /// Returns an error if the directory cannot be opened.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let root = open(root, LOOK | OFlags::DIRECTORY, Mode::empty())?;
+        let root = open(root, INSPECT | OFlags::DIRECTORY, Mode::empty())?;
         // Whatever the reason why the kernel does not do it, the other way does without.
-        let way = if resolve(&root, ".", LOOK).is_ok() { Way::Openat2 } else { Way::StepByStep };
-        Ok(Self { root, way })
+        let resolution =
+            if resolve(&root, ".", INSPECT).is_ok() { Resolution::Openat2 } else { Resolution::StepByStep };
+        Ok(Self { root, resolution })
     }
 
     /// Opens a regular file or a directory.
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
-    pub(super) fn find(&self, path: &str) -> Result<Found, Refusal> {
-        check(path)?;
-        match kind(&self.follow(path, LOOK)?)? {
+    pub(super) fn find(&self, path: &str) -> Result<OpenedPath, PathError> {
+        check_form(path)?;
+        match file_type(&self.follow(path, INSPECT)?)? {
             FileType::RegularFile => {
                 let file = self.follow(path, READ)?;
                 // It may have been replaced since the look at it.
-                regular(file)?.map(Found::File).ok_or(Refusal::Special)
+                regular(file)?.map(OpenedPath::File).ok_or(PathError::Special)
             }
-            FileType::Directory => Ok(Found::Directory(self.follow(path, READ | OFlags::DIRECTORY)?)),
-            FileType::Symlink => Err(Refusal::Link),
-            _ => Err(Refusal::Special),
+            FileType::Directory => Ok(OpenedPath::Directory(self.follow(path, READ | OFlags::DIRECTORY)?)),
+            FileType::Symlink => Err(PathError::Link),
+            _ => Err(PathError::Special),
         }
     }
 
-    fn follow(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Refusal> {
-        match self.way {
-            Way::Openat2 => Ok(resolve(&self.root, path, flags)?),
-            Way::StepByStep => self.step(path, flags),
+    fn follow(&self, path: &str, flags: OFlags) -> Result<OwnedFd, PathError> {
+        match self.resolution {
+            Resolution::Openat2 => Ok(resolve(&self.root, path, flags)?),
+            Resolution::StepByStep => self.resolve_by_steps(path, flags),
         }
     }
 
-    fn step(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Refusal> {
+    fn resolve_by_steps(&self, path: &str, flags: OFlags) -> Result<OwnedFd, PathError> {
         let names: Vec<_> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.contains(&"..") {
-            return Err(Refusal::Upwards);
+            return Err(PathError::Upwards);
         }
         let Some((&last, above)) = names.split_last() else { return Ok(child(&self.root, ".", flags)?) };
         let mut held = None;
         for &name in above {
-            let directory = child(held.as_ref().unwrap_or(&self.root), name, LOOK)?;
-            if kind(&directory)? == FileType::Symlink {
-                return Err(Refusal::Link);
+            let directory = child(held.as_ref().unwrap_or(&self.root), name, INSPECT)?;
+            if file_type(&directory)? == FileType::Symlink {
+                return Err(PathError::Link);
             }
             held = Some(directory);
         }
@@ -134,17 +135,18 @@ impl Beneath {
 
     /// The same directory, looked into in either way.
     #[cfg(test)]
-    pub(super) fn both_ways(root: &Path) -> [Self; 2] {
-        [Way::Openat2, Way::StepByStep].map(|way| Self { way, ..Self::open(root).expect("a directory") })
+    pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
+        [Resolution::Openat2, Resolution::StepByStep]
+            .map(|resolution| Self { resolution, ..Self::open(root).expect("a directory") })
     }
 }
 
 /// The path's form, before the kernel sees it.
-fn check(path: &str) -> Result<(), Refusal> {
+fn check_form(path: &str) -> Result<(), PathError> {
     if path.starts_with('/') {
-        Err(Refusal::Outside)
-    } else if path.is_empty() || path.contains('\0') || path.len() >= LONGEST_PATH {
-        Err(Refusal::NoPath)
+        Err(PathError::Outside)
+    } else if path.is_empty() || path.contains('\0') || path.len() >= MAX_PATH {
+        Err(PathError::NoPath)
     } else {
         Ok(())
     }
@@ -152,7 +154,7 @@ fn check(path: &str) -> Result<(), Refusal> {
 
 fn resolve(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    let mut tries = TRIES;
+    let mut tries = MAX_TRIES;
     loop {
         match openat2(root, path, flags, Mode::empty(), within) {
             Err(Errno::AGAIN | Errno::INTR) if tries > 1 => tries -= 1,
@@ -181,9 +183,9 @@ pub(super) fn file_in(directory: &impl AsFd, name: &OsStr) -> Result<Option<File
 }
 
 fn regular(opened: OwnedFd) -> Result<Option<File>, Errno> {
-    Ok((kind(&opened)? == FileType::RegularFile).then(|| File::from(opened)))
+    Ok((file_type(&opened)? == FileType::RegularFile).then(|| File::from(opened)))
 }
 
-fn kind(opened: &OwnedFd) -> Result<FileType, Errno> {
+fn file_type(opened: &OwnedFd) -> Result<FileType, Errno> {
     fstat(opened).map(|stat| FileType::from_raw_mode(stat.st_mode))
 }

@@ -21,18 +21,18 @@ use rustix::{
 };
 
 use super::{
+    format::{GroupRecord, HEADER, LINE, LedgerHeader, PidScope, now},
     survivors,
-    written::{HEAD, Head, LINE, Realm, Record, now},
 };
 
 /// The name of the variable with the mark.
 pub(super) const MARK: &str = "HOOKYARD_LIFE";
 
 /// The most groups that are recorded at once: half a mebibyte. It is far beyond what one machine runs.
-const MOST: usize = 8192;
+const MAX_GROUPS: usize = 8192;
 
 /// The ledger of this process, as its process groups are.
-static INSTALLED: ArcSwapOption<Book> = ArcSwapOption::const_empty();
+static INSTALLED: ArcSwapOption<LedgerFile> = ArcSwapOption::const_empty();
 
 /// The record of the process groups of this process, from which the next one ends what it left if it is killed.
 ///
@@ -53,7 +53,7 @@ static INSTALLED: ArcSwapOption<Book> = ArcSwapOption::const_empty();
 #[derive(Debug)]
 #[must_use = "nothing is recorded once it is dropped"]
 pub struct GroupLedger {
-    _book: Arc<Book>,
+    _ledger: Arc<LedgerFile>,
 }
 
 /// What a killed predecessor had left.
@@ -117,35 +117,40 @@ impl GroupLedger {
     ///
     /// # Errors
     /// Returns an error if the file is in use, or if it is no regular file of this user's alone.
-    pub(crate) fn claim(path: &Path) -> Result<Claim, LedgerError> {
+    pub(crate) fn claim(path: &Path) -> Result<LockedLedger, LedgerError> {
         let file = trusted(path)?;
         lock(&file, path)?;
-        Ok(Claim { file, path: path.to_owned() })
+        Ok(LockedLedger { file, path: path.to_owned() })
     }
 }
 
 /// A ledger that nobody else can open.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct LockedLedger {
     file: File,
     path: PathBuf,
 }
 
-impl Claim {
+impl LockedLedger {
     /// Opens it, as [`GroupLedger::open`] does.
     pub(crate) fn open(self) -> Result<(GroupLedger, Reaped), LedgerError> {
         let Self { file, path } = self;
         let refused = |source| LedgerError::Io { path: path.clone(), source };
-        let head = Head { realm: realm()?, pid: getpid().as_raw_nonzero().get(), since: now() };
+        let head =
+            LedgerHeader { pid_scope: pid_scope()?, pid: getpid().as_raw_nonzero().get(), since: now() };
         let left = left(&file, &head).map_err(refused)?;
         let groups = survivors::end(&left.records, left.mark.as_deref());
-        file.set_len(HEAD as u64).map_err(refused)?;
-        let book =
-            Book { file, mark: head.mark(), places: Mutex::default(), complained: AtomicBool::new(false) };
-        let book = Arc::new(book);
-        let former = INSTALLED.compare_and_swap(&None::<Arc<Book>>, Some(Arc::clone(&book)));
+        file.set_len(HEADER as u64).map_err(refused)?;
+        let ledger = LedgerFile {
+            file,
+            mark: head.mark(),
+            slots: Mutex::default(),
+            complained: AtomicBool::new(false),
+        };
+        let ledger = Arc::new(ledger);
+        let former = INSTALLED.compare_and_swap(&None::<Arc<LedgerFile>>, Some(Arc::clone(&ledger)));
         match *former {
-            None => Ok((GroupLedger { _book: book }, Reaped { groups })),
+            None => Ok((GroupLedger { _ledger: ledger }, Reaped { groups })),
             Some(_) => Err(LedgerError::Second { path }),
         }
     }
@@ -159,40 +164,40 @@ impl Drop for GroupLedger {
 
 /// The open file and which of its places are free.
 #[derive(Debug)]
-struct Book {
+struct LedgerFile {
     file: File,
     /// What every process has in its environment that is started while it is open.
     mark: String,
-    places: Mutex<Places>,
+    slots: Mutex<Slots>,
     /// Whether it was logged that groups are not recorded.
     complained: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct Slots {
     free: Vec<usize>,
     /// The first place that was never taken.
     next: usize,
 }
 
-impl Places {
+impl Slots {
     /// The place that was left last is taken first, so the file stays as short as it can.
     fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
-            let place = self.next;
-            self.next = (place + 1).min(MOST);
-            (place < MOST).then_some(place)
+            let slot = self.next;
+            self.next = (slot + 1).min(MAX_GROUPS);
+            (slot < MAX_GROUPS).then_some(slot)
         })
     }
 }
 
-impl Book {
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+impl LedgerFile {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, place: usize, line: [u8; LINE]) -> io::Result<()> {
-        self.file.write_all_at(&line, (HEAD + place * LINE) as u64)
+    fn write(&self, slot: usize, line: [u8; LINE]) -> io::Result<()> {
+        self.file.write_all_at(&line, (HEADER + slot * LINE) as u64)
     }
 
     fn complain(&self, why: &str) {
@@ -205,32 +210,32 @@ impl Book {
 /// The variable that tells the processes of this ledger from all others, if there is a ledger: one that hookyard could
 /// not record any more, because it was killed in that very moment, is known by it.
 pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
-    let book = INSTALLED.load();
-    book.as_ref().map(|book| (MARK.into(), book.mark.clone().into()))
+    let ledger = INSTALLED.load();
+    ledger.as_ref().map(|ledger| (MARK.into(), ledger.mark.clone().into()))
 }
 
 /// A process is about to be started. It costs the load of a pointer if there is no ledger.
 #[derive(Debug)]
-pub(in crate::handler::command) struct Stamp(Option<(Arc<Book>, u64)>);
+pub(in crate::handler::command) struct PendingRecord(Option<(Arc<LedgerFile>, u64)>);
 
-impl Stamp {
+impl PendingRecord {
     pub(in crate::handler::command) fn now() -> Self {
-        Self(INSTALLED.load_full().map(|book| (book, now())))
+        Self(INSTALLED.load_full().map(|ledger| (ledger, now())))
     }
 
     /// It was started, as the leader of its group. `None` if it was not recorded, which keeps no hook from running.
-    pub(in crate::handler::command) fn record(self, group: Pid) -> Option<Entry> {
-        let (book, from) = self.0?;
-        let Some(place) = book.places().take() else {
-            book.complain("too many at once");
+    pub(in crate::handler::command) fn record(self, group: Pid) -> Option<RecordedGroup> {
+        let (ledger, from) = self.0?;
+        let Some(slot) = ledger.slots().take() else {
+            ledger.complain("too many at once");
             return None;
         };
         // From here on the place is left again.
-        let entry = Entry { book, place };
-        match entry.book.write(place, Record { group, from, until: now() }.to_bytes()) {
+        let entry = RecordedGroup { ledger, slot };
+        match entry.ledger.write(slot, GroupRecord { group, from, until: now() }.to_bytes()) {
             Ok(()) => Some(entry),
             Err(error) => {
-                entry.book.complain(&error.to_string());
+                entry.ledger.complain(&error.to_string());
                 None
             }
         }
@@ -239,18 +244,18 @@ impl Stamp {
 
 /// A group that stands in the ledger. Dropping it takes the group out.
 #[derive(Debug)]
-pub(in crate::handler::command) struct Entry {
-    book: Arc<Book>,
-    place: usize,
+pub(in crate::handler::command) struct RecordedGroup {
+    ledger: Arc<LedgerFile>,
+    slot: usize,
 }
 
-impl Drop for Entry {
+impl Drop for RecordedGroup {
     fn drop(&mut self) {
         // A line that stays names a group that is gone, and is told from a later one by its window.
-        if let Err(error) = self.book.write(self.place, Record::blank()) {
-            self.book.complain(&error.to_string());
+        if let Err(error) = self.ledger.write(self.slot, GroupRecord::blank()) {
+            self.ledger.complain(&error.to_string());
         }
-        self.book.places().free.push(self.place);
+        self.ledger.slots().free.push(self.slot);
     }
 }
 
@@ -281,8 +286,8 @@ fn lock(file: &File, path: &Path) -> Result<(), LedgerError> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
-            let mut head = [0; HEAD];
-            let read = file.read_exact_at(&mut head, 0).ok().and_then(|()| Head::read(&head));
+            let mut head = [0; HEADER];
+            let read = file.read_exact_at(&mut head, 0).ok().and_then(|()| LedgerHeader::read(&head));
             Err(LedgerError::InUse { path: path.to_owned(), pid: read.map(|head| head.pid) })
         }
         Err(error) => Err(LedgerError::Io { path: path.to_owned(), source: error.into() }),
@@ -291,32 +296,32 @@ fn lock(file: &File, path: &Path) -> Result<(), LedgerError> {
 
 /// What the last owner left.
 #[derive(Default)]
-struct Left {
-    records: Vec<Record>,
+struct Leftovers {
+    records: Vec<GroupRecord>,
     /// What its processes have in their environment.
     mark: Option<String>,
 }
 
 /// Reads the groups that the last owner left, and names the new one in the file. They stay in it until they are
 /// ended, should this process be killed meanwhile.
-fn left(file: &File, head: &Head) -> io::Result<Left> {
+fn left(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
     let mut text = Vec::new();
-    file.take((HEAD + MOST * LINE) as u64).read_to_end(&mut text)?;
-    let left = match Head::read(&text) {
-        Some(former) if former.realm == head.realm => {
-            Left { records: Record::read_all(&text), mark: Some(former.mark()) }
+    file.take((HEADER + MAX_GROUPS * LINE) as u64).read_to_end(&mut text)?;
+    let left = match LedgerHeader::read(&text) {
+        Some(former) if former.pid_scope == head.pid_scope => {
+            Leftovers { records: GroupRecord::read_all(&text), mark: Some(former.mark()) }
         }
         _ => {
             // Before the head: what it stands above was written where it was read.
             file.set_len(0)?;
-            Left::default()
+            Leftovers::default()
         }
     };
     file.write_all_at(&head.to_bytes(), 0)?;
     Ok(left)
 }
 
-fn realm() -> Result<Realm, LedgerError> {
+fn pid_scope() -> Result<PidScope, LedgerError> {
     let refused = |path: &str| {
         let path = PathBuf::from(path);
         |source| LedgerError::Io { path, source }
@@ -324,7 +329,7 @@ fn realm() -> Result<Realm, LedgerError> {
     let (boot, namespace) = ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid");
     let link = fs::read_link(namespace).map_err(refused(namespace))?;
     let boot = fs::read_to_string(boot).map_err(refused(boot))?;
-    Ok(Realm { boot: boot.trim().to_owned(), namespace: link.to_string_lossy().into_owned() })
+    Ok(PidScope { boot: boot.trim().to_owned(), namespace: link.to_string_lossy().into_owned() })
 }
 
 fn shown(pid: Option<i32>) -> String {
@@ -337,10 +342,10 @@ mod tests {
 
     #[test]
     fn places_are_bounded_and_used_again() {
-        let mut places = Places::default();
-        let taken: Vec<_> = std::iter::from_fn(|| places.take()).collect();
-        assert_eq!(taken, (0..MOST).collect::<Vec<_>>());
-        places.free.push(7);
-        assert_eq!((places.take(), places.take()), (Some(7), None));
+        let mut slots = Slots::default();
+        let taken: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
+        assert_eq!(taken, (0..MAX_GROUPS).collect::<Vec<_>>());
+        slots.free.push(7);
+        assert_eq!((slots.take(), slots.take()), (Some(7), None));
     }
 }

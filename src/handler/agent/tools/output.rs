@@ -1,33 +1,33 @@
 //! What a tool tells a model: lines, then notes about what is missing. Refuses to grow beyond its bound.
 
 /// The longest answer, in bytes.
-pub(super) const LONGEST: usize = 32 << 10;
+pub(super) const MAX_BYTES: usize = 32 << 10;
 
 /// Of these, what is kept for notes: there are few, each of one short line.
-const NOTES: usize = 1 << 10;
+const NOTES_BYTES: usize = 1 << 10;
 
 /// There is no room for the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct OutputFull;
 
 #[derive(Debug, Default)]
-pub(super) struct Answer {
+pub(super) struct ToolOutput {
     lines: String,
     notes: String,
 }
 
-impl Answer {
+impl ToolOutput {
     /// How many bytes are left for the text of one more line.
     pub(super) fn room(&self) -> usize {
-        (LONGEST - NOTES).saturating_sub(self.lines.len() + 1)
+        (MAX_BYTES - NOTES_BYTES).saturating_sub(self.lines.len() + 1)
     }
 
     /// Adds a line.
     ///
     /// Returns an error, and leaves it out, if there is no room for it.
-    pub(super) fn line(&mut self, line: &str) -> Result<(), Full> {
+    pub(super) fn line(&mut self, line: &str) -> Result<(), OutputFull> {
         if line.len() > self.room() {
-            return Err(Full);
+            return Err(OutputFull);
         }
         self.lines.push_str(line);
         self.lines.push('\n');
@@ -36,7 +36,7 @@ impl Answer {
 
     /// Adds a note, unless there are too many.
     pub(super) fn note(&mut self, note: &str) {
-        if self.notes.len() + note.len() + "\n[]".len() <= NOTES {
+        if self.notes.len() + note.len() + "\n[]".len() <= NOTES_BYTES {
             self.notes.extend(["\n[", note, "]"]);
         }
     }
@@ -54,16 +54,16 @@ mod tests {
 
     #[test]
     fn an_answer_is_bounded_with_its_notes() {
-        let mut answer = Answer::default();
+        let mut answer = ToolOutput::default();
         while answer.line("0123456789").is_ok() {}
         (0..1000).for_each(|_| answer.note("a note"));
         let text = answer.finish("");
-        assert!(text.len() <= LONGEST && text.len() > LONGEST - 100, "{}", text.len());
+        assert!(text.len() <= MAX_BYTES && text.len() > MAX_BYTES - 100, "{}", text.len());
     }
 
     #[test]
     fn an_empty_answer_says_so() {
-        let mut answer = Answer::default();
+        let mut answer = ToolOutput::default();
         answer.note("why");
         assert_eq!(answer.finish("nothing"), "nothing\n[why]");
     }

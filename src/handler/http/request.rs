@@ -1,5 +1,5 @@
-//! One request and its answer. Owns what is sent and how much is read; refuses to repeat itself and to watch
-//! the clock, which are its caller's part.
+//! One attempt of an http hook: the request that is sent and the response that is read. The caller repeats it and
+//! enforces the deadline.
 
 use bytes::Bytes;
 use reqwest::{
@@ -7,42 +7,39 @@ use reqwest::{
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
-use super::{
-    body::{ReadError, beginning, whole},
-    failure::Setback,
-};
 use crate::{
+    handler::http_client::{BodyError, RequestError, read_beginning, read_whole},
     model::{Address, Ended, Event, Failure, HttpHandler, HttpMethod, RawReply},
     telemetry::HttpClass,
 };
 
 /// The header that names the event's kind.
-const EVENT: HeaderName = HeaderName::from_static("x-hookyard-event");
+const EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event");
 
-/// The header that names the trace the event is in.
-const TRACE: HeaderName = HeaderName::from_static("traceparent");
+/// The header of the W3C trace context.
+const TRACE_HEADER: HeaderName = HeaderName::from_static("traceparent");
 
-/// A request, ready to be sent.
+/// A request of an http hook for one event, ready to be sent and cheap to clone for another attempt.
 #[derive(Debug, Clone)]
-pub(super) struct Exchange<'h> {
+pub(super) struct PreparedRequest<'h> {
     method: Method,
     pub(super) address: &'h Address,
     headers: HeaderMap,
-    /// None for `GET`, which has no body.
+    /// `None` for `GET`, which has no body.
     body: Option<Bytes>,
-    /// The most bytes of an answer.
-    cap: usize,
+    /// The most bytes of a response body.
+    max_body: usize,
 }
 
-impl<'h> Exchange<'h> {
-    /// The request of a handler for an event.
+impl<'h> PreparedRequest<'h> {
+    /// Builds the request of a handler for an event.
     ///
     /// Returns a failure if a header cannot be sent.
     pub(super) fn new(
         handler: &'h HttpHandler,
         event: &Event,
         envelope: Bytes,
-        cap: usize,
+        max_body: usize,
     ) -> Result<Self, Failure> {
         let (method, body) = match handler.method {
             HttpMethod::Get => (Method::GET, None),
@@ -52,11 +49,11 @@ impl<'h> Exchange<'h> {
             HttpMethod::Delete => (Method::DELETE, Some(envelope)),
         };
         let mut headers = HeaderMap::new();
-        headers.insert(EVENT, HeaderValue::from_static(event.kind.as_str()));
+        headers.insert(EVENT_HEADER, HeaderValue::from_static(event.kind.as_str()));
         if let Some(trace) = event.trace
             && let Ok(value) = HeaderValue::try_from(trace.to_string())
         {
-            headers.insert(TRACE, value);
+            headers.insert(TRACE_HEADER, value);
         }
         if body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -65,49 +62,53 @@ impl<'h> Exchange<'h> {
             let (name, value) = header(name, value.expose())?;
             headers.insert(name, value);
         }
-        Ok(Self { method, address: &handler.address, headers, body, cap })
+        Ok(Self { method, address: &handler.address, headers, body, max_body })
     }
 
-    /// Sends the request and reads the whole answer.
-    pub(super) async fn send(self, client: &Client) -> Result<RawReply, Setback> {
-        let Self { method, address, headers, body, cap } = self;
+    /// Sends the request and reads the response. The body of an error status is cut off at the limit; a longer body
+    /// of a success is an error.
+    pub(super) async fn send(self, client: &Client) -> Result<RawReply, RequestError> {
+        let Self { method, address, headers, body, max_body } = self;
         let mut request = Request::new(method, address.url().clone());
         *request.headers_mut() = headers;
         *request.body_mut() = body.map(Into::into);
-        let broken = |error: reqwest::Error| Setback::of(&error, &address.server());
+        let broken = |error: reqwest::Error| RequestError::of(&error, &address.server());
         let mut response = client.execute(request).await.map_err(broken)?;
         let status = response.status();
         let body = if status.is_success() {
-            whole(&mut response, cap).await.map_err(|e| match e {
-                ReadError::TooLarge => too_large(status, cap),
-                ReadError::Broken(e) => broken(e),
+            read_whole(&mut response, max_body).await.map_err(|e| match e {
+                BodyError::TooLarge => too_large(status, max_body),
+                BodyError::Broken(e) => broken(e),
             })?
         } else {
-            // The status is the answer, so what stands below it may be too long or broken.
-            beginning(&mut response, cap).await
+            // The status decides, so the body may be too long or broken.
+            read_beginning(&mut response, max_body).await
         };
         Ok(RawReply::Http { status: status.as_u16(), body })
     }
 }
 
-fn too_large(status: StatusCode, cap: usize) -> Setback {
-    let message = format!("the server answered with more than the {cap} bytes it may");
-    Setback {
+fn too_large(status: StatusCode, max_body: usize) -> RequestError {
+    let message = format!("the server answered with more than the {max_body} bytes it may");
+    RequestError {
         failure: Failure::new(Ended::OutputTooLarge, message),
         class: HttpClass::of_status(status.as_u16()),
-        unseen: false,
+        never_sent: false,
     }
 }
 
-/// A header as it is sent. What is wrong with a value is told without the value, which may be a key.
+/// Converts a header. Errors do not repeat the value, which may be a key.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
-    let refused = |what: &str| Failure::new(Ended::Failed, format!("header `{name}` was not sent: {what}"));
-    let known =
-        HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("this is no name for a header"))?;
+    let known = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| header_not_sent(name, "this is no name for a header"))?;
     let mut value = HeaderValue::from_bytes(value.as_bytes())
-        .map_err(|_| refused("its value has a line break or another control character"))?;
+        .map_err(|_| header_not_sent(name, "its value has a line break or another control character"))?;
     value.set_sensitive(true);
     Ok((known, value))
+}
+
+fn header_not_sent(name: &str, why: &str) -> Failure {
+    Failure::new(Ended::Failed, format!("header `{name}` was not sent: {why}"))
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ use rustix::{
 };
 
 /// The bytes of the head.
-pub(super) const HEAD: usize = 128;
+pub(super) const HEADER: usize = 128;
 
 /// The bytes of a line.
 pub(super) const LINE: usize = 64;
 
 /// What the head begins with.
-const KIND: &str = "hookyard groups 2";
+const MAGIC: &str = "hookyard groups 2";
 
 /// By how many ticks the start of a process may miss its window: the system's rounding, and ours.
 const ROUNDING: u64 = 2;
@@ -41,49 +41,49 @@ pub(super) fn now() -> u64 {
 
 /// Where process numbers mean the same: a boot, and in it a namespace of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Realm {
+pub(super) struct PidScope {
     pub(super) boot: String,
     pub(super) namespace: String,
 }
 
 /// Who writes a ledger, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) realm: Realm,
+pub(super) struct LedgerHeader {
+    pub(super) pid_scope: PidScope,
     pub(super) pid: i32,
     /// When it began to.
     pub(super) since: u64,
 }
 
-impl Head {
+impl LedgerHeader {
     /// What the processes that it starts have in their environment, and no others.
     pub(super) fn mark(&self) -> String {
         format!("{}-{}", self.pid, self.since)
     }
 
-    pub(super) fn to_bytes(&self) -> [u8; HEAD] {
-        let Realm { boot, namespace } = &self.realm;
-        padded(format_args!("{KIND} {boot} {namespace} {} {}", self.pid, self.since))
+    pub(super) fn to_bytes(&self) -> [u8; HEADER] {
+        let PidScope { boot, namespace } = &self.pid_scope;
+        padded(format_args!("{MAGIC} {boot} {namespace} {} {}", self.pid, self.since))
     }
 
     /// Reads what a ledger begins with; `None` if that is no head.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let words = words(bytes.get(..HEAD)?)?.strip_prefix(KIND)?;
+        let words = words(bytes.get(..HEADER)?)?.strip_prefix(MAGIC)?;
         let mut words = words.split_ascii_whitespace().map(str::to_owned);
-        let realm = Realm { boot: words.next()?, namespace: words.next()? };
-        Some(Self { realm, pid: words.next()?.parse().ok()?, since: words.next()?.parse().ok()? })
+        let pid_scope = PidScope { boot: words.next()?, namespace: words.next()? };
+        Some(Self { pid_scope, pid: words.next()?.parse().ok()?, since: words.next()?.parse().ok()? })
     }
 }
 
 /// A process group, and between which moments its leader was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct GroupRecord {
     pub(super) group: Pid,
     pub(super) from: u64,
     pub(super) until: u64,
 }
 
-impl Record {
+impl GroupRecord {
     pub(super) fn to_bytes(self) -> [u8; LINE] {
         let Self { group, from, until } = self;
         padded(format_args!("{:>10} {from:>20} {until:>20}", group.as_raw_nonzero()))
@@ -96,7 +96,7 @@ impl Record {
 
     /// Reads all lines that hold a group. What is no such line is passed over.
     pub(super) fn read_all(bytes: &[u8]) -> Vec<Self> {
-        let lines = bytes.get(HEAD..).unwrap_or_default().chunks_exact(LINE);
+        let lines = bytes.get(HEADER..).unwrap_or_default().chunks_exact(LINE);
         lines.filter_map(Self::read).collect()
     }
 
@@ -143,19 +143,19 @@ fn words(line: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn record(group: i32, from: u64, until: u64) -> Record {
-        Record { group: Pid::from_raw(group).unwrap(), from, until }
+    fn record(group: i32, from: u64, until: u64) -> GroupRecord {
+        GroupRecord { group: Pid::from_raw(group).unwrap(), from, until }
     }
 
     #[test]
     fn what_is_written_is_read_again() {
-        let realm = Realm { boot: "a".repeat(36), namespace: "pid:[4026531836]".to_owned() };
-        let head = Head { realm, pid: i32::MAX, since: u64::MAX };
+        let pid_scope = PidScope { boot: "a".repeat(36), namespace: "pid:[4026531836]".to_owned() };
+        let head = LedgerHeader { pid_scope, pid: i32::MAX, since: u64::MAX };
         let records = [record(i32::MAX, u64::MAX - 9, u64::MAX), record(2, 0, LONGEST_START)];
-        let lines = [records[0].to_bytes(), Record::blank(), records[1].to_bytes()].concat();
+        let lines = [records[0].to_bytes(), GroupRecord::blank(), records[1].to_bytes()].concat();
         let text = [&head.to_bytes()[..], &lines, b"     99"].concat();
-        assert_eq!(Head::read(&text), Some(head));
-        assert_eq!(Record::read_all(&text), records);
+        assert_eq!(LedgerHeader::read(&text), Some(head));
+        assert_eq!(GroupRecord::read_all(&text), records);
     }
 
     #[test]
@@ -173,15 +173,15 @@ mod tests {
             "4711\n5 6",
         ];
         for line in lines {
-            assert_eq!(Record::read(&padded::<LINE>(format_args!("{line}"))), None, "{line}");
+            assert_eq!(GroupRecord::read(&padded::<LINE>(format_args!("{line}"))), None, "{line}");
         }
-        assert_eq!(Record::read(&[0; LINE]), None);
-        assert_eq!(Record::read(&[0xff; LINE]), None);
+        assert_eq!(GroupRecord::read(&[0; LINE]), None);
+        assert_eq!(GroupRecord::read(&[0xff; LINE]), None);
         for head in ["", "hookyard groups 1 a b 1 1", "hookyard groups 2 a b 1", "hookyard groups 2 a b c 1"]
         {
-            assert_eq!(Head::read(&padded::<HEAD>(format_args!("{head}"))), None, "{head}");
+            assert_eq!(LedgerHeader::read(&padded::<HEADER>(format_args!("{head}"))), None, "{head}");
         }
-        assert_eq!(Head::read(b"hookyard groups 2 a b 1 1\n"), None);
+        assert_eq!(LedgerHeader::read(b"hookyard groups 2 a b 1 1\n"), None);
     }
 
     #[test]

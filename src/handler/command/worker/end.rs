@@ -1,0 +1,42 @@
+//! Why a worker ended, and what that means for its open events.
+
+use crate::model::{Ended, Failure};
+
+/// Why a worker ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WorkerEnd {
+    /// It did not say hello: the program is no worker.
+    NoHello(String),
+    /// It violated the protocol.
+    Protocol(String),
+    /// It exited, or does not answer pings.
+    Died(String),
+    /// It missed the deadline of an event.
+    Late,
+    /// It reached a limit, or is not needed any more.
+    Retired,
+}
+
+impl WorkerEnd {
+    /// Whether it worked once and then failed, so that the next one is started after a pause.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self, Self::Protocol(_) | Self::Died(_) | Self::Late)
+    }
+
+    /// The failure of an event that was open, which may have been overdue itself.
+    pub(super) fn failure(&self, overdue: bool) -> Failure {
+        match self {
+            Self::Late if overdue => {
+                Failure::new(Ended::TimedOut, "no answer in time; the worker was killed")
+            }
+            Self::Late => Failure::new(Ended::Failed, "the worker was killed, late with another event"),
+            Self::Protocol(why) => {
+                Failure::new(Ended::InvalidOutput, format!("the worker broke the protocol: {why}"))
+            }
+            Self::Died(why) | Self::NoHello(why) => {
+                Failure::new(Ended::Failed, format!("the worker ended: {why}"))
+            }
+            Self::Retired => Failure::new(Ended::Failed, "the worker was stopped"),
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The task of one worker: a loop over its output, its exit, its timers and the commands of callers.
+//!
+//! However the loop ends, even by being dropped, the worker's process group is killed.
+//!
+//! ```text
+//! Starting ──hello──▶ Ready ──served 90 % of max_requests──▶ Retiring ──limit reached, open events done──▶ Retired
+//!    │                  └── line that is no message, missed deadline, missed pong, exit ──▶ Protocol, Late, Died
+//!    └── anything else, or no hello in time ──▶ NoHello
+//! ```
+
+use std::{
+    collections::HashMap,
+    future::pending,
+    io,
+    ops::ControlFlow::{self, Break, Continue},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep_until, timeout, timeout_at},
+};
+
+use super::{
+    end::WorkerEnd,
+    handle::{
+        WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPermit, WorkerPhase, WorkerRequest,
+    },
+    limits::WorkerConfig,
+    pipes::{LineReader, NextLine, Remainder, RequestWriter, StderrLog},
+    protocol::{self, WorkerMessage},
+    timers::{IdleAction, WorkerTimers},
+};
+use crate::{
+    handler::{
+        command::{
+            group::{ExitWatch, ProcessGroup, StdioPipes},
+            spawn::SpawnError,
+        },
+        limits::CommandLimits,
+    },
+    model::{Ended, Failure},
+    telemetry::{WorkerState, WorkerThere},
+};
+
+/// How much of an error message of a worker is repeated, in bytes.
+const MAX_ERROR: usize = 512;
+
+/// How often a worker's memory is measured, at most: it takes a read of `/proc`.
+const MEMORY_CHECK: Duration = Duration::from_secs(1);
+
+/// A worker's successor is started when this part of its limit of requests is left (a tenth), so that no event waits for
+/// the start.
+const SUCCESSOR_SHARE: usize = 10;
+
+/// An event that was sent to the worker and is not answered yet.
+#[derive(Debug)]
+struct OpenEvent {
+    deadline: Instant,
+    /// `None` once nobody waits any more. The worker has to answer even then, and keeps the permit until it has.
+    reply: Option<oneshot::Sender<WorkerAnswer>>,
+    _permit: WorkerPermit,
+}
+
+/// A running worker.
+struct WorkerLoop {
+    config: WorkerConfig,
+    group: ProcessGroup,
+    exit: ExitWatch,
+    requests: RequestWriter,
+    lines: LineReader,
+    log: StderrLog,
+    commands: mpsc::UnboundedReceiver<WorkerCommand>,
+    phase: watch::Sender<WorkerPhase>,
+    capacity: Arc<WorkerCapacity>,
+    /// The capacity of the whole fleet.
+    shared_capacity: Arc<WorkerCapacity>,
+    open: HashMap<u64, OpenEvent>,
+    served: usize,
+    timers: WorkerTimers,
+    memory_checked: Option<Instant>,
+    gauge: WorkerThere,
+}
+
+/// The events that the loop waits for.
+enum Wake {
+    Output(NextLine),
+    Exited,
+    Timer,
+    /// `None` once all handles are dropped, or the worker takes no more events.
+    Command(Option<WorkerCommand>),
+}
+
+/// Starts a worker and its task. When the worker ends, `on_end` gets the reason and the worker's age, before the callers
+/// of its open events get their failures.
+pub(super) fn start(
+    config: WorkerConfig,
+    shared_capacity: Arc<WorkerCapacity>,
+    on_end: impl FnOnce(&WorkerEnd, Duration) + Send + 'static,
+) -> Result<WorkerHandle, SpawnError> {
+    let begun = Instant::now();
+    let (group, pipes) = ProcessGroup::start(&config.program)?;
+    config.meters.processes.spawned(begun.elapsed());
+    let (requests, lines, log) =
+        open(pipes, config.limits).map_err(|error| SpawnError::of(&config.program, error))?;
+    let exit = ExitWatch::on(&group).map_err(|error| SpawnError::of(&config.program, error))?;
+    let (sender, commands) = mpsc::unbounded_channel();
+    let (phase, seen) = watch::channel(WorkerPhase::Starting);
+    let capacity = Arc::new(WorkerCapacity::of(1));
+    let worker = WorkerLoop {
+        group,
+        requests,
+        lines,
+        log,
+        exit,
+        commands,
+        phase,
+        capacity: Arc::clone(&capacity),
+        shared_capacity,
+        open: HashMap::new(),
+        served: 0,
+        timers: WorkerTimers::start(config.timeouts, config.bounds, begun),
+        memory_checked: None,
+        gauge: WorkerThere::starting(&config.meters.workers),
+        config,
+    };
+    let abort = tokio::spawn(worker.run(on_end)).abort_handle();
+    Ok(WorkerHandle { commands: sender, phase: seen, capacity, abort })
+}
+
+fn open(pipes: StdioPipes, limits: CommandLimits) -> io::Result<(RequestWriter, LineReader, StderrLog)> {
+    let requests = RequestWriter::open(pipes.stdin)?;
+    let lines = LineReader::open(pipes.stdout, limits.stdout)?;
+    let log = StderrLog::open(pipes.stderr, limits.stderr)?;
+    Ok((requests, lines, log))
+}
+
+impl WorkerLoop {
+    /// Serves until something ends the worker.
+    async fn run(mut self, on_end: impl FnOnce(&WorkerEnd, Duration)) {
+        let running = self.config.meters.processes.running();
+        let end = loop {
+            let timer = self.next_timer();
+            // Output first: a reply that is in the pipe counts even if its deadline or the exit comes with it. New
+            // events last, so that a reply frees capacity before more is sent.
+            let wake = tokio::select! {
+                biased;
+                next = self.lines.next() => Wake::Output(next),
+                () = self.exit.exited() => Wake::Exited,
+                () = sleep_until_some(timer) => Wake::Timer,
+                message = self.commands.recv() => Wake::Command(message),
+                never = self.requests.flush() => match never {},
+                never = self.log.pass_on(&self.config) => match never {},
+            };
+            let flow = match wake {
+                Wake::Output(next) => self.on_output(next),
+                Wake::Exited => Break(self.drain_stdout().await),
+                Wake::Timer => self.on_timer(Instant::now()),
+                Wake::Command(Some(message)) => self.on_command(message),
+                Wake::Command(None) if self.open.is_empty() => Break(WorkerEnd::Retired),
+                // Ready | Retiring => Retired, once the open events are done.
+                Wake::Command(None) => self.finish_open().await,
+            };
+            if let Break(end) = flow {
+                break end;
+            }
+        };
+        // First of all: whoever finds this worker gone must see the pause before starting another one.
+        on_end(&end, self.timers.age(Instant::now()));
+        self.commands.close();
+        self.fail_open_events(&end);
+        if end == WorkerEnd::Retired {
+            self.requests.close();
+            // If it does not exit by itself, dropping the group kills it.
+            drop(timeout(self.config.timeouts.grace, self.exit.exited()).await);
+        }
+        drop(running);
+    }
+
+    /// Whether it has said hello.
+    fn is_ready(&self) -> bool {
+        *self.phase.borrow() != WorkerPhase::Starting
+    }
+
+    /// Serves the open events and takes no more. Callers whose commands were not received try another worker.
+    async fn finish_open(&mut self) -> ControlFlow<WorkerEnd> {
+        while !self.open.is_empty() {
+            let timer = self.next_timer();
+            let flow = tokio::select! {
+                biased;
+                next = self.lines.next() => self.on_output(next),
+                () = self.exit.exited() => Break(self.drain_stdout().await),
+                () = sleep_until_some(timer) => self.on_timer(Instant::now()),
+                never = self.requests.flush() => match never {},
+                never = self.log.pass_on(&self.config) => match never {},
+            };
+            if let Break(end) = flow {
+                return Break(end);
+            }
+        }
+        Break(WorkerEnd::Retired)
+    }
+
+    /// When the next timer fires: of the hello, of the first open event, or of an idle worker.
+    fn next_timer(&self) -> Option<Instant> {
+        if !self.is_ready() {
+            return self.timers.hello_deadline();
+        }
+        let first = self.open.values().map(|open| open.deadline).min();
+        first.or_else(|| self.timers.next_idle())
+    }
+
+    fn on_timer(&mut self, now: Instant) -> ControlFlow<WorkerEnd> {
+        if !self.is_ready() {
+            let timeout = self.config.timeouts.hello;
+            return Break(WorkerEnd::NoHello(format!("it said no hello within {timeout:?}")));
+        }
+        if self.open.values().any(|open| open.deadline <= now) {
+            return Break(WorkerEnd::Late);
+        }
+        if !self.open.is_empty() {
+            return Continue(());
+        }
+        match self.timers.idle_action(now) {
+            IdleAction::Wait => Continue(()),
+            IdleAction::Ping => {
+                self.requests.buffer().extend_from_slice(protocol::PING);
+                self.timers.on_ping(now);
+                Continue(())
+            }
+            IdleAction::Retire => Break(WorkerEnd::Retired),
+            IdleAction::GiveUp => Break(WorkerEnd::Died("it does not answer a ping".to_owned())),
+        }
+    }
+
+    fn on_command(&mut self, message: WorkerCommand) -> ControlFlow<WorkerEnd> {
+        match message {
+            WorkerCommand::Event(request) => self.send_event(request),
+            WorkerCommand::Cancel(id) => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.reply = None;
+                    protocol::write_cancel(self.requests.buffer(), id);
+                }
+            }
+        }
+        Continue(())
+    }
+
+    fn send_event(&mut self, WorkerRequest { event, deadline, reply, permit }: WorkerRequest) {
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
+        protocol::write_request(self.requests.buffer(), &event, left.as_millis());
+        self.log.renew();
+        self.timers.on_event(now);
+        self.served += 1;
+        let max = self.config.bounds.max_requests.get();
+        if self.served == max - max / SUCCESSOR_SHARE {
+            // Ready => Retiring: the fleet starts a successor.
+            self.phase.send_replace(WorkerPhase::Retiring);
+        }
+        if self.served >= max {
+            self.commands.close();
+        }
+        self.gauge.enter(WorkerState::Busy);
+        self.open.insert(event.id, OpenEvent { deadline, reply: Some(reply), _permit: permit });
+    }
+
+    fn on_output(&mut self, next: NextLine) -> ControlFlow<WorkerEnd> {
+        let line = match next {
+            NextLine::Line(line) => line,
+            NextLine::TooLong => {
+                return Break(
+                    self.protocol_error(format!("a line is longer than {} bytes", self.config.limits.stdout)),
+                );
+            }
+            NextLine::Ended(remainder) => return Break(self.stdout_closed(remainder)),
+        };
+        let message = match protocol::read(&line) {
+            Ok(message) => message,
+            Err(why) => return Break(self.protocol_error(why)),
+        };
+        match message {
+            WorkerMessage::Hello { version: protocol::VERSION, multiplex } if !self.is_ready() => {
+                self.on_hello(multiplex);
+            }
+            WorkerMessage::Hello { version, .. } if !self.is_ready() => {
+                return Break(self.protocol_error(format!("it speaks version {version} of the protocol")));
+            }
+            WorkerMessage::Pong if self.timers.on_pong(Instant::now()) => {}
+            WorkerMessage::Reply { id, result } if self.is_ready() => {
+                let Some(open) = self.open.remove(&id) else {
+                    return Break(self.protocol_error("a reply is to an id that is not open".to_owned()));
+                };
+                let answer = result
+                    .map(|output| line.slice_ref(output.get().as_bytes()))
+                    .map_err(|error| reported(&error));
+                self.on_reply(open, answer);
+            }
+            WorkerMessage::Hello { .. } | WorkerMessage::Pong | WorkerMessage::Reply { .. } => {
+                return Break(self.protocol_error("a message was not asked for".to_owned()));
+            }
+        }
+        Continue(())
+    }
+
+    /// Starting => Ready.
+    fn on_hello(&mut self, multiplex: bool) {
+        if multiplex {
+            self.capacity.multiplex();
+            self.shared_capacity.multiplex();
+        }
+        self.timers.on_hello(Instant::now());
+        self.gauge.enter(WorkerState::Idle);
+        self.phase.send_replace(WorkerPhase::Ready);
+    }
+
+    fn on_reply(&mut self, open: OpenEvent, answer: WorkerAnswer) {
+        let now = Instant::now();
+        self.timers.on_event(now);
+        if self.open.is_empty() {
+            self.gauge.enter(WorkerState::Idle);
+        }
+        if let Some(reply) = open.reply {
+            // Fails only if nobody waits any more.
+            drop(reply.send(answer));
+        }
+        if self.timers.is_too_old(now) {
+            self.commands.close();
+        }
+        if let Some(max) = self.config.bounds.max_rss_mib
+            && self.memory_checked.is_none_or(|seen| seen.elapsed() >= MEMORY_CHECK)
+        {
+            self.memory_checked = Some(now);
+            if self.group.leader_memory_mib().is_some_and(|mib| mib > max.get()) {
+                self.commands.close();
+            }
+        }
+    }
+
+    /// The end of a worker that violated the protocol.
+    fn protocol_error(&self, why: String) -> WorkerEnd {
+        if self.is_ready() { WorkerEnd::Protocol(why) } else { WorkerEnd::NoHello(why) }
+    }
+
+    /// The end of a worker that closed its stdout.
+    fn stdout_closed(&self, remainder: Remainder) -> WorkerEnd {
+        match remainder {
+            Remainder::PartialLine => self.protocol_error("it ended within a line".to_owned()),
+            Remainder::Nothing if !self.is_ready() => {
+                WorkerEnd::NoHello("it ended without a hello".to_owned())
+            }
+            Remainder::Nothing => WorkerEnd::Died("it exited or closed its standard output".to_owned()),
+        }
+    }
+
+    /// Reads what an exited worker wrote before, up to the end of the pipe or of the drain: a descendant may still hold
+    /// the pipe.
+    async fn drain_stdout(&mut self) -> WorkerEnd {
+        let deadline = Instant::now() + self.config.timeouts.drain;
+        while let Ok(next) = timeout_at(deadline, self.lines.next()).await {
+            if let Break(end) = self.on_output(next) {
+                return end;
+            }
+        }
+        self.stdout_closed(self.lines.remainder())
+    }
+
+    /// Sends a failure to everybody who still waits.
+    fn fail_open_events(&mut self, end: &WorkerEnd) {
+        let now = Instant::now();
+        for open in std::mem::take(&mut self.open).into_values() {
+            if let Some(reply) = open.reply {
+                drop(reply.send(Err(end.failure(open.deadline <= now))));
+            }
+        }
+    }
+}
+
+/// The failure for an error message of the worker.
+fn reported(error: &str) -> Failure {
+    let end = error.floor_char_boundary(MAX_ERROR);
+    Failure::new(Ended::Failed, format!("the worker reports: {}", &error[..end]))
+}
+
+/// Sleeps until a moment, or for ever.
+async fn sleep_until_some(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,69 @@
+//! What a worker is started with, and the limits it has to keep.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    handler::{command::spawn::Program, limits::CommandLimits},
+    model::WorkerBounds,
+    telemetry::{ProcessMeters, WorkerMeters},
+};
+
+/// The most events that a worker with `multiplex` gets at once.
+pub(super) const MAX_OPEN_EVENTS: usize = 1024;
+
+/// Timeouts of the protocol, which no hook file sets.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::handler::command) struct WorkerTimeouts {
+    /// From the start to the hello.
+    pub(super) hello: Duration,
+    /// Without events, until the worker is pinged.
+    pub(super) ping: Duration,
+    /// From a ping to its answer.
+    pub(super) pong: Duration,
+    /// From the end of its stdin to its exit.
+    pub(super) grace: Duration,
+    /// From its exit to its last line: a descendant may still hold the pipe.
+    pub(super) drain: Duration,
+}
+
+impl Default for WorkerTimeouts {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(5),
+            ping: Duration::from_secs(10),
+            pong: Duration::from_secs(5),
+            grace: Duration::from_secs(2),
+            drain: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Whether the standard error of a worker is logged. It is read in pieces, and a secret across two of them would not
+/// be recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::handler::command) enum StderrLogging {
+    Shown,
+    /// The hook has secrets.
+    Withheld,
+}
+
+/// What the workers of one hook are started with.
+#[derive(Debug, Clone)]
+pub(in crate::handler::command) struct WorkerConfig {
+    /// The hook's name, for logs.
+    pub(in crate::handler::command) hook: Arc<str>,
+    pub(in crate::handler::command) stderr_logging: StderrLogging,
+    pub(in crate::handler::command) program: Arc<Program>,
+    /// The limits of the hook file.
+    pub(in crate::handler::command) bounds: WorkerBounds,
+    pub(in crate::handler::command) limits: CommandLimits,
+    pub(in crate::handler::command) timeouts: WorkerTimeouts,
+    pub(in crate::handler::command) meters: FleetMeters,
+}
+
+/// Where workers are counted.
+#[derive(Debug, Clone)]
+pub(in crate::handler::command) struct FleetMeters {
+    pub(in crate::handler::command) workers: Arc<WorkerMeters>,
+    pub(in crate::handler::command) processes: Arc<ProcessMeters>,
+}

@@ -1,0 +1,71 @@
+//! What the runners of all handler kinds have in common: the trait, its input and its output.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    model::{Event, Failure, RawReply, TokenUsage},
+    registry::RegisteredHook,
+    telemetry::HookMeters,
+};
+
+/// The output of running a hook once.
+#[derive(Debug)]
+pub(crate) struct HandlerOutput {
+    /// The reply, not yet read by the hook's dialect, or why there is none.
+    pub(crate) result: Result<RawReply, Failure>,
+    /// What the operator should know about how the hook was run, such as a worker that did not start.
+    pub(crate) warnings: Vec<String>,
+    /// The tokens used, if a model was asked and its server reports them.
+    pub(crate) tokens: Option<TokenUsage>,
+}
+
+impl From<Result<RawReply, Failure>> for HandlerOutput {
+    fn from(result: Result<RawReply, Failure>) -> Self {
+        Self { result, warnings: Vec::new(), tokens: None }
+    }
+}
+
+/// Runs the handlers of one kind.
+pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
+    /// Runs a hook once. Returns at the latest when the invocation's timeout plus the time to stop the handler is
+    /// over.
+    ///
+    /// Cancelling the token or dropping the future stops the run early; neither may leave anything running.
+    fn run<'a>(
+        &'a self,
+        invocation: &'a Invocation,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, HandlerOutput>;
+
+    /// The workspace was loaded again with these hooks: drops whatever is kept between events for others.
+    fn reloaded(&self, _root: &Path, _hooks: &[Arc<RegisteredHook>]) {}
+
+    /// Ends whatever is kept between events.
+    fn stop(&self) {}
+}
+
+/// One hook to be run once for one event.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) hook: Arc<RegisteredHook>,
+    /// Where the hook is counted.
+    pub(crate) meters: Arc<HookMeters>,
+    /// The event as the host sent it. Changes by earlier hooks are in the envelope only.
+    pub(crate) event: Arc<Event>,
+    /// The workspace's directory.
+    pub(crate) root: PathBuf,
+    /// The input of the hook, in its dialect.
+    pub(crate) envelope: Bytes,
+    /// The environment variables its dialect defines, for handlers that are processes.
+    pub(crate) environment: Vec<(&'static str, String)>,
+    /// The longest the run may take.
+    pub(crate) timeout: Duration,
+}

@@ -1,0 +1,37 @@
+//! Which runner and which model client this build has. Without the feature that a handler needs, its hooks still
+//! run and fail with `spawn_failed`, so that the policy of a guard decides.
+
+use std::sync::Arc;
+
+#[cfg(feature = "http")]
+use super::http::HttpRunner;
+#[cfg(feature = "models")]
+use super::models::ApiClient;
+#[cfg(not(feature = "http"))]
+use super::unavailable::UnavailableRunner;
+use super::{limits::HttpLimits, models::ModelClient, runner::Runner};
+
+/// The runner of http hooks. Needs the feature `http`.
+#[cfg(feature = "http")]
+pub(crate) fn http_runner(limits: HttpLimits) -> Arc<dyn Runner> {
+    Arc::new(HttpRunner::new(limits))
+}
+
+/// The runner of http hooks, in a build without them.
+#[cfg(not(feature = "http"))]
+pub(crate) fn http_runner(_: HttpLimits) -> Arc<dyn Runner> {
+    Arc::new(UnavailableRunner)
+}
+
+/// The client of the model APIs in the settings. Needs the feature `models`.
+#[cfg(feature = "models")]
+#[expect(clippy::unnecessary_wraps, reason = "a build without the feature has no client")]
+pub(crate) fn api_client(limits: HttpLimits) -> Option<Arc<dyn ModelClient>> {
+    Some(Arc::new(ApiClient::new(limits)))
+}
+
+/// No client, in a build without model APIs.
+#[cfg(not(feature = "models"))]
+pub(crate) fn api_client(_: HttpLimits) -> Option<Arc<dyn ModelClient>> {
+    None
+}

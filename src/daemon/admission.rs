@@ -1,4 +1,4 @@
-//! What every request passes first: its id, its door, and whether there is room for it. Refuses to look at a body.
+//! Gives each request an id, authorizes it, takes its permit, and forwards it to the router.
 
 use std::sync::{
     Arc,
@@ -21,19 +21,20 @@ use super::{
     state::DaemonState,
 };
 
-/// The header with the id of a request, which is the client's own if it sends one.
+/// The header with the id of a request. A client's own is kept.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Where events come in; what the routes of native ones begin with.
+/// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
 
-/// The longest id of a request that is taken over, in bytes.
-const LONGEST_ID: usize = 128;
+/// The longest id of a client that is kept, in bytes.
+const MAX_ID_BYTES: usize = 128;
 
+/// The number in the next generated id.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// The routes, behind their doors. It stands before the router and not in it: there every request would have it
-/// boxed anew for its route.
+/// Admits requests to the router. It wraps the router instead of being a layer of it, because a layer is boxed anew for
+/// every request.
 #[derive(Debug, Clone)]
 pub(super) struct Admission {
     state: Arc<DaemonState>,
@@ -45,12 +46,12 @@ impl Admission {
         Self { state: Arc::clone(state), router: routes::router(Arc::clone(state)) }
     }
 
-    /// Lets a request through to its route, and counts it.
+    /// Answers a request, and counts the response.
     pub(super) async fn answer(mut self, auth: &ListenerAuth, request: Request) -> Response {
         let id = request_id(&self.state, &request);
-        let route = routes::of(request.uri().path());
+        let route = routes::find(request.uri().path());
         let answered = match self.authorize(auth, route, &request) {
-            Ok(place) => self.forward(request, place).await,
+            Ok(permit) => self.forward(request, permit).await,
             Err(error) => Err(error),
         };
         let mut response = answered.unwrap_or_else(ApiError::into_response);
@@ -59,57 +60,60 @@ impl Admission {
         response
     }
 
-    /// A place among the requests that are worked on, where one is needed.
+    /// Authorizes a request and takes its permit, if its route needs one.
     ///
-    /// Returns an error if the request may not come in.
+    /// Returns an error if the client may not use the route, or all permits are taken.
     fn authorize(
         &self,
         auth: &ListenerAuth,
-        route: Route,
+        route: &Route,
         request: &Request,
     ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         auth.authorize(request.uri(), request.headers(), route.access)?;
         if route.limit == RequestLimit::Exempt {
             return Ok(None);
         }
-        let place = Arc::clone(&self.state.requests).try_acquire_owned();
-        place.map(Some).map_err(|_| too_many(&self.state, route))
+        let permit = Arc::clone(&self.state.requests).try_acquire_owned();
+        permit.map(Some).map_err(|_| too_many(&self.state, route))
     }
 
-    /// Brings a request to its route, where it keeps its place until it is answered.
+    /// Forwards a request to its route. It keeps its permit until it is answered.
     ///
     /// Returns an error if the daemon has been starting for too long.
     async fn forward(
         &mut self,
         request: Request,
-        place: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Response, ApiError> {
-        if place.is_some() {
+        if permit.is_some() {
             self.state.loaded().await?;
         }
-        // Nearly every request is one of these, and the router would only find out what is known here.
+        // The hot path: nearly every request is one of these, and skips the router's lookup.
         if request.uri().path() == EVENTS && request.method() == Method::POST {
-            return Box::pin(routes::answer_event(State(Arc::clone(&self.state)), request)).await;
+            return Box::pin(routes::send_event(State(Arc::clone(&self.state)), request)).await;
         }
         let Ok(response) = self.router.call(request).await;
         Ok(response)
     }
 }
 
-/// There is no room for a request.
-fn too_many(state: &DaemonState, route: Route) -> ApiError {
+/// All permits for requests are taken.
+fn too_many(state: &DaemonState, route: &Route) -> ApiError {
     if route.path.starts_with(EVENTS) {
         state.orchestrator.turned_away();
     }
-    ApiError::overloaded("as many requests are worked on as `limits.requests` allows")
+    ApiError::overloaded("the limit of requests in flight, `limits.requests`, is reached")
 }
 
+/// The client's id if it is short printable ASCII, a generated one otherwise.
 fn request_id(state: &DaemonState, request: &Request) -> HeaderValue {
-    let is_plain =
-        |id: &&HeaderValue| id.len() <= LONGEST_ID && id.as_bytes().iter().all(u8::is_ascii_graphic);
-    let given = request.headers().get(&REQUEST_ID).filter(|id| !id.is_empty()).filter(is_plain);
-    given.cloned().unwrap_or_else(|| {
-        let id = format!("{:08x}-{}", state.instance, NEXT.fetch_add(1, Ordering::Relaxed));
-        HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
-    })
+    if let Some(id) = request.headers().get(&REQUEST_ID).filter(|id| is_acceptable(id)) {
+        return id.clone();
+    }
+    let id = format!("{:08x}-{}", state.instance, NEXT.fetch_add(1, Ordering::Relaxed));
+    HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("unknown"))
+}
+
+fn is_acceptable(id: &HeaderValue) -> bool {
+    (1..=MAX_ID_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
 }

@@ -1,8 +1,7 @@
-//! Through which door a request came, and whether it may come in. Owns tokens and what browsers are told; refuses to
-//! say more than that something is missing.
+//! Authorizes requests by the listener they came in on: peer user, bearer token, or loopback without web pages.
 
 use std::{
-    fmt, io,
+    fmt,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -16,35 +15,35 @@ use axum::http::{
 use super::error::ApiError;
 use crate::config;
 
-/// The shortest token, in bytes: shorter ones can be guessed.
+/// The shortest token, in bytes. Shorter ones can be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
 
-/// What browsers say of every request, also of one without an origin.
+/// The header that browsers add to every request, also to those without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Why there is no token.
+/// Why the token cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Its file cannot be used.
+    /// The token file cannot be used.
     #[error("the token file {} {why}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// What is wrong with it.
         why: String,
     },
-    /// Everybody could ask.
-    #[error("`listen.tcp` is {0}, which other machines reach; it needs a `listen.token_file`")]
+    /// Other machines could send requests without a token.
+    #[error("`listen.tcp` is {0}, which other machines can reach; set `listen.token_file`")]
     Needed(SocketAddr),
 }
 
-/// What clients have to send.
+/// The bearer token that clients have to send.
 #[derive(Clone)]
 pub(super) struct Token(Arc<str>);
 
 impl Token {
-    /// Reads a token: one line of a file that is closed to others.
+    /// Reads a token: one line of a file that only its owner can read.
     pub(super) fn read(path: &Path) -> Result<Self, TokenError> {
         let wrong = |why: String| TokenError::File { path: path.to_owned(), why };
         let bytes = config::read_private(path, 4096).map_err(wrong)?;
@@ -52,16 +51,17 @@ impl Token {
         let token = text.trim();
         if token.len() < MIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             let why = format!(
-                "has no token: write one line of at least {MIN_TOKEN_BYTES} letters, digits and signs into it"
+                "has no token: write one line of at least {MIN_TOKEN_BYTES} printable ASCII characters into it"
             );
             return Err(wrong(why));
         }
         Ok(Self(token.into()))
     }
 
-    /// Takes as long for a wrong token as for a right one.
+    /// Compares in constant time.
     fn matches(&self, sent: &str) -> bool {
-        let (own, sent) = (self.0.as_bytes(), sent.as_bytes());
+        let own = self.0.as_bytes();
+        let sent = sent.as_bytes();
         let different = own.iter().zip(sent).fold(0, |different, (a, b)| different | (a ^ b));
         own.len() == sent.len() && different == 0
     }
@@ -73,23 +73,34 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Where a request came in.
+/// How a listener authorizes its requests.
 #[derive(Debug, Clone)]
 pub(super) enum ListenerAuth {
-    /// The Unix socket, where the peer's user has been looked at.
-    Unix,
-    /// A TCP address that only this machine reaches.
+    /// The Unix socket, whose peer's user was checked when it connected.
+    PeerUser,
+    /// A loopback address without a token: programs of this machine, but no web pages.
     Loopback,
-    /// A TCP address where a token is asked for.
+    /// A TCP address with a token.
     BearerToken(Token),
-    /// A TCP address where only metrics are.
-    Metrics,
+    /// A TCP address that serves metrics and health only.
+    MetricsOnly,
 }
 
 impl ListenerAuth {
-    /// Lets a request in. `open` ones tell nobody anything, and need no token.
+    /// How a TCP listener authorizes requests, with or without a token.
     ///
-    /// Returns an error if it may not come in.
+    /// Returns an error if other machines can reach it and there is no token.
+    pub(super) fn for_tcp(address: SocketAddr, token: Option<Token>) -> Result<Self, TokenError> {
+        match token {
+            Some(token) => Ok(Self::BearerToken(token)),
+            None if address.ip().to_canonical().is_loopback() => Ok(Self::Loopback),
+            None => Err(TokenError::Needed(address)),
+        }
+    }
+
+    /// Authorizes a request of a route.
+    ///
+    /// Returns an error if the client may not use it.
     pub(super) fn authorize(
         &self,
         uri: &Uri,
@@ -97,11 +108,11 @@ impl ListenerAuth {
         access: RouteAccess,
     ) -> Result<(), ApiError> {
         match self {
-            Self::Metrics if access == RouteAccess::Restricted => {
-                let hint = "ask at the socket, or at the address of `listen.tcp`";
-                Err(ApiError::not_found("no_route", "only metrics and health are at this address", hint))
+            Self::MetricsOnly if access == RouteAccess::Restricted => {
+                let hint = "use the socket, or the address of `listen.tcp`";
+                Err(ApiError::not_found("no_route", "this address serves metrics and health only", hint))
             }
-            Self::Unix | Self::Metrics => Ok(()),
+            Self::PeerUser | Self::MetricsOnly => Ok(()),
             Self::BearerToken(_) if access == RouteAccess::Public => Ok(()),
             Self::BearerToken(token) => match bearer(headers) {
                 Some(sent) if token.matches(sent) => Ok(()),
@@ -112,14 +123,14 @@ impl ListenerAuth {
     }
 }
 
-/// Whether a route is for everybody.
+/// Who may use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RouteAccess {
-    /// It is for those who watch, too: it tells the names of hooks and how they fare.
+    /// Those who may send events, and scrapers at the metrics address: it shows the names of hooks.
     Metrics,
-    /// It is.
+    /// Everybody, without a token.
     Public,
-    /// It is for those who may send events.
+    /// Those who may send events.
     Restricted,
 }
 
@@ -130,27 +141,28 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 fn unauthorized(sent: bool) -> ApiError {
-    let message = if sent { "the token is not the right one" } else { "there is no bearer token" };
+    let message = if sent { "the bearer token is wrong" } else { "the bearer token is missing" };
     let hint = "send the header `Authorization: Bearer TOKEN` with the token of `listen.token_file`";
     ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message, hint)
 }
 
-/// Without a token, what a web page has its reader's browser send must not get in: such a request says where it
-/// comes from, or names a host of the page's own that leads here.
+/// Rejects what a web page makes its reader's browser send: such a request has an `Origin` or `Sec-Fetch-Site`, or, by
+/// DNS rebinding, a `Host` of the page's own that resolves to this machine.
 fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
-    let forbidden = |message: &str| {
-        let hint = "this address is for programs of this machine; set a `listen.token_file` for others";
-        Err(ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint))
-    };
-    // What a user opens comes from nowhere, and no page reads it.
-    let by_a_page = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "none");
-    if by_a_page || headers.contains_key(ORIGIN) {
-        return forbidden("the request comes from a web page");
+    // `none` is an address that the user opened: no page reads the answer.
+    let from_web_page = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "none");
+    if from_web_page || headers.contains_key(ORIGIN) {
+        return Err(forbidden("the request comes from a web page"));
     }
     let mut hosts = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
-    // HTTP/2 has it in the address.
+    // HTTP/2 sends the host in `:authority`.
     let is_here = uri.authority().is_none_or(|host| is_loopback(host.as_str())) && hosts.all(is_loopback);
-    if is_here { Ok(()) } else { forbidden("the `Host` of the request is not this machine") }
+    if is_here { Ok(()) } else { Err(forbidden("the `Host` of the request is not this machine")) }
+}
+
+fn forbidden(message: &str) -> ApiError {
+    let hint = "this address is for programs of this machine; set `listen.token_file` to admit others";
+    ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint)
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -162,33 +174,6 @@ fn is_loopback(host: &str) -> bool {
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     name.eq_ignore_ascii_case("localhost")
         || address.is_ok_and(|address| address.to_canonical().is_loopback())
-}
-
-/// Listens on a TCP address.
-///
-/// Returns an error if other machines reach it and there is no token.
-pub(super) async fn listen(
-    address: SocketAddr,
-    token: Option<Token>,
-) -> Result<(ListenerAuth, tokio::net::TcpListener), super::ServeError> {
-    let auth = match token {
-        Some(token) => ListenerAuth::BearerToken(token),
-        None if address.ip().to_canonical().is_loopback() => ListenerAuth::Loopback,
-        None => return Err(TokenError::Needed(address).into()),
-    };
-    Ok((auth, bind(address).await?))
-}
-
-/// The same for an address where only metrics are.
-pub(super) async fn listen_metrics(
-    address: SocketAddr,
-) -> Result<(ListenerAuth, tokio::net::TcpListener), super::ServeError> {
-    Ok((ListenerAuth::Metrics, bind(address).await?))
-}
-
-async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, super::ServeError> {
-    let refused = |source: io::Error| super::ServeError::Tcp { address, source };
-    tokio::net::TcpListener::bind(address).await.map_err(refused)
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Connections {
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 match stream.peer_cred() {
-                    Ok(peer) if socket::admits(peer) => self.take(stream, ListenerAuth::Unix),
+                    Ok(peer) if socket::admits(peer) => self.take(stream, ListenerAuth::PeerUser),
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
                     Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
                 }

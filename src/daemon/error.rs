@@ -1,5 +1,4 @@
-//! Why a request was turned down, as JSON with a code, a message and a hint. Owns the statuses; refuses to repeat
-//! what a client sent beyond what the library's own errors quote.
+//! API errors: a status, a stable code, a message and a hint, as JSON.
 
 use axum::{
     Json,
@@ -10,44 +9,53 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use utoipa::ToSchema;
 
+use super::schema::{Component, object, string};
 use crate::{
     DispatchError, WorkspaceError,
     model::{EventError, IdError},
 };
 
-/// After how many seconds a client that was turned away may try again.
+/// The `Retry-After` of every 503, in seconds.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// How a client without a token is told to send one.
+/// The `WWW-Authenticate` of every 401.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
-/// Why a request was turned down.
+/// Why a request fails.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
+    /// A stable word that clients may rely on.
     code: &'static str,
     message: String,
     hint: String,
 }
 
-/// The body of every answer that is an error.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct ErrorBody {
+/// The body of every error response.
+#[derive(Debug, Serialize)]
+struct ErrorBody {
     error: ErrorText,
 }
 
 /// What is wrong and what to do.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 struct ErrorText {
-    /// A stable word for what is wrong.
     code: &'static str,
-    /// What is wrong.
     message: String,
-    /// What to do.
     hint: String,
 }
+
+pub(super) static ERROR_BODY: Component = Component::built("ErrorBody", || {
+    object("The body of every error response.", [("error", ERROR_TEXT.reference())], &[])
+});
+
+pub(super) static ERROR_TEXT: Component = Component::built("ErrorText", || {
+    let code = string("A stable word for the error.");
+    let message = string("What is wrong.");
+    let hint = string("What to do.");
+    object("What is wrong and what to do.", [("code", code), ("message", message), ("hint", hint)], &[])
+});
 
 impl ApiError {
     pub(super) fn new(
@@ -71,31 +79,31 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, code, message, hint)
     }
 
-    /// There is too much to do.
+    /// A limit is reached.
     pub(super) fn overloaded(message: impl Into<String>) -> Self {
-        let hint = "try again after the seconds in `Retry-After`, or raise the limit in the settings";
+        let hint = "retry after the seconds in `Retry-After`, or raise the limit in the settings";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message, hint)
     }
 
     /// The workspaces are not loaded yet.
     pub(super) fn starting() -> Self {
-        let hint = "try again after the seconds in `Retry-After`";
-        let message = "hookyard still loads its workspaces";
+        let hint = "retry after the seconds in `Retry-After`";
+        let message = "hookyard is still loading its workspaces";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint)
     }
 
-    /// The daemon is about to end.
+    /// The daemon is shutting down.
     pub(super) fn shutting_down() -> Self {
-        let hint = "try again after the seconds in `Retry-After`: the next daemon may be there";
+        let hint = "retry after the seconds in `Retry-After`, when a new daemon may have started";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "hookyard is shutting down", hint)
     }
 
-    /// An id in a path or a query that cannot be one.
+    /// An invalid id in a path or a query.
     pub(super) fn id(what: &'static str, error: &IdError) -> Self {
         Self::bad_request(
             "bad_id",
             format!("the {what} {error}"),
-            "send 1 to 256 bytes without control characters",
+            "use 1 to 256 bytes without control characters",
         )
     }
 }
@@ -107,12 +115,12 @@ impl From<EventError> for ApiError {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too_large",
                 error.to_string(),
-                "send less, or raise `limits.payload` in the settings",
+                "send a smaller body, or raise `limits.payload` in the settings",
             ),
             _ => Self::bad_request(
                 "bad_event",
                 error.to_string(),
-                "`hookyard schema event` prints what an event looks like",
+                "`hookyard schema event` prints the schema of an event",
             ),
         }
     }
@@ -126,7 +134,7 @@ impl From<DispatchError> for ApiError {
             DispatchError::UnknownWorkspace(_) => Self::not_found(
                 "unknown_workspace",
                 message,
-                "register it with `PUT /v1/workspaces/{id}`, or name it in the settings",
+                "register it with `PUT /v1/workspaces/{id}`, or add it to `workspaces` in the settings",
             ),
             DispatchError::NoWorkspace => Self::not_found(
                 "no_workspace",
@@ -138,7 +146,7 @@ impl From<DispatchError> for ApiError {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "run_lost",
                 message,
-                "send the event again if its hooks may run twice; the log tells what happened",
+                "send the event again if its hooks may run twice; the log has the cause",
             ),
             DispatchError::ShuttingDown => Self::shutting_down(),
         }
@@ -149,11 +157,9 @@ impl From<WorkspaceError> for ApiError {
     fn from(error: WorkspaceError) -> Self {
         let message = error.to_string();
         match error {
-            WorkspaceError::Directory { .. } => Self::bad_request(
-                "bad_root",
-                message,
-                "give a directory of this machine by its absolute path",
-            ),
+            WorkspaceError::Directory { .. } => {
+                Self::bad_request("bad_root", message, "use the absolute path of a directory on this machine")
+            }
             WorkspaceError::SameRoot { .. } => Self::new(
                 StatusCode::CONFLICT,
                 "same_root",
@@ -171,12 +177,12 @@ impl IntoResponse for ApiError {
         let Self { status, code, message, hint } = self;
         let mut response =
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
-        let more = match status {
+        let header = match status {
             StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
             StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, BEARER)),
             _ => None,
         };
-        response.headers_mut().extend(more);
+        response.headers_mut().extend(header);
         response
     }
 }

@@ -1,9 +1,8 @@
-//! The daemon: hooks for hosts in any language, over a Unix socket and TCP. Owns its listeners, its routes and its end;
-//! refuses to decide anything about hooks, which is the orchestrator's part.
+//! The daemon: hooks for hosts in any language, over a Unix socket and TCP.
 //!
-//! `connections` takes a connection, `admission` a request, `routes` answer it: `routes/events.rs` is the way of an
-//! event. `socket` and `door` say who may come in, `locate` where an event belongs, `watch` when files are read again.
-//! `audit` writes down what came of it, `traces` how long what took.
+//! `connections` accepts connections, `admission` checks requests, `routes` answers them; `routes/events.rs` handles
+//! events. `socket` and `auth` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
+//! reloads changed hook files. `audit` and `traces` record outcomes. `client` and `sse` are the client's side.
 
 mod admission;
 mod audit;
@@ -15,6 +14,7 @@ mod error;
 mod monitored_io;
 mod request_body;
 mod routes;
+mod schema;
 mod server;
 mod socket;
 #[cfg(feature = "cli")]

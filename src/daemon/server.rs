@@ -1,10 +1,12 @@
-//! The life of a daemon: what is opened in which order, and how everything is closed again. Refuses to listen to
-//! signals, which belong to the program.
+//! Starts and stops a daemon: what is opened in which order, and how everything is closed again.
+//!
+//! Signals belong to the program, so this listens to none.
 
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
+    net::TcpListener,
     sync::Semaphore,
     task::{JoinSet, spawn_blocking},
     time::timeout,
@@ -14,74 +16,75 @@ use tokio_util::task::TaskTracker;
 use super::{
     admission::Admission,
     audit::{Audit, AuditError},
-    auth::{self, Token, TokenError},
+    auth::{ListenerAuth, Token, TokenError},
     connection_timeouts::ConnectionTimeouts,
     connections::{Connections, Listener, MAX_REJECTIONS},
+    routes,
     socket::{Socket, SocketError, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
     traces::{Tracer, TracesError},
-    watch,
+    watch::{self, WatchContext},
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::{self, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
-    telemetry::{AuditDropped, Exporter, SpansDropped},
+    telemetry::{ApiMeters, AuditDropped, Exporter, SpansDropped},
 };
 
-/// How long connections may take to end when everything is answered.
+/// How long connections may take to close after the last response.
 const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a daemon does not start.
+/// Why a daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// There is no socket to listen on.
+    /// The Unix socket cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
     /// The record of process groups cannot be kept.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// There is no token.
+    /// The token cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
     /// The audit cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// Traces cannot be sent anywhere.
+    /// Traces cannot be sent.
     #[error(transparent)]
     Traces(#[from] TracesError),
-    /// The TCP address cannot be listened on.
+    /// The TCP address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Tcp {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The orchestrator does not start.
+    /// The orchestrator cannot start.
     #[error(transparent)]
     Orchestrator(#[from] crate::StartError),
 }
 
-/// A daemon at work. Dropping it ends it at once; [`Daemon::stop`] lets it finish what it has begun.
+/// A running daemon. Dropping it ends it at once; [`Daemon::stop`] lets events in flight finish.
 #[derive(Debug)]
 pub struct Daemon {
     state: Arc<DaemonState>,
     connections: Connections,
-    /// The accepting of connections, the watching of files, the upkeep of metrics.
+    /// The accept loops, the reload loop and the upkeep of metrics.
     tasks: JoinSet<()>,
-    /// Given up last: a successor may come when it is gone.
+    /// Dropped last: another daemon may start once it is gone.
     _socket: Socket,
     _ledger: GroupLedger,
 }
 
 impl Daemon {
-    /// Opens the socket, loads the workspaces and takes events. `environment` looks up variables.
+    /// Opens the socket, loads the workspaces and takes events. `environment` looks up environment variables.
     ///
-    /// Returns an error if it cannot listen, or another daemon does. A workspace that cannot be used is told in the log
-    /// and left out: it must not keep the others from their hooks.
+    /// Returns an error if it cannot listen, or another daemon does. A workspace that cannot be loaded is logged and left
+    /// out: it must not keep the others from their hooks.
     pub async fn start(
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -92,25 +95,26 @@ impl Daemon {
         Socket::prepare(&path)?;
         let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
         let claimed = claimed.map_err(|error| ledger_error(error, &path))?;
-        // Hosts wait from here on, and take no closed door for consent while what was left is ended.
+        // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
+        // killed daemon left behind are ended.
         let (socket, listener) = Socket::listen(&path)?;
         let (ledger, reaped) = claimed.open()?;
         if reaped.groups > 0 {
-            tracing::warn!(groups = reaped.groups, "hooks that a killed hookyard left behind were ended");
+            tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }
         let audit = Audit::start(&settings.audit)?;
         let mut listeners = vec![Listener::Unix(listener)];
-        let mut tcp = None;
+        let mut addresses = DaemonAddresses { socket: path, tcp: None, metrics: None };
         if let Some(address) = settings.listen.tcp {
-            let (auth, listener) = auth::listen(address, token).await?;
-            tcp = listener.local_addr().ok();
+            let auth = ListenerAuth::for_tcp(address, token)?;
+            let listener = bind(address).await?;
+            addresses.tcp = listener.local_addr().ok();
             listeners.push(Listener::Tcp(listener, auth));
         }
-        let mut metrics = None;
         if let Some(address) = settings.listen.metrics {
-            let (auth, listener) = auth::listen_metrics(address).await?;
-            metrics = listener.local_addr().ok();
-            listeners.push(Listener::Tcp(listener, auth));
+            let listener = bind(address).await?;
+            addresses.metrics = listener.local_addr().ok();
+            listeners.push(Listener::Tcp(listener, ListenerAuth::MetricsOnly));
         }
         let exporter = Exporter::install();
         AuditDropped::expect();
@@ -118,14 +122,9 @@ impl Daemon {
         let tracer = Tracer::start(&settings.traces, environment)?;
         let observers = Observers { audit, tracer };
         let orchestrator = orchestrator(&settings, &observers).await?;
-        let addresses = DaemonAddresses {
-            socket: path,
-            tcp,
-            metrics,
-            home: config::home_directory(&settings, environment),
-        };
-        let state =
-            Arc::new(DaemonState::new(orchestrator, settings, addresses, exporter.clone(), observers));
+        let home = config::home_directory(&settings, environment);
+        let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
+        let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
         let connections = connections(&state);
         let mut tasks = JoinSet::new();
         for listener in listeners {
@@ -133,7 +132,9 @@ impl Daemon {
         }
         tasks.spawn(exporter.upkeep());
         register(&state).await;
-        tasks.spawn(watch::watch(Arc::clone(&state)));
+        if state.settings.watch {
+            tasks.spawn(watch::watch(watch_context(&state)));
+        }
         state.set_phase(DaemonPhase::Ready);
         Ok(Self { state, connections, tasks, _socket: socket, _ledger: ledger })
     }
@@ -143,34 +144,34 @@ impl Daemon {
         &self.state.addresses.socket
     }
 
-    /// The TCP address it listens on as well.
+    /// Its TCP address, if it listens on one.
     pub fn tcp(&self) -> Option<SocketAddr> {
         self.state.addresses.tcp
     }
 
-    /// What runs the hooks.
+    /// The orchestrator, which runs the hooks.
     pub fn orchestrator(&self) -> &Orchestrator {
         &self.state.orchestrator
     }
 
-    /// Reads the hook files of every workspace again, and looks whether the audit's file was moved away.
+    /// Reads the hook files of every workspace again, and reopens the audit's file if it was moved away.
     ///
-    /// Returns an error if it is shutting down.
+    /// Returns an error if the daemon is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
         if let Some(audit) = &self.state.observers.audit {
-            audit.look();
+            audit.reopen_if_moved();
         }
         self.state.reload().await
     }
 
-    /// Takes no more events, lets those under way finish until the deadline, cancels the rest, kills their processes,
-    /// closes every connection and ends the audit and the traces. Returns whether everything finished in time.
+    /// Takes no more events, lets those in flight finish until the deadline, cancels the rest, kills their processes,
+    /// closes every connection, and flushes the audit and the traces. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
         self.state.set_phase(DaemonPhase::Draining);
         let finished = self.state.orchestrator.shutdown(deadline).await;
         self.state.closing.cancel();
         self.connections.tasks.close();
-        // A client that does not read its answer does not keep the daemon.
+        // A client that does not read its response must not keep the daemon running.
         drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
         let Observers { audit, tracer } = self.state.observers.clone();
@@ -178,14 +179,14 @@ impl Daemon {
             tracer.close().await;
         }
         if let Some(audit) = audit {
-            // Fails only if the runtime goes down, and then nobody waits.
+            // Fails only while the runtime shuts down, when nobody waits for the result.
             drop(spawn_blocking(move || audit.close()).await);
         }
         finished
     }
 }
 
-/// A record that another daemon has open tells that it listens there: who starts a second one knows of sockets only.
+/// A ledger in use means that another daemon listens on the socket, which is what the user knows of.
 fn ledger_error(error: LedgerError, socket: &Path) -> ServeError {
     match error {
         LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
@@ -202,6 +203,10 @@ async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orch
         builder = builder.observer(tracer.clone());
     }
     builder.start().await
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|source| ServeError::Tcp { address, source })
 }
 
 fn connections(state: &Arc<DaemonState>) -> Connections {
@@ -227,17 +232,28 @@ async fn register(state: &DaemonState) {
             Ok(report) => {
                 tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
             }
-            Err(error) => tracing::error!(workspace = %id, %error, "the workspace is left out"),
+            Err(error) => {
+                tracing::error!(workspace = %id, %error, "cannot load the workspace; it is left out");
+            }
         }
     }
 }
 
-/// Allows as many open files as the system lets this process have: every connection is one.
+fn watch_context(state: &DaemonState) -> WatchContext {
+    WatchContext {
+        orchestrator: state.orchestrator.clone(),
+        system: config::system_directory(&state.settings),
+        home: state.home.clone(),
+        state: Arc::clone(&state.watch),
+    }
+}
+
+/// Raises the limit of open files to the maximum that the system allows: every connection is a file.
 fn raise_descriptor_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::warn!(%error, "the limit of open files could not be raised");
+        tracing::warn!(%error, "cannot raise the limit of open files");
     }
 }

@@ -1,4 +1,4 @@
-//! What all requests share: the orchestrator, the settings, and how far the daemon is in its life. Refuses to act.
+//! The state that all requests share: the orchestrator, the settings and the phase of the daemon.
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
 
@@ -9,8 +9,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    audit::Audit, error::ApiError, routes, traces::Tracer, watch::WatchState,
-    workspace_locator::WorkspaceLocator,
+    audit::Audit, error::ApiError, traces::Tracer, watch::WatchState, workspace_locator::WorkspaceLocator,
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
@@ -19,14 +18,14 @@ use crate::{
     telemetry::{ApiMeters, Exporter},
 };
 
-/// How far the daemon is.
+/// The phase of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DaemonPhase {
-    /// It loads its workspaces.
+    /// It loads its workspaces; events wait.
     Starting,
     /// It takes events.
     Ready,
-    /// It lets events under way finish.
+    /// It takes no more events and lets those in flight finish.
     Draining,
 }
 
@@ -40,52 +39,52 @@ impl DaemonPhase {
     }
 }
 
-/// Where the daemon is reached, and whose it is.
+/// Where the daemon listens.
 #[derive(Debug)]
 pub(super) struct DaemonAddresses {
     /// The Unix socket.
     pub(super) socket: PathBuf,
     pub(super) tcp: Option<SocketAddr>,
-    /// Where only metrics are.
+    /// The TCP address that serves metrics and health only.
     pub(super) metrics: Option<SocketAddr>,
-    /// The home directory with the user's own hooks.
-    pub(super) home: Option<PathBuf>,
 }
 
-/// Who takes note of outcomes.
+/// The observers of outcomes.
 #[derive(Debug, Clone)]
 pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
 }
 
-/// What all requests share.
+/// The state that all requests share.
 #[derive(Debug)]
 pub(super) struct DaemonState {
     pub(super) orchestrator: Orchestrator,
     pub(super) settings: Settings,
     pub(super) addresses: DaemonAddresses,
+    /// The home directory with the user's own hooks.
+    pub(super) home: Option<PathBuf>,
     pub(super) locator: WorkspaceLocator,
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
     pub(super) observers: Observers,
-    /// How many requests are worked on at the same time.
+    /// Permits for requests in flight (`limits.requests`).
     pub(super) requests: Arc<Semaphore>,
-    /// How many readers the stream has.
+    /// Permits for readers of the stream (`limits.streams`).
     pub(super) streams: Arc<Semaphore>,
-    /// Cancelled when streams end.
+    /// Cancelled when connections and streams end.
     pub(super) closing: CancellationToken,
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,
-    /// The beginning of the ids of requests, different in each life of a daemon.
+    /// The prefix of request ids, different for each start of a daemon.
     pub(super) instance: u32,
     phase: watch::Sender<DaemonPhase>,
-    /// When the files of all workspaces began to be read last, and what was found.
+    /// When the last reload of all workspaces began, and its reports.
     reloaded: Mutex<Option<(Instant, LoadReports)>>,
 }
 
-/// What was found in the files of each workspace.
+/// The load report of each workspace.
 type LoadReports = Vec<(WorkspaceId, LoadReport)>;
 
 impl DaemonState {
@@ -93,21 +92,23 @@ impl DaemonState {
         orchestrator: Orchestrator,
         settings: Settings,
         addresses: DaemonAddresses,
-        exporter: Exporter,
+        home: Option<PathBuf>,
+        metrics: (Exporter, ApiMeters),
         observers: Observers,
     ) -> Self {
+        let (exporter, meters) = metrics;
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let watch = Arc::new(WatchState::new(settings.watch));
         Self {
             locator: WorkspaceLocator::new(
                 settings.workspace_roots.clone(),
-                addresses.home.clone(),
+                home.clone(),
                 Arc::clone(&watch),
             ),
             watch,
             exporter,
-            meters: Arc::new(ApiMeters::resolve(routes::paths())),
+            meters: Arc::new(meters),
             observers,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
@@ -120,6 +121,7 @@ impl DaemonState {
             orchestrator,
             settings,
             addresses,
+            home,
         }
     }
 
@@ -131,8 +133,8 @@ impl DaemonState {
         self.phase.send_replace(phase);
     }
 
-    /// Reads the hook files of every workspace again. However many ask for it at once, files are read one time after
-    /// the other, and whoever waits is content with what began after they asked.
+    /// Reads the hook files of every workspace again. Concurrent calls run one after the other, and a call that waited
+    /// takes the reports of a reload that began after it was made.
     ///
     /// Returns an error if the daemon is shutting down.
     pub(super) async fn reload(&self) -> Result<LoadReports, DispatchError> {
@@ -148,17 +150,17 @@ impl DaemonState {
         Ok(reports)
     }
 
-    /// Waits until the workspaces are loaded: an event that came before would find no hooks.
+    /// Waits until the workspaces are loaded: an earlier event would find no hooks.
     ///
-    /// Returns an error if that takes longer than an event may wait.
+    /// Returns an error if that takes longer than `limits.pending_deadline`.
     pub(super) async fn loaded(&self) -> Result<(), ApiError> {
         if self.phase() != DaemonPhase::Starting {
             return Ok(());
         }
         let mut phase = self.phase.subscribe();
-        let begun = phase.wait_for(|phase| *phase != DaemonPhase::Starting);
-        // The sender is here, so it does not end before its value changes.
-        let waited = timeout(self.settings.limits.pending_deadline, begun).await;
+        let started = phase.wait_for(|phase| *phase != DaemonPhase::Starting);
+        // `self` holds the sender, so the channel does not close meanwhile.
+        let waited = timeout(self.settings.limits.pending_deadline, started).await;
         waited.map(drop).map_err(|_| ApiError::starting())
     }
 }

@@ -1,6 +1,6 @@
-//! The daemon answers as `/v1/openapi.json` says: every route, status and form.
+//! The `OpenAPI` document, the router and real answers agree: methods, parameters, statuses and the form of bodies.
 
-use std::{collections::BTreeSet, fs};
+use std::collections::BTreeSet;
 
 use crate::support::daemon::{Daemon, DaemonSetup};
 use crate::support::wait::wait_until;
@@ -141,9 +141,25 @@ fn assert_described(description: &Value, row: &Row, status: u16, body: &[u8]) {
     let value: Value = serde_json::from_slice(body).unwrap_or_else(|error| panic!("{what}: {error}"));
     let mut schema = described["schema"].clone();
     schema["components"] = description["components"].clone();
+    close(&mut schema);
     let validator = jsonschema::draft202012::new(&schema).unwrap_or_else(|error| panic!("{what}: {error}"));
     let wrong: Vec<_> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert!(wrong.is_empty(), "{what}: {wrong:?}\n{value}");
+}
+
+/// Has every reference to a component refuse properties that the component does not describe. A part of an `allOf` stays
+/// open for those of the other parts.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.contains_key("$ref") {
+                object.insert("unevaluatedProperties".to_owned(), false.into());
+            }
+            object.iter_mut().filter(|(key, _)| *key != "allOf").for_each(|(_, value)| close(value));
+        }
+        Value::Array(values) => values.iter_mut().for_each(close),
+        _ => {}
+    }
 }
 
 #[test]
@@ -203,17 +219,37 @@ fn the_described_routes_are_the_routes() {
         assert_eq!(allow(&daemon, &path), allowed, "{path}");
     }
     daemon.finish();
-    // The router does not tell its routes, so its source does: the paths of the table and of the router.
-    let source =
-        fs::read_to_string(format!("{}/src/daemon/routes/mod.rs", env!("CARGO_MANIFEST_DIR"))).unwrap();
-    let (source, _) = source.split_once("#[cfg(test)]").unwrap();
-    let (table, router) = source.split_once("pub(super) fn router").unwrap();
-    let known: BTreeSet<_> = paths.keys().map(String::as_str).collect();
-    for part in [table.split_once("const ROUTES").unwrap().1, router] {
-        let written: BTreeSet<_> =
-            part.split('"').filter(|text| text.starts_with('/') && !text.contains('\n')).collect();
-        assert_eq!(written, known);
+}
+
+#[test]
+fn query_parameters_are_as_described() {
+    let daemon = DaemonSetup::new().serve();
+    let description = daemon.get("/v1/openapi.json");
+    let mut tried = 0;
+    for (path, method) in methods(&description) {
+        let parameters = description["paths"][&path][&method]["parameters"].as_array();
+        let described: BTreeSet<_> = parameters
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap().to_owned())
+            .collect();
+        if described.is_empty() {
+            continue;
+        }
+        let path = path.replace("{id}", "x").replace("{dialect}", "claude") + "?nonesuch=1";
+        let answer = daemon.client().send(&method.to_uppercase(), &path, None).unwrap();
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let error = &body["error"];
+        assert_eq!((answer.status, &error["code"]), (400, &json!("bad_query")), "{path}");
+        // unknown field `nonesuch`, expected one of `a`, `b`
+        let quoted = error["message"].as_str().unwrap().split('`').skip(1).step_by(2);
+        let taken: BTreeSet<_> = quoted.skip(1).map(str::to_owned).collect();
+        assert_eq!(taken, described, "{path}");
+        tried += 1;
     }
+    assert!(tried > 4, "{tried}");
+    daemon.finish();
 }
 
 /// The methods that a path takes, by its own account.

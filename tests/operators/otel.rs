@@ -429,7 +429,7 @@ fn the_standard_variable_replaces_the_setting() {
 
     let mut daemon = self::setting("", &[]).variable("OTEL_EXPORTER_OTLP_ENDPOINT", "nowhere").spawn();
     assert_eq!(daemon.wait().code(), Some(1));
-    assert!(daemon.log().contains("OTEL_EXPORTER_OTLP_ENDPOINT names no place"), "{}", daemon.log());
+    assert!(daemon.log().contains("OTEL_EXPORTER_OTLP_ENDPOINT is not an address"), "{}", daemon.log());
 }
 
 #[test]

@@ -1,15 +1,28 @@
 //! The audit on a disk that is full, slow, or taken for another.
 
 use std::{
-    sync::mpsc::Receiver,
-    time::{SystemTime, UNIX_EPOCH},
+    io,
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{self, Receiver},
+    },
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::*;
+use parking_lot::Mutex;
+
+use super::{
+    counters::{AuditCounters, QueueLimits},
+    line::{self, AuditEntry},
+    queue::{Audit, weight},
+    sink::AuditSink,
+};
 use crate::{
-    RunRef,
-    config::AuditSync,
-    model::{Event, EventKind, Json, RunId, SessionId, Target, WorkspaceId},
+    FinishedEvent, OutcomeObserver, RunRef,
+    config::{AuditPatches, AuditSettings, AuditSync},
+    model::{Event, EventKind, Json, Outcome, RunId, SessionId, Target, WorkspaceId},
 };
 
 /// A disk with so much room, and what it can do about a line that does not fit.

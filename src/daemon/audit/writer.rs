@@ -1,5 +1,4 @@
-//! The thread that writes audit lines. Owns when they are written and synced, and what is said of those that could not
-//! be; refuses to stop because of one.
+//! The thread that writes audit lines in batches, syncs them, and keeps going when a write fails.
 
 use std::{
     io,
@@ -14,17 +13,26 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    AuditCounters, WriterCommand,
+    counters::AuditCounters,
     line::{self, AuditEntry},
     sink::AuditSink,
 };
 use crate::config::{AuditPatches, AuditSync};
 
-/// How much is written at once.
+/// The size from which a batch is written, in bytes.
 const BATCH_BYTES: usize = 64 << 10;
 
-/// How often the writer looks around when there is nothing to do, and whether its file is still there.
+/// How often an idle writer wakes up, and how often the file is checked for having been moved away.
 const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A command to the writer.
+#[derive(Debug)]
+pub(super) enum WriterCommand {
+    /// Write an entry, which releases this weight of the queue.
+    Write(Box<AuditEntry>, usize),
+    /// Reopen the file if it was moved away.
+    CheckFile,
+}
 
 /// How lines are written.
 #[derive(Debug, Clone, Copy)]
@@ -33,22 +41,22 @@ pub(super) struct WriterOptions {
     pub(super) patches: AuditPatches,
 }
 
-/// What the thread knows.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     sink: Box<dyn AuditSink>,
     options: WriterOptions,
     counters: Arc<AuditCounters>,
-    /// Whole lines that are not written yet.
+    /// Whole lines that are not yet written.
     batch: Vec<u8>,
-    /// How many lines that are.
+    /// The number of lines in the batch.
     lines: u64,
-    /// Whether the outlet ends in the middle of a line.
+    /// Whether the file ends in the middle of a line.
     has_partial_line: bool,
-    /// When lines that may not be on the disk were written first.
+    /// When the oldest unsynced line was written.
     unsynced: Option<Instant>,
-    looked: Instant,
-    /// What went wrong last.
+    file_checked: Instant,
+    /// The last error, until it is logged.
     error: Option<io::Error>,
 }
 
@@ -66,12 +74,12 @@ impl Writer {
             lines: 0,
             has_partial_line: false,
             unsynced: None,
-            looked: Instant::now(),
+            file_checked: Instant::now(),
             error: None,
         }
     }
 
-    /// Writes until nobody can send anything any more, and all of it is written.
+    /// Runs until the queue is closed and empty.
     pub(super) fn run(mut self, commands: &Receiver<WriterCommand>) {
         loop {
             match commands.recv_timeout(self.pause()) {
@@ -115,12 +123,13 @@ impl Writer {
             }
             WriterCommand::CheckFile => {
                 self.write();
-                self.look();
+                self.check_file();
             }
         }
     }
 
-    /// Takes in a line. One that has no room beside those before it comes after them, maybe in another file.
+    /// Adds a line to the batch. If the file has no room for all of it, the lines before are written first, so that a
+    /// rotation does not split the batch.
     fn take(&mut self, entry: &AuditEntry) {
         let start = self.batch.len();
         if let Err(error) = line::write(entry, self.options.patches, &mut self.batch) {
@@ -134,16 +143,18 @@ impl Writer {
         self.lines += 1;
     }
 
-    /// Writes the lines that are there; those that cannot be written are lost.
+    /// Writes the batch. Lines that cannot be written whole are lost.
     fn write(&mut self) {
         if self.batch.is_empty() {
             return;
         }
-        let (mut batch, lines) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.lines));
+        let mut batch = std::mem::take(&mut self.batch);
+        let lines = std::mem::take(&mut self.lines);
         let (written, error) = match self.sink.reserve(batch.len()).and_then(|()| self.end_partial_line()) {
-            Ok(()) => self.written(&batch),
+            Ok(()) => self.write_bytes(&batch),
             Err(error) => (0, Some(error)),
         };
+        // The end of the last whole line.
         let whole = memchr::memrchr(b'\n', &batch[..written]).map_or(0, |end| end + 1);
         let kept = memchr::memchr_iter(b'\n', &batch[..whole]).count() as u64;
         if written > whole {
@@ -160,23 +171,23 @@ impl Writer {
             self.sync();
         }
         batch.clear();
-        // A large line keeps no memory once it is written.
+        // Gives the memory of a large line back.
         batch.shrink_to(BATCH_BYTES * 2);
         self.batch = batch;
     }
 
-    /// Ends the line that was torn, so that the next begins at its beginning.
+    /// Ends a partial line, so that the next one starts on a line of its own.
     fn end_partial_line(&mut self) -> io::Result<()> {
         if self.has_partial_line {
-            let (written, error) = self.written(b"\n");
+            let (written, error) = self.write_bytes(b"\n");
             self.has_partial_line = written == 0;
             error.map_or(Ok(()), Err)?;
         }
         Ok(())
     }
 
-    /// Writes bytes, as many as can be, and tells how many that were.
-    fn written(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
+    /// Writes bytes until all are written or an error. Returns how many were written.
+    fn write_bytes(&mut self, bytes: &[u8]) -> (usize, Option<io::Error>) {
         let mut written = 0;
         while written < bytes.len() {
             match self.sink.write(&bytes[written..]) {
@@ -190,8 +201,8 @@ impl Writer {
     }
 
     fn run_periodic_work(&mut self) {
-        if self.looked.elapsed() >= FILE_CHECK_INTERVAL {
-            self.look();
+        if self.file_checked.elapsed() >= FILE_CHECK_INTERVAL {
+            self.check_file();
         }
         if let (AuditSync::Every(period), Some(since)) = (self.options.sync, self.unsynced)
             && since.elapsed() >= period
@@ -201,8 +212,8 @@ impl Writer {
         self.counters.report_losses(&mut self.error);
     }
 
-    fn look(&mut self) {
-        self.looked = Instant::now();
+    fn check_file(&mut self) {
+        self.file_checked = Instant::now();
         if let Err(error) = self.sink.reopen_if_moved() {
             self.error = Some(error);
         }
@@ -211,12 +222,12 @@ impl Writer {
     fn sync(&mut self) {
         self.unsynced = None;
         if let Err(error) = self.sink.sync() {
-            tracing::error!(%error, "audit lines could not be synced to the disk");
+            tracing::error!(%error, "cannot sync audit lines to the disk");
         }
     }
 
     fn record_loss(&mut self, lines: u64, error: io::Error) {
-        self.counters.lost(lines);
+        self.counters.record_failed_write(lines);
         self.error = Some(error);
     }
 }

@@ -1,24 +1,23 @@
-//! Events in, outcomes out: canonical ones, and those of agents in their own words. Owns what an agent is told where
-//! there is no outcome; refuses to be its own hook.
+//! Takes events, canonical or in an agent's own format, and answers with what their hooks decided.
 
 use std::sync::Arc;
 
 use axum::{
     Json,
     body::{Body, Bytes},
-    extract::{Query, Request, State, rejection::QueryRejection},
+    extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::CONTENT_TYPE, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
 
-use super::{PathName, bad_query};
+use super::extract::{ApiQuery, PathParameter};
 use crate::{
     DispatchError,
     daemon::{
-        error::{ApiError, ErrorBody},
+        error::ApiError,
         request_body::{self, BodyBounds},
+        schema::{Component, object, string, unsigned_as},
         state::DaemonState,
     },
     dialect,
@@ -31,32 +30,29 @@ const HOOK_EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event"
 /// The W3C trace context of the host.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The exit code of a program that answers for hookyard.
+/// The response header with the exit code of a command hook that would answer the same.
 const EXIT_CODE: HeaderName = HeaderName::from_static("hookyard-exit-code");
 
-/// How a native answer is wanted.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
 pub(super) struct NativeEventQuery {
-    /// As the body that an http hook of the dialect answers with, or as a process: what a command hook prints, and
-    /// its exit code.
     #[serde(default)]
-    #[param(inline)]
-    r#as: AnswerForm,
+    r#as: ResponseForm,
 }
 
-/// The form of a native answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+/// The form of a native response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum AnswerForm {
+enum ResponseForm {
+    /// The body of an http hook.
     #[default]
     Body,
+    /// The output and the exit code of a command hook.
     Process,
 }
 
-/// A native answer as a process gives it.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+/// A native response in the form of a command hook.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessAnswer {
     /// For standard output.
     pub(crate) stdout: String,
@@ -66,24 +62,26 @@ pub(crate) struct ProcessAnswer {
     pub(crate) exit_code: u8,
 }
 
-/// Runs the hooks for an event.
-///
-/// The event is a canonical one; `/v1/events/{dialect}` takes those of agents. The answer is the outcome.
-#[utoipa::path(
-    post, path = "/v1/events", tag = "events", operation_id = "sendEvent",
-    request_body(content = Object, content_type = "application/json"),
-    responses(
-        (status = 200, description = "The outcome", body = Object, content_type = "application/json"),
-        (status = 400, description = "The event cannot be read", body = ErrorBody),
-        (status = 404, description = "The workspace is not known", body = ErrorBody),
-        (status = 408, description = "The body took too long", body = ErrorBody),
-        (status = 413, description = "The event is too large", body = ErrorBody),
-        (status = 415, description = "The body is not JSON", body = ErrorBody),
-        (status = 500, description = "The event was lost", body = ErrorBody),
-        (status = 508, description = "The request comes from one of hookyard's own hooks", body = ErrorBody),
+pub(super) static PROCESS_ANSWER: Component = Component::built("ProcessAnswer", || {
+    object(
+        "A native response in the form of a command hook.",
+        [
+            ("stdout", string("The standard output.")),
+            ("stderr", string("The standard error.")),
+            ("exit_code", unsigned_as("int32", "The exit code.")),
+        ],
+        &[],
     )
-)]
-pub(in crate::daemon) async fn canonical(
+});
+
+pub(super) static EVENT: Component =
+    Component::file("Event", include_str!("../../../config/schema/canonical-event.schema.json"));
+
+pub(super) static OUTCOME: Component =
+    Component::file("Outcome", include_str!("../../../config/schema/canonical-outcome.schema.json"));
+
+/// Answers a canonical event with its outcome.
+pub(in crate::daemon) async fn send_event(
     State(state): State<Arc<DaemonState>>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -98,42 +96,27 @@ pub(in crate::daemon) async fn canonical(
         Err(ReadFailure::Error(error)) => return Err(error),
     };
     let bytes = serde_json::to_vec(&outcome).map_err(|error| {
-        let message = format!("the outcome could not be written: {error}");
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "unwritten", message, "report it with the event")
+        let message = format!("cannot serialize the outcome: {error}");
+        ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "unwritten",
+            message,
+            "report this as a bug, with the event",
+        )
     })?;
     Ok(json(bytes))
 }
 
-/// Runs the hooks for an event of an agent.
-///
-/// The event is what the agent sends to its own hooks. The answer is what such a hook would answer.
-#[utoipa::path(
-    post, path = "/v1/events/{dialect}", tag = "events", operation_id = "sendNativeEvent",
-    params(
-        ("dialect" = String, Path, description = "Whose words the event is in: canonical, openharness, claude, codebuddy, gemini or clawd"),
-        NativeEventQuery,
-    ),
-    request_body(content = Object, content_type = "application/json"),
-    responses(
-        (status = 200, description = "The answer in the words of the dialect, or a `ProcessAnswer` where it is asked for", body = Object),
-        (status = 400, description = "The event cannot be read", body = ErrorBody),
-        (status = 404, description = "The dialect or the workspace is not known", body = ErrorBody),
-        (status = 408, description = "The body took too long", body = ErrorBody),
-        (status = 413, description = "The event is too large", body = ErrorBody),
-        (status = 415, description = "The body is not JSON", body = ErrorBody),
-        (status = 500, description = "The event was lost", body = ErrorBody),
-        (status = 508, description = "The request comes from one of hookyard's own hooks", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn native(
+/// Answers an event in an agent's format with what a hook of that agent would answer.
+pub(super) async fn send_native_event(
     State(state): State<Arc<DaemonState>>,
-    PathName(name): PathName,
-    query: Result<Query<NativeEventQuery>, QueryRejection>,
+    PathParameter(name): PathParameter,
+    query: Result<ApiQuery<NativeEventQuery>, ApiError>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let dialect = parse_dialect(&name)?;
-    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let ApiQuery(query) = query?;
     let bytes = event_body(&state, &headers, body).await?;
     let answer = match read(&state, dialect, &headers, &bytes).await {
         Ok(event) => dispatch_native(&state, dialect, event).await?,
@@ -148,7 +131,7 @@ pub(in crate::daemon) async fn native(
 
 /// Why there is no event.
 enum ReadFailure {
-    /// It cannot be read, and a guard would have had to.
+    /// It is invalid, and a guard would have had to see it: it is blocked.
     Blocked(Box<Outcome>),
     Error(ApiError),
 }
@@ -163,8 +146,8 @@ fn parse_dialect(name: &str) -> Result<DialectName, ApiError> {
 
 async fn event_body(state: &DaemonState, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     if headers.contains_key(HOOK_EVENT_HEADER) {
-        let message = "the request comes from a hook of hookyard, which would be asked for ever";
-        let hint = "take hookyard's address out of the hook, or run the hook elsewhere";
+        let message = "the request comes from a hook of hookyard and would loop";
+        let hint = "remove hookyard's address from the hook";
         return Err(ApiError::new(StatusCode::LOOP_DETECTED, "own_hook", message, hint));
     }
     let limits = &state.settings.limits;
@@ -180,7 +163,7 @@ async fn read(
     let error = match state.orchestrator.read(dialect, bytes) {
         Ok(mut event) => {
             let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
-            // One that is none is ignored, as the standard has it.
+            // An invalid traceparent is ignored, as W3C Trace Context requires.
             event.trace = trace.and_then(|text| text.parse().ok());
             if let Some(tracer) = &state.observers.tracer {
                 tracer.begin(&mut event);
@@ -198,7 +181,8 @@ async fn read(
     })
 }
 
-/// An agent takes an error for "no opinion", so where a hook with `on_error: deny` was to be asked it is told no.
+/// Dispatches an agent's event. An agent ignores failed hooks, so where dispatch fails and a hook with `on_error: deny`
+/// was to run, the event is blocked.
 async fn dispatch_native(
     state: &DaemonState,
     dialect: DialectName,
@@ -216,14 +200,14 @@ fn block_or_error(state: &DaemonState, event: &Event, error: DispatchError) -> R
     state.orchestrator.block_undispatched(event, &error).ok_or_else(|| error.into())
 }
 
-fn write(answer: HostResponse, form: AnswerForm) -> Response {
+fn write(answer: HostResponse, form: ResponseForm) -> Response {
     match form {
-        AnswerForm::Body => {
+        ResponseForm::Body => {
             let mut response = json(dialect::http_body(&answer).into_owned());
             response.headers_mut().insert(EXIT_CODE, u16::from(answer.exit_code).into());
             response
         }
-        AnswerForm::Process => {
+        ResponseForm::Process => {
             let HostResponse { stdout, stderr, exit_code } = answer;
             Json(ProcessAnswer { stdout, stderr, exit_code }).into_response()
         }

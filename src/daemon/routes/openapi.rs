@@ -1,120 +1,125 @@
-//! The description of all routes, as `OpenAPI` 3.1. Owns what is the same for each of them; refuses to repeat the
-//! schemas of events and outcomes, which are those that ship for editors.
+//! The `OpenAPI` 3.1 document, made from the route table.
 
-use std::sync::OnceLock;
-
-use axum::{
-    http::header::CONTENT_TYPE,
-    response::{IntoResponse, Response},
-};
 use serde_json::{Map, Value, json};
-use utoipa::OpenApi;
 
-use super::{events, health, hooks, reload, runs, status, stream, workspaces};
-use crate::{daemon::error::ErrorBody, model::DialectName};
+use super::operation::{
+    BodySchema, ErrorResponse, Operation, Parameter, ParameterLocation, ResponseContent, Route,
+};
+use crate::daemon::{
+    error::ERROR_BODY,
+    schema::{Component, ComponentSchema},
+};
 
-const EVENT: &str = include_str!("../../../config/schema/canonical-event.schema.json");
-const OUTCOME: &str = include_str!("../../../config/schema/canonical-outcome.schema.json");
-
-/// What can be an id, as the schema of events has it.
-const ID: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]{1,256}$";
-
-/// What every route may answer, whatever it is asked.
-const ANYWHERE: [(&str, &str); 3] = [
-    ("401", "The token is missing or wrong"),
-    ("403", "The request comes from a web page, or not from this machine"),
-    ("503", "There is too much to do, or hookyard is shutting down"),
+/// The errors that every operation can answer.
+const COMMON_ERRORS: &[ErrorResponse] = &[
+    (401, "The token is missing or wrong"),
+    (403, "The request comes from a web page, or its `Host` is not this machine"),
+    (503, "The daemon is overloaded, starting or shutting down"),
 ];
 
-#[derive(OpenApi)]
-#[openapi(
-    info(
-        title = "hookyard",
-        description = "Runs hooks for AI-agent hosts. Send events, get verdicts.",
-        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
-    ),
-    paths(
-        events::canonical,
-        events::native,
-        hooks::list,
-        runs::list,
-        runs::show,
-        runs::cancel,
-        workspaces::list,
-        workspaces::register,
-        workspaces::show,
-        workspaces::remove,
-        reload::reload,
-        status::show,
-        stream::follow,
-        show,
-        health::metrics,
-        health::alive,
-        health::ready,
-    ),
-    components(schemas(ErrorBody, events::ProcessAnswer))
-)]
-struct Description;
-
-/// This description.
-#[utoipa::path(
-    get, path = "/v1/openapi.json", tag = "operation", operation_id = "getDescription",
-    responses((status = 200, description = "The routes, as OpenAPI 3.1", body = Object))
-)]
-pub(in crate::daemon) async fn show() -> Response {
-    static TEXT: OnceLock<String> = OnceLock::new();
-    ([(CONTENT_TYPE, "application/json")], TEXT.get_or_init(|| description().to_string()).as_str())
-        .into_response()
+/// The document for these routes, whose bodies refer to these components.
+pub(super) fn document(routes: &[Route], components: &[&Component]) -> Value {
+    let mut schemas = Map::new();
+    for component in components {
+        add_component(&mut schemas, component);
+    }
+    let paths: Map<String, Value> =
+        routes.iter().map(|route| (route.path.to_owned(), path_item(route))).collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hookyard",
+            "description": "Runs hooks for AI-agent hosts. Send events, get verdicts.",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "paths": paths,
+        "components": { "schemas": schemas },
+    })
 }
 
-fn description() -> Value {
-    let mut description = serde_json::to_value(Description::openapi()).unwrap_or_default();
-    if let Some(schemas) = description["components"]["schemas"].as_object_mut() {
-        add_schema(schemas, "Event", EVENT);
-        add_schema(schemas, "Outcome", OUTCOME);
-    }
-    let operations = description["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
-    for operation in operations.filter_map(Value::as_object_mut).flat_map(Map::values_mut) {
-        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-        for parameter in parameters.into_iter().flatten() {
-            say_what_fits(parameter);
-        }
-        for (status, words) in ANYWHERE {
-            operation["responses"][status] = json!({
-                "description": words,
-                "content": { "application/json": { "schema": { "$ref": "#/components/schemas/ErrorBody" } } }
-            });
-        }
-    }
-    let dialects: Vec<_> = DialectName::ALL.iter().filter(|name| **name != DialectName::Canonical).collect();
-    description["components"]["schemas"]["Registration"]["properties"]["dialects"]["items"]["enum"] =
-        dialects.iter().map(|name| name.as_str()).collect();
-    let of_events = &mut description["paths"]["/v1/events"]["post"];
-    of_events["requestBody"]["content"]["application/json"]["schema"] =
-        json!({ "$ref": "#/components/schemas/Event" });
-    of_events["responses"]["200"]["content"]["application/json"]["schema"] =
-        json!({ "$ref": "#/components/schemas/Outcome" });
-    description
+fn path_item(route: &Route) -> Value {
+    let operations = route.operations.iter();
+    operations.map(|operation| (operation.method.as_str().to_owned(), describe(operation))).collect()
 }
 
-/// Narrows the schema of a parameter to what is taken, which its type alone does not say.
-fn say_what_fits(parameter: &mut Value) {
-    match parameter["name"].as_str() {
-        Some("id" | "workspace_id") => {
-            parameter["schema"] = json!({ "type": "string", "pattern": ID });
-        }
-        Some("dialect") => {
-            let names: Vec<_> = DialectName::ALL.iter().map(|name| name.as_str()).collect();
-            parameter["schema"] = json!({ "type": "string", "enum": names });
-        }
-        _ => {}
+fn describe(operation: &Operation) -> Value {
+    let mut described = json!({
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "responses": responses(operation),
+    });
+    if !operation.description.is_empty() {
+        described["description"] = operation.description.into();
     }
+    if !operation.parameters.is_empty() {
+        described["parameters"] = operation.parameters.iter().map(parameter).collect();
+    }
+    if let Some(body) = operation.request {
+        described["requestBody"] = json!({ "required": true, "content": json_content(body) });
+    }
+    described
 }
 
-/// Adds a schema that stands alone, with what it defines beside it.
-fn add_schema(schemas: &mut Map<String, Value>, name: &str, text: &str) {
-    let moved = text.replace("#/$defs/", &format!("#/components/schemas/{name}"));
-    let Ok(Value::Object(mut schema)) = serde_json::from_str(&moved) else { return };
+fn parameter(parameter: &Parameter) -> Value {
+    let location = match parameter.location {
+        ParameterLocation::Path => "path",
+        ParameterLocation::Query => "query",
+    };
+    json!({
+        "name": parameter.name,
+        "in": location,
+        "required": parameter.location == ParameterLocation::Path,
+        "description": parameter.description,
+        "schema": (parameter.schema)(),
+    })
+}
+
+fn responses(operation: &Operation) -> Map<String, Value> {
+    let mut responses = Map::new();
+    for (status, description) in COMMON_ERRORS.iter().chain(operation.errors.iter().copied().flatten()) {
+        let content = json_content(BodySchema::One(&ERROR_BODY));
+        let response = json!({ "description": description, "content": content });
+        responses.insert(status.to_string(), response);
+    }
+    for success in operation.success {
+        let mut response = json!({ "description": success.description });
+        match success.body {
+            ResponseContent::Empty => {}
+            ResponseContent::Json(body) => response["content"] = json_content(body),
+            ResponseContent::Text(media_type) => {
+                response["content"][media_type] = json!({ "schema": { "type": "string" } });
+            }
+        }
+        responses.insert(success.status.to_string(), response);
+    }
+    responses
+}
+
+fn json_content(body: BodySchema) -> Value {
+    let schema = match body {
+        BodySchema::AnyObject => json!({ "type": "object" }),
+        BodySchema::AnyObjects => json!({ "type": "array", "items": { "type": "object" } }),
+        BodySchema::One(component) => component.reference(),
+        BodySchema::List(component) => json!({ "type": "array", "items": component.reference() }),
+    };
+    json!({ "application/json": { "schema": schema } })
+}
+
+/// Adds a component. The definitions of a schema file become components named after the file's, as `OutcomeNote`.
+fn add_component(schemas: &mut Map<String, Value>, component: &Component) {
+    let name = component.name;
+    let text = match component.schema {
+        ComponentSchema::Built(schema) => {
+            schemas.insert(name.to_owned(), schema());
+            return;
+        }
+        ComponentSchema::File(text) => text,
+    };
+    let text = text.replace("#/$defs/", &format!("#/components/schemas/{name}"));
+    // The files ship with the source, and a test reads the finished document.
+    let Ok(Value::Object(mut schema)) = serde_json::from_str(&text) else { return };
     schema.remove("$schema");
     if let Some(Value::Object(definitions)) = schema.remove("$defs") {
         schemas.extend(definitions.into_iter().map(|(inner, schema)| (format!("{name}{inner}"), schema)));

@@ -1,82 +1,74 @@
-//! Runs: listed, looked at and cancelled. Refuses to start one: events do.
+//! Lists, shows and cancels runs.
 
 use std::sync::Arc;
 
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-    http::StatusCode,
-};
+use axum::{Json, extract::State, http::StatusCode};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde_json::json;
 
-use super::{PathName, bad_query, workspace_id};
+use super::extract::{ApiQuery, PathParameter, workspace_id};
 use crate::{
     RunFilter, RunStatus,
     daemon::{
-        error::{ApiError, ErrorBody},
+        error::ApiError,
+        schema::{Component, object, unsigned},
         state::DaemonState,
     },
     model::{RunId, WorkspaceId},
 };
 
-/// How many runs are listed where nobody says otherwise.
+/// How many runs are listed by default.
 const DEFAULT_LIMIT: usize = 100;
 
-/// How many runs are listed at most.
-const MAX_LIMIT: usize = 10_000;
+/// The largest `limit` of a list of runs.
+pub(super) const MAX_LIMIT: usize = 10_000;
 
-/// Which runs.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct ListRunsQuery {
-    /// Those of this workspace only.
+pub(super) struct ListRunsQuery {
     workspace_id: Option<String>,
-    /// At most so many; 100 unless told otherwise.
-    #[param(minimum = 1, maximum = 10000)]
     limit: Option<usize>,
 }
 
-/// Which run, where several workspaces have one of the id.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct RunQuery {
-    /// That of this workspace.
+pub(super) struct RunQuery {
     workspace_id: Option<String>,
 }
 
-/// Runs that have work in flight, or had it not long ago.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::daemon) struct RunsView {
-    /// Those that have been there longest first.
-    #[schema(value_type = Vec<Object>)]
+/// Active runs.
+#[derive(Debug, Serialize)]
+pub(super) struct RunsView {
     runs: Vec<RunStatus>,
-    /// How many more there are.
     left_out: usize,
 }
 
-/// What was cancelled.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::daemon) struct CancelledView {
-    /// How many of the run's events were under way or waited for their turn.
+pub(super) static RUNS_VIEW: Component = Component::built("RunsView", || {
+    let runs =
+        json!({ "type": "array", "items": { "type": "object" }, "description": "The runs, oldest first." });
+    let left_out = unsigned("The number of active runs beyond the limit.");
+    object(
+        "The runs that have work in flight or had it recently.",
+        [("runs", runs), ("left_out", left_out)],
+        &[],
+    )
+});
+
+/// The result of a cancellation.
+#[derive(Debug, Serialize)]
+pub(super) struct CancelledView {
     events: usize,
 }
 
-/// The runs with work in flight, or not long ago.
-#[utoipa::path(
-    get, path = "/v1/runs", tag = "runs", operation_id = "listRuns", params(ListRunsQuery),
-    responses(
-        (status = 200, description = "The runs", body = RunsView),
-        (status = 400, description = "The query cannot be used", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn list(
+pub(super) static CANCELLED_VIEW: Component = Component::built("CancelledView", || {
+    let events = unsigned("The number of the run's events that were in flight or queued.");
+    object("What was cancelled.", [("events", events)], &[])
+});
+
+pub(super) async fn list(
     State(state): State<Arc<DaemonState>>,
-    query: Result<Query<ListRunsQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<ListRunsQuery>,
 ) -> Result<Json<RunsView>, ApiError> {
-    let Query(query) = query.map_err(|error| bad_query(&error))?;
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         let message = format!("the limit {limit} is out of range");
@@ -87,59 +79,39 @@ pub(in crate::daemon) async fn list(
     Ok(Json(RunsView { runs: list.runs, left_out: list.left_out }))
 }
 
-/// One run.
-#[utoipa::path(
-    get, path = "/v1/runs/{id}", tag = "runs", operation_id = "getRun",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), RunQuery),
-    responses(
-        (status = 200, description = "The run", body = Object),
-        (status = 400, description = "An id cannot be one", body = ErrorBody),
-        (status = 404, description = "The run is not known", body = ErrorBody),
-        (status = 409, description = "Several workspaces have a run of the id", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn show(
+pub(super) async fn show(
     State(state): State<Arc<DaemonState>>,
-    PathName(id): PathName,
-    query: Result<Query<RunQuery>, QueryRejection>,
+    PathParameter(id): PathParameter,
+    query: Result<ApiQuery<RunQuery>, ApiError>,
 ) -> Result<Json<RunStatus>, ApiError> {
     let (id, workspace) = run_key(&id, query)?;
-    find_unique(&state, &id, workspace.as_ref()).await.map(Json)
+    find_run(&state, &id, workspace.as_ref()).await.map(Json)
 }
 
-/// Cancels a run: the processes of its hooks are killed, interceptor events are answered `halt`, and it is forgotten.
-#[utoipa::path(
-    delete, path = "/v1/runs/{id}", tag = "runs", operation_id = "cancelRun",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256), RunQuery),
-    responses(
-        (status = 200, description = "It is cancelled", body = CancelledView),
-        (status = 400, description = "An id cannot be one", body = ErrorBody),
-        (status = 404, description = "The run is not known", body = ErrorBody),
-        (status = 409, description = "Several workspaces have a run of the id", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn cancel(
+pub(super) async fn cancel(
     State(state): State<Arc<DaemonState>>,
-    PathName(id): PathName,
-    query: Result<Query<RunQuery>, QueryRejection>,
+    PathParameter(id): PathParameter,
+    query: Result<ApiQuery<RunQuery>, ApiError>,
 ) -> Result<Json<CancelledView>, ApiError> {
     let (id, workspace) = run_key(&id, query)?;
-    let run = find_unique(&state, &id, workspace.as_ref()).await?;
+    let run = find_run(&state, &id, workspace.as_ref()).await?;
     let cancelled = state.orchestrator.cancel_run(Some(&run.workspace_id), &id).await;
     Ok(Json(CancelledView { events: cancelled.events }))
 }
 
 fn run_key(
     id: &str,
-    query: Result<Query<RunQuery>, QueryRejection>,
+    query: Result<ApiQuery<RunQuery>, ApiError>,
 ) -> Result<(RunId, Option<WorkspaceId>), ApiError> {
     let id = RunId::new(id).map_err(|error| ApiError::id("id of the run", &error))?;
-    let Query(query) = query.map_err(|error| bad_query(&error))?;
+    let ApiQuery(query) = query?;
     Ok((id, query.workspace_id.as_deref().map(workspace_id).transpose()?))
 }
 
-/// The run of an id, of which there must be one.
-async fn find_unique(
+/// The run with this id.
+///
+/// Returns an error if there is none, or if several workspaces have one and none is named.
+async fn find_run(
     state: &DaemonState,
     id: &RunId,
     workspace: Option<&WorkspaceId>,
@@ -149,13 +121,13 @@ async fn find_unique(
         (Some(run), 0) => Ok(run),
         (Some(_), others) => {
             let message = format!("{} workspaces have a run {id}", others + 1);
-            let hint = "say which: with `?workspace_id=`, or `--id` on the command line";
+            let hint = "name the workspace with `?workspace_id=`, or with `--id` on the command line";
             Err(ApiError::new(StatusCode::CONFLICT, "several_runs", message, hint))
         }
         (None, _) => Err(ApiError::not_found(
             "unknown_run",
             format!("there is no run {id}"),
-            "a run is known from the first event that a hook wants until it ends or is forgotten",
+            "a run is known from its first event with a matching hook until it ends or is forgotten",
         )),
     }
 }

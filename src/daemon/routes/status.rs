@@ -1,5 +1,4 @@
-//! How the daemon is: what it serves, what it does at the moment, and what is wrong with its files. Refuses to list
-//! every workspace, run or hook, which have routes of their own.
+//! The status of the daemon: what it serves, what is in flight, and which hook files are broken.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -8,81 +7,145 @@ use std::{
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::json;
 
-use crate::daemon::{audit::Audit, state::DaemonState};
+use crate::daemon::{
+    audit::Audit,
+    schema::{Component, object, optional_string, string, strings, unsigned, unsigned_as},
+    state::DaemonState,
+};
 
-/// How many workspaces with mistakes are told.
+/// The maximum number of workspaces with errors in a status.
 const MAX_BROKEN: usize = 100;
 
-/// How the daemon is.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+/// The status of a daemon.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
-#[schema(as = Status)]
 pub struct DaemonStatus {
-    /// Its version.
+    /// The version of the daemon.
     pub version: String,
-    /// Its process.
+    /// Its process ID.
     pub pid: u32,
     /// `starting`, `ready` or `draining`.
     pub phase: String,
     /// When it started, in seconds since 1970.
     pub started_at: u64,
-    /// How long it has been there, in milliseconds.
+    /// How long it has been running, in milliseconds.
     pub uptime_ms: u64,
-    /// Its Unix socket.
+    /// The path of its Unix socket.
     pub socket: String,
-    /// The TCP address it listens on as well.
+    /// Its TCP address, if it listens on one.
     pub tcp: Option<String>,
-    /// The TCP address where only metrics are.
+    /// Its TCP address for metrics only, if it listens on one.
     pub metrics: Option<String>,
-    /// How many workspaces are registered.
+    /// The number of registered workspaces.
     pub workspaces: usize,
-    /// How many hooks they have together.
+    /// The number of hooks in all workspaces.
     pub hooks: usize,
-    /// How many runs are known.
+    /// The number of known runs.
     pub runs: usize,
-    /// How many of them have work in flight, or had it not long ago.
+    /// The number of runs that have work in flight or had it recently.
     pub active_runs: usize,
-    /// How many events are worked on at the moment.
+    /// The number of events in flight.
     pub events_in_flight: usize,
-    /// How many read the stream.
+    /// The number of readers of the stream.
     pub streams: usize,
     /// Whether changed hook files are noticed: `on`, `off`, or `partly` with the reason in the log.
     pub watch: String,
-    /// What became of audit lines, if they are written.
+    /// The counters of the audit, if it is on.
     pub audit: Option<AuditStatus>,
-    /// The workspaces whose files have mistakes; the first hundred.
+    /// The workspaces whose files have errors; at most 100.
     pub broken: Vec<BrokenWorkspace>,
 }
 
-/// What became of audit lines since the daemon started.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+/// The counters of the audit since the daemon started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditStatus {
-    /// Where they go: a file, or `stdout`.
+    /// Where its lines go: a file, or `stdout`.
     pub to: String,
-    /// How many were written.
+    /// The number of lines written.
     pub written: u64,
-    /// How many are lost because too many waited.
+    /// The number of lines lost because the queue was full.
     pub dropped_queue: u64,
-    /// How many are lost because they could not be written.
+    /// The number of lines lost because they could not be written.
     pub dropped_write: u64,
 }
 
-/// A workspace whose files have mistakes.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+/// A workspace whose files have errors.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BrokenWorkspace {
-    /// Its id.
+    /// Its ID.
     pub id: String,
-    /// How many mistakes there are.
+    /// The number of errors.
     pub errors: usize,
-    /// The first of them.
+    /// The first error.
     pub first: String,
-    /// The broken files whose former rules stay.
+    /// The broken files whose previous rules are kept.
     pub kept: Vec<String>,
 }
+
+pub(super) static STATUS: Component = Component::built("Status", || {
+    let audit = AUDIT_STATUS.described("The counters of the audit, if it is on.");
+    let broken = json!({
+        "type": "array",
+        "items": BROKEN_WORKSPACE.reference(),
+        "description": "The workspaces whose files have errors; at most 100.",
+    });
+    object(
+        "The status of the daemon.",
+        [
+            ("version", string("The version of the daemon.")),
+            ("pid", unsigned_as("int32", "Its process ID.")),
+            ("phase", string("`starting`, `ready` or `draining`.")),
+            ("started_at", unsigned_as("int64", "When it started, in seconds since 1970.")),
+            ("uptime_ms", unsigned_as("int64", "How long it has been running, in milliseconds.")),
+            ("socket", string("The path of its Unix socket.")),
+            ("tcp", optional_string("Its TCP address, if it listens on one.")),
+            ("metrics", optional_string("Its TCP address for metrics only, if it listens on one.")),
+            ("workspaces", unsigned("The number of registered workspaces.")),
+            ("hooks", unsigned("The number of hooks in all workspaces.")),
+            ("runs", unsigned("The number of known runs.")),
+            ("active_runs", unsigned("The number of runs that have work in flight or had it recently.")),
+            ("events_in_flight", unsigned("The number of events in flight.")),
+            ("streams", unsigned("The number of readers of the stream.")),
+            ("watch", string("Whether changed hook files are noticed: `on`, `off` or `partly`.")),
+            ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
+            ("broken", broken),
+        ],
+        &["tcp", "metrics", "audit"],
+    )
+});
+
+pub(super) static AUDIT_STATUS: Component = Component::built("AuditStatus", || {
+    object(
+        "The counters of the audit since the daemon started.",
+        [
+            ("to", string("Where its lines go: a file, or `stdout`.")),
+            ("written", unsigned_as("int64", "The number of lines written.")),
+            ("dropped_queue", unsigned_as("int64", "The number of lines lost because the queue was full.")),
+            (
+                "dropped_write",
+                unsigned_as("int64", "The number of lines lost because they could not be written."),
+            ),
+        ],
+        &[],
+    )
+});
+
+pub(super) static BROKEN_WORKSPACE: Component = Component::built("BrokenWorkspace", || {
+    object(
+        "A workspace whose files have errors.",
+        [
+            ("id", string("Its ID.")),
+            ("errors", unsigned("The number of errors.")),
+            ("first", string("The first error.")),
+            ("kept", strings("The broken files whose previous rules are kept.")),
+        ],
+        &[],
+    )
+});
 
 impl DaemonStatus {
     fn of(state: &DaemonState) -> Self {
@@ -123,7 +186,7 @@ impl AuditStatus {
     fn of(audit: &Audit) -> Self {
         let counters = audit.counters();
         Self {
-            to: audit.to().to_owned(),
+            to: audit.destination().to_owned(),
             written: counters.written.load(Ordering::Relaxed),
             dropped_queue: counters.dropped_queue.load(Ordering::Relaxed),
             dropped_write: counters.dropped_write.load(Ordering::Relaxed),
@@ -131,11 +194,6 @@ impl AuditStatus {
     }
 }
 
-/// How the daemon is.
-#[utoipa::path(
-    get, path = "/v1/status", tag = "operation", operation_id = "getStatus",
-    responses((status = 200, description = "How it is", body = DaemonStatus))
-)]
-pub(in crate::daemon) async fn show(State(state): State<Arc<DaemonState>>) -> Json<DaemonStatus> {
+pub(super) async fn show(State(state): State<Arc<DaemonState>>) -> Json<DaemonStatus> {
     Json(DaemonStatus::of(&state))
 }

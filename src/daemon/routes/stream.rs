@@ -1,11 +1,10 @@
-//! What finishes, as it finishes: server-sent events for those who watch. Owns the filters and what a slow reader is
-//! told; refuses to wait for a reader: it loses the oldest.
+//! Streams finished invocations and outcomes as server-sent events. A slow reader loses the oldest.
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
@@ -13,37 +12,27 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::OwnedSemaphorePermit, time::timeout};
 use tokio_util::sync::CancellationToken;
-use utoipa::IntoParams;
 
-use super::{bad_query, workspace_id};
+use super::extract::{ApiQuery, workspace_id};
 use crate::{
     Notice, NoticeStream, NoticesLost, RunRef,
-    daemon::{
-        error::{ApiError, ErrorBody},
-        state::DaemonState,
-    },
+    daemon::{error::ApiError, state::DaemonState},
     model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
     telemetry::ApiMeters,
 };
 
-/// How often a quiet stream says that it is still there, so that proxies keep it and a reader that is gone is
-/// noticed.
+/// How often a quiet stream sends a comment: proxies keep the connection, and a reader that is gone is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What is wanted.
-#[derive(Debug, Default, Deserialize, IntoParams)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::daemon) struct StreamQuery {
-    /// What happens in this workspace.
+pub(super) struct StreamQuery {
     workspace_id: Option<String>,
-    /// What happens for events of this kind.
     event: Option<String>,
-    /// What comes to this verdict.
     verdict: Option<String>,
 }
 
-/// What a reader wants.
+/// The notices that a reader asked for.
 #[derive(Debug, Default)]
 struct StreamFilter {
     workspace: Option<WorkspaceId>,
@@ -57,9 +46,10 @@ struct StreamReader {
     filter: StreamFilter,
     closing: CancellationToken,
     meters: Arc<ApiMeters>,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
+/// The data of an event of the stream.
 #[derive(Serialize)]
 struct NoticeData<'a> {
     #[serde(flatten)]
@@ -72,34 +62,22 @@ struct NoticeData<'a> {
     outcome: Option<&'a Outcome>,
 }
 
-/// Every finished invocation and outcome from now on, as server-sent events.
-///
-/// The events are `invocation`, `outcome`, and `dropped` with the number of those that a slow reader lost. Events
-/// that no hook wanted are not told.
-#[utoipa::path(
-    get, path = "/v1/stream", tag = "operation", operation_id = "followStream", params(StreamQuery),
-    responses(
-        (status = 200, description = "A stream without end", body = String, content_type = "text/event-stream"),
-        (status = 400, description = "The query cannot be used", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn follow(
+pub(super) async fn follow(
     State(state): State<Arc<DaemonState>>,
-    query: Result<Query<StreamQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
-    let Query(query) = query.map_err(|error| bad_query(&error))?;
     let filter = StreamFilter::of(&query)?;
-    let place = Arc::clone(&state.streams)
+    let permit = Arc::clone(&state.streams)
         .try_acquire_owned()
-        .map_err(|_| ApiError::overloaded("the stream has as many readers as `limits.streams` allows"))?;
+        .map_err(|_| ApiError::overloaded("the stream has reached its limit of readers, `limits.streams`"))?;
     let reader = StreamReader {
         notices: state.orchestrator.subscribe(),
         filter,
         closing: state.closing.clone(),
         meters: Arc::clone(&state.meters),
-        _place: place,
+        _permit: permit,
     };
-    // The first words at once, so that a reader knows that it is heard.
+    // A comment at once tells the reader that it is subscribed: it misses nothing from here on.
     let hello = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from_static(b": hookyard\n\n"))]);
     let rest = stream::unfold(reader, |mut reader| async move {
         let text = reader.next().await?;
@@ -111,24 +89,10 @@ pub(in crate::daemon) async fn follow(
 
 impl StreamFilter {
     fn of(query: &StreamQuery) -> Result<Self, ApiError> {
-        let unknown = |what: &str, name: &str, known: Vec<&str>| {
-            let hint = format!("use one of {}", known.join(", "));
-            ApiError::bad_request("bad_query", format!("there is no {what} {name:?}"), hint)
-        };
-        let event = query.event.as_deref().map(|name| {
-            let known = || EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-            EventKind::from_name(name).ok_or_else(|| unknown("event", name, known()))
-        });
-        let verdict = query.verdict.as_deref().map(|name| {
-            let known = || Verdict::ALL.iter().map(|verdict| verdict.as_str()).collect();
-            let found = Verdict::ALL.iter().find(|verdict| verdict.as_str() == name).copied();
-            found.ok_or_else(|| unknown("verdict", name, known()))
-        });
-        let workspace = query.workspace_id.as_deref().map(workspace_id);
         Ok(Self {
-            workspace: workspace.transpose()?,
-            event: event.transpose()?,
-            verdict: verdict.transpose()?,
+            workspace: query.workspace_id.as_deref().map(workspace_id).transpose()?,
+            event: query.event.as_deref().map(event_kind).transpose()?,
+            verdict: query.verdict.as_deref().map(verdict).transpose()?,
         })
     }
 
@@ -143,8 +107,23 @@ impl StreamFilter {
     }
 }
 
+fn event_kind(name: &str) -> Result<EventKind, ApiError> {
+    EventKind::from_name(name)
+        .ok_or_else(|| unknown_name("event", name, EventKind::ALL.iter().map(|kind| kind.as_str())))
+}
+
+fn verdict(name: &str) -> Result<Verdict, ApiError> {
+    let found = Verdict::ALL.iter().find(|verdict| verdict.as_str() == name).copied();
+    found.ok_or_else(|| unknown_name("verdict", name, Verdict::ALL.iter().map(|verdict| verdict.as_str())))
+}
+
+fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> ApiError {
+    let hint = format!("use one of {}", known.collect::<Vec<_>>().join(", "));
+    ApiError::bad_request("bad_query", format!("there is no {what} {name:?}"), hint)
+}
+
 impl StreamReader {
-    /// The next words; none if it is closing time.
+    /// The text of the next event or comment; none when the daemon shuts down.
     async fn next(&mut self) -> Option<String> {
         loop {
             let received = tokio::select! {
@@ -174,7 +153,7 @@ fn to_sse(notice: &Notice) -> String {
             ("outcome", NoticeData { run, event: None, hook: None, outcome: Some(outcome) })
         }
     };
-    // Parts that come from outside as they are may have line breaks between their values, which would end the event.
+    // JSON that is passed on unparsed may have line breaks between its values, which would end the event.
     let json = serde_json::to_string(&data).unwrap_or_default().replace(['\n', '\r'], " ");
     let mut text = String::with_capacity(json.len() + 32);
     // Writing to a string cannot fail.

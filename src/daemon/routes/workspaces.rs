@@ -1,4 +1,4 @@
-//! Workspaces: listed, registered, looked at and removed. Refuses to say how their hooks fare.
+//! Lists, registers, shows and removes workspaces.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -9,83 +9,138 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::json;
 
-use super::{PathName, unknown_workspace, workspace_id};
+use super::extract::{PathParameter, unknown_workspace, workspace_id};
 use crate::{
     LoadReport,
     config::{DialectSelection, WorkspaceKind, WorkspaceSettings},
     daemon::{
-        error::{ApiError, ErrorBody},
+        error::ApiError,
         request_body::{self, BodyBounds, SMALL_BODY_BYTES},
+        schema::{Component, object, string, strings, unsigned, unsigned_as},
         state::DaemonState,
     },
     model::{Diagnostic, DialectName, HookName, WorkspaceId},
 };
 
-/// A workspace to be registered.
-#[derive(Debug, Deserialize, ToSchema)]
+/// The body of a registration.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Registration)]
-pub(in crate::daemon) struct WorkspaceRegistration {
-    /// Its directory, by an absolute path of the daemon's machine.
-    #[schema(pattern = "^/[^\\x00]*$")]
+pub(super) struct WorkspaceRegistration {
     root: String,
-    /// What it is for; left out, its own file says so.
     kind: Option<WorkspaceKindView>,
-    /// Whose hooks it runs: a list of dialects; left out, its own file says so.
     dialects: Option<Vec<String>>,
 }
 
-/// What a workspace is for.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
+pub(super) static REGISTRATION: Component = Component::built("Registration", || {
+    let mut root = string("The absolute path of its directory on the daemon's machine.");
+    root["pattern"] = "^/[^\\x00]*$".into();
+    let kind = KIND.described("Its kind. The workspace's own settings apply by default.");
+    let names: Vec<_> = agent_dialects().map(DialectName::as_str).collect();
+    let dialects = json!({
+        "type": ["array", "null"],
+        "items": { "type": "string", "enum": names },
+        "description": "The dialects whose hooks it runs. The workspace's own settings apply by default.",
+    });
+    let mut schema = object(
+        "A workspace to register.",
+        [("root", root), ("kind", json!({ "oneOf": [kind, { "type": "null" }] })), ("dialects", dialects)],
+        &["kind", "dialects"],
+    );
+    schema["additionalProperties"] = false.into();
+    schema
+});
+
+/// The kind of a workspace, as the API names it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[schema(as = Kind)]
 enum WorkspaceKindView {
-    /// Work on files; its hooks run.
+    /// For work on files; its hooks run.
     Project,
-    /// Conversation; it never runs hooks.
+    /// For conversation; it never runs hooks.
     Chat,
 }
 
-/// A workspace as it was loaded last.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::daemon) struct WorkspaceView {
+pub(super) static KIND: Component = Component::built("Kind", || {
+    json!({
+        "type": "string",
+        "enum": ["project", "chat"],
+        "description": "`project` for work on files, `chat` for conversation without hooks.",
+    })
+});
+
+/// A workspace as of its last load.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkspaceView {
     id: String,
-    /// Its directory, without symbolic links.
     root: String,
     kind: WorkspaceKindView,
-    /// The version of its registry; it grows with every load.
     version: u64,
-    /// How many hooks it has.
     hooks: usize,
-    /// How many mistakes its files have.
     errors: usize,
-    /// The broken files whose former rules stay.
     kept: Vec<String>,
-    /// What the last load changed.
     changes: ChangesView,
 }
 
-/// What a load changed, by the names of hooks.
-#[derive(Debug, Serialize, ToSchema)]
+pub(super) static WORKSPACE_VIEW: Component = Component::built("WorkspaceView", || {
+    object(
+        "A workspace as of its last load.",
+        [
+            ("id", string("Its ID.")),
+            ("root", string("Its directory, with symbolic links resolved.")),
+            ("kind", KIND.reference()),
+            ("version", unsigned_as("int64", "The version of its registry, which grows with every load.")),
+            ("hooks", unsigned("The number of its hooks.")),
+            ("errors", unsigned("The number of errors in its files.")),
+            ("kept", strings("The broken files whose previous rules are kept.")),
+            ("changes", CHANGES_VIEW.described("What the last load changed.")),
+        ],
+        &[],
+    )
+});
+
+/// The names of the hooks that a load changed.
+#[derive(Debug, Serialize)]
 struct ChangesView {
     added: Vec<String>,
     removed: Vec<String>,
     changed: Vec<String>,
 }
 
-/// A workspace with everything there is to say about its files.
-#[derive(Debug, Serialize, ToSchema)]
-pub(in crate::daemon) struct WorkspaceDetails {
+pub(super) static CHANGES_VIEW: Component = Component::built("ChangesView", || {
+    object(
+        "The names of the hooks that a load changed.",
+        [
+            ("added", strings("New hooks.")),
+            ("removed", strings("Hooks that are gone.")),
+            ("changed", strings("Hooks that changed.")),
+        ],
+        &[],
+    )
+});
+
+/// A workspace with the diagnostics of its files.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkspaceDetails {
     #[serde(flatten)]
     workspace: WorkspaceView,
-    /// The files that were read.
     files: Vec<String>,
-    /// What there is to say about them.
-    #[schema(value_type = Vec<Object>)]
     diagnostics: Vec<Diagnostic>,
 }
+
+pub(super) static WORKSPACE_DETAILS: Component = Component::built("WorkspaceDetails", || {
+    let diagnostics = json!({ "type": "array", "items": { "type": "object" }, "description": "The diagnostics of the files." });
+    let own = object(
+        "The files of the workspace.",
+        [("files", strings("The files that were read.")), ("diagnostics", diagnostics)],
+        &[],
+    );
+    json!({
+        "description": "A workspace with the diagnostics of its files.",
+        "allOf": [WORKSPACE_VIEW.reference(), own],
+    })
+});
 
 impl WorkspaceView {
     pub(super) fn of(id: &WorkspaceId, report: &LoadReport) -> Self {
@@ -125,36 +180,14 @@ fn paths(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
 }
 
-/// The workspaces, in the order of their ids.
-#[utoipa::path(
-    get, path = "/v1/workspaces", tag = "workspaces", operation_id = "listWorkspaces",
-    responses((status = 200, description = "The workspaces", body = Vec<WorkspaceView>))
-)]
-pub(in crate::daemon) async fn list(State(state): State<Arc<DaemonState>>) -> Json<Vec<WorkspaceView>> {
+pub(super) async fn list(State(state): State<Arc<DaemonState>>) -> Json<Vec<WorkspaceView>> {
     let reports = state.orchestrator.load_reports();
     Json(reports.iter().map(|(id, report)| WorkspaceView::of(id, report)).collect())
 }
 
-/// Registers a workspace, or replaces the one with the id.
-///
-/// Mistakes in its hook files are no error: they stand in the answer.
-#[utoipa::path(
-    put, path = "/v1/workspaces/{id}", tag = "workspaces", operation_id = "registerWorkspace",
-    params(("id" = String, Path, description = "What events call it", min_length = 1, max_length = 256)),
-    request_body = WorkspaceRegistration,
-    responses(
-        (status = 200, description = "It was there, and is as told now", body = WorkspaceDetails),
-        (status = 201, description = "It is there now", body = WorkspaceDetails),
-        (status = 400, description = "The id, the body or the directory cannot be used", body = ErrorBody),
-        (status = 408, description = "The body took too long", body = ErrorBody),
-        (status = 409, description = "The directory is another workspace", body = ErrorBody),
-        (status = 413, description = "The body is too large", body = ErrorBody),
-        (status = 415, description = "The body is not JSON", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn register(
+pub(super) async fn register(
     State(state): State<Arc<DaemonState>>,
-    PathName(id): PathName,
+    PathParameter(id): PathParameter,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
@@ -163,7 +196,7 @@ pub(in crate::daemon) async fn register(
     let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
     let known = state.orchestrator.load_report(&id).is_some();
-    // A task of its own, so that a client that goes does not leave half a workspace.
+    // A task of its own: a client that disconnects must not leave a workspace half registered.
     let registered = tokio::spawn(async move {
         let report = state.orchestrator.register(&id, settings).await?;
         state.watch.rescan(&id);
@@ -177,17 +210,12 @@ impl WorkspaceRegistration {
     fn settings(self) -> Result<WorkspaceSettings, ApiError> {
         let Self { root, kind, dialects } = self;
         if !root.starts_with('/') || root.contains('\0') {
-            let message = format!("the root {root:?} is no absolute path");
-            return Err(ApiError::bad_request("bad_root", message, "begin it with `/`"));
+            let message = format!("the root {root:?} is not an absolute path");
+            return Err(ApiError::bad_request("bad_root", message, "start it with `/`"));
         }
-        let dialect = |name: String| {
-            let known = DialectName::ALL.iter().filter(|known| **known != DialectName::Canonical);
-            known.copied().find(|known| known.as_str() == name).ok_or_else(|| {
-                let hint = "use openharness, claude, codebuddy, gemini or clawd";
-                ApiError::bad_request("unknown_dialect", format!("there are no hooks of {name:?}"), hint)
-            })
-        };
-        let dialects = dialects.map(|names| names.into_iter().map(dialect).collect::<Result<_, _>>());
+        let parsed =
+            |names: Vec<String>| names.iter().map(|name| agent_dialect(name)).collect::<Result<_, _>>();
+        let dialects = dialects.map(parsed);
         Ok(WorkspaceSettings {
             root: root.into(),
             kind: kind.map(|kind| match kind {
@@ -199,38 +227,18 @@ impl WorkspaceRegistration {
     }
 }
 
-/// One workspace, with what is wrong with its files.
-#[utoipa::path(
-    get, path = "/v1/workspaces/{id}", tag = "workspaces", operation_id = "getWorkspace",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256)),
-    responses(
-        (status = 200, description = "The workspace", body = WorkspaceDetails),
-        (status = 400, description = "The id cannot be one", body = ErrorBody),
-        (status = 404, description = "The workspace is not known", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn show(
+pub(super) async fn show(
     State(state): State<Arc<DaemonState>>,
-    PathName(id): PathName,
+    PathParameter(id): PathParameter,
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
     let report = state.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
     Ok(Json(WorkspaceDetails::of(&id, &report)))
 }
 
-/// Removes a workspace: its runs are cancelled and its workers stopped.
-#[utoipa::path(
-    delete, path = "/v1/workspaces/{id}", tag = "workspaces", operation_id = "removeWorkspace",
-    params(("id" = String, Path, description = "Its id", min_length = 1, max_length = 256)),
-    responses(
-        (status = 204, description = "It is gone"),
-        (status = 400, description = "The id cannot be one", body = ErrorBody),
-        (status = 404, description = "The workspace is not known", body = ErrorBody),
-    )
-)]
-pub(in crate::daemon) async fn remove(
+pub(super) async fn remove(
     State(state): State<Arc<DaemonState>>,
-    PathName(id): PathName,
+    PathParameter(id): PathParameter,
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
     let removed = id.clone();
@@ -243,4 +251,17 @@ pub(in crate::daemon) async fn remove(
         return Err(unknown_workspace(&id));
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The dialects that hook files are written in.
+fn agent_dialects() -> impl Iterator<Item = DialectName> {
+    DialectName::ALL.iter().copied().filter(|name| *name != DialectName::Canonical)
+}
+
+fn agent_dialect(name: &str) -> Result<DialectName, ApiError> {
+    agent_dialects().find(|known| known.as_str() == name).ok_or_else(|| {
+        let known: Vec<_> = agent_dialects().map(DialectName::as_str).collect();
+        let hint = format!("use one of {}", known.join(", "));
+        ApiError::bad_request("unknown_dialect", format!("there are no hooks in the dialect {name:?}"), hint)
+    })
 }

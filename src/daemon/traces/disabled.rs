@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use super::TracesError;
+use super::error::TracesError;
 use crate::{FinishedEvent, OutcomeObserver, config::TraceSettings, model::Event};
 
 /// A tracer that is never there.

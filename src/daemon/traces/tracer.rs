@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    TracesError,
+    error::TracesError,
     exporter::SpanExporter,
     id_generator::{self, IdGenerator},
     span::{self, SpanScope, TraceSpan},

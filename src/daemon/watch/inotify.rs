@@ -63,7 +63,7 @@ pub(super) enum WatchResult {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FsEvent {
     /// An entry of a directory has changed.
-    WatchedEntry(PathBuf, OsString),
+    Entry(PathBuf, OsString),
     /// A directory has changed itself, or is not there any more.
     Directory(PathBuf),
     /// There was more than the kernel could remember.
@@ -146,7 +146,7 @@ impl DirectoryWatcher {
         }
         let paths = self.paths.get(&descriptor).into_iter().flatten().cloned();
         match name {
-            Some(name) => paths.map(|path| FsEvent::WatchedEntry(path, name.clone())).collect(),
+            Some(name) => paths.map(|path| FsEvent::Entry(path, name.clone())).collect(),
             None => paths.map(FsEvent::Directory).collect(),
         }
     }
@@ -205,13 +205,13 @@ mod tests {
         assert_eq!((watcher.add(&one), watcher.add(&one)), (WatchResult::New, WatchResult::Unchanged));
         assert_eq!(watcher.add(&other), WatchResult::New);
         fs::write(one.join("x"), "").unwrap();
-        until(&mut watcher, &FsEvent::WatchedEntry(one.clone(), "x".into())).await;
+        until(&mut watcher, &FsEvent::Entry(one.clone(), "x".into())).await;
         watcher.remove(&one);
         fs::write(one.join("y"), "").unwrap();
         fs::write(other.join("z"), "").unwrap();
         let told = watcher.next_events().await.unwrap();
-        assert!(told.contains(&FsEvent::WatchedEntry(other, "z".into())), "{told:?}");
-        assert!(!told.contains(&FsEvent::WatchedEntry(one, "y".into())), "{told:?}");
+        assert!(told.contains(&FsEvent::Entry(other, "z".into())), "{told:?}");
+        assert!(!told.contains(&FsEvent::Entry(one, "y".into())), "{told:?}");
         assert_eq!((watcher.descriptors.len(), watcher.paths.len()), (1, 1));
     }
 
@@ -247,7 +247,7 @@ mod tests {
         }
         until(&mut watcher, &FsEvent::Overflow).await;
         fs::write(here.path().join("x"), "").unwrap();
-        until(&mut watcher, &FsEvent::WatchedEntry(here.path().to_owned(), "x".into())).await;
+        until(&mut watcher, &FsEvent::Entry(here.path().to_owned(), "x".into())).await;
     }
 
     #[tokio::test]

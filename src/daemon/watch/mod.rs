@@ -1,7 +1,7 @@
-//! Notices that hook files have changed, and has them read again. Refuses to read one itself.
+//! Notices changed hook files and reloads their workspaces.
 //!
-//! `config::WatchPlan` says what to watch for a workspace. `ears` hears of changes from the kernel, `concerns` says whose
-//! they are, `settling` waits until they are over, `watching` has the workspaces read again and looks after the rest.
+//! `config::WatchPlan` lists what to watch for a workspace. `inotify` reports changes, `subscriptions` maps them to
+//! workspaces, `debounce` waits until the changes pause, `reload_loop` reloads the workspaces and updates their watches.
 
 mod debounce;
 mod fs_state;
@@ -10,5 +10,5 @@ mod reload_loop;
 mod state;
 mod subscriptions;
 
-pub(super) use reload_loop::watch;
+pub(super) use reload_loop::{WatchContext, watch};
 pub(super) use state::WatchState;

@@ -1,5 +1,4 @@
-//! The watching itself: what is heard is settled, and workspaces are visited: read again where something changed, and
-//! looked at for what to watch next. Owns what is to be visited and in which order; refuses to visit one twice at a time.
+//! The loop that reloads workspaces when their files change, and updates what is watched for them.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -16,112 +15,119 @@ use tokio::{
 };
 
 use super::{
-    super::state::DaemonState,
     debounce::Debouncer,
     fs_state,
     inotify::{DirectoryWatcher, FsEvent, WatchResult},
-    state::{RescanRequest, WatchCoverage},
+    state::{RescanRequest, WatchCoverage, WatchState},
     subscriptions::Subscriptions,
 };
 use crate::{
-    config::{self, WatchPlan, WatchedWorkspace},
+    Orchestrator,
+    config::{WatchPlan, WatchedWorkspace},
     model::WorkspaceId,
 };
 
-/// How many workspaces are visited at the same time, so that one on a slow disk does not hold up the others.
+/// How many workspaces are visited at the same time, so that one on a slow disk does not delay the others.
 const MAX_CONCURRENT_VISITS: usize = 4;
 
-/// How often directories are looked for that are not there. The one above would tell, but it is not the workspace's.
+/// How often missing directories are looked for. Their parents would report them, but do not belong to the workspace.
 const ABSENT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why a workspace is visited. Of two reasons for one visit, the greater one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum VisitReason {
-    /// To see what to watch.
-    Look,
-    /// To see whether something changed between the reading and the watching.
+    /// To update what is watched.
+    Rescan,
+    /// To find changes between the last load and the first event of a new watch.
     Check,
-    /// To read it again.
+    /// To load it again.
     Reload,
 }
 
-/// What a visit came to.
-struct Visit {
-    /// None if the workspace is no longer there.
-    result: Option<VisitResult>,
-}
-
+/// What a visit found.
 struct VisitResult {
-    watches: WatchPlan,
-    /// Whether something may have changed since the workspace was read.
+    plan: WatchPlan,
+    /// Whether something may have changed since the workspace was loaded.
     freshness: Freshness,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Freshness {
     Unknown,
-    AsRead,
+    AsLoaded,
     Changed,
 }
 
+/// What the loop works on.
+#[derive(Debug)]
+pub(in crate::daemon) struct WatchContext {
+    pub(in crate::daemon) orchestrator: Orchestrator,
+    /// The directory with the system's hooks.
+    pub(in crate::daemon) system: PathBuf,
+    /// The home directory with the user's own hooks.
+    pub(in crate::daemon) home: Option<PathBuf>,
+    pub(in crate::daemon) state: Arc<WatchState>,
+}
+
 struct ReloadLoop {
-    state: Arc<DaemonState>,
+    context: Arc<WatchContext>,
     watcher: DirectoryWatcher,
     subscriptions: Subscriptions,
     debouncer: Debouncer,
+    /// The workspaces to visit, each once.
     queue: VecDeque<WorkspaceId>,
+    /// Why each of them is visited.
     reasons: HashMap<WorkspaceId, VisitReason>,
-    visits: JoinSet<Visit>,
-    visited: HashMap<task::Id, WorkspaceId>,
-    poll_absent: Instant,
+    visits: JoinSet<Option<VisitResult>>,
+    /// The workspaces of the visits in flight.
+    visiting: HashMap<task::Id, WorkspaceId>,
+    /// When missing directories are looked for next.
+    absent_poll_at: Instant,
 }
 
-/// Watches hook files until it is dropped; does nothing if `watch` is off.
-pub(in crate::daemon) async fn watch(state: Arc<DaemonState>) {
-    if !state.settings.watch {
-        return;
-    }
-    let ended = match DirectoryWatcher::open() {
-        Ok(watcher) => ReloadLoop::new(Arc::clone(&state), watcher).run().await,
+/// Watches hook files until it is dropped, or inotify fails.
+pub(in crate::daemon) async fn watch(context: WatchContext) {
+    let state = Arc::clone(&context.state);
+    let error = match DirectoryWatcher::open() {
+        Ok(watcher) => ReloadLoop::new(Arc::new(context), watcher).run().await,
         Err(error) => error,
     };
-    state.watch.set(WatchCoverage::Partial);
+    state.set_coverage(WatchCoverage::Partial);
     tracing::error!(
-        error = %ended,
-        "changed hook files are not noticed: raise fs.inotify.max_user_instances, or have them read again with \
-         `hookyard reload`"
+        %error,
+        "changed hook files are not noticed: raise fs.inotify.max_user_instances, or run `hookyard reload` after changes"
     );
 }
 
 impl ReloadLoop {
-    fn new(state: Arc<DaemonState>, watcher: DirectoryWatcher) -> Self {
+    fn new(context: Arc<WatchContext>, watcher: DirectoryWatcher) -> Self {
         Self {
-            state,
+            context,
             watcher,
             subscriptions: Subscriptions::default(),
             debouncer: Debouncer::default(),
             queue: VecDeque::new(),
             reasons: HashMap::new(),
             visits: JoinSet::new(),
-            visited: HashMap::new(),
-            poll_absent: Instant::now(),
+            visiting: HashMap::new(),
+            absent_poll_at: Instant::now(),
         }
     }
 
-    /// Returns why it hears nothing any more.
+    /// Runs until inotify fails. Returns its error.
     async fn run(mut self) -> std::io::Error {
-        self.state.watch.rescan_all();
+        self.context.state.rescan_all();
         loop {
-            self.visit_next();
+            self.start_visits();
             let next = self.next_time();
             tokio::select! {
-                wanted = self.state.watch.next_request() => self.queue_rescan(wanted),
-                heard = self.watcher.next_events() => match heard {
-                    Ok(events) => self.note(events),
+                request = self.context.state.next_request() => self.queue_rescan(request),
+                read = self.watcher.next_events() => match read {
+                    Ok(events) => self.debounce(events),
                     Err(error) => return error,
                 },
                 Some(done) = self.visits.join_next_with_id() => self.conclude(done),
-                () = at(next) => {
+                () = sleep_until_some(next) => {
                     for id in self.debouncer.take_due(Instant::now()) {
                         self.queue_visit(id, VisitReason::Reload);
                     }
@@ -131,45 +137,47 @@ impl ReloadLoop {
         }
     }
 
+    /// When the loop has to wake up next, whatever happens.
     fn next_time(&self) -> Option<Instant> {
-        let look = self.subscriptions.has_absent().then_some(self.poll_absent);
-        self.debouncer.next().into_iter().chain(look).min()
+        let poll = self.subscriptions.has_absent().then_some(self.absent_poll_at);
+        self.debouncer.next().into_iter().chain(poll).min()
     }
 
-    fn queue_rescan(&mut self, wanted: RescanRequest) {
-        let ids = match wanted {
+    fn queue_rescan(&mut self, request: RescanRequest) {
+        let ids = match request {
             RescanRequest::Some(ids) => ids,
             RescanRequest::All => {
                 let mut all = self.subscriptions.all();
-                all.extend(self.state.orchestrator.workspace_ids());
+                all.extend(self.context.orchestrator.workspace_ids());
                 all
             }
         };
         for id in ids {
-            self.queue_visit(id, VisitReason::Look);
+            self.queue_visit(id, VisitReason::Rescan);
         }
     }
 
-    fn queue_visit(&mut self, id: WorkspaceId, why: VisitReason) {
+    fn queue_visit(&mut self, id: WorkspaceId, reason: VisitReason) {
         if let Some(known) = self.reasons.get_mut(&id) {
-            *known = why.max(*known);
+            *known = reason.max(*known);
         } else {
-            self.reasons.insert(id.clone(), why);
+            self.reasons.insert(id.clone(), reason);
             self.queue.push_back(id);
         }
     }
 
-    fn note(&mut self, events: Vec<FsEvent>) {
+    /// Has the workspaces of these events reloaded once their changes pause.
+    fn debounce(&mut self, events: Vec<FsEvent>) {
         let now = Instant::now();
         let debouncer = &mut self.debouncer;
-        // Many changes of one file come as many events.
+        // One change of a file often comes as several equal events.
         let mut last = None;
         for event in events {
             if last.as_ref() == Some(&event) {
                 continue;
             }
             match &event {
-                FsEvent::WatchedEntry(directory, name) => {
+                FsEvent::Entry(directory, name) => {
                     for id in self.subscriptions.for_entry(directory, name) {
                         debouncer.touch(id, now);
                     }
@@ -180,9 +188,7 @@ impl ReloadLoop {
                     }
                 }
                 FsEvent::Overflow => {
-                    tracing::warn!(
-                        "more files changed than the system could tell: all workspaces are read again"
-                    );
+                    tracing::warn!("the queue of file changes overflowed: all workspaces are reloaded");
                     for id in &self.subscriptions.all() {
                         debouncer.touch(id, now);
                     }
@@ -192,120 +198,132 @@ impl ReloadLoop {
         }
     }
 
-    /// Begins as many visits as there is room for.
-    fn visit_next(&mut self) {
+    /// Starts visits up to the limit. A workspace that is being visited goes to the end of the queue.
+    fn start_visits(&mut self) {
         for _ in 0..self.queue.len() {
             if self.visits.len() >= MAX_CONCURRENT_VISITS {
                 return;
             }
             let Some(id) = self.queue.pop_front() else { return };
-            if self.visited.values().any(|under_way| *under_way == id) {
+            if self.visiting.values().any(|visiting| *visiting == id) {
                 self.queue.push_back(id);
                 continue;
             }
-            let why = self.reasons.remove(&id).unwrap_or(VisitReason::Look);
-            let begun = self.visits.spawn(visit(Arc::clone(&self.state), id.clone(), why));
-            self.visited.insert(begun.id(), id);
+            let reason = self.reasons.remove(&id).unwrap_or(VisitReason::Rescan);
+            let task = self.visits.spawn(visit(Arc::clone(&self.context), id.clone(), reason));
+            self.visiting.insert(task.id(), id);
         }
     }
 
-    fn conclude(&mut self, done: Result<(task::Id, Visit), JoinError>) {
-        let task = done.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
-        let Some(id) = self.visited.remove(&task) else { return };
-        let Ok((_, Visit { result })) = done else { return };
-        let (watches, freshness) = match result {
-            Some(VisitResult { watches, freshness }) => (watches, freshness),
-            None => (WatchPlan::default(), Freshness::AsRead),
-        };
-        let directories: Vec<PathBuf> = watches.directories.keys().cloned().collect();
-        let change = self.subscriptions.set(&id, watches);
-        change.unwatched.iter().for_each(|directory| self.watcher.remove(directory));
-        let heard: Vec<WatchResult> = directories.iter().map(|directory| self.add(directory)).collect();
+    /// Watches what a visit found, and queues another visit if changes may have been missed.
+    fn conclude(&mut self, visited: Result<(task::Id, Option<VisitResult>), JoinError>) {
+        let task = visited.as_ref().map_or_else(JoinError::id, |(task, _)| *task);
+        let Some(id) = self.visiting.remove(&task) else { return };
+        let Ok((_, result)) = visited else { return };
+        let gone = VisitResult { plan: WatchPlan::default(), freshness: Freshness::AsLoaded };
+        let VisitResult { plan, freshness } = result.unwrap_or(gone);
+        let directories: Vec<PathBuf> = plan.directories.keys().cloned().collect();
+        let change = self.subscriptions.set(&id, plan);
+        for directory in &change.unwatched {
+            self.watcher.remove(directory);
+        }
+        let mut has_gap = !change.unwatched.is_empty();
+        for directory in &directories {
+            has_gap |= matches!(self.watch_directory(directory), WatchResult::New | WatchResult::Missing);
+        }
         self.report_coverage();
-        // What was heard of a directory is lost with it, and it may have gone after the workspace was read.
         if freshness == Freshness::Changed || !change.absence_changed.is_empty() {
             self.queue_visit(id, VisitReason::Reload);
-        } else if !change.unwatched.is_empty()
-            || heard.iter().any(|heard| matches!(heard, WatchResult::New | WatchResult::Missing))
-        {
+        } else if has_gap {
+            // A directory that was not watched until now, or is not any more, may have changed since the load.
             self.queue_visit(id, VisitReason::Check);
         }
     }
 
-    fn add(&mut self, directory: &Path) -> WatchResult {
-        let was_incomplete = self.watcher.unwatchable() > 0;
-        let heard = self.watcher.add(directory);
-        if let (WatchResult::Failed(error), false) = (heard, was_incomplete) {
-            let advice = match error {
-                Errno::NOSPC => "raise fs.inotify.max_user_watches",
-                Errno::ACCESS => "let hookyard's user read it",
-                _ => "see what the system says",
-            };
-            let (directory, error) = (directory.display(), std::io::Error::from(error));
-            tracing::error!(
-                %directory, %error,
-                "not every directory can be watched: {advice}, or have changed files read again with `hookyard reload`"
-            );
+    /// Watches a directory. The first failure is logged, until every directory can be watched again.
+    fn watch_directory(&mut self, directory: &Path) -> WatchResult {
+        let is_complete = self.watcher.unwatchable() == 0;
+        let result = self.watcher.add(directory);
+        if let WatchResult::Failed(error) = result
+            && is_complete
+        {
+            log_unwatchable(directory, error);
         }
-        heard
+        result
     }
 
     fn report_coverage(&self) {
-        let watching =
+        let coverage =
             if self.watcher.unwatchable() > 0 { WatchCoverage::Partial } else { WatchCoverage::Full };
-        if self.state.watch.set(watching) == WatchCoverage::Partial && watching == WatchCoverage::Full {
+        let previous = self.context.state.set_coverage(coverage);
+        if previous == WatchCoverage::Partial && coverage == WatchCoverage::Full {
             tracing::info!("every directory can be watched again");
         }
     }
 
+    /// Reloads the workspaces whose missing directories exist again, once in a while.
     async fn poll_absent(&mut self) {
-        if !self.subscriptions.has_absent() || Instant::now() < self.poll_absent {
+        if !self.subscriptions.has_absent() || Instant::now() < self.absent_poll_at {
             return;
         }
-        self.poll_absent = Instant::now() + ABSENT_POLL_INTERVAL;
+        self.absent_poll_at = Instant::now() + ABSENT_POLL_INTERVAL;
         let absent = self.subscriptions.absent();
-        let look = move || absent.into_iter().filter(|base| base.is_dir()).collect::<Vec<_>>();
-        // It fails only if the program ends.
-        let returned = task::spawn_blocking(look).await.unwrap_or_default();
+        let find = move || absent.into_iter().filter(|base| base.is_dir()).collect::<Vec<_>>();
+        // Fails only while the runtime shuts down.
+        let found = task::spawn_blocking(find).await.unwrap_or_default();
         let ids: BTreeSet<WorkspaceId> =
-            returned.iter().flat_map(|base| self.subscriptions.for_absent(base)).collect();
+            found.iter().flat_map(|base| self.subscriptions.for_absent(base)).collect();
         for id in ids {
             self.queue_visit(id, VisitReason::Reload);
         }
     }
 }
 
-/// Waits for a time; for ever, if there is none.
-async fn at(time: Option<Instant>) {
+fn log_unwatchable(directory: &Path, error: Errno) {
+    let advice = match error {
+        Errno::NOSPC => "raise fs.inotify.max_user_watches",
+        Errno::ACCESS => "let hookyard's user read it",
+        _ => "fix the cause",
+    };
+    tracing::error!(
+        directory = %directory.display(),
+        error = %std::io::Error::from(error),
+        "cannot watch every directory: {advice}, or run `hookyard reload` after changes"
+    );
+}
+
+/// Waits until a time; forever if there is none.
+async fn sleep_until_some(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => pending().await,
     }
 }
 
-async fn visit(state: Arc<DaemonState>, id: WorkspaceId, why: VisitReason) -> Visit {
-    if why == VisitReason::Reload
-        && let Err(error) = state.orchestrator.reload_workspace(&id).await
+/// Reloads a workspace if that is the reason, and finds out what to watch for it. None if it is gone.
+async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason) -> Option<VisitResult> {
+    if reason == VisitReason::Reload
+        && let Err(error) = context.orchestrator.reload_workspace(&id).await
     {
-        tracing::debug!(workspace = %id, %error, "the workspace is not read again");
+        tracing::debug!(workspace = %id, %error, "cannot reload the workspace");
     }
-    let Some(report) = state.orchestrator.load_report(&id) else { return Visit { result: None } };
-    let look = move || {
-        let system = config::system_directory(&state.settings);
+    let report = context.orchestrator.load_report(&id)?;
+    // Reads the disk.
+    let inspect = move || {
         let workspace = WatchedWorkspace {
             root: &report.root,
-            home: state.addresses.home.as_deref(),
-            system: &system,
+            home: context.home.as_deref(),
+            system: &context.system,
             dialects: &report.dialects,
             files: &report.files,
         };
-        let watches = WatchPlan::of(&workspace, &fs_state::path_state);
-        let freshness = match why {
-            VisitReason::Check if fs_state::has_changed_since(&watches, report.at) => Freshness::Changed,
-            VisitReason::Check => Freshness::AsRead,
-            VisitReason::Look | VisitReason::Reload => Freshness::Unknown,
+        let plan = WatchPlan::of(&workspace, &fs_state::path_state);
+        let freshness = match reason {
+            VisitReason::Check if fs_state::has_changed_since(&plan, report.at) => Freshness::Changed,
+            VisitReason::Check => Freshness::AsLoaded,
+            VisitReason::Rescan | VisitReason::Reload => Freshness::Unknown,
         };
-        VisitResult { watches, freshness }
+        VisitResult { plan, freshness }
     };
-    Visit { result: task::spawn_blocking(look).await.ok() }
+    task::spawn_blocking(inspect).await.ok()
 }

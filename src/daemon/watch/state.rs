@@ -1,94 +1,88 @@
-//! What the rest of the daemon has to do with the watching: it says which workspaces came or went, and may ask how the
-//! watching goes. Refuses to act.
+//! The watcher's side that the rest of the daemon sees: rescan requests go in, the coverage comes out.
 
 use std::{collections::BTreeSet, mem};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::model::WorkspaceId;
 
-/// How the watching goes.
+/// How much of the hook files is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchCoverage {
-    /// Nobody wants it.
+    /// Nothing: the settings turn it off.
     Off,
     /// Everything is watched.
     Full,
-    /// Something cannot be watched; the log says why.
+    /// Not everything can be watched; the log has the reason.
     Partial,
 }
 
-/// Which workspaces are to be looked at.
+/// The workspaces whose watches are to be updated.
 #[derive(Debug)]
 pub(super) enum RescanRequest {
-    /// These.
     Some(BTreeSet<WorkspaceId>),
-    /// All of them.
     All,
 }
 
-/// How the watching goes, and what it is to look at.
+/// The coverage, and the pending rescan request.
 #[derive(Debug)]
 pub(in crate::daemon) struct WatchState {
-    again: Notify,
-    now: Mutex<Now>,
+    requested: Notify,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
-struct Now {
-    watching: WatchCoverage,
-    wanted: RescanRequest,
+struct Inner {
+    coverage: WatchCoverage,
+    request: RescanRequest,
 }
 
 impl WatchState {
-    /// The watching that the settings want, or don't.
-    pub(in crate::daemon) fn new(is_wanted: bool) -> Self {
-        let watching = if is_wanted { WatchCoverage::Full } else { WatchCoverage::Off };
-        Self { again: Notify::new(), now: Mutex::new(Now { watching, wanted: RescanRequest::All }) }
+    /// `is_enabled` is the setting `watch`.
+    pub(in crate::daemon) fn new(is_enabled: bool) -> Self {
+        let coverage = if is_enabled { WatchCoverage::Full } else { WatchCoverage::Off };
+        let inner = Inner { coverage, request: RescanRequest::All };
+        Self { requested: Notify::new(), inner: Mutex::new(inner) }
     }
 
-    /// Has a workspace looked at for files to watch: it came, went, or was read again.
+    /// Requests a rescan of a workspace that was registered, removed or reloaded.
     pub(in crate::daemon) fn rescan(&self, id: &WorkspaceId) {
-        let mut now = self.now();
-        // Without anybody to look, they would only gather.
-        if now.watching == WatchCoverage::Off {
+        let mut inner = self.inner.lock();
+        // Without a loop to take them, requests would pile up.
+        if inner.coverage == WatchCoverage::Off {
             return;
         }
-        if let RescanRequest::Some(ids) = &mut now.wanted {
+        if let RescanRequest::Some(ids) = &mut inner.request {
             ids.insert(id.clone());
         }
-        drop(now);
-        self.again.notify_one();
+        drop(inner);
+        self.requested.notify_one();
     }
 
-    /// The same for all of them.
+    /// Requests a rescan of all workspaces.
     pub(in crate::daemon) fn rescan_all(&self) {
-        self.now().wanted = RescanRequest::All;
-        self.again.notify_one();
+        self.inner.lock().request = RescanRequest::All;
+        self.requested.notify_one();
     }
 
     /// `on`, `off` or `partly`.
     pub(in crate::daemon) fn as_str(&self) -> &'static str {
-        match self.now().watching {
+        match self.inner.lock().coverage {
             WatchCoverage::Off => "off",
             WatchCoverage::Full => "on",
             WatchCoverage::Partial => "partly",
         }
     }
 
-    /// Waits until something is to be looked at, and takes it.
+    /// Waits for a request and takes it.
     pub(super) async fn next_request(&self) -> RescanRequest {
-        self.again.notified().await;
-        mem::replace(&mut self.now().wanted, RescanRequest::Some(BTreeSet::new()))
+        self.requested.notified().await;
+        mem::replace(&mut self.inner.lock().request, RescanRequest::Some(BTreeSet::new()))
     }
 
-    /// Says how the watching goes from now on. Returns how it went before.
-    pub(super) fn set(&self, watching: WatchCoverage) -> WatchCoverage {
-        mem::replace(&mut self.now().watching, watching)
-    }
-
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock()
+    /// Sets the coverage. Returns the previous one.
+    pub(super) fn set_coverage(&self, coverage: WatchCoverage) -> WatchCoverage {
+        mem::replace(&mut self.inner.lock().coverage, coverage)
     }
 }

@@ -91,7 +91,7 @@ fn the_metrics_address_serves_metrics_only() {
 fn other_machines_need_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
         let said = refused(DaemonSetup::new().argument("--tcp").argument(address));
-        assert!(said.contains("needs a `listen.token_file`"), "{said}");
+        assert!(said.contains("set `listen.token_file`"), "{said}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let said =

@@ -1,0 +1,183 @@
+//! The queue between runs, which finish events, and the writer of audit lines.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{self, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
+
+use super::{
+    counters::{AuditCounters, QueueLimits},
+    line::AuditEntry,
+    rotating_file::RotatingFile,
+    sink::{AuditSink, StdoutSink},
+    writer::{Writer, WriterCommand, WriterOptions},
+};
+use crate::{
+    FinishedEvent, OutcomeObserver,
+    config::{AuditDestination, AuditPatches, AuditSettings},
+    model::{HookReport, Outcome, Targets},
+};
+
+/// The memory that queued lines may take, in bytes: fewer lines wait when their payloads are large.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+
+/// The approximate memory of a queued line without its payload, in bytes.
+const BASE_ENTRY_BYTES: usize = 512;
+
+/// How long a shutdown waits for the writer, whose sink may block.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why the audit cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// The file cannot be used.
+    #[error("the audit file {path} {why}", path = path.display())]
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Standard output or the writer's thread is not available.
+    #[error("cannot start the audit: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The audit as runs see it: an observer that queues outcomes for the writer.
+#[derive(Debug)]
+pub(in crate::daemon) struct Audit {
+    /// None once it is closed.
+    queue: ArcSwapOption<Sender<WriterCommand>>,
+    limits: QueueLimits,
+    patches: AuditPatches,
+    counters: Arc<AuditCounters>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    destination: String,
+}
+
+impl Audit {
+    /// Opens the destination of the settings, if there is one, and starts the writer.
+    ///
+    /// Returns an error if the destination cannot be used.
+    pub(in crate::daemon) fn start(settings: &AuditSettings) -> Result<Option<Arc<Self>>, AuditError> {
+        let (destination, sink): (String, Box<dyn AuditSink>) = match &settings.to {
+            None => return Ok(None),
+            Some(AuditDestination::Stdout) => ("stdout".to_owned(), Box::new(StdoutSink::open()?)),
+            Some(AuditDestination::File(path)) => {
+                let file = RotatingFile::open(path, settings.max_size as u64, settings.keep.get());
+                let file = file.map_err(|why| AuditError::File { path: path.clone(), why })?;
+                (path.display().to_string(), Box::new(file))
+            }
+        };
+        Ok(Some(Arc::new(Self::on(sink, destination, settings)?)))
+    }
+
+    pub(super) fn on(
+        sink: Box<dyn AuditSink>,
+        destination: String,
+        settings: &AuditSettings,
+    ) -> io::Result<Self> {
+        let (sender, commands) = mpsc::channel();
+        let counters = Arc::new(AuditCounters::default());
+        let options = WriterOptions { sync: settings.sync, patches: settings.patches };
+        let writer = Writer::new(sink, options, Arc::clone(&counters));
+        let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&commands))?;
+        Ok(Self {
+            queue: ArcSwapOption::from_pointee(sender),
+            limits: QueueLimits { lines: settings.queue.get(), bytes: MAX_QUEUED_BYTES },
+            patches: settings.patches,
+            counters,
+            writer: Mutex::new(Some(thread)),
+            destination,
+        })
+    }
+
+    /// Where its lines go: a path, or `stdout`.
+    pub(in crate::daemon) fn destination(&self) -> &str {
+        &self.destination
+    }
+
+    pub(in crate::daemon) fn counters(&self) -> &AuditCounters {
+        &self.counters
+    }
+
+    /// Returns whether the queue took the entry.
+    fn try_enqueue(&self, entry: AuditEntry) -> bool {
+        let weight = weight(&entry);
+        let queue = self.queue.load();
+        let Some(queue) = queue.as_ref() else { return false };
+        if !self.counters.try_reserve(weight, self.limits) {
+            return false;
+        }
+        let sent = queue.send(WriterCommand::Write(Box::new(entry), weight)).is_ok();
+        if !sent {
+            self.counters.release(weight);
+        }
+        sent
+    }
+
+    /// Has the file reopened if it was moved away.
+    pub(in crate::daemon) fn reopen_if_moved(&self) {
+        if let Some(queue) = &*self.queue.load() {
+            // Fails only if the writer is gone, and its file with it.
+            drop(queue.send(WriterCommand::CheckFile));
+        }
+    }
+
+    /// Takes no more lines and writes those in the queue. Blocks until they are written, or the sink blocks too long.
+    pub(in crate::daemon) fn close(&self) {
+        self.queue.store(None);
+        let Some(writer) = self.writer.lock().take() else { return };
+        let (done, ended) = mpsc::channel();
+        // A reader of standard output that does not read must not keep the daemon from stopping.
+        let waiting = thread::Builder::new().spawn(move || {
+            drop(writer.join());
+            // Fails only if nobody waits any more.
+            done.send(()).ok();
+        });
+        if waiting.is_err() || ended.recv_timeout(CLOSE_TIMEOUT).is_err() {
+            let lines = self.counters.waiting.load(Ordering::Relaxed);
+            tracing::error!(
+                lines,
+                to = self.destination,
+                "audit lines are lost: they could not be written before the shutdown"
+            );
+        }
+    }
+}
+
+impl OutcomeObserver for Audit {
+    fn event_finished(&self, finished: FinishedEvent) {
+        let entry = AuditEntry::of(finished, self.patches);
+        if !self.try_enqueue(entry) {
+            self.counters.record_full_queue();
+        }
+    }
+}
+
+/// The approximate memory of an entry, in bytes.
+pub(super) fn weight(entry: &AuditEntry) -> usize {
+    let Outcome { patched, notes, reason, hooks, .. } = &*entry.outcome;
+    let notes: usize = notes.iter().map(|note| note.text.len()).sum();
+    BASE_ENTRY_BYTES
+        + json_bytes(patched)
+        + json_bytes(&entry.before)
+        + notes
+        + reason.as_ref().map_or(0, |reason| reason.len())
+        + hooks.len() * size_of::<HookReport>()
+}
+
+fn json_bytes(targets: &Targets) -> usize {
+    targets.iter().map(|(_, json)| json.as_str().len()).sum()
+}

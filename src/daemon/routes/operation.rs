@@ -1,0 +1,134 @@
+//! What a route declares about itself: the row types of the route table.
+
+use std::sync::Arc;
+
+use axum::routing::{MethodFilter, MethodRouter};
+use serde_json::Value;
+
+use crate::daemon::{auth::RouteAccess, schema::Component, state::DaemonState};
+
+/// A path and what it answers.
+#[derive(Debug)]
+pub(in crate::daemon) struct Route {
+    /// The path as the router and the `OpenAPI` document write it.
+    pub(in crate::daemon) path: &'static str,
+    pub(in crate::daemon) access: RouteAccess,
+    pub(in crate::daemon) limit: RequestLimit,
+    pub(super) operations: &'static [Operation],
+}
+
+/// Whether requests of a route count against `limits.requests`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::daemon) enum RequestLimit {
+    /// They are answered even at the limit: they show or end what fills the daemon, or have a limit of their own.
+    Exempt,
+    /// They take one of the permits until they are answered.
+    Counted,
+}
+
+/// One method of a route.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) method: HttpMethod,
+    /// The `operationId`.
+    pub(super) id: &'static str,
+    pub(super) tag: &'static str,
+    pub(super) summary: &'static str,
+    /// More than the summary; may be empty.
+    pub(super) description: &'static str,
+    pub(super) parameters: &'static [Parameter],
+    /// The JSON body it takes.
+    pub(super) request: Option<BodySchema>,
+    pub(super) success: &'static [SuccessResponse],
+    /// The errors beside those that every operation can answer, in groups that several operations share.
+    pub(super) errors: &'static [&'static [ErrorResponse]],
+    /// Binds the handler to the method.
+    pub(super) handler: fn(MethodFilter) -> MethodRouter<Arc<DaemonState>>,
+}
+
+/// The methods in use.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum HttpMethod {
+    Delete,
+    Get,
+    Post,
+    Put,
+}
+
+impl HttpMethod {
+    /// The key of an operation in the `OpenAPI` document.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Get => "get",
+            Self::Post => "post",
+            Self::Put => "put",
+        }
+    }
+
+    pub(super) fn filter(self) -> MethodFilter {
+        match self {
+            Self::Delete => MethodFilter::DELETE,
+            Self::Get => MethodFilter::GET,
+            Self::Post => MethodFilter::POST,
+            Self::Put => MethodFilter::PUT,
+        }
+    }
+}
+
+/// A parameter in the path or the query.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) location: ParameterLocation,
+    pub(super) description: &'static str,
+    pub(super) schema: fn() -> Value,
+}
+
+/// Where a parameter is sent. Those in the path are required, those in the query are optional.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ParameterLocation {
+    Path,
+    Query,
+}
+
+impl Parameter {
+    pub(super) const fn path(name: &'static str, description: &'static str, schema: fn() -> Value) -> Self {
+        Self { name, location: ParameterLocation::Path, description, schema }
+    }
+
+    pub(super) const fn query(name: &'static str, description: &'static str, schema: fn() -> Value) -> Self {
+        Self { name, location: ParameterLocation::Query, description, schema }
+    }
+}
+
+/// The form of a JSON body.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum BodySchema {
+    /// An object with a form that is described elsewhere.
+    AnyObject,
+    /// A list of such objects.
+    AnyObjects,
+    One(&'static Component),
+    List(&'static Component),
+}
+
+/// An answer of status 2xx.
+#[derive(Debug)]
+pub(super) struct SuccessResponse {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    pub(super) body: ResponseContent,
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ResponseContent {
+    Empty,
+    Json(BodySchema),
+    /// Text of this media type.
+    Text(&'static str),
+}
+
+/// An answer of status 4xx or 5xx: its status, and what it means. Its body is an `ErrorBody`.
+pub(super) type ErrorResponse = (u16, &'static str);

@@ -1,5 +1,4 @@
-//! Addresses of http hooks: those of servers in a network, and Unix sockets of this machine. Owns how they are
-//! written; refuses to resolve names and to connect.
+//! Addresses of http hooks: URLs of servers, and Unix sockets of this machine.
 
 use std::{
     fmt,

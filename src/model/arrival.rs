@@ -1,5 +1,4 @@
-//! When an event came, and a name for that. Owns how both are written; refuses to be asked twice: whoever takes
-//! an event in makes its arrival, and everyone after reads it there.
+//! The moment an event was received, with an id for it. Made once per event, so that every hook is given the same.
 
 use std::{
     fmt,

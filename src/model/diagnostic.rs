@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong with a file, where, and what to do. Refuses to print itself.
+//! Diagnostics: a mistake in a file, its position, and how to fix it.
 
 use std::{
     fmt,

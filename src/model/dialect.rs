@@ -1,5 +1,5 @@
-//! What a dialect owes the core, as one trait. The core calls nothing else of a dialect; refuses defaults that
-//! would make a forgotten method compile.
+//! The trait that every dialect implements, and what its methods exchange with the core. It has no default methods, so
+//! that a forgotten one does not compile.
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{
     RawReply, Reply, Strategy, Target, Verdict, WorkspaceId,
 };
 
-/// Where a hook runs.
+/// The workspace that a hook runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     /// The workspace's id.
@@ -19,7 +19,7 @@ pub struct Workspace {
     pub root: PathBuf,
 }
 
-/// What a host of a dialect gets: what a hook of that dialect would have printed, and its exit code.
+/// The response to a host, as a hook of its dialect would have printed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostResponse {
     /// For standard output, or the body of an answer over HTTP.
@@ -41,21 +41,21 @@ pub struct ResponseFormat {
     pub placeholder: Option<&'static str>,
 }
 
-/// What the replies of the same dialect's hooks to one event come to.
+/// How the replies of a dialect's hooks to one event are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeRule {
-    /// Each reply counts as it is, and of equally strict verdicts the first decides.
+    /// Each reply counts by itself: the strictest verdict wins, the first of equally strict ones.
     Strictest,
-    /// The last decides, with what [`Dialect::combine`] makes of all replies so far; of the notes, all are kept.
+    /// Replies are combined by [`Dialect::combine`], and the last combination wins; all notes are kept.
     Combined,
-    /// The same, but of the notes of one kind, the last reply with any has its say.
+    /// As `Combined`, but of each kind of note only those of the last reply that has any are kept.
     CombinedLatestNotes,
 }
 
-/// One dialect, on both sides: what hosts say and expect, and what hooks are told and answer.
+/// One dialect, on both sides: events and responses of hosts, and inputs and replies of hooks.
 ///
-/// Every method is a pure function: it may not block, read a clock or touch a file. An implementation that
-/// panics costs the one invocation in which it does.
+/// Every method is a pure function: it must not block, read a clock or access a file. A panic in a method fails the
+/// one invocation in which it happens.
 pub trait Dialect: fmt::Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> DialectName;
@@ -65,17 +65,17 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns an error that names the field if the bytes are no event of this dialect.
     fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError>;
 
-    /// The kind of an event, also where the rest of it cannot be read.
+    /// The kind of an event, even if the rest of it cannot be read.
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind>;
 
-    /// The working directory that an event says, also where the rest of it cannot be read.
+    /// The working directory in an event, even if the rest of it cannot be read.
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>>;
 
-    /// Writes the answer for a host of this dialect. What the dialect cannot express becomes the stricter
-    /// thing it can, never the milder one.
+    /// Writes the response for a host of this dialect. A verdict that the dialect cannot express becomes the next
+    /// stricter one that it can, never a milder one.
     fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse;
 
-    /// What the matchers of this dialect's hooks look at for a kind, or `None` if they are ignored there.
+    /// The field that matchers of this dialect's hooks are compared with for a kind, or `None` if they are ignored.
     fn match_field(&self, kind: EventKind) -> Option<MatchField>;
 
     /// How this dialect's hooks for a kind run.
@@ -85,14 +85,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// One that is milder than a block ends it for this dialect's hooks only; those of others still have their say.
     fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
-    /// The envelope: what a hook of this dialect is told about the event as it stands.
+    /// The envelope: the input of this dialect's hooks for an event with the patches so far.
     fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes;
 
-    /// The variables a command hook of this dialect gets, beside the allowed ones and its own.
+    /// The environment variables of this dialect's command hooks, besides the allowed ones and the hook's own.
     fn environment(&self, draft: &Draft, place: &Workspace, timeout: Duration)
     -> Vec<(&'static str, String)>;
 
-    /// How a model answers for a hook of this dialect on an event of this kind.
+    /// The format in which a model has to answer for a hook of this dialect on an event of this kind.
     fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat;
 
     /// Reads a hook's answer.
@@ -100,14 +100,14 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns a failure if the answer is none that this dialect allows.
     fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
 
-    /// What the replies of this dialect's hooks to one event come to.
+    /// How the replies of this dialect's hooks to one event are merged.
     fn merge_rule(&self, kind: EventKind) -> MergeRule;
 
-    /// A reply as it counts after the `earlier` ones of this dialect's hooks for the event, in configured order;
-    /// `told` is the draft that its hook was told. Asked only where [`Dialect::merge_rule`] says that replies are joined.
-    fn combine(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
+    /// Combines a reply with the `earlier` ones of this dialect's hooks for the event, in plan order. `input` is the
+    /// draft that its hook was given. Called only where [`Dialect::merge_rule`] combines replies.
+    fn combine(&self, input: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
 
-    /// Joins a patch with what was there.
+    /// Merges a patch with the current value of its target.
     ///
     /// Returns an error if either is no JSON, which [`Json`] rules out.
     fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError>;

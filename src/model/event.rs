@@ -1,5 +1,4 @@
-//! Event kinds and events. The one place that lists the kinds with their strategy, what matchers look at and
-//! what may be patched; refuses to know how a host spells any of it.
+//! Event kinds and events. The table of kinds is the only place that lists their strategy, match field and target.
 
 use std::{fmt, sync::Arc};
 

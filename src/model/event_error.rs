@@ -1,4 +1,4 @@
-//! Why an event could not be read, with the field that is to blame. Refuses to say what is to be done with it.
+//! Why an event could not be read, with the field at fault.
 
 use super::{JsonError, id::IdError};
 

@@ -1,27 +1,27 @@
-//! When a hook runs and who waits for it, beyond its events and its matcher. Refuses to judge any of it.
+//! When and how a hook runs, beyond its events and its matcher.
 
 use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 use super::{Delivery, Event, Scope};
 
-/// When a hook runs and who waits for it, beyond what its dialect says.
+/// When and how a hook runs, beyond what its dialect says.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionPolicy {
-    /// The name of the only host event it wants; without one, it wants all that its `events` hold.
+    /// The name of the only host event it runs for; without one, it runs for every host event.
     pub host_event: Option<Arc<str>>,
-    /// What an event must have besides the text its matcher accepts.
+    /// A condition on the event, besides the matcher.
     pub condition: Option<Arc<dyn Condition>>,
-    /// Of the hooks of one dialect with the same text here, an event runs the first.
+    /// Of the hooks of one dialect with the same key, only the first runs for an event.
     pub dedup_key: Option<Arc<str>>,
     /// How often it runs.
     pub frequency: Frequency,
-    /// Whether the host waits for it; otherwise it has no say.
+    /// Whether the host waits for it. A detached hook has no influence on the outcome.
     pub delivery: Delivery,
-    /// Whether it may run at the same time as other hooks of its dialect, where the dialect's hooks do.
+    /// Whether it may run in parallel with other hooks of its dialect.
     pub concurrency: Concurrency,
-    /// Of the parallel hooks of its dialect, how many run for one event at the same time; without it, all.
+    /// How many parallel hooks of its dialect run for one event at the same time; without it, all.
     pub max_parallel: Option<NonZeroUsize>,
-    /// The scope whose turn it has in the order of hooks, where that is not its own.
+    /// The scope that decides its position in the order of hooks, where it is not its own.
     pub order_scope: Option<Scope>,
 }
 
@@ -50,31 +50,31 @@ impl PartialEq for ExecutionPolicy {
     }
 }
 
-/// Whether a hook may run at the same time as other hooks of its dialect.
+/// Whether a hook may run in parallel with other hooks of its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Concurrency {
-    /// It may.
+    /// In parallel, where the dialect runs hooks in parallel.
     #[default]
     Shared,
-    /// It may not, and where it runs, neither may they.
+    /// Exclusively: the hooks of its dialect run one after the other for the event.
     Exclusive,
 }
 
 /// How often a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Frequency {
-    /// For every event it wants.
+    /// For every event it matches.
     #[default]
     Always,
-    /// For the first of them in a run.
+    /// For the first such event of a run.
     OncePerRun,
 }
 
-/// Something in an event's payload that a hook cares for.
+/// A condition on an event's payload.
 pub trait Condition: fmt::Debug + Send + Sync {
-    /// Whether the event has it.
+    /// Whether the event meets it.
     fn holds(&self, event: &Event) -> bool;
 
-    /// It in words that follow "needs", as `explain` shows them.
+    /// Its description, as it follows "needs" in the output of `explain`.
     fn text(&self) -> String;
 }

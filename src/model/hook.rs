@@ -1,5 +1,4 @@
-//! Hooks: named rules that say for which events which handler runs, and under which policies. Owns the shape
-//! of a loaded hook; refuses to load, match or run one.
+//! Hooks as they are loaded: which events they want, what they run and under which policies.
 
 use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
 

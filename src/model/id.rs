@@ -1,5 +1,4 @@
-//! Names and identifiers, each its own type, so that a run id cannot stand where a session id belongs.
-//! Owns their syntax; refuses anything too long, empty or with control characters.
+//! Names and identifiers, each a type of its own, so that a run id cannot be passed for a session id.
 
 use std::{fmt, sync::Arc};
 

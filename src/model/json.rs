@@ -1,5 +1,5 @@
-//! JSON values kept as the text they came in. Owns the strict check every value from outside passes once;
-//! refuses duplicate keys, unpaired surrogates, numbers beyond a double and nesting beyond 128.
+//! JSON values kept as the text they came in, checked once and strictly: duplicate keys, unpaired surrogates, numbers
+//! beyond a double and nesting beyond 128 are errors.
 //!
 //! A payload part nobody patches goes from the host to the hooks byte for byte: numbers keep their digits,
 //! and nothing is parsed into a tree. Where a part is patched, only the levels that merge are taken apart.

@@ -1,5 +1,4 @@
-//! Language models as settings describe them, and the handlers that ask them. Owns what is asked of whom; refuses
-//! to know how a model is reached.
+//! Language models as settings describe them, and the handlers that ask them.
 
 use std::{num::NonZeroUsize, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! What a hook's matcher accepts. The one place that compiles patterns from outside; refuses patterns that
-//! could cost unbounded memory or time, and knows no dialect's spelling.
+//! Matchers: which values of an event a hook accepts. The only place that compiles patterns from outside; their size
+//! and memory are bounded.
 
 use std::fmt;
 

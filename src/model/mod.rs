@@ -1,5 +1,5 @@
-//! The words everything else is written in: events, hooks, replies, outcomes, and the contract a dialect
-//! owes the core. Pure data and pure functions; refuses I/O, clocks, actors and native field names.
+//! The domain model: events, hooks, replies, outcomes, and the trait that every dialect implements. Pure data and
+//! pure functions: it names no clock, no runtime and no native field.
 
 mod address;
 mod arrival;

@@ -1,4 +1,4 @@
-//! Outcomes: the answer to the host, and its canonical JSON. Refuses to decide anything.
+//! Outcomes: the answer to the host, and its canonical JSON.
 
 use std::{
     fmt,
@@ -131,7 +131,7 @@ impl fmt::Display for Ended {
     }
 }
 
-/// For whom a note is.
+/// Whom a note is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -144,25 +144,25 @@ pub enum NoteKind {
     LoopBroken,
 }
 
-/// Something a hook had to say.
+/// A message of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Note {
-    /// Who says it.
+    /// The hook.
     pub hook: HookName,
-    /// For whom.
+    /// Whom it is for.
     pub kind: NoteKind,
-    /// What.
+    /// Its text.
     pub text: Arc<str>,
 }
 
-/// What a hook's policy made of its failure.
+/// What a hook's failure policy made of its failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureMode {
-    /// It was let pass.
+    /// The event proceeded.
     FailOpen,
-    /// It stood in the event's way.
+    /// The event was blocked or a person was asked.
     FailClosed,
 }
 
@@ -173,7 +173,7 @@ impl Note {
     }
 }
 
-/// How one hook fared.
+/// The report of one invocation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct HookReport {
@@ -183,7 +183,7 @@ pub struct HookReport {
     pub handler: HandlerKind,
     /// How its invocation ended.
     pub ended: Ended,
-    /// What it thought of the event, after its policies.
+    /// Its verdict, after its failure policies.
     #[serde(skip_serializing_if = "is_proceed")]
     pub verdict: Verdict,
     /// What it changed.
@@ -192,10 +192,10 @@ pub struct HookReport {
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
-    /// What it cost, if a model was asked and said so.
+    /// The tokens it used, if it asked a model that reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenUsage>,
-    /// Why it brought no reply.
+    /// Why there is no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
     /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
@@ -204,10 +204,10 @@ pub struct HookReport {
     /// What became of each of its patches. Not in the JSON, where `patched` and `warnings` say as much.
     #[serde(skip)]
     pub patch_results: PatchResults,
-    /// When it began, if it did and that is known. Not in the JSON: it means nothing to another process.
+    /// When it started, if it did and that is known. Not in the JSON: it means nothing to another process.
     #[serde(skip)]
     pub started: Option<Instant>,
-    /// What was odd about how it was run, and about its answer.
+    /// Warnings about how it was run and about its reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -271,15 +271,15 @@ pub struct Outcome {
     /// The parts of the payload that hooks changed, with their final values.
     #[serde(skip_serializing_if = "Targets::is_empty")]
     pub patched: Targets,
-    /// What the hooks had to say, in plan order.
+    /// The notes of the hooks, in plan order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
     /// Whether the tool's output should not be shown.
     pub suppress_output: bool,
-    /// Words without a canonical meaning, said by hooks of the host's own dialect.
+    /// Fields without a canonical meaning, from hooks of the host's own dialect.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_object")]
     pub native: Vec<(Box<str>, Json)>,
-    /// How each hook fared, in plan order.
+    /// The report of each hook that ran, in plan order.
     pub hooks: Vec<HookReport>,
     /// The version of the registry that was used.
     pub snapshot_version: u64,

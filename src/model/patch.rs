@@ -1,5 +1,4 @@
-//! What hooks may patch, the capability each patch needs, and the ways a patch joins what was there.
-//! Refuses to decide which way a dialect uses.
+//! What hooks may patch, the capability that each patch needs, and the ways to merge a patch.
 
 use std::{borrow::Cow, fmt};
 

@@ -1,5 +1,5 @@
-//! Taking a hook's secrets out of what it brought back, before anybody is told. Owns which texts are looked at;
-//! refuses to touch patches, which are data for the host and may hold a secret on purpose.
+//! Redaction: removes secrets from what hooks print, before anybody is told. Patches are not redacted: they are data for
+//! the host and may hold a secret on purpose.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! What handlers bring back, raw and as read by a dialect. Refuses to interpret: that is the dialects' part.
+//! What handlers return: the raw reply, the reply as a dialect reads it, and the conclusion of an invocation.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{Ended, Json, NoteKind, Target, TokenUsage, Verdict};
 
-/// What a handler brought back.
+/// What a handler returned, before its dialect reads it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum RawReply {
@@ -39,17 +39,17 @@ pub enum RawReply {
 pub struct Reply {
     /// What it thinks of the event.
     pub decision: HookDecision,
-    /// What it wants changed, in order.
+    /// The changes it wants, in order.
     pub patches: Vec<Patch>,
     /// What it has to say.
     pub notes: Vec<(NoteKind, String)>,
     /// Whether the tool's output should not be shown.
     pub suppress_output: bool,
-    /// Words without a canonical meaning, for hosts of the hook's own dialect.
+    /// Fields without a canonical meaning, for hosts of the hook's own dialect.
     pub native: Vec<(Box<str>, Json)>,
-    /// What is odd about the answer without making it invalid.
+    /// Warnings about a reply that is valid.
     pub warnings: Vec<String>,
-    /// Why the invocation failed although its answer counts.
+    /// The failure of an invocation whose reply counts all the same.
     pub failure: Option<Box<Failure>>,
 }
 
@@ -173,17 +173,17 @@ pub struct Failure {
     pub ended: Ended,
     /// What happened, for the operator.
     pub message: String,
-    /// Whether the hook's policy decides what it counts as.
+    /// Whether the hook's policy applies.
     pub handling: FailureHandling,
 }
 
-/// Whether a failure is a matter of the hook's policy.
+/// Whether the hook's failure policy applies to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailureHandling {
     /// It is.
     #[default]
     ByPolicy,
-    /// The dialect lets it pass, whatever the policy says.
+    /// It is ignored whatever the policy says: the dialect defines it so.
     Ignore,
 }
 
@@ -191,7 +191,7 @@ impl Failure {
     /// Why an invocation is cancelled when every caller has gone.
     pub const ABANDONED: &'static str = "nobody waits for the outcome any more";
 
-    /// A failure that ended so.
+    /// A failure to which the hook's policy applies.
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {
         debug_assert_ne!(ended, Ended::Completed, "a completed invocation is no failure");
         Self { ended, message: message.into(), handling: FailureHandling::ByPolicy }
@@ -202,7 +202,7 @@ impl Failure {
         Self::new(Ended::Cancelled, Self::ABANDONED)
     }
 
-    /// The same failure, which the dialect lets pass.
+    /// The same failure, ignored whatever the hook's policy says.
     #[must_use]
     pub fn ignored(self) -> Self {
         Self { handling: FailureHandling::Ignore, ..self }
@@ -215,11 +215,11 @@ impl Failure {
 pub struct Conclusion {
     /// The reply as its dialect reads it, or why there is none.
     pub result: Result<Reply, Failure>,
-    /// What was odd about how it was run.
+    /// Warnings about how it was run.
     pub warnings: Vec<String>,
-    /// What it cost, if a model was asked and said so.
+    /// The tokens it used, if it asked a model that reports them.
     pub tokens: Option<TokenUsage>,
-    /// When the hook began; none if it did not.
+    /// When the hook started; none if it did not.
     pub started: Option<Instant>,
     /// How long the hook ran.
     pub duration: Duration,
@@ -236,12 +236,12 @@ impl Conclusion {
         Self::ran(Err(Failure::cancelled()), Duration::ZERO)
     }
 
-    /// An invocation that ran so long, without anything odd about that.
+    /// An invocation that ran for this long, without warnings.
     pub fn ran(result: Result<Reply, Failure>, duration: Duration) -> Self {
         Self { result, warnings: Vec::new(), tokens: None, started: None, duration }
     }
 
-    /// The same of one that is known to have begun at this moment.
+    /// The same with the moment it started.
     #[must_use]
     pub fn started_at(self, started: Instant) -> Self {
         Self { started: Some(started), ..self }

@@ -1,5 +1,4 @@
-//! Values that nobody may see, and texts that hold some. Owns how they are shown, which is not at all; refuses to
-//! know where they come from.
+//! Secrets, and texts that contain some. Both print as `***`.
 
 use std::{fmt, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! The trace that an event belongs to, as W3C Trace Context writes it. Owns what is a valid one; refuses to make up
-//! ids: who begins a trace or a span brings them.
+//! The trace that an event belongs to, as W3C Trace Context writes it. Ids are given, never generated here.
 
 use std::{
     fmt,

@@ -114,7 +114,7 @@ impl Orchestrator {
         }
         let outcome = Outcome::proceed(next_decision_id(), event.kind, snapshot.version());
         if event.ends_run()
-            && let Some(acknowledged) = directory.end_quietly(&key)
+            && let Some(acknowledged) = directory.end_unplanned(&key)
         {
             return Either::Right(Box::pin(async move {
                 // Not acknowledged only if the actor has died, and the run with it.

@@ -1,5 +1,5 @@
-//! Gates of hooks with a `max_concurrency`: whoever would be one too many waits here, before the pool, and so holds
-//! none of the places that other hooks need. Owns who goes next and who is turned away; refuses to run anything.
+//! Limits of hooks with a `max_concurrency`. Surplus invocations wait here, before the pool, and so hold no permit that
+//! other hooks need.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,21 +24,21 @@ use crate::{
     telemetry::{Meters, ShedReason, ShedStage},
 };
 
-/// How many may wait at a gate, and how long.
+/// How many invocations may wait, and how long each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueueLimits {
     pub(super) queue: usize,
     pub(super) deadline: Duration,
 }
 
-/// The gates of the hooks that have one. There are few such hooks, so they are searched one by one.
+/// The limits of all hooks that have one. There are few such hooks, so they are searched one by one.
 #[derive(Debug)]
 pub(crate) struct HookLimits {
     entries: Mutex<Vec<Entry>>,
     meters: Arc<Meters>,
 }
 
-/// Belongs to one definition of one hook in one workspace.
+/// The limit of one definition of one hook in one workspace.
 #[derive(Debug)]
 struct Entry {
     root: PathBuf,
@@ -46,7 +46,7 @@ struct Entry {
     limit: Arc<HookLimit>,
 }
 
-/// Lets in so many invocations of one hook at once.
+/// The limit of one hook: how many of its invocations hold a permit at once.
 #[derive(Debug)]
 pub(super) struct HookLimit {
     most: usize,
@@ -61,20 +61,20 @@ struct LimitState {
     waiting: WaitQueue<Waiter>,
 }
 
-/// Closed once nobody waits any more; dropped to turn away.
+/// Closed once nobody waits any more; dropped to shed.
 type Waiter = oneshot::Sender<Permit>;
 
-/// The right of one invocation to run. Dropping it lets the next one in.
+/// RAII guard: the permit of one invocation to run. Dropping it passes it to the next.
 #[derive(Debug)]
 struct Permit(Arc<HookLimit>);
 
 impl HookLimits {
-    /// No gates yet.
+    /// No limits yet.
     pub(crate) fn new(meters: &Arc<Meters>) -> Self {
         Self { entries: Mutex::default(), meters: Arc::clone(meters) }
     }
 
-    /// The gate of a hook; none for one that may run as often as its pool has places.
+    /// The limit of a hook; none for one that only its pool limits.
     pub(super) fn of(&self, root: &Path, hook: &Arc<RegisteredHook>) -> Option<Arc<HookLimit>> {
         let most = hook.hook.max_concurrency?.get();
         let mut entries = self.entries.lock();
@@ -87,8 +87,7 @@ impl HookLimits {
         Some(limit)
     }
 
-    /// Gives up the gates of a workspace's hooks that are no longer there or no longer the same. Who waits at one
-    /// still gets in.
+    /// Removes the limits of a workspace's hooks that are gone or changed. Invocations that wait at one still run.
     pub(crate) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         self.entries.lock().retain_mut(|entry| {
             if entry.root != root {
@@ -111,8 +110,8 @@ fn is_same(one: &Arc<RegisteredHook>, other: &Arc<RegisteredHook>) -> bool {
 }
 
 impl HookLimit {
-    /// Has `go` run an invocation, now or when it is its turn, with what is left of its time to wait. The port that
-    /// `go` gets keeps the place until it is used or dropped, however the invocation ends.
+    /// Calls `go` with the time that is left to wait, now or when a permit is free. The port that `go` gets holds the
+    /// permit until it is used or dropped, however the invocation ends.
     pub(super) fn pass(
         self: Arc<Self>,
         class: JobClass,
@@ -196,8 +195,8 @@ impl LimitState {
 }
 
 impl Permit {
-    /// A port that gives the place back before it passes the conclusion on: a host that has its answer finds the
-    /// place free.
+    /// A port that drops the permit before it passes the conclusion on, so that a host that has its answer finds the
+    /// permit free.
     fn until_concluded(self, reply: ReplyPort) -> ReplyPort {
         ReplyPort::new(move |conclusion| {
             drop(self);

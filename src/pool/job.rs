@@ -1,5 +1,4 @@
-//! One invocation on its way to a handler, and the port its conclusion comes back through. Owns the promise
-//! that every invocation concludes exactly once, whatever becomes of the job.
+//! One invocation on its way to a handler, and the port for its conclusion. Every invocation concludes exactly once.
 
 use std::fmt;
 
@@ -11,12 +10,12 @@ use crate::{
     model::{Conclusion, Ended},
 };
 
-/// Which jobs go first.
+/// Which jobs go first: interceptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum JobClass {
     /// A host waits for it before it goes on.
     Interceptor,
-    /// It only watches.
+    /// Nobody waits before going on.
     Lifecycle,
 }
 
@@ -31,15 +30,15 @@ pub(super) struct JobKey {
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) class: JobClass,
-    /// Since when it waits for a place.
+    /// When it was submitted.
     pub(crate) submitted: Instant,
     pub(crate) invocation: Invocation,
-    /// Ends the invocation early; nobody waits for its conclusion then.
+    /// Cancelled when nobody waits for the conclusion any more.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: ReplyPort,
 }
 
-/// Where a conclusion goes. Dropped without one, it says that the job was lost, so that no run waits for ever.
+/// Where a conclusion goes. Dropped unused, it delivers a failure, so that no run waits for ever.
 pub(crate) struct ReplyPort(Option<Box<dyn FnOnce(Conclusion) + Send>>);
 
 impl ReplyPort {
@@ -51,7 +50,7 @@ impl ReplyPort {
         self.deliver(conclusion);
     }
 
-    /// Concludes in place, for a holder that cannot give the port away.
+    /// Delivers through a reference, for a holder that cannot move the port out.
     pub(super) fn deliver(&mut self, conclusion: Conclusion) {
         if let Some(deliver) = self.0.take() {
             deliver(conclusion);

@@ -1,5 +1,4 @@
-//! Bounded places to run handlers. Owns queues, limits, the gates of single hooks and what becomes of work that does
-//! not fit; hides the factory's type parameters. Refuses to know runs or verdicts.
+//! Bounded pools that run handlers: queues, limits of single hooks, and what is shed.
 
 mod hook_limit;
 mod job;
@@ -27,11 +26,11 @@ use crate::{
 /// The pools of one orchestrator.
 #[derive(Debug, Clone)]
 pub(crate) struct HandlerPools {
-    /// The pools with workers, which have to be started and may die; one for each kind of handler.
+    /// One pool with workers for each kind of handler but native. They have to be started and may die.
     pub(crate) staffed: Arc<[Pool]>,
     /// The pool of native hooks, which needs no workers.
     pub(crate) native: NativeTaskPool,
-    /// What keeps single hooks from taking all places of their pool.
+    /// The limits of hooks with a `max_concurrency`.
     pub(crate) hook_limits: Arc<HookLimits>,
 }
 
@@ -69,7 +68,7 @@ impl HandlerPools {
         };
         let NativeTask { submitted, hook, make, draft, cancel, reply } = task;
         let (native, cancelled) = (self.native.clone(), cancel.clone());
-        // As many may wait as for the pool itself: it has no bound.
+        // The queue of the native pool is unbounded, so this one is too.
         limit.pass(
             class,
             cancelled,
@@ -81,7 +80,7 @@ impl HandlerPools {
         );
     }
 
-    /// Has the metrics say how full the pools are now.
+    /// Updates the gauges of all pools.
     pub(crate) fn sample(&self) {
         self.native.sample();
         self.staffed.iter().for_each(Pool::sample);

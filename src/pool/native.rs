@@ -1,5 +1,5 @@
-//! The pool of native hooks that are futures: tasks under a limit. A hop through a factory would cost more
-//! than most of them do. Refuses closures that are not futures; a run's actor runs those itself.
+//! The pool of native hooks that are futures: tasks under a semaphore. A hop through a factory would cost more than most
+//! of them take.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -19,7 +19,7 @@ use crate::{
     handler::native,
     model::{Conclusion, Draft, Ended, Failure, Handler, HandlerKind, NativeHandler, NativeReply},
     registry::RegisteredHook,
-    telemetry::{Meters, PoolMeters, PoolUsage, ShedReason, ShedStage},
+    telemetry::{Meters, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
 };
 
 /// A closure that makes a native hook's future.
@@ -27,12 +27,12 @@ type Make = dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync;
 
 /// One run of a native hook that is a future.
 pub(crate) struct NativeTask {
-    /// Since when it waits for a place.
+    /// When it was submitted.
     pub(crate) submitted: Instant,
     pub(crate) hook: Arc<RegisteredHook>,
     pub(crate) make: Arc<Make>,
     pub(crate) draft: Draft,
-    /// Ends it early; nobody waits for its conclusion then.
+    /// Cancelled when nobody waits for the conclusion any more.
     pub(crate) cancel: CancellationToken,
     pub(crate) reply: ReplyPort,
 }
@@ -49,7 +49,7 @@ pub(crate) struct NativeTaskPool {
     pool: Arc<PoolMeters>,
 }
 
-/// A task waits for its place, for as long as this value lives.
+/// RAII guard: a task waits for as long as it lives.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Drop for Waiting {
@@ -61,7 +61,7 @@ impl Drop for Waiting {
 impl NativeTaskPool {
     /// A pool that runs so many tasks at once and lets others wait so long.
     pub(crate) fn new(concurrency: usize, queue_deadline: Duration, meters: &Arc<Meters>) -> Self {
-        let empty = PoolUsage { used: 0, limit: concurrency, depth: 0, queue_limit: None };
+        let empty = PoolOccupancy { used: 0, limit: concurrency, depth: 0, queue_limit: None };
         Self {
             places: Arc::new(Semaphore::new(concurrency)),
             queue_deadline,
@@ -72,9 +72,9 @@ impl NativeTaskPool {
         }
     }
 
-    /// Has the metrics say how full it is now.
+    /// Updates the gauges.
     pub(super) fn sample(&self) {
-        self.pool.set(PoolUsage {
+        self.pool.set(PoolOccupancy {
             used: self.concurrency.saturating_sub(self.places.available_permits()),
             limit: self.concurrency,
             depth: self.waiting.load(Ordering::Relaxed),

@@ -1,4 +1,4 @@
-//! What the log shows of a program's standard error. Refuses to show a secret, and to format what nobody asked for.
+//! Logs a program's standard error at level debug, without secrets.
 
 use crate::{
     model::{Failure, RawReply},

@@ -1,5 +1,4 @@
-//! The pool of one kind of handler: a `ractor` factory whose workers run one hook at a time. Owns its queue's
-//! order and bounds; refuses to restart itself, which is the supervisor's part.
+//! The pool of one kind of handler: a `ractor` factory whose workers run one hook at a time.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -33,7 +32,7 @@ use crate::{
     handler::{HandlerOutput, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::RegisteredHook,
-    telemetry::{Meters, Panicked, PoolMeters, PoolUsage, ShedReason, ShedStage},
+    telemetry::{Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
 };
 
 /// The factory's actor.
@@ -51,8 +50,8 @@ pub(crate) struct PoolLimits {
 }
 
 impl PoolLimits {
-    fn usage(self, load: &PoolLoad) -> PoolUsage {
-        PoolUsage {
+    fn usage(self, load: &PoolLoad) -> PoolOccupancy {
+        PoolOccupancy {
             used: load.busy.load(Ordering::Relaxed),
             limit: self.concurrency,
             depth: load.waiting.load(Ordering::Relaxed),
@@ -61,7 +60,7 @@ impl PoolLimits {
     }
 }
 
-/// The pool as others see it: a place to put jobs.
+/// A pool of workers for one kind of handler, which takes jobs.
 #[derive(Debug)]
 pub(crate) struct Pool {
     kind: HandlerKind,
@@ -155,7 +154,7 @@ impl Pool {
         self.runner.reloaded(root, hooks);
     }
 
-    /// Has the metrics say how full it is now.
+    /// Updates the gauges.
     pub(crate) fn sample(&self) {
         self.meters.set(self.bounds.usage(&self.load));
     }
@@ -166,7 +165,7 @@ impl Pool {
         drop(self.running.write().await);
     }
 
-    /// Hands a job over that may wait so long. It always concludes: it is run, shed, or reported as lost.
+    /// Submits a job that may wait for `queue_deadline`. It always concludes: it runs, is shed, or is reported lost.
     pub(super) fn submit(&self, job: Job, queue_deadline: Duration) {
         let Some(factory) = self.factory.load_full() else {
             self.load.meters.shed(ShedStage::Pool, ShedReason::Shutdown);
@@ -193,7 +192,7 @@ struct HookWorker {
 }
 
 impl HookWorker {
-    /// Runs a hook and has its dialect read the answer. A panic on the way costs this invocation and no other.
+    /// Runs a hook and reads its reply in its dialect. A panic fails this invocation only.
     async fn conclude(&self, invocation: &Invocation, cancel: &CancellationToken) -> Conclusion {
         let started = Instant::now();
         let hook = &invocation.hook.hook;

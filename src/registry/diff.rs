@@ -1,5 +1,4 @@
-//! What a reload came to: which hooks are new, gone or different, and which old ones stay because their file is
-//! broken. Pure; refuses to read files and to publish.
+//! What a reload changed: added, removed and changed hooks, and those kept because their file is broken.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -7,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::RegisteredHook;
+use super::registered_hook::RegisteredHook;
 use crate::model::{Diagnostic, Hook, HookName, Matcher, Severity};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.

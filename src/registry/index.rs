@@ -1,5 +1,4 @@
-//! Finds, for one event kind, the hooks whose matchers accept a value, in a time that hardly grows with their
-//! number. Owns the three look-ups; refuses to know what the value means.
+//! Finds the hooks whose matchers accept a value, in a time that hardly grows with their number.
 //!
 //! Most matchers are a few plain texts. Those that are tied to both ends of the value are looked up in a hash
 //! map, those that may stand anywhere in one Aho-Corasick automaton. So are the texts that a pattern cannot

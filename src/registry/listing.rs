@@ -1,5 +1,4 @@
-//! A hook as programs see it in lists. Refuses to show what a hook runs with: environments, headers and prompts may
-//! hold secrets.
+//! A hook as programs see it in lists. Environments, headers and prompts are left out: they may hold secrets.
 
 use std::{borrow::Cow, path::Path};
 

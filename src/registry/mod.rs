@@ -1,12 +1,14 @@
-//! Which hooks a workspace has, and which of them an event concerns. Pure: refuses I/O, clocks and actors.
+//! The hooks of a workspace, and which of them an event concerns. Pure.
 
 mod diff;
 mod index;
 mod listing;
 mod plan;
+mod registered_hook;
 mod snapshot;
 
 pub use diff::{HookChanges, keep_rules_of_broken_files};
 pub use listing::HookListing;
 pub use plan::{Explanation, Plan, SkipReason, SkippedHook};
-pub use snapshot::{RegisteredHook, Snapshot};
+pub use registered_hook::RegisteredHook;
+pub use snapshot::Snapshot;

@@ -1,8 +1,8 @@
-//! Plans: which hooks run for one event, in which stages; and why the others do not. Refuses to run any.
+//! Plans: which hooks run for an event, in which stages, and why the others do not.
 
 use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
 
-use super::RegisteredHook;
+use super::registered_hook::RegisteredHook;
 use crate::model::{
     Concurrency, Delivery, DialectName, Event, EventKind, Hook, HookName, Redactor, Strategy,
 };
@@ -13,7 +13,7 @@ pub struct Plan {
     steps: Vec<Arc<RegisteredHook>>,
     /// Where each stage ends in `steps`.
     ends: Vec<usize>,
-    /// Those of every hook of the registry, since one may speak of what belongs to another.
+    /// Removes the secrets of every hook of the snapshot, since one hook may print the secret of another.
     redactor: Redactor,
 }
 
@@ -40,18 +40,18 @@ impl Plan {
         Self { steps, ends, redactor: Redactor::default() }
     }
 
-    /// The same plan with what must not be told about its event.
+    /// The same plan with a redactor.
     pub(super) fn with_redactor(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
     }
 
-    /// What must not be told about its event.
+    /// Removes secrets from texts about its event.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// The same plan without the hooks that are not wanted after all.
-    pub(crate) fn only(self, event: &Event, wanted: impl Fn(&Hook) -> bool) -> Self {
+    /// The same plan with only the hooks for which the condition holds.
+    pub(crate) fn filter(self, event: &Event, wanted: impl Fn(&Hook) -> bool) -> Self {
         if self.steps.iter().all(|step| wanted(&step.hook)) {
             return self;
         }
@@ -65,7 +65,7 @@ impl Plan {
         if self.steps.iter().all(|step| awaited(&step.hook)) {
             return (self, Self::default());
         }
-        (self.clone().only(event, awaited), self.only(event, |hook| !awaited(hook)))
+        (self.clone().filter(event, awaited), self.filter(event, |hook| !awaited(hook)))
     }
 
     /// Whether no hook runs.
@@ -105,8 +105,8 @@ fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) 
         && ![last, next].iter().any(|hook| alone.contains(&hook.dialect.name()))
 }
 
-/// Passes on the first of the hooks that count as one.
-pub(super) fn unrepeated(
+/// Drops hooks whose deduplication key an earlier one has.
+pub(super) fn deduplicated(
     hooks: impl Iterator<Item = Arc<RegisteredHook>>,
 ) -> impl Iterator<Item = Arc<RegisteredHook>> {
     let mut seen = HashSet::new();
@@ -142,15 +142,15 @@ pub struct SkippedHook {
 /// Why a hook does not run for an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SkipReason {
-    /// It is switched off.
+    /// It is disabled.
     Disabled,
     /// It wants other kinds of event.
     OtherEvents(EventKind),
     /// It wants another host event.
     OtherHostEvent(Arc<str>),
-    /// It runs what a hook of the plan runs already.
+    /// A hook with the same deduplication key runs.
     SameAs(HookName),
-    /// The event lacks what it cares for.
+    /// The event does not meet its condition.
     LacksCondition(String),
     /// Its matcher does not accept the value.
     NotAccepted {

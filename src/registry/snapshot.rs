@@ -1,23 +1,13 @@
-//! The immutable registry of one workspace at one version. Owns the total order of hooks; refuses to change.
+//! The immutable hooks of one workspace at one version, in the order in which they run.
 
 use std::{collections::HashMap, sync::Arc};
 
 use super::{
     index::{Index, IndexBuilder},
-    plan::{Explanation, Plan, SkipReason, SkippedHook, unrepeated},
+    plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated},
+    registered_hook::RegisteredHook,
 };
 use crate::model::{Event, EventKind, Hook, Redactor, Workspace};
-
-/// A hook of a snapshot.
-#[derive(Debug)]
-pub struct RegisteredHook {
-    /// The hook.
-    pub hook: Hook,
-    /// Its position in [`Snapshot::hooks`].
-    pub rank: usize,
-    /// Removes the hook's secrets from its output.
-    pub(crate) redactor: Redactor,
-}
 
 /// The hooks of one workspace at one version.
 #[derive(Debug)]
@@ -92,7 +82,7 @@ impl Snapshot {
         let wanted = |registered: &Arc<RegisteredHook>| {
             registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
-        Plan::new(event, unrepeated(hooks.filter(wanted))).with_redactor(self.redactor.clone())
+        Plan::new(event, deduplicated(hooks.filter(wanted))).with_redactor(self.redactor.clone())
     }
 
     /// What runs for an event, and why the rest does not.

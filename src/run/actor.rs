@@ -1,6 +1,5 @@
-//! The actor of one run: takes interceptor events one after the other, lifecycle events as they come, and sees
-//! each through its course. Owns which event goes next; refuses to wait for a handler: it submits jobs and
-//! returns, and conclusions come back as messages.
+//! The actor of one run: takes interceptor events one after the other and lifecycle events as they come. It never waits
+//! for a handler: it submits jobs and returns, and their conclusions come back as messages.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,50 +8,34 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::{sync::broadcast, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     actor_state::{CourseRole, InFlightEvent, RunActorState},
+    context::RunContext,
     course::{Course, Progress},
-    directory::{RunDirectory, RunKey},
+    directory::RunKey,
     idempotency::IdempotencyKey,
-    message::{EventRequest, InvocationId, Notice, RunMessage, RunRejection},
-    notify::{EndedEvent, NoticeKind, OutcomeObserver},
+    message::{EventRequest, InvocationId, RunMessage, RunRejection},
+    notify::{EndedEvent, NoticeKind},
     record::RunRecord,
 };
 use crate::{
     handler::{Invocation, native},
     model::{Conclusion, Handler, NativeHandler, Verdict},
-    pool::{HandlerPools, Job, JobClass, NativeTask, ReplyPort},
-    telemetry::{LateReply, Meters, ShedReason, ShedStage},
+    pool::{Job, JobClass, NativeTask, ReplyPort},
+    telemetry::{LateReply, ShedReason, ShedStage},
 };
 
-/// How many answers a run without an actor keeps: enough for a host that repeats its last event.
-const ANSWERS_PARKED: usize = 4;
-
-/// What the actors of all runs share.
-#[derive(Debug)]
-pub(crate) struct RunContext {
-    pub(crate) directory: Arc<RunDirectory>,
-    pub(crate) pools: HandlerPools,
-    pub(crate) notices: broadcast::Sender<Notice>,
-    /// Who is told of every outcome.
-    pub(crate) observers: Vec<Arc<dyn OutcomeObserver>>,
-    /// How many interceptor events of one run are under way at once.
-    pub(crate) interceptor_concurrency: usize,
-    /// How long an interceptor event may wait for its turn.
-    pub(crate) pending_deadline: Duration,
-    /// How many answers are remembered for repeated events.
-    pub(crate) answers: usize,
-    pub(crate) meters: Arc<Meters>,
-}
+/// How many outcomes a run without an actor keeps: enough for a host that repeats its last event.
+const OUTCOMES_PARKED: usize = 4;
 
 /// The actor of one run.
 #[derive(Debug)]
 pub(crate) struct RunActor {
     pub(crate) context: Arc<RunContext>,
     pub(crate) key: RunKey,
-    /// What is kept of it when the actor begins.
+    /// The record that outlives the actor.
     pub(crate) record: Arc<RunRecord>,
 }
 
@@ -85,7 +68,7 @@ impl Actor for RunActor {
         message: RunMessage,
         state: &mut RunActorState,
     ) -> Result<(), ActorProcessingErr> {
-        let mut heard = None;
+        let mut end_reply = None;
         match message {
             RunMessage::Dispatch(request) => self.accept(state, *request),
             RunMessage::Concluded { invocation, conclusion } => self.conclude(state, invocation, *conclusion),
@@ -94,7 +77,7 @@ impl Actor for RunActor {
             RunMessage::End(lease, reply) => {
                 state.ended = true;
                 drop(lease);
-                heard = Some(reply);
+                end_reply = Some(reply);
             }
             // A send fails only if whoever asked has stopped waiting.
             RunMessage::Describe(reply) => drop(reply.send(state.in_hand())),
@@ -103,11 +86,11 @@ impl Actor for RunActor {
                 reply.send(events).ok();
             }
             RunMessage::Passivate => {
-                // Parked first: once the handle is closed, the next actor may begin at any moment. All of them,
-                // since an event may be on its way, and then they are still wanted.
+                // The state is parked before the handle is closed: from then on the next actor may start at any
+                // moment. It is parked whole: if a lease is out, this actor goes on and needs all of it.
                 state.record.park(std::mem::take(&mut state.run_state));
                 if state.go_away() {
-                    state.record.shrink_parked(ANSWERS_PARKED);
+                    state.record.shrink_parked(OUTCOMES_PARKED);
                     myself.stop(None);
                     return Ok(());
                 }
@@ -116,33 +99,33 @@ impl Actor for RunActor {
         }
         self.start_pending(state);
         self.leave_if_over(state);
-        if let Some(reply) = heard {
-            // A send fails only if whoever told it has stopped waiting.
+        if let Some(reply) = end_reply {
+            // A send fails only if the sender of `End` has stopped waiting.
             reply.send(()).ok();
         }
         Ok(())
     }
 
-    /// Told to stop with events in hand: hookyard is shutting down.
+    /// Stopped with events in flight: hookyard is shutting down.
     async fn post_stop(
         &self,
         _: ActorRef<RunMessage>,
         state: &mut RunActorState,
     ) -> Result<(), ActorProcessingErr> {
-        self.stop_short(state);
+        self.cancel_all(state);
         Ok(())
     }
 }
 
 impl RunActor {
-    /// A new event: started, or put in the queue of interceptor events. One that was sent before waits for no
+    /// Accepts an event: starts it, or queues it if it is an interceptor event. A repeated event does not wait for its
     /// turn, since it runs no hook.
     fn accept(&self, state: &mut RunActorState, request: EventRequest) {
         if state.ended {
             tracing::warn!(run = %self.key.run, event = %request.event.kind, "an event came for a run that has ended");
         }
         state.record.count_event();
-        state.session.get_or_insert_with(|| self.context.directory.seat(&request.event.session_id));
+        state.session.get_or_insert_with(|| self.context.directory.count_session(&request.event.session_id));
         match state.join(request) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
@@ -150,8 +133,7 @@ impl RunActor {
         }
     }
 
-    /// Starts waiting interceptor events while there is room for them. A loop, since one that ends at once
-    /// makes room for the next.
+    /// Starts pending interceptor events up to the limit. A loop, since an event with inline hooks only ends at once.
     fn start_pending(&self, state: &mut RunActorState) {
         while state.interceptors_running() < self.context.interceptor_concurrency
             && let Some(request) = state.pending.pop_front()
@@ -198,7 +180,7 @@ impl RunActor {
         self.drive(state, running, progress);
     }
 
-    /// A reply came back. One whose event is no longer under way is late, and dropped.
+    /// An invocation concluded. If its event is no longer in flight, the conclusion is late and dropped.
     fn conclude(&self, state: &mut RunActorState, invocation: InvocationId, conclusion: Conclusion) {
         match state.running.remove(&invocation.course) {
             Some(mut running) if running.course.is_running(invocation.step) => {
@@ -212,14 +194,14 @@ impl RunActor {
         }
     }
 
-    /// Takes a new course under way.
+    /// Starts a new course.
     fn drive(&self, state: &mut RunActorState, running: InFlightEvent, progress: Progress) {
         let number = state.next_number;
         state.next_number += 1;
         self.resume(state, number, Box::new(running), progress);
     }
 
-    /// Launches what a course wants, until it has to wait for replies or is done.
+    /// Launches the steps of a course until it has to wait for conclusions or is done.
     fn resume(
         &self,
         state: &mut RunActorState,
@@ -249,7 +231,7 @@ impl RunActor {
         }
     }
 
-    /// Runs one step: an inline closure here and now, anything else in its pool.
+    /// Runs one step: an inline closure in the actor, anything else in its pool.
     fn launch(
         &self,
         myself: &ActorRef<RunMessage>,
@@ -262,7 +244,7 @@ impl RunActor {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
         }
         let actor = myself.clone();
-        // A send fails only if the run's actor is gone, and with it everyone who waited.
+        // A send fails only if the run's actor is gone, and with it every caller.
         let reply = ReplyPort::new(move |conclusion| {
             let conclusion = Box::new(conclusion);
             drop(actor.cast(RunMessage::Concluded { invocation, conclusion }));
@@ -295,7 +277,7 @@ impl RunActor {
         None
     }
 
-    /// Interceptor events that have waited too long are refused; the rest is looked at again in time.
+    /// Rejects the interceptor events that have waited too long.
     fn refuse_overdue(&self, state: &mut RunActorState) {
         let deadline = self.context.pending_deadline;
         while state.pending.front().is_some_and(|request| request.accepted.elapsed() >= deadline) {
@@ -309,7 +291,7 @@ impl RunActor {
 
     fn set_deadline(&self, state: &mut RunActorState) {
         let Some(first) = state.pending.front() else { return };
-        // A sleep may be longer than the time there is, a point in time may not be beyond it.
+        // A duration, since `Instant` plus a very long deadline would overflow.
         let left = self.context.pending_deadline.saturating_sub(first.accepted.elapsed());
         let myself = state.myself.clone();
         state.deadline_set = true;

@@ -1,5 +1,4 @@
-//! What a run's actor knows: the events in its hands, and the answers it gave. Owns which events are the same
-//! and which nobody waits for any more; refuses to start or finish any.
+//! The state of a run's actor: the events in flight and the events that wait for their turn.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -25,13 +24,13 @@ use crate::{
     telemetry::SnapshotMeters,
 };
 
-/// What the actor knows.
+/// The state of a run's actor.
 #[derive(Debug)]
 pub(crate) struct RunActorState {
     pub(super) myself: ActorRef<RunMessage>,
-    /// Events under way, by number. Boxed: the map keeps room for several also when it is empty, as it mostly is.
+    /// The events in flight, by number. Boxed: an empty map, the usual case, keeps room for several entries.
     pub(super) running: BTreeMap<u64, Box<InFlightEvent>>,
-    /// Interceptor events that wait for their turn.
+    /// The interceptor events that wait for their turn.
     pub(super) pending: VecDeque<EventRequest>,
     pub(super) record: Arc<RunRecord>,
     pub(super) run_state: RunState,
@@ -39,34 +38,34 @@ pub(crate) struct RunActorState {
     pub(super) session: Option<SessionGuard>,
     pub(super) next_number: u64,
     pub(super) ended: bool,
-    /// Whether a look at the queue is due when its first event has waited too long.
+    /// Whether a timer for the pending deadline is set.
     pub(super) deadline_set: bool,
 }
 
-/// An event under way.
+/// An event in flight.
 #[derive(Debug)]
 pub(super) struct InFlightEvent {
     pub(super) course: Course,
     pub(super) meters: SnapshotMeters,
     pub(super) key: Option<IdempotencyKey>,
-    /// The one whose event it is, and those that sent it again.
+    /// Who waits for the outcome: the sender, and those that sent the same event again.
     pub(super) callers: Vec<Caller>,
-    /// What is set aside for it where it goes on without anyone waiting.
+    /// Keeps an event in flight that nobody waits for: its host was answered at once.
     pub(super) detached: Option<Arc<InFlightGuard>>,
-    /// Whether it has a say.
+    /// Whether its outcome is the answer.
     pub(super) role: CourseRole,
     pub(super) cancel: CancellationToken,
-    /// Cancels its invocations when the event is dropped, also by the death of the actor.
+    /// Cancels the invocations when the event is dropped, also by the death of the actor.
     pub(super) _cancel_on_drop: DropGuard,
     pub(super) accepted: Instant,
 }
 
-/// Whether an event under way has a say.
+/// Whether the outcome of a course is the answer to its event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CourseRole {
-    /// Its outcome is the answer.
+    /// It is.
     Answering,
-    /// It was only started beside the one that answers.
+    /// It runs detached hooks in the background and has no influence.
     Background,
 }
 
@@ -95,7 +94,7 @@ impl InFlightEvent {
         }
     }
 
-    /// Takes in one who sent the event: to be answered with it, or at once if it goes on without them.
+    /// Adds a caller: it waits for the outcome, or is answered at once if the event is detached.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
         if event.delivery == Delivery::Detached && !event.is_interceptor() {
             let guard = caller.dismiss(Outcome::proceed(next_decision_id(), event.kind, snapshot_version));
@@ -107,7 +106,7 @@ impl InFlightEvent {
 }
 
 impl RunActorState {
-    /// Joins an event to the one it repeats: it gets the first answer, now or when it is there. Returns an event
+    /// Answers an event that repeats an earlier one with the first outcome, now or when it is there. Returns an event
     /// that repeats none.
     pub(super) fn join(&mut self, request: EventRequest) -> Option<EventRequest> {
         let Some(key) = IdempotencyKey::of(&request.event) else { return Some(request) };
@@ -122,7 +121,7 @@ impl RunActorState {
         None
     }
 
-    /// Joins the waiting events that repeat one which has just been started or answered.
+    /// Does the same for pending events, after one was started or answered.
     pub(super) fn join_pending(&mut self) {
         for request in std::mem::take(&mut self.pending) {
             let new = self.join(request);
@@ -135,7 +134,7 @@ impl RunActorState {
         running.filter(|running| running.course.event().is_interceptor()).count()
     }
 
-    /// Some caller is gone: takes out the events that nobody waits for any more.
+    /// Removes the callers that are gone, and returns the events that nobody waits for any more.
     pub(super) fn abandoned(&mut self) -> Vec<InFlightEvent> {
         self.pending.retain(|request| !request.caller.is_gone());
         for running in self.running.values_mut() {
@@ -145,14 +144,14 @@ impl RunActorState {
         self.running.extract_if(.., |_, running| unwanted(running)).map(|(_, running)| *running).collect()
     }
 
-    /// Closes the run's handle if nothing is in hand.
+    /// Closes the run's handle if no event is in flight or pending. Returns whether the actor may stop.
     pub(super) fn go_away(&self) -> bool {
         let idle = self.running.is_empty() && self.pending.is_empty();
         let mine = self.record.handle().filter(|handle| handle.actor.get_id() == self.myself.get_id());
         idle && mine.is_none_or(|handle| handle.close())
     }
 
-    /// What is in hand, for those who look.
+    /// The events in flight and pending, for operators.
     pub(super) fn in_hand(&self) -> RunActivity {
         let under_way = |running: &InFlightEvent| ActiveEvent {
             event: running.course.event().kind,

@@ -1,5 +1,4 @@
-//! How the events of a run end: answered, given up by their callers, or cut short. Owns who is told what, and in
-//! which order; refuses to start anything.
+//! How events end: answered, abandoned by their callers, or cancelled.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,9 +8,9 @@ use super::{
     actor::RunActor,
     actor_state::{CourseRole, InFlightEvent, RunActorState},
     decision_id::next_decision_id,
-    message::{Caller, OutcomeSender},
+    halt::Halt,
+    message::{Caller, OutcomeSender, RunLease},
     notify::{EndedEvent, NoticeKind},
-    record::{Halt, RunLease},
     run_state::RunState,
 };
 use crate::model::{Event, EventKind, Failure, Outcome, Verdict};
@@ -21,10 +20,11 @@ use crate::model::{Event, EventKind, Failure, Outcome, Verdict};
 const CANCELLED: &str = "the run was cancelled";
 
 impl RunActor {
-    /// An event is done: remember it, tell everyone, and act on what it means for the run.
+    /// An event is done: tell the observers, apply its effects on the run, answer the callers.
     pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
         let InFlightEvent { course, key, role, callers, detached, accepted, .. } = running;
-        let (event, redactor) = (Arc::clone(course.event()), course.redactor().clone());
+        let event = Arc::clone(course.event());
+        let redactor = course.redactor().clone();
         let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome(next_decision_id());
         let ended =
@@ -45,41 +45,44 @@ impl RunActor {
         if let Some(key) = key {
             state.run_state.answers.remember(key, outcome.clone(), self.context.answers);
         }
-        // First the end, then the answer: what the host sends next belongs to a new run.
+        // The run ends before the answer is sent: what the host sends next belongs to a new run.
         drop(detached);
         let waiters = callers.into_iter().map(Caller::into_waiter).collect();
         self.leave_if_over(state);
         answer(waiters, outcome);
     }
 
-    /// Some caller is gone: events that nobody waits for any more are cancelled, and their processes killed.
+    /// A caller is gone: cancels the events that nobody waits for any more and kills their processes.
     pub(super) fn abandon(&self, state: &mut RunActorState) {
         for running in state.abandoned() {
-            self.cut_short_unanswered(running, Failure::ABANDONED);
+            self.cancel_unanswered(running, Failure::ABANDONED);
         }
     }
 
-    /// hookyard shuts down: nobody is answered, which those who wait take for what it is.
-    pub(super) fn stop_short(&self, state: &mut RunActorState) {
+    /// Shutdown: cancels every event. Callers get no answer; their closed channel tells them.
+    pub(super) fn cancel_all(&self, state: &mut RunActorState) {
         for running in std::mem::take(&mut state.running).into_values() {
-            self.cut_short_unanswered(*running, "hookyard is shutting down");
+            self.cancel_unanswered(*running, "hookyard is shutting down");
         }
     }
 
-    /// Cuts short everything in hand and ends the run. Returns how many events that were. Is another event on its way
-    /// to this actor, then it is the first of the next run of this id.
+    /// Cancels every event in flight or pending and ends the run. Returns how many events that were. An event that is on
+    /// its way to this actor becomes the first of the next run of this id.
     pub(super) fn cancel(&self, state: &mut RunActorState, lease: RunLease) -> usize {
         let mut answers: Vec<(Vec<OutcomeSender>, Outcome)> = Vec::new();
         for running in std::mem::take(&mut state.running).into_values() {
-            let (role, accepted, is_detached) = (running.role, running.accepted, running.detached.is_some());
-            if role == CourseRole::Background {
-                self.cut_short_unanswered(*running, CANCELLED);
+            let accepted = running.accepted;
+            let is_detached = running.detached.is_some();
+            if running.role == CourseRole::Background {
+                self.cancel_unanswered(*running, CANCELLED);
                 continue;
             }
             let redactor = running.course.redactor().clone();
-            let (event, waiters, mut outcome) = cut_short(*running, CANCELLED);
+            let (event, waiters, mut outcome) = cancel_course(*running, CANCELLED);
             if event.is_interceptor() {
-                (outcome.verdict, outcome.reason, outcome.by) = (Verdict::Halt, Some(CANCELLED.into()), None);
+                outcome.verdict = Verdict::Halt;
+                outcome.reason = Some(CANCELLED.into());
+                outcome.by = None;
             }
             let waited = accepted.elapsed();
             if !is_detached {
@@ -103,11 +106,13 @@ impl RunActor {
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
         drop(lease);
-        // First the end, then the answers, as always.
+        // The run ends before the answers are sent, as in `finish`.
         state.ended = true;
         if !self.leave_if_over(state) {
             state.record = self.context.directory.renew(&self.key, &state.record);
-            (state.run_state, state.session, state.ended) = (RunState::default(), None, false);
+            state.run_state = RunState::default();
+            state.session = None;
+            state.ended = false;
         }
         let events = answers.len();
         for (waiters, outcome) in answers {
@@ -116,27 +121,27 @@ impl RunActor {
         events
     }
 
-    /// Takes down what a host waited, and how much of that its hooks ran. Of an event that was cut short the latter is
-    /// not known.
+    /// Records how long a host waited, and how much of it was not spent in hooks.
     pub(super) fn answered(&self, kind: EventKind, verdict: Verdict, waited: Duration, in_hooks: Duration) {
         self.context.meters.answered(kind, verdict, waited);
         self.context.meters.spent(kind, waited.saturating_sub(in_hooks));
     }
 
-    /// Cuts an event short that gets no outcome.
-    fn cut_short_unanswered(&self, running: InFlightEvent, why: &str) {
-        let (waited, redactor) = (running.accepted.elapsed(), running.course.redactor().clone());
+    /// Cancels an event that gets no outcome.
+    fn cancel_unanswered(&self, running: InFlightEvent, why: &str) {
+        let waited = running.accepted.elapsed();
+        let redactor = running.course.redactor().clone();
         let kind = if running.role == CourseRole::Background {
             NoticeKind::Background
         } else {
             NoticeKind::Abandoned
         };
-        let (event, _, outcome) = cut_short(running, why);
+        let (event, _, outcome) = cancel_course(running, why);
         let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: &redactor };
         self.announce(ended, kind);
     }
 
-    /// Ends the run if it is over and nothing is in hand. Returns whether it has done so.
+    /// Ends the run if it is over and no event is in flight. Returns whether it did.
     pub(super) fn leave_if_over(&self, state: &RunActorState) -> bool {
         let leaves = state.ended && state.go_away();
         if leaves {
@@ -147,9 +152,8 @@ impl RunActor {
     }
 }
 
-/// Ends the invocations of an event as cancelled and kills their processes. What was set aside for the event is
-/// given back.
-fn cut_short(mut running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<OutcomeSender>, Outcome) {
+/// Ends the invocations of an event as cancelled, kills their processes and drops the guard of the event.
+fn cancel_course(mut running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<OutcomeSender>, Outcome) {
     running.cancel.cancel();
     running.course.cancel(why, Instant::now());
     running.record_reports();

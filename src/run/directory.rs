@@ -1,5 +1,4 @@
-//! Where runs are found: one record for each, with its actor while it has one. Owns which records there are;
-//! refuses to spawn actors, which is the supervisor's part.
+//! The directory of all runs: one record each, with its actor while it has one.
 
 use std::{
     collections::{BinaryHeap, HashSet, VecDeque},
@@ -15,8 +14,9 @@ use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    message::RunMessage,
-    record::{Halt, RunHandle, RunRecord},
+    halt::Halt,
+    message::{RunHandle, RunMessage},
+    record::RunRecord,
     status::{RunPhase, RunStatus},
 };
 use crate::model::{RunId, SessionId, WorkspaceId};
@@ -24,11 +24,11 @@ use crate::model::{RunId, SessionId, WorkspaceId};
 /// How many ended runs are remembered, to warn when an event comes for one of them.
 const ENDED_REMEMBERED: usize = 4096;
 
-/// How many parts of the directory have a lock of their own. A walk holds one at a time: with so many, whoever
-/// wants to add a run while a million are looked at waits for a few thousand of them.
+/// The number of shards, each with a lock of its own. A walk locks one at a time: with 256 of them and a million runs, a
+/// new run waits for the walk over a few thousand records at most.
 const SHARDS: usize = 256;
 
-/// Names one run across workspaces.
+/// Identifies a run across workspaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct RunKey {
     pub(crate) workspace: WorkspaceId,
@@ -51,7 +51,7 @@ pub(crate) struct RunDirectory {
     ended: Mutex<EndedRuns>,
 }
 
-/// A run with an actor belongs to a session, for as long as this value lives.
+/// RAII guard: a run with an actor counts for its session for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct SessionGuard {
     pub(super) session: SessionId,
@@ -100,7 +100,7 @@ impl RunDirectory {
         self.runs.get(key).map(|record| Arc::clone(&record))
     }
 
-    /// Why a run is over, if it is. Costs one load while no run is.
+    /// Why a run is halted, if it is. Costs one atomic load while no run is.
     pub(crate) fn halted(&self, key: &RunKey) -> Option<Halt> {
         if self.halted.load(Ordering::Acquire) == 0 {
             return None;
@@ -110,7 +110,7 @@ impl RunDirectory {
         record.halted().cloned()
     }
 
-    /// Ends a run for its interceptors; the first halt stays.
+    /// Halts a run; the first halt stays.
     pub(super) fn halt(&self, record: &RunRecord, halt: Halt) {
         if record.halted.set(Box::new(halt)).is_ok() {
             self.halted.fetch_add(1, Ordering::AcqRel);
@@ -142,8 +142,8 @@ impl RunDirectory {
         forgotten
     }
 
-    /// A fresh record in the place of this one, with the same actor: the run has ended, and another event of its id
-    /// is in the actor's hands already.
+    /// Replaces a record by a new one with the same actor: the run has ended, and another event of its id is in flight
+    /// already.
     pub(super) fn renew(&self, key: &RunKey, old: &Arc<RunRecord>) -> Arc<RunRecord> {
         let fresh = Arc::new(RunRecord::new(self.now()));
         let mut entry = self.runs.get_mut(key).filter(|known| Arc::ptr_eq(known, old));
@@ -159,22 +159,22 @@ impl RunDirectory {
         fresh
     }
 
-    /// Takes note that a run has ended without its actor being told: no hook wanted the event.
-    /// Returns where its actor tells that it knows, if it has one: what the host sends next belongs to a new run.
-    pub(crate) fn end_quietly(&self, key: &RunKey) -> Option<oneshot::Receiver<()>> {
+    /// Ends a run by an event that no hook wants, so that its actor has not seen it. Returns a receiver that the actor
+    /// notifies, if there is one: what the host sends next belongs to a new run.
+    pub(crate) fn end_unplanned(&self, key: &RunKey) -> Option<oneshot::Receiver<()>> {
         let record = self.find(key)?;
         if let Some(Ok(lease)) = record.handle().map(|handle| handle.lease(u32::MAX)) {
             let actor = lease.actor().clone();
-            let (reply, heard) = oneshot::channel();
+            let (reply, acknowledged) = oneshot::channel();
             // A send fails only if the actor has just died, and then the supervisor clears its record.
             drop(actor.cast(RunMessage::End(lease, reply)));
-            return Some(heard);
+            return Some(acknowledged);
         }
         self.end(key);
         None
     }
 
-    /// Takes note that the actor of a record is gone. Returns which it was.
+    /// Removes the actor of a record, which is gone. Returns its number.
     pub(crate) fn detach(&self, record: &RunRecord, handle: &RunHandle) -> u64 {
         let idle = u64::try_from(handle.idle_for().as_millis()).unwrap_or(u64::MAX);
         record.rested.store(self.now().saturating_sub(idle), Ordering::Relaxed);
@@ -182,8 +182,8 @@ impl RunDirectory {
         record.last_actor.load(Ordering::Relaxed)
     }
 
-    /// Forgets a run that has had no actor since this one, unless it was asked for meanwhile. Returns whether it
-    /// should be considered again later.
+    /// Removes a run that has had no actor since this one, unless it was looked up meanwhile. Returns whether to try
+    /// again later.
     pub(crate) fn forget(&self, key: &RunKey, actor: u64) -> bool {
         let Some(record) = self.find(key) else { return false };
         let unused = |record: &Arc<RunRecord>| record.last_actor.load(Ordering::Relaxed) == actor;
@@ -214,8 +214,8 @@ impl RunDirectory {
         (known, self.actors.load(Ordering::Relaxed).min(known))
     }
 
-    /// Takes note that a run with an actor belongs to a session.
-    pub(super) fn seat(&self, session: &SessionId) -> SessionGuard {
+    /// Counts a run with an actor for a session.
+    pub(super) fn count_session(&self, session: &SessionId) -> SessionGuard {
         *self.sessions.entry(session.clone()).or_default() += 1;
         SessionGuard { session: session.clone(), sessions: Arc::clone(&self.sessions) }
     }
@@ -225,19 +225,23 @@ impl RunDirectory {
         self.sessions.len()
     }
 
-    /// Takes note of how many actors there are.
+    /// Sets the number of actors.
     pub(crate) fn count_actors(&self, actors: usize) {
         self.actors.store(actors, Ordering::Relaxed);
     }
 
-    /// The runs with an actor that have been there longest, in that order, and how many more there are. Walks over
-    /// all records: nothing to do on a thread that others wait for.
-    pub(crate) fn oldest_active(&self, of: Option<&WorkspaceId>, most: usize) -> (Vec<RunEntry>, usize) {
+    /// The oldest runs with an actor, oldest first, and how many more there are. Walks over all records: not for a thread
+    /// that others wait for.
+    pub(crate) fn oldest_active(
+        &self,
+        workspace: Option<&WorkspaceId>,
+        most: usize,
+    ) -> (Vec<RunEntry>, usize) {
         let mut oldest = BinaryHeap::with_capacity(most.min(self.actors.load(Ordering::Relaxed)));
         let mut left_out = 0;
         for entry in &self.runs {
             let (key, record) = entry.pair();
-            if of.is_some_and(|workspace| *workspace != key.workspace) || !record.is_active() {
+            if workspace.is_some_and(|workspace| *workspace != key.workspace) || !record.is_active() {
                 continue;
             }
             oldest.push((record.began, key.clone()));
@@ -256,7 +260,7 @@ impl RunDirectory {
         own.map(|entry| entry.key().clone()).collect()
     }
 
-    /// What its record says of a run.
+    /// The status of a run, from its record.
     pub(crate) fn status(&self, RunEntry { key, record }: &RunEntry) -> RunStatus {
         let active = record.handle().filter(|_| record.is_active());
         let since = |then: u64| Duration::from_millis(self.now().saturating_sub(then));

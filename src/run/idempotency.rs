@@ -1,5 +1,4 @@
-//! The answers a run gave lately, so that the same event sent again gets the first answer and runs no hook
-//! twice. Bounded; refuses to remember events that cannot be told apart.
+//! The latest outcomes of a run: an event that is sent again gets the first outcome and runs no hook twice.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +8,7 @@ use std::{
 
 use crate::model::{Event, EventId, EventKind, Outcome, ToolCallId};
 
-/// What makes two events the same: the host's event id, or the tool call, the kind and the payload.
+/// Identifies repeated events: by the host's event id, or by tool call, kind and payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IdempotencyKey {
     id: Option<EventId>,
@@ -17,7 +16,7 @@ pub(super) struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key of an event, or `None` if it has nothing to be recognised by.
+    /// The key of an event, or `None` if it has neither an event id nor a tool call.
     pub(super) fn of(event: &Event) -> Option<Self> {
         let call = event.tool_call_id.clone().map(|call| (event.kind, call, fingerprint(event)));
         let key = Self { id: event.id.clone(), call };
@@ -32,8 +31,8 @@ impl IdempotencyKey {
     }
 }
 
-/// What the event is about, as a number that nobody outside can foresee. The ids of tool calls may come from a
-/// model: one used again with another input would else slip past the hooks on the answer to the first.
+/// A keyed hash of the payload, which nobody outside can predict. Ids of tool calls may come from a model: one that is
+/// reused with another input must not get the outcome of the first.
 fn fingerprint(event: &Event) -> u64 {
     static SEED: OnceLock<RandomState> = OnceLock::new();
     let mut hasher = SEED.get_or_init(RandomState::new).build_hasher();
@@ -45,27 +44,27 @@ fn fingerprint(event: &Event) -> u64 {
     hasher.finish()
 }
 
-/// The latest answers of one run, oldest first.
+/// The latest outcomes of one run, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct OutcomeCache(VecDeque<(IdempotencyKey, Outcome)>);
 
 impl OutcomeCache {
-    /// The answer that was given to the same event.
+    /// The outcome of the same event.
     pub(super) fn get(&self, key: &IdempotencyKey) -> Option<&Outcome> {
         self.0.iter().rev().find(|(known, _)| known.is_same(key)).map(|(_, outcome)| outcome)
     }
 
-    /// Remembers an answer and forgets the oldest beyond `most`.
+    /// Adds an outcome and forgets the oldest beyond `most`.
     pub(super) fn remember(&mut self, key: IdempotencyKey, outcome: Outcome, most: usize) {
         if self.0.is_empty() {
-            // Many runs give one answer and no more.
+            // Many runs have one outcome and no more.
             self.0.reserve_exact(1);
         }
         self.0.push_back((key, outcome));
         self.keep(most);
     }
 
-    /// Forgets all but the latest answers, and gives back memory.
+    /// Forgets all but the latest outcomes and shrinks to fit.
     pub(super) fn shrink(&mut self, most: usize) {
         self.keep(most);
         self.0.shrink_to_fit();

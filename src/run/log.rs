@@ -1,5 +1,4 @@
-//! What the log says of events that have ended. Owns which words are in it: names, ids and ends; refuses reasons and
-//! errors above level debug, because they may quote what a host sent.
+//! Log lines about ended events. Reasons and errors are logged at level debug only: they may quote what a host sent.
 
 use std::time::Duration;
 

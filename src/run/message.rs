@@ -1,24 +1,35 @@
-//! What is said to a run's actor and what it says to others. Refuses to act.
+//! The messages of a run's actor, the handle through which they are sent, and the notices for subscribers.
+//!
+//! A sender takes a [`RunLease`] before its message and the actor holds it until the event is answered. An actor
+//! goes away by closing the handle, which works only while no lease is out. So a message is either handed to
+//! an actor that will see it, or not sent.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
+use ractor::{ActorRef, ActorStatus};
 use serde::Serialize;
 use tokio::{
     sync::{OwnedSemaphorePermit, oneshot},
     time::Instant,
 };
 
-use super::{record::RunLease, status::RunActivity};
+use super::status::RunActivity;
 use crate::{
     model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, Workspace, WorkspaceId},
     registry::Plan,
     telemetry::SnapshotMeters,
 };
 
-/// What a run's actor is told.
+/// The messages of a run's actor.
 #[derive(Debug)]
 pub(crate) enum RunMessage {
-    /// Take this event through its plan.
+    /// Run the hooks of this event.
     Dispatch(Box<EventRequest>),
     /// An invocation ended.
     Concluded {
@@ -56,7 +67,7 @@ pub(crate) struct EventRequest {
     pub(crate) caller: Caller,
 }
 
-/// Who sent an event, with what is set aside for it.
+/// Who waits for an event, with the guard that keeps it in flight.
 #[derive(Debug)]
 pub(crate) struct Caller {
     /// Where the answer goes.
@@ -64,12 +75,12 @@ pub(crate) struct Caller {
     pub(crate) guard: Arc<InFlightGuard>,
 }
 
-/// What is set aside for one event; given back when the last that works on it drops it.
+/// RAII guard of one event: its admission permit and its lease of the run.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard {
     /// Keeps the actor from going away while the event is in its hands.
     pub(crate) _lease: RunLease,
-    /// Its share of what hookyard does at a time.
+    /// One of the permits of `limits.in_flight`.
     pub(crate) _permit: OwnedSemaphorePermit,
 }
 
@@ -79,20 +90,19 @@ impl Caller {
         self.waiter.is_closed()
     }
 
-    /// Answers, and hands back what was set aside: before the answer, or the caller's next event could find
-    /// it still taken.
+    /// Answers. The guard is dropped first, or the caller's next event could find the permit still taken.
     pub(super) fn answer(self, answer: Result<Outcome, RunRejection>) {
         drop(self.guard);
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(answer));
     }
 
-    /// Hands back what was set aside, and leaves the answer to be given.
+    /// Drops the guard and returns where the answer goes.
     pub(super) fn into_waiter(self) -> OutcomeSender {
         self.waiter
     }
 
-    /// Answers at once, and returns what stays set aside while the event goes on.
+    /// Answers at once, and returns the guard for the event that goes on.
     pub(super) fn dismiss(self, outcome: Outcome) -> Arc<InFlightGuard> {
         // A send fails only if the caller has stopped waiting.
         drop(self.waiter.send(Ok(outcome)));
@@ -127,7 +137,7 @@ pub enum Notice {
         run: Arc<RunRef>,
         /// The kind of event.
         event: EventKind,
-        /// How it fared.
+        /// Its report.
         report: HookReport,
     },
     /// An event got its outcome.
@@ -149,4 +159,96 @@ pub struct RunRef {
     pub session_id: SessionId,
     /// The run.
     pub run_id: RunId,
+}
+
+/// The lease count of an actor that is going away.
+const CLOSED: u32 = u32::MAX;
+
+/// A run's actor, and how many leases of it are out.
+#[derive(Debug)]
+pub(crate) struct RunHandle {
+    pub(crate) actor: ActorRef<RunMessage>,
+    leases: AtomicU32,
+    /// When a lease was last given back, in milliseconds since `started`.
+    idle_since: AtomicU64,
+    started: Instant,
+}
+
+/// Why there is no lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LeaseError {
+    /// The actor is going away.
+    Closed,
+    /// The run has as many events in hand as it may.
+    Full,
+}
+
+impl RunHandle {
+    pub(crate) fn new(actor: ActorRef<RunMessage>) -> Self {
+        Self { actor, leases: AtomicU32::new(0), idle_since: AtomicU64::new(0), started: Instant::now() }
+    }
+
+    /// Takes a lease, unless the actor is going away or has `limit` events in hand.
+    pub(crate) fn lease(self: &Arc<Self>, limit: u32) -> Result<RunLease, LeaseError> {
+        let taken = self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, |leases| {
+            (leases < limit.min(CLOSED - 1)).then(|| leases + 1)
+        });
+        match taken {
+            Ok(_) => Ok(RunLease(Arc::clone(self))),
+            Err(CLOSED) => Err(LeaseError::Closed),
+            Err(_) => Err(LeaseError::Full),
+        }
+    }
+
+    /// Closes the handle for good if no lease is out.
+    pub(super) fn close(&self) -> bool {
+        self.leases.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether it takes leases.
+    pub(crate) fn is_open(&self) -> bool {
+        self.leases.load(Ordering::Acquire) != CLOSED
+    }
+
+    /// Whether no event is in its hands.
+    pub(crate) fn is_idle(&self) -> bool {
+        matches!(self.leases.load(Ordering::Acquire), 0 | CLOSED)
+    }
+
+    /// Whether its actor still takes messages: one that was killed never closed its handle.
+    pub(crate) fn is_alive(&self) -> bool {
+        !matches!(self.actor.get_status(), ActorStatus::Stopping | ActorStatus::Stopped)
+    }
+
+    /// How long no event has been in its hands; zero while one is.
+    pub(crate) fn idle_for(&self) -> Duration {
+        if !self.is_idle() {
+            return Duration::ZERO;
+        }
+        self.started.elapsed().saturating_sub(Duration::from_millis(self.idle_since.load(Ordering::Relaxed)))
+    }
+}
+
+/// RAII guard: keeps the actor of a run from stopping while an event is sent to it or in flight.
+#[derive(Debug)]
+pub(crate) struct RunLease(Arc<RunHandle>);
+
+impl RunLease {
+    /// The actor it is a lease of.
+    pub(crate) fn actor(&self) -> &ActorRef<RunMessage> {
+        &self.0.actor
+    }
+
+    /// Whether the actor still takes messages.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.is_alive()
+    }
+}
+
+impl Drop for RunLease {
+    fn drop(&mut self) {
+        let since_start = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.idle_since.store(since_start, Ordering::Relaxed);
+        self.0.leases.fetch_sub(1, Ordering::AcqRel);
+    }
 }

@@ -1,12 +1,14 @@
-//! Runs: one actor for each run with work in flight, and the pure course of an event through its stages.
-//! Refuses to execute hooks: that is the pools' part.
+//! Runs: the actor of each run, and the course of an event through the stages of its plan.
 
 mod actor;
 mod actor_state;
+mod announce;
 mod completion;
+mod context;
 mod course;
 mod decision_id;
 mod directory;
+mod halt;
 mod idempotency;
 mod log;
 mod message;
@@ -18,13 +20,15 @@ mod status;
 mod step_state;
 mod verdict_merge;
 
-pub(crate) use actor::{RunActor, RunContext};
+pub(crate) use actor::RunActor;
+pub(crate) use context::RunContext;
 pub use course::{Course, Progress};
 pub use decision_id::next_decision_id;
 pub(crate) use directory::{RunDirectory, RunEntry, RunKey};
-pub(crate) use message::{Caller, EventRequest, InFlightGuard, RunMessage, RunRejection};
+pub use halt::Halt;
+pub(crate) use message::{
+    Caller, EventRequest, InFlightGuard, LeaseError, RunHandle, RunLease, RunMessage, RunRejection,
+};
 pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};
-pub use record::Halt;
-pub(crate) use record::{LeaseError, RunHandle, RunLease};
 pub use status::{ActiveEvent, RunActivity, RunPhase, RunStatus};

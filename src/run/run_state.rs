@@ -1,5 +1,4 @@
-//! What a run remembers from one event to the next, also while it has no actor: its latest answers, which hooks
-//! had their only turn, and how often it was kept from stopping. Refuses to decide about any event.
+//! What a run keeps from one event to the next, also while it has no actor.
 
 use std::collections::HashSet;
 
@@ -13,25 +12,25 @@ use crate::{
 /// and the model paid, for ever.
 const MOST_STOPS_BLOCKED: u8 = 8;
 
-/// What a run remembers.
+/// The state of a run between its events.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     pub(super) answers: OutcomeCache,
-    /// The hooks that run once and have run.
+    /// The hooks that run once per run and have run.
     had_turn: HashSet<HookName>,
     stops_blocked: u8,
 }
 
 impl RunState {
-    /// The plan without hooks that had their only turn; it is the turn of those that are in it.
+    /// Removes the hooks that run once per run and have run. Those that are left count as run from now on.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
-        let plan = plan.only(event, |hook| !self.had_turn.contains(&hook.name));
+        let plan = plan.filter(event, |hook| !self.had_turn.contains(&hook.name));
         let once = plan.steps().iter().filter(|step| step.hook.execution.frequency == Frequency::OncePerRun);
         self.had_turn.extend(once.map(|step| step.hook.name.clone()));
         plan
     }
 
-    /// Lets an agent stop that has been kept from it too often in a row.
+    /// Lets an agent stop that hooks have kept from stopping too often in a row.
     pub(super) fn break_loop(&mut self, outcome: &mut Outcome) {
         if outcome.event != EventKind::AgentStopping {
             return;
@@ -57,7 +56,7 @@ impl RunState {
         }
     }
 
-    /// Forgets all but the latest answers, and gives back memory.
+    /// Forgets all but the latest outcomes and shrinks to fit.
     pub(super) fn shrink(&mut self, answers: usize) {
         self.answers.shrink(answers);
         self.had_turn.shrink_to_fit();

@@ -1,13 +1,13 @@
-//! What operators see of a run. Owns the words; refuses to ask the run's actor.
+//! The status of a run, for operators. Read without asking its actor, apart from its activity.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::record::Halt;
+use super::halt::Halt;
 use crate::model::{EventKind, HookName, RunId, SessionId, WorkspaceId, milliseconds};
 
-/// How a run is doing. Durations are written as milliseconds.
+/// The status of a run. Durations are serialised as milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunStatus {
@@ -17,18 +17,18 @@ pub struct RunStatus {
     pub run_id: RunId,
     /// Whether it has an actor.
     pub phase: RunPhase,
-    /// Why it is over for its interceptors, if it is.
+    /// Why it is halted, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halted: Option<Halt>,
     /// Since its first event that concerned a hook.
     #[serde(rename = "age_ms", serialize_with = "milliseconds")]
     pub age: Duration,
-    /// For how long no event has been in its hands; zero while one is.
+    /// How long no event has been in flight; zero while one is.
     #[serde(rename = "idle_ms", serialize_with = "milliseconds")]
     pub idle: Duration,
     /// How many events concerned a hook so far.
     pub events: u64,
-    /// What its actor says; `None` if there is no actor, or none that answers in time.
+    /// Its activity; `None` if it has no actor, or the actor does not answer in time.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub in_hand: Option<RunActivity>,
 }
@@ -38,13 +38,13 @@ pub struct RunStatus {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RunPhase {
-    /// It has: work in flight, or work not long ago.
+    /// It has one: events are in flight, or were recently.
     Active,
-    /// It gave its actor up, and gets one at its next event.
+    /// It has none, and gets one with its next event.
     Passivated,
 }
 
-/// What a run's actor has in hand.
+/// The events of a run that are in flight or pending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RunActivity {
@@ -57,7 +57,7 @@ pub struct RunActivity {
     pub pending: usize,
 }
 
-/// An event whose hooks run. Hooks that nobody waits for are an entry of their own.
+/// An event whose hooks run. Background hooks are an entry of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ActiveEvent {
@@ -66,6 +66,6 @@ pub struct ActiveEvent {
     /// How long ago it was accepted.
     #[serde(rename = "since_ms", serialize_with = "milliseconds")]
     pub since: Duration,
-    /// The hooks that run now or wait for a place to run, in plan order.
+    /// The hooks that run or wait for a permit, in plan order.
     pub hooks: Vec<HookName>,
 }

@@ -1,5 +1,5 @@
-//! The supervisor's actor. Owns which run has which actor, and how often a pool may be restarted; overrides
-//! `ractor`'s default, which stops a parent when any child ends.
+//! The supervisor's actor: which run has which actor, and how often a pool may be restarted. It overrides `ractor`'s
+//! default, which stops a parent when any child ends.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -23,15 +23,15 @@ use crate::{
 /// How often a pool may die within [`RESTART_WINDOW`] and still be restarted.
 const MOST_RESTARTS: usize = 5;
 
-/// The time in which restarts are counted. A pool that dies more often is broken for good, and restarting it
-/// for ever would hide that.
+/// The window in which restarts are counted. A pool that dies more often is broken, and restarting it for ever would
+/// hide that.
 const RESTART_WINDOW: Duration = Duration::from_secs(10);
 
-/// The longest between two looks for idle runs.
+/// The longest interval between two sweeps for idle runs.
 const LONGEST_SWEEP: Duration = Duration::from_secs(15);
 
-/// How long a run may take to cut its events short at the end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a run may take to cancel its events at shutdown.
+const RUN_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The supervisor.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(crate) struct SupervisorArguments {
     pub(crate) run_forget: Duration,
 }
 
-/// What the supervisor knows.
+/// The state of the supervisor.
 #[derive(Debug)]
 pub(crate) struct SupervisorState {
     arguments: SupervisorArguments,
@@ -151,7 +151,8 @@ impl Actor for Supervisor {
             handle.actor.kill();
         }
         // Those with events in hand count them as cancelled. One that does not in time is stuck in an inline hook.
-        join_all(busy.iter().map(|(_, handle)| handle.actor.stop_and_wait(None, Some(LAST_WORDS)))).await;
+        join_all(busy.iter().map(|(_, handle)| handle.actor.stop_and_wait(None, Some(RUN_STOP_TIMEOUT))))
+            .await;
         for (_, handle) in busy {
             handle.actor.kill();
         }

@@ -1,4 +1,4 @@
-//! What the supervisor is told, and the registry it publishes. Refuses to act.
+//! The supervisor's messages, and the snapshots it publishes.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -30,7 +30,7 @@ impl PublishedSnapshot {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkspaceSnapshots {
     workspaces: HashMap<WorkspaceId, PublishedSnapshot>,
-    /// The workspace of events that name none: the only one.
+    /// The only snapshot, for events that name no workspace.
     only: Option<PublishedSnapshot>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum SpawnRunError {
     ShuttingDown,
 }
 
-/// What the supervisor is told.
+/// The messages of the supervisor.
 #[derive(Debug)]
 pub(crate) enum SupervisorMessage {
     /// Give this run an actor, if it has none.

@@ -1,5 +1,5 @@
-//! The supervisor: owns the registry, spawns runs and pools, and restarts what dies. Refuses to read files, to
-//! run hooks and to stand on the path of an event that finds its run's actor.
+//! The supervisor: publishes snapshots, spawns runs and pools, and restarts what dies. An event that finds its run's
+//! actor does not meet it.
 
 mod actor;
 mod message;

@@ -1,5 +1,4 @@
-//! The metrics of the daemon's door, with their handles resolved when it starts. Refuses routes that were not declared
-//! then.
+//! Metrics of the daemon's routes, with their handles resolved when it starts.
 
 use std::{fmt, sync::OnceLock};
 

@@ -1,5 +1,4 @@
-//! The metrics as Prometheus reads them. Owns how often they are rendered; refuses to be installed by a library: the
-//! daemon does it.
+//! Renders the metrics for Prometheus. The daemon installs the recorder; a library never does.
 
 use std::{
     sync::{Arc, OnceLock},

@@ -1,6 +1,5 @@
-//! Which hooks get a label of their own. Counts over the whole process, whatever workspaces come and go, so that
-//! no number of hooks makes more series than a server of metrics can bear. Refuses to give a label away again: the
-//! series of a removed hook stay with whoever collects them.
+//! The label of a hook: its name, for the first 200 names of the process, so that the number of series is bounded. A label
+//! is never reused: the series of a removed hook stay with whoever collects them.
 
 use std::{
     collections::HashSet,

@@ -1,6 +1,5 @@
-//! The metrics of one hook, with their handles resolved when its snapshot is made, so that an event pays for
-//! an atomic add and nothing else. What can happen to the hook is there from then on, at zero; what hardly can is
-//! resolved when it first does. Refuses labels from outside.
+//! Metrics of one hook, with their handles resolved when its snapshot is published, so that an event costs atomic adds
+//! only. Series that are likely exist from then on at zero; rare ones are resolved on first use.
 
 use std::{
     fmt,

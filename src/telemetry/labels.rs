@@ -1,4 +1,4 @@
-//! The closed sets that labels are from. Refuses text from outside.
+//! The closed sets that label values are from.
 
 /// Declares an enum whose members are the values of a label.
 macro_rules! terms {
@@ -49,7 +49,7 @@ terms! {
         Broken "broken",
     }
 
-    /// Where work was turned away.
+    /// Where work was shed.
     ShedStage {
         /// Before its run saw it.
         Admission "admission",
@@ -59,7 +59,7 @@ terms! {
         Pool "pool",
     }
 
-    /// Why work was turned away.
+    /// Why work was shed.
     ShedReason {
         /// The queue was full.
         Full "full",
@@ -135,7 +135,7 @@ terms! {
     RunGaugeState {
         /// It has.
         Active "active",
-        /// It gave it up.
+        /// It has none.
         Passivated "passivated",
     }
 }

@@ -1,7 +1,5 @@
-//! The metrics of one orchestrator, with their handles resolved when it starts. Those of events are resolved when a
-//! hook first wants their kind, or when they first happen: a table by number, never a look-up by text per event.
-//! Gauges are added up over all orchestrators of a process. Refuses to be installed: without a recorder nothing is
-//! counted.
+//! Metrics of an orchestrator, its pools and its processes, with their handles resolved once. Gauges are sums over all
+//! orchestrators of the process.
 
 use std::{
     fmt,
@@ -18,16 +16,16 @@ use super::{
 };
 use crate::model::{DialectName, EventKind, HandlerKind, Verdict};
 
-/// What was built.
+/// The version of this crate.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// From what, where whoever builds it says so.
+/// The commit it was built from, if the build names it in `HOOKYARD_COMMIT`.
 const COMMIT: &str = match option_env!("HOOKYARD_COMMIT") {
     Some(commit) => commit,
     None => "unknown",
 };
 
-/// What can be turned away, where and why.
+/// Every combination of where and why work is shed.
 const SHEDDING: [(ShedStage, ShedReason); 7] = [
     (ShedStage::Admission, ShedReason::Full),
     (ShedStage::Admission, ShedReason::Shutdown),
@@ -97,17 +95,17 @@ impl Meters {
         }
     }
 
-    /// Takes down that the outcome of an event is there, after so long.
+    /// Records how long a host waited for the outcome of an event.
     pub(crate) fn answered(&self, kind: EventKind, verdict: Verdict, waited: Duration) {
         self.events[kind as usize].waited(verdict).record(waited);
     }
 
-    /// Takes down how much of that no hook ran.
+    /// Records how much of that was not spent in hooks.
     pub(crate) fn spent(&self, kind: EventKind, overhead: Duration) {
         self.events[kind as usize].overhead().record(overhead);
     }
 
-    /// Counts work that was turned away.
+    /// Counts work that was shed.
     pub(crate) fn shed(&self, at: ShedStage, reason: ShedReason) {
         self.shed_counter(at, reason).increment(1);
     }
@@ -178,7 +176,7 @@ impl ProcessMeters {
         }
     }
 
-    /// Takes down how long it took to start a process.
+    /// Records how long it took to start a process.
     pub(crate) fn spawned(&self, took: Duration) {
         self.spawn.record(took);
     }
@@ -232,9 +230,9 @@ pub(crate) struct PoolMeters {
     queue_limit: Option<Share>,
 }
 
-/// How full a pool is.
+/// How much of a pool is in use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PoolUsage {
+pub(crate) struct PoolOccupancy {
     /// How many hooks run.
     pub(crate) used: usize,
     /// How many may.
@@ -247,7 +245,7 @@ pub(crate) struct PoolUsage {
 
 impl PoolMeters {
     /// The handles of a pool with such bounds.
-    pub(crate) fn resolve(kind: HandlerKind, bounds: PoolUsage) -> Self {
+    pub(crate) fn resolve(kind: HandlerKind, bounds: PoolOccupancy) -> Self {
         let pool = kind.as_str();
         let slots = |state| Share::of(names::POOL_SLOTS.gauge([pool, state]));
         let meters = Self {
@@ -267,13 +265,13 @@ impl PoolMeters {
         self.wait();
     }
 
-    /// Takes down that an invocation got its place after so long.
+    /// Records how long an invocation waited for its permit.
     pub(crate) fn waited(&self, wait: Duration) {
         self.wait().record(wait);
     }
 
     /// Sets how full the pool is.
-    pub(crate) fn set(&self, now: PoolUsage) {
+    pub(crate) fn set(&self, now: PoolOccupancy) {
         self.used.set(now.used);
         self.limit.set(now.limit);
         self.depth.set(now.depth);
@@ -293,7 +291,7 @@ impl fmt::Debug for PoolMeters {
     }
 }
 
-/// One orchestrator's share of a gauge, which is the sum of all shares. Dropping it takes it away again.
+/// One orchestrator's share of a gauge, which is the sum of all shares. Dropping it subtracts it.
 struct Share {
     gauge: Gauge,
     own: Mutex<f64>,

@@ -1,5 +1,5 @@
-//! What hookyard tells operators: every metric's name, and the handles and typed occurrences that emit them. The only
-//! place that touches the `metrics` crate; refuses labels that are neither registered names nor closed sets.
+//! Metrics: the table of their names, and the handles and occurrences that emit them. The only module that uses the
+//! `metrics` crate.
 
 #[cfg(feature = "daemon")]
 mod api_meters;
@@ -27,7 +27,7 @@ pub(crate) use labels::{
     HookState, HttpClass, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage,
     SpareResult, WorkerState,
 };
-pub(crate) use meters::{Meters, PoolMeters, PoolUsage, ProcessMeters};
+pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]
 pub use names::PROCESS_METRICS;
 pub use names::{METRICS, Metric, MetricKind};

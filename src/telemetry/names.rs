@@ -1,5 +1,4 @@
-//! Every metric, in one table: its name, what it is, its labels and what it says. Refuses a name that is not here, and
-//! one that is here twice.
+//! Every metric, in one table: name, kind, unit, labels and help.
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Unit};
 

@@ -1,5 +1,4 @@
-//! Typed occurrences: things that happen rarely enough to be looked up when they do. Each knows its metric and its
-//! labels; refuses free text in either.
+//! Things that happen too rarely for a resolved handle: each looks up its metric when it is emitted.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

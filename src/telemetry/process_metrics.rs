@@ -1,5 +1,5 @@
-//! What the daemon's process and its runtime use, read when it is asked for and written as Prometheus reads it: the
-//! recorder's counters are whole numbers, and processor time is not. Refuses what tokio does not promise to keep.
+//! Metrics of the process and its runtime, read when they are scraped and written in Prometheus' text format: the
+//! recorder's counters are whole numbers, and processor time is not.
 
 use std::{
     fmt::Write,

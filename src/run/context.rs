@@ -1,0 +1,25 @@
+//! What the actors of all runs of an orchestrator share.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::broadcast;
+
+use super::{directory::RunDirectory, message::Notice, notify::OutcomeObserver};
+use crate::{pool::HandlerPools, telemetry::Meters};
+
+/// What the actors of all runs share.
+#[derive(Debug)]
+pub(crate) struct RunContext {
+    pub(crate) directory: Arc<RunDirectory>,
+    pub(crate) pools: HandlerPools,
+    pub(crate) notices: broadcast::Sender<Notice>,
+    /// Called with every outcome.
+    pub(crate) observers: Vec<Arc<dyn OutcomeObserver>>,
+    /// How many interceptor events of one run are in flight at once.
+    pub(crate) interceptor_concurrency: usize,
+    /// How long an interceptor event may wait for its turn.
+    pub(crate) pending_deadline: Duration,
+    /// How many outcomes are kept for repeated events.
+    pub(crate) answers: usize,
+    pub(crate) meters: Arc<Meters>,
+}

@@ -59,7 +59,7 @@ fn within<F: Future>(future: F) -> F::Output {
 }
 
 /// A folder with a ledger that a hookyard of this boot has left empty.
-fn left() -> (TempDir, PathBuf) {
+fn empty_ledger() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("groups");
     drop(GroupLedger::open(&path).unwrap());
@@ -86,13 +86,13 @@ fn clock() -> u64 {
 }
 
 /// A shell that leads a group, as a killed hookyard would have left it.
-struct Left {
+struct LeftGroup {
     shell: Child,
     from: u64,
     until: u64,
 }
 
-impl Left {
+impl LeftGroup {
     /// Whether it is marked as a hook is told by the variables.
     #[expect(clippy::disallowed_methods, reason = "these processes are nobody's hooks")]
     fn of(line: &str, variables: &[(&str, &str)]) -> Self {
@@ -130,7 +130,7 @@ impl Left {
     }
 }
 
-impl Drop for Left {
+impl Drop for LeftGroup {
     fn drop(&mut self) {
         // As long as somebody of the group lives, or its leader is not waited for, the number is its own.
         if !self.living().is_empty() {
@@ -150,9 +150,9 @@ fn mark(path: &Path) -> String {
 #[test]
 fn an_unrecorded_group_is_found_by_its_mark() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     let mark = mark(&path);
-    let of = |life: &str| Left::of("exec sleep 600", &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", life)]);
+    let of = |life: &str| LeftGroup::of("exec sleep 600", &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", life)]);
     let (own, foreign) = (of(&mark), of("1-1"));
     own.until(1);
     foreign.until(1);
@@ -166,8 +166,8 @@ const MARKED: &[(&str, &str)] = &[("HOOKYARD_HOOK", "1")];
 #[test]
 fn a_group_that_runs_on_is_ended_with_its_members() {
     let _alone = alone();
-    let (_folder, path) = left();
-    let group = Left::of("sleep 600 & sleep 600", &[]);
+    let (_folder, path) = empty_ledger();
+    let group = LeftGroup::of("sleep 600 & sleep 600", &[]);
     group.until(3);
     group.written(&path, 0);
     assert_eq!(reaped(&path), 1);
@@ -177,15 +177,15 @@ fn a_group_that_runs_on_is_ended_with_its_members() {
 #[test]
 fn groups_that_ignore_sigterm_share_one_grace_period() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     let stubborn = "trap '' TERM; while :; do sleep 1; done";
-    let single = Left::of(stubborn, &[]);
+    let single = LeftGroup::of(stubborn, &[]);
     single.until(2);
     single.written(&path, 0);
     let since = clock();
     assert_eq!(reaped(&path), 1);
     let of_one = clock() - since;
-    let groups = [stubborn, stubborn, "kill -STOP $$"].map(|line| Left::of(line, &[]));
+    let groups = [stubborn, stubborn, "kill -STOP $$"].map(|line| LeftGroup::of(line, &[]));
     for group in &groups {
         group.until(if group.id() == groups[2].id() { 1 } else { 2 });
         group.written(&path, 0);
@@ -200,8 +200,8 @@ fn groups_that_ignore_sigterm_share_one_grace_period() {
 #[test]
 fn without_a_leader_marked_members_are_ended() {
     let _alone = alone();
-    let (_folder, path) = left();
-    let mut group = Left::of("sleep 600 & env -u HOOKYARD_HOOK sleep 600 & exit 0", MARKED);
+    let (_folder, path) = empty_ledger();
+    let mut group = LeftGroup::of("sleep 600 & env -u HOOKYARD_HOOK sleep 600 & exit 0", MARKED);
     group.shell.wait().unwrap();
     group.until(2);
     // Not before `env` has become what it starts.
@@ -217,9 +217,9 @@ fn without_a_leader_marked_members_are_ended() {
 #[test]
 fn a_group_started_at_another_time_is_left_alone() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     for move_by in [-60_000, -200, 200, 60_000] {
-        let group = Left::of("sleep 600 & sleep 600", MARKED);
+        let group = LeftGroup::of("sleep 600 & sleep 600", MARKED);
         group.until(3);
         group.written(&path, move_by);
         assert_eq!(reaped(&path), 0, "{move_by} ms");
@@ -234,12 +234,12 @@ fn another_users_group_is_left_alone() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     for line in ["exec sleep 600", "sleep 600 & exit 0"] {
         #[expect(clippy::disallowed_methods, reason = "this process is nobody's hook")]
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", line]).current_dir("/").envs(MARKED.iter().copied()).uid(65_534);
-        let mut group = Left::led_by(shell);
+        let mut group = LeftGroup::led_by(shell);
         if line.contains("exit") {
             group.shell.wait().unwrap();
         }
@@ -253,8 +253,8 @@ fn another_users_group_is_left_alone() {
 #[test]
 fn a_process_that_leads_no_group_is_left_alone() {
     let _alone = alone();
-    let (_folder, path) = left();
-    let group = Left::of("sleep 600 & sleep 600", MARKED);
+    let (_folder, path) = empty_ledger();
+    let group = LeftGroup::of("sleep 600 & sleep 600", MARKED);
     group.until(3);
     let member = group.living().into_iter().find(|process| process.pid != group.id()).unwrap();
     let text = fs::read_to_string(&path).unwrap();
@@ -269,8 +269,8 @@ fn a_process_that_leads_no_group_is_left_alone() {
 #[test]
 fn a_ledger_of_another_boot_or_namespace_is_ignored() {
     let _alone = alone();
-    let (_folder, path) = left();
-    let group = Left::of("exec sleep 600", MARKED);
+    let (_folder, path) = empty_ledger();
+    let group = LeftGroup::of("exec sleep 600", MARKED);
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let other = "00000000-0000-4000-8000-000000000000";
     for (from, to) in [(boot.trim(), other), ("pid:[", "pid:]"), ("groups 2", "groups 3")] {
@@ -286,8 +286,8 @@ fn a_ledger_of_another_boot_or_namespace_is_ignored() {
 #[test]
 fn an_unreadable_ledger_is_no_error_and_kills_nobody() {
     let _alone = alone();
-    let (_folder, path) = left();
-    let group = Left::of("exec sleep 600", MARKED);
+    let (_folder, path) = empty_ledger();
+    let group = LeftGroup::of("exec sleep 600", MARKED);
     let head = fs::read_to_string(&path).unwrap();
     group.written(&path, 0);
     let whole = fs::read(&path).unwrap();
@@ -308,7 +308,7 @@ fn an_unreadable_ledger_is_no_error_and_kills_nobody() {
 #[test]
 fn a_file_that_others_may_have_written_is_refused() {
     let _alone = alone();
-    let (folder, path) = left();
+    let (folder, path) = empty_ledger();
     let at = |name: &str| folder.path().join(name);
     symlink(&path, at("link")).unwrap();
     fs::create_dir(at("directory")).unwrap();
@@ -335,7 +335,7 @@ fn a_file_that_others_may_have_written_is_refused() {
 #[test]
 fn there_is_one_ledger_in_a_process_and_one_process_at_a_ledger() {
     let _alone = alone();
-    let (folder, path) = left();
+    let (folder, path) = empty_ledger();
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     let error = GroupLedger::open(&path).unwrap_err();
     let own = std::process::id().cast_signed();
@@ -365,7 +365,7 @@ async fn end_of(line: &str, timeout: Duration) -> ProcessEnd {
 #[test]
 fn a_hook_is_in_the_ledger_for_as_long_as_it_runs() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     let size = fs::metadata(&path).unwrap().len();
     within(async {
@@ -389,7 +389,7 @@ fn a_hook_is_in_the_ledger_for_as_long_as_it_runs() {
 #[test]
 fn a_file_is_held_until_the_last_of_its_groups_is_gone() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     within(async {
         let hook = tokio::spawn(end_of("sleep 600", LONG));
@@ -408,7 +408,7 @@ fn a_file_is_held_until_the_last_of_its_groups_is_gone() {
 #[test]
 fn hooks_of_every_mode_are_recorded_until_their_end() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     let workspace = tempfile::tempdir().unwrap();
     let hooks = workspace.path().join(".openharness/hooks");
     fs::create_dir_all(&hooks).unwrap();
@@ -465,7 +465,7 @@ fn hooks_that_outlive_their_hookyard() {
 #[test]
 fn processes_of_a_killed_hookyard_are_ended_by_the_next() {
     let _alone = alone();
-    let (_folder, path) = left();
+    let (_folder, path) = empty_ledger();
     #[expect(clippy::disallowed_methods, reason = "this is no hook, but a hookyard")]
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "hooks_that_outlive_their_hookyard", "--ignored"]);

@@ -30,12 +30,12 @@ fn root() -> PathBuf {
 }
 
 /// A workspace with one hook.
-struct Yard {
+struct Fixture {
     orchestrator: Orchestrator,
     workspace: TempDir,
 }
 
-impl Yard {
+impl Fixture {
     /// A hook of this command, in a mode with more keys.
     async fn of(command: &str, keys: &str) -> Self {
         let workspace = tempfile::tempdir().unwrap();
@@ -108,10 +108,10 @@ fn worker_of(outcome: &Outcome) -> (u32, usize) {
 }
 
 /// Asks until a worker answers again: after one failed there is a pause, in which processes of their own answer.
-async fn next_worker(yard: &Yard) -> (u32, usize) {
+async fn next_worker(fixture: &Fixture) -> (u32, usize) {
     let asked = async {
         loop {
-            let outcome = yard.ask("fine").await;
+            let outcome = fixture.ask("fine").await;
             if reason(&outcome) != "oneshot fine" {
                 return worker_of(&outcome);
             }
@@ -127,28 +127,28 @@ async fn assert_gone(pid: u32) {
 
 #[tokio::test]
 async fn one_process_serves_many_events() {
-    let yard = Yard::worker("good", "").await;
-    let (pid, first) = worker_of(&yard.ask("fine").await);
-    let (again, second) = worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("good", "").await;
+    let (pid, first) = worker_of(&fixture.ask("fine").await);
+    let (again, second) = worker_of(&fixture.ask("fine").await);
     assert_eq!((pid, first, second), (again, 1, 2));
-    let outcome = yard.ask("error").await;
+    let outcome = fixture.ask("error").await;
     assert_eq!(ended(&outcome), (Ended::Failed, "the worker reports: no idea"));
-    assert_eq!(worker_of(&yard.ask("fine").await), (pid, 4), "an error is the event's, not the worker's");
+    assert_eq!(worker_of(&fixture.ask("fine").await), (pid, 4), "an error is the event's, not the worker's");
 }
 
 #[tokio::test]
 async fn a_payload_over_several_lines_is_sent_on_one() {
-    let yard = Yard::worker("good", "").await;
+    let fixture = Fixture::worker("good", "").await;
     let input = "{\n \"command\" : \"lines\",\r\n\t\"text\":\"a  \\\" \u{2028} b\"\n}".to_owned();
-    assert_eq!(reason(&yard.ask_as("run", input).await), "a  \" \u{2028} b");
+    assert_eq!(reason(&fixture.ask_as("run", input).await), "a  \" \u{2028} b");
 }
 
 #[tokio::test]
 async fn without_a_hello_events_get_processes_of_their_own() {
     for how in ["exits", "future", "chatter"] {
-        let yard = Yard::worker(how, "").await;
+        let fixture = Fixture::worker(how, "").await;
         for _ in 0..3 {
-            let outcome = yard.ask("fine").await;
+            let outcome = fixture.ask("fine").await;
             assert_eq!(reason(&outcome), "oneshot fine", "{how}");
             let [warning] = &outcome.hooks[0].warnings[..] else { panic!("{outcome:?}") };
             assert!(
@@ -162,21 +162,21 @@ async fn without_a_hello_events_get_processes_of_their_own() {
 
 #[tokio::test]
 async fn the_hello_deadline_is_half_the_hooks_timeout() {
-    let yard = Yard::worker("silent", "timeout_seconds: 8").await;
+    let fixture = Fixture::worker("silent", "timeout_seconds: 8").await;
     let since = Instant::now();
-    assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+    assert_eq!(reason(&fixture.ask("fine").await), "oneshot fine");
     assert!(since.elapsed() >= Duration::from_secs(3));
     // Five seconds after its start the worker is given up for good. Until then each event gets a process.
     let lives = |process: &child_processes::Process| {
-        process.alive() && is_silent(process) && runs_in(process, yard.workspace.path())
+        process.alive() && is_silent(process) && runs_in(process, fixture.workspace.path())
     };
     while !child_processes::processes(lives).is_empty() {
-        assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+        assert_eq!(reason(&fixture.ask("fine").await), "oneshot fine");
         assert!(since.elapsed() < LONG, "the worker is never given up");
     }
-    assert_eq!(reason(&yard.ask("fine").await), "oneshot fine");
+    assert_eq!(reason(&fixture.ask("fine").await), "oneshot fine");
     let workers =
-        child_processes::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+        child_processes::gone(|process| process.alive() && runs_in(process, fixture.workspace.path())).await;
     assert!(workers.is_empty(), "{workers:?}");
 }
 
@@ -200,17 +200,17 @@ async fn a_protocol_error_fails_the_event_and_kills_the_worker() {
         ("die", Ended::Failed, "the worker ended"),
     ];
     let all = cases.map(|(command, end, why)| async move {
-        let yard = Yard::worker("good", "").await;
-        let (pid, _) = worker_of(&yard.ask("fine").await);
-        let outcome = yard.ask(command).await;
+        let fixture = Fixture::worker("good", "").await;
+        let (pid, _) = worker_of(&fixture.ask("fine").await);
+        let outcome = fixture.ask(command).await;
         let (found, error) = ended(&outcome);
         assert_eq!(found, end, "{command}: {error}");
         assert!(error.contains(why), "{command}: {error}");
-        let outcome = yard.ask("fine").await;
+        let outcome = fixture.ask("fine").await;
         assert_eq!(reason(&outcome), "oneshot fine", "{command}: the pause before another");
         let warning = "no worker: one has failed, and there is a pause before the next";
         assert_eq!(outcome.hooks[0].warnings, [warning], "{command}");
-        let (next, number) = next_worker(&yard).await;
+        let (next, number) = next_worker(&fixture).await;
         assert!(next != pid && number == 1, "{command}");
         assert_gone(pid).await;
     });
@@ -219,30 +219,30 @@ async fn a_protocol_error_fails_the_event_and_kills_the_worker() {
 
 #[tokio::test]
 async fn a_second_reply_kills_the_worker() {
-    let yard = Yard::worker("good", "").await;
-    let (pid, _) = worker_of(&yard.ask("twice").await);
+    let fixture = Fixture::worker("good", "").await;
+    let (pid, _) = worker_of(&fixture.ask("twice").await);
     assert_gone(pid).await;
-    assert_ne!(next_worker(&yard).await.0, pid);
+    assert_ne!(next_worker(&fixture).await.0, pid);
 }
 
 #[tokio::test]
 async fn a_deadline_kills_the_worker() {
-    let yard = Yard::worker("good", "timeout_seconds: 10").await;
-    let (pid, _) = worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("good", "timeout_seconds: 10").await;
+    let (pid, _) = worker_of(&fixture.ask("fine").await);
     let since = Instant::now();
-    assert_eq!(ended(&yard.ask("sleep").await).0, Ended::TimedOut);
+    assert_eq!(ended(&fixture.ask("sleep").await).0, Ended::TimedOut);
     assert!(since.elapsed() < LONG / 2, "{:?}", since.elapsed());
     assert_gone(pid).await;
-    assert_ne!(next_worker(&yard).await.0, pid);
+    assert_ne!(next_worker(&fixture).await.0, pid);
 }
 
 #[tokio::test]
 async fn a_worker_gets_one_event_at_a_time() {
-    let yard = Yard::worker("good", "").await;
-    let (pid, _) = worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("good", "").await;
+    let (pid, _) = worker_of(&fixture.ask("fine").await);
     let runs: Vec<_> = (0..8).map(|run| format!("run-{run}")).collect();
     let input = || json!({ "command": "fine" }).to_string();
-    let outcomes = join_all(runs.iter().map(|run| yard.ask_as(run, input()))).await;
+    let outcomes = join_all(runs.iter().map(|run| fixture.ask_as(run, input()))).await;
     let mut requests: Vec<_> = outcomes.iter().map(worker_of).collect();
     requests.sort_unstable();
     assert_eq!(requests, (2..10).map(|number| (pid, number)).collect::<Vec<_>>());
@@ -250,66 +250,71 @@ async fn a_worker_gets_one_event_at_a_time() {
 
 #[tokio::test]
 async fn two_workers_serve_two_events_at_once_and_a_third_waits() {
-    let yard = Yard::worker("good", "workers: 2").await;
+    let fixture = Fixture::worker("good", "workers: 2").await;
     let hold = || json!({ "command": "until go" }).to_string();
     let go = async {
-        yard.lines("held.txt", 2).await;
-        fs::write(yard.workspace.path().join("go"), "").unwrap();
+        fixture.lines("held.txt", 2).await;
+        fs::write(fixture.workspace.path().join("go"), "").unwrap();
     };
-    let (a, b, c, ()) =
-        tokio::join!(yard.ask_as("a", hold()), yard.ask_as("b", hold()), yard.ask_as("c", hold()), go);
-    let order = fs::read_to_string(yard.workspace.path().join("held.txt")).unwrap();
+    let (a, b, c, ()) = tokio::join!(
+        fixture.ask_as("a", hold()),
+        fixture.ask_as("b", hold()),
+        fixture.ask_as("c", hold()),
+        go
+    );
+    let order = fs::read_to_string(fixture.workspace.path().join("held.txt")).unwrap();
     assert_eq!(order.lines().take(3).collect::<Vec<_>>(), ["held", "held", "done"]);
     let mut requests = [&a, &b, &c].map(worker_of);
     requests.sort_unstable_by_key(|(_, number)| *number);
     let [(first, 1), (second, 1), (third, 2)] = requests else { panic!("{requests:?}") };
     assert!(first != second && [first, second].contains(&third), "{requests:?}");
-    assert!(yard.orchestrator.shutdown(LONG).await);
+    assert!(fixture.orchestrator.shutdown(LONG).await);
     assert_gone(first).await;
     assert_gone(second).await;
 }
 
 #[tokio::test]
 async fn a_multiplexing_worker_gets_many_events_at_once() {
-    let yard = Yard::worker("multiplex", "").await;
-    worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("multiplex", "").await;
+    worker_of(&fixture.ask("fine").await);
     let hold = || json!({ "command": "hold" }).to_string();
     let release = async {
-        yard.lines("held.txt", 2).await;
-        yard.ask_as("c", json!({ "command": "release" }).to_string()).await
+        fixture.lines("held.txt", 2).await;
+        fixture.ask_as("c", json!({ "command": "release" }).to_string()).await
     };
-    let (a, b, c) = tokio::join!(yard.ask_as("a", hold()), yard.ask_as("b", hold()), release);
+    let (a, b, c) = tokio::join!(fixture.ask_as("a", hold()), fixture.ask_as("b", hold()), release);
     assert_eq!((reason(&a), reason(&b)), ("released", "released"));
     assert_eq!(worker_of(&c).1, 4);
 }
 
 #[tokio::test]
 async fn multiplexing_workers_share_the_events() {
-    let yard = Yard::worker("multiplex", "workers: 2").await;
-    let (first, _) = worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("multiplex", "workers: 2").await;
+    let (first, _) = worker_of(&fixture.ask("fine").await);
     let other = async {
-        yard.lines("held.txt", 1).await;
+        fixture.lines("held.txt", 1).await;
         loop {
-            let (pid, _) = worker_of(&yard.ask_as("other", json!({ "command": "fine" }).to_string()).await);
+            let (pid, _) =
+                worker_of(&fixture.ask_as("other", json!({ "command": "fine" }).to_string()).await);
             if pid != first {
                 return;
             }
         }
     };
     tokio::select! {
-        outcome = yard.ask("hold") => panic!("{outcome:?}"),
+        outcome = fixture.ask("hold") => panic!("{outcome:?}"),
         shared = timeout(LONG, other) => shared.unwrap(),
     }
 }
 
 #[tokio::test]
 async fn a_worker_is_told_of_a_cancelled_event() {
-    let yard = Yard::worker("multiplex", "").await;
-    let (pid, _) = worker_of(&yard.ask("fine").await);
+    let fixture = Fixture::worker("multiplex", "").await;
+    let (pid, _) = worker_of(&fixture.ask("fine").await);
     tokio::select! {
-        outcome = yard.ask("hold") => panic!("{outcome:?}"),
-        () = yard.lines("held.txt", 1) => {}
+        outcome = fixture.ask("hold") => panic!("{outcome:?}"),
+        () = fixture.lines("held.txt", 1) => {}
     }
-    yard.lines("cancelled.txt", 1).await;
-    assert_eq!(worker_of(&yard.ask("fine").await), (pid, 3), "it goes on");
+    fixture.lines("cancelled.txt", 1).await;
+    assert_eq!(worker_of(&fixture.ask("fine").await), (pid, 3), "it goes on");
 }

@@ -19,9 +19,9 @@ fn examples() -> Vec<(&'static str, String)> {
 async fn the_example_hooks_answer_alike_in_every_mode() {
     for (program, command) in examples() {
         for mode in MODES {
-            let yard = Yard::of(&command, &format!("mode: {mode}")).await;
+            let fixture = Fixture::of(&command, &format!("mode: {mode}")).await;
             for _ in 0..2 {
-                let (good, bad) = (yard.ask("ls").await, yard.ask("rm -rf /").await);
+                let (good, bad) = (fixture.ask("ls").await, fixture.ask("rm -rf /").await);
                 assert_eq!((ended(&good), good.verdict), ((Ended::Completed, ""), Verdict::Proceed));
                 assert_eq!((ended(&bad), bad.verdict), ((Ended::Completed, ""), Verdict::Block));
                 assert_eq!(reason(&bad), "this would remove everything", "{program} {mode}");
@@ -43,79 +43,79 @@ fn pid_of(outcome: &Outcome) -> u32 {
 
 #[tokio::test]
 async fn spares_wait_for_their_event_and_serve_one() {
-    let yard = Yard::of(WAITER, "mode: prespawn\n  spares: 2").await;
-    let mut seen = vec![pid_of(&yard.ask("fine").await)];
+    let fixture = Fixture::of(WAITER, "mode: prespawn\n  spares: 2").await;
+    let mut seen = vec![pid_of(&fixture.ask("fine").await)];
     for daemon in 1..5 {
         // One for each event so far, and two that wait.
-        yard.lines("started.txt", daemon + 2).await;
-        let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
-        let pid = pid_of(&yard.ask("fine").await);
+        fixture.lines("started.txt", daemon + 2).await;
+        let started = fs::read_to_string(fixture.workspace.path().join("started.txt")).unwrap();
+        let pid = pid_of(&fixture.ask("fine").await);
         assert!(started.lines().any(|line| line == pid.to_string()), "{pid} was not there before its event");
         assert!(!seen.contains(&pid), "{pid} served twice");
         seen.push(pid);
     }
-    assert!(yard.orchestrator.shutdown(LONG).await);
+    assert!(fixture.orchestrator.shutdown(LONG).await);
     let left =
-        child_processes::gone(|process| process.alive() && runs_in(process, yard.workspace.path())).await;
+        child_processes::gone(|process| process.alive() && runs_in(process, fixture.workspace.path())).await;
     assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
 async fn a_spare_of_a_changed_script_is_not_used() {
-    let yard = Yard::of("sh ./script.sh", "mode: prespawn").await;
-    let script = yard.workspace.path().join("script.sh");
+    let fixture = Fixture::of("sh ./script.sh", "mode: prespawn").await;
+    let script = fixture.workspace.path().join("script.sh");
     let write = |reason: &str| {
         let answer = json!({ "decision": "block", "reason": reason }).to_string();
         fs::write(&script, format!("echo $$ >> started.txt\nread -r envelope\necho '{answer}'\n")).unwrap();
     };
     write("old");
-    assert_eq!(reason(&yard.ask("fine").await), "old");
-    yard.lines("started.txt", 2).await;
+    assert_eq!(reason(&fixture.ask("fine").await), "old");
+    fixture.lines("started.txt", 2).await;
     write("changed");
-    assert_eq!(reason(&yard.ask("fine").await), "changed");
+    assert_eq!(reason(&fixture.ask("fine").await), "changed");
 }
 
 #[tokio::test]
 async fn a_spare_that_did_not_wait_is_not_used() {
     let hook = r#"echo "{\"decision\":\"block\",\"reason\":\"$HOOKYARD_EVENT\"}"; echo $$ >> started.txt"#;
-    let yard = Yard::of(hook, "mode: prespawn").await;
+    let fixture = Fixture::of(hook, "mode: prespawn").await;
     for daemon in 1..=8 {
-        assert_eq!(reason(&yard.ask("fine").await), "before_tool_dispatch");
+        assert_eq!(reason(&fixture.ask("fine").await), "before_tool_dispatch");
         // A spare for each of the first three events; none is started any more after those.
-        yard.lines("started.txt", daemon + daemon.min(3)).await;
+        fixture.lines("started.txt", daemon + daemon.min(3)).await;
     }
-    let started = fs::read_to_string(yard.workspace.path().join("started.txt")).unwrap();
+    let started = fs::read_to_string(fixture.workspace.path().join("started.txt")).unwrap();
     assert_eq!(started.lines().count(), 8 + 3, "{started}");
 }
 
 /// Asks about an event in the trace of this number.
-async fn ask_in_trace(yard: &Yard, command: &str, number: u64) -> (String, String) {
+async fn ask_in_trace(fixture: &Fixture, command: &str, number: u64) -> (String, String) {
     let trace = format!("00-0af7651916cd43dd8448eb211c80319c-{number:016x}-01");
     let mut event = event("run", &json!({ "command": command }).to_string());
     event.trace = Some(trace.parse().unwrap());
-    let outcome = timeout(LONG, yard.orchestrator.dispatch(event)).await.unwrap().unwrap();
+    let outcome = timeout(LONG, fixture.orchestrator.dispatch(event)).await.unwrap().unwrap();
     (reason(&outcome).to_owned(), trace)
 }
 
 #[tokio::test]
 async fn a_worker_is_told_the_trace_with_each_event() {
-    let yard = Yard::worker("good", "").await;
+    let fixture = Fixture::worker("good", "").await;
     for number in 1..=2 {
-        let (told, trace) = ask_in_trace(&yard, "trace", number).await;
+        let (told, trace) = ask_in_trace(&fixture, "trace", number).await;
         assert_eq!(told, format!("{trace} none"));
     }
-    assert_eq!(reason(&yard.ask("trace").await), "none none");
-    assert_eq!(worker_of(&yard.ask("fine").await).1, 4, "one worker is told all of them");
+    assert_eq!(reason(&fixture.ask("trace").await), "none none");
+    assert_eq!(worker_of(&fixture.ask("fine").await).1, 4, "one worker is told all of them");
 }
 
 #[tokio::test]
 async fn a_spare_serves_an_event_of_any_trace_and_is_told_none() {
     let hook = r#"echo $$ >> started.txt; read -r envelope; echo "{\"decision\":\"block\",\"reason\":\"${TRACEPARENT-none}\"}""#;
-    let yard = Yard::of(hook, "mode: prespawn").await;
-    let (told, trace) = ask_in_trace(&yard, "fine", 1).await;
+    let fixture = Fixture::of(hook, "mode: prespawn").await;
+    let (told, trace) = ask_in_trace(&fixture, "fine", 1).await;
     assert_eq!(told, trace, "the first event finds no spare");
     for number in 2..=4 {
-        yard.lines("started.txt", usize::try_from(number).unwrap()).await;
-        assert_eq!(ask_in_trace(&yard, "fine", number).await.0, "none");
+        fixture.lines("started.txt", usize::try_from(number).unwrap()).await;
+        assert_eq!(ask_in_trace(&fixture, "fine", number).await.0, "none");
     }
 }

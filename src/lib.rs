@@ -64,8 +64,8 @@
 // `daemon/request_body.rs`           reads the body within its limits of size and time
 // `orchestrator/dispatch.rs`         has the dialect read the event
 // `dialect/mod.rs`                   the dialect of the name
-// `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/facts.rs`
-// `dialect/fields.rs`                reads the fields of the event
+// `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/definition.rs`
+// `dialect/event_reader.rs`          reads the fields of the event
 // `model/json.rs`                    the strict check of the JSON
 // `model/trace.rs`                   the host's traceparent
 // `daemon/traces/tracer.rs`          gives the event a span, if traces are on
@@ -103,13 +103,13 @@
 // `run/actor.rs`                     takes the conclusion
 // `run/course.rs`                    applies policy and patches, goes on to the next stage or ends
 // `run/verdict_merge.rs`             which verdict decides
-// `dialect/fold.rs`                  merges a patch into the payload
+// `dialect/patch_merge.rs`           merges a patch into the payload
 // `model/outcome.rs`                 the outcome
 // `run/completion.rs`                remembers the outcome, halts the run, answers the callers
 // `run/notify.rs`                    tells observers and subscribers
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome
-// `dialect/claude/answer.rs`         writes it as Claude Code expects it
+// `dialect/claude/response.rs`       writes it as Claude Code expects it
 // `daemon/routes/events.rs`          the response
 
 #[cfg(not(target_os = "linux"))]

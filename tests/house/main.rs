@@ -3,6 +3,8 @@
 
 mod imports;
 mod names;
+mod package;
+mod public_api;
 mod source;
 
 use std::{

@@ -5,6 +5,7 @@
 mod support;
 
 mod course;
+mod host_api;
 mod http;
 mod models;
 mod runs;

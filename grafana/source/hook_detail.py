@@ -1,4 +1,4 @@
-"""The detail of a hook: what it does, how long it takes, and how it fails."""
+"""The hook-detail dashboard: results, run times and failures of a hook."""
 
 from .panels import BLUE, CYAN, GREEN, ORANGE, RED, YELLOW, dashboard, heatmap, lines, quantiles, row, stat, steps
 from .terms import (
@@ -28,7 +28,7 @@ def hook_detail():
     summary = [
         stat(
             "Invocations",
-            "How often it ran in the time that is shown.",
+            "Number of invocations in the selected time range.",
             "short",
             grown("hookyard_hook_runs_total", HOOK),
             steps(BLUE),
@@ -37,7 +37,7 @@ def hook_detail():
         ),
         stat(
             "Failed",
-            "The share of invocations that came to no answer.",
+            "Share of invocations that gave no answer.",
             "percentunit",
             f"""{grown("hookyard_hook_runs_total", f"{HOOK},{FAILURES}")} / {grown("hookyard_hook_runs_total", HOOK)}""",
             steps(GREEN, (0.01, YELLOW), (0.1, RED)),
@@ -46,7 +46,7 @@ def hook_detail():
         ),
         stat(
             "Time, p95",
-            "The 95th percentile of what an invocation takes.",
+            "95th percentile of the run time of an invocation.",
             "s",
             f"histogram_quantile(0.95, {grown('hookyard_hook_duration_seconds_bucket', HOOK, 'le')})",
             steps(BLUE, (10, ORANGE), (30, RED)),
@@ -54,7 +54,7 @@ def hook_detail():
         ),
         stat(
             "Blocks and halts",
-            "How often it stopped something in the time that is shown.",
+            "Number of block and halt verdicts in the selected time range.",
             "short",
             grown("hookyard_hook_verdicts_total", f'{HOOK},verdict=~"block|halt"'),
             steps(BLUE),
@@ -63,7 +63,7 @@ def hook_detail():
         ),
         stat(
             "Fail-opens",
-            "Failures that were let pass in the time that is shown.",
+            "Failures after which the event continued, in the selected time range.",
             "short",
             grown("hookyard_hook_fail_open_total", HOOK),
             steps(GREEN, (1, RED)),
@@ -72,7 +72,7 @@ def hook_detail():
         ),
         stat(
             "Fail-closeds",
-            "Failures that stopped an event or had a person asked in the time that is shown.",
+            "Failures that blocked an event or asked a person, in the selected time range.",
             "short",
             grown("hookyard_hook_fail_closed_total", HOOK),
             steps(GREEN, (1, ORANGE)),
@@ -91,7 +91,7 @@ def hook_detail():
         ),
         lines(
             "Verdicts",
-            "What the hook said; a failure says something only where its policy makes it one.",
+            "Verdicts of the hook. A failure counts as a verdict only if the hook's policy makes it one.",
             "ops",
             [by("hookyard_hook_verdicts_total", HOOK, "verdict")],
             colors=VERDICTS,
@@ -101,14 +101,14 @@ def hook_detail():
     times = [
         heatmap(
             "Time of invocations",
-            "How many invocations took how long.",
+            "Distribution of run times.",
             "s",
             f"hookyard_hook_duration_seconds_bucket{{{HOOK}}}",
         ),
         lines(
             "Waiting and running, p95",
-            """How long the hook runs, beside how long invocations of all hooks wait for a place in its pool: work that waits longer
-            than it runs wants more places.""",
+            """Run time of the hook, and time that invocations of all hooks wait for a slot in its pool. If waits exceed run times,
+            the pool needs more slots.""",
             "s",
             [
                 (
@@ -127,7 +127,7 @@ def hook_detail():
     answers = [
         lines(
             "Failures by what they counted as",
-            "Failures that were let pass, and failures that stopped the event, by how they ended.",
+            "Failures after which the event continued, and failures that stopped it, by how they ended.",
             "ops",
             [
                 (rate("hookyard_hook_fail_open_total", HOOK, "ended"), "open: {{ended}}"),
@@ -137,7 +137,7 @@ def hook_detail():
         ),
         lines(
             "Patches",
-            "Changes that the hook wanted, by what became of them.",
+            "Patches of the hook, by result.",
             "ops",
             [(rate("hookyard_patches_total", HOOK_ONLY, "target, result"), "{{target}}: {{result}}")],
             stacked=True,
@@ -146,7 +146,7 @@ def hook_detail():
     commands = [
         lines(
             "Exits, all hooks",
-            "How processes ended that served one event. Processes are not counted by hook.",
+            "How processes that handle one event ended. Not available per hook.",
             "ops",
             [by("hookyard_process_exits_total", HERE, "class")],
             colors=EXITS,
@@ -154,7 +154,7 @@ def hook_detail():
         ),
         lines(
             "Output cut off",
-            "Invocations that wrote more to a stream than is kept.",
+            "Invocations whose output was cut, by stream.",
             "ops",
             [by("hookyard_output_truncated_total", HOOK_ONLY, "stream")],
             colors={"stdout": BLUE, "stderr": ORANGE},
@@ -162,7 +162,7 @@ def hook_detail():
         ),
         lines(
             "Prespawned processes",
-            "Events that found a process waiting, and events that did not.",
+            "Events that used a waiting process, and events that found none.",
             "ops",
             [by("hookyard_prespawn_hits_total", HOOK_ONLY, "result")],
             colors={"hit": GREEN, "miss": ORANGE},
@@ -172,7 +172,7 @@ def hook_detail():
     workers = [
         lines(
             "Workers",
-            "Worker processes by what they do.",
+            "Worker processes, by state.",
             "none",
             [each("hookyard_workers", HOOK_ONLY, "state")],
             colors=WORKERS,
@@ -180,13 +180,13 @@ def hook_detail():
         ),
         lines(
             "Worker restarts",
-            "Workers that failed, so that another takes their place.",
+            "Workers that failed and are replaced.",
             "ops",
             [by("hookyard_worker_restarts_total", HOOK_ONLY, "hook")],
         ),
         lines(
             "Http answers",
-            "Requests of http hooks, by status or by why there is none. A retry is another request.",
+            "Requests of http hooks, by status class or error. Retries count as requests.",
             "reqps",
             [by("hookyard_http_requests_total", HOOK_ONLY, "class")],
             colors=ANSWERS,
@@ -196,13 +196,13 @@ def hook_detail():
     models = [
         quantiles(
             "Time of models, p95",
-            "How long models took to answer, hooks of all names together.",
+            "Response time of models, over all hooks.",
             f"hookyard_model_request_duration_seconds_bucket{{{HERE}}}",
             split="model_ref",
         ),
         lines(
             "Tokens",
-            "Tokens that models read and wrote, hooks of all names together.",
+            "Tokens that models read and wrote, over all hooks.",
             "suffix: tokens/s",
             [(rate("hookyard_model_tokens_total", HERE, "model_ref, direction"), "{{model_ref}}: {{direction}}")],
             stacked=True,
@@ -211,7 +211,7 @@ def hook_detail():
     return dashboard(
         "hookyard-hook",
         "hookyard: hook detail",
-        "What one hook does, how long it takes, and how it fails.",
+        "Results, run times and failures of one hook.",
         [INSTANCE, EVENTS, HOOKS],
         [RELOADS],
         [

@@ -1,4 +1,4 @@
-"""The internals: how hookyard itself fares."""
+"""The internals dashboard: actors, runtime, hook files, requests, memory."""
 
 from .panels import BLUE, GREEN, GREY, ORANGE, PINK, RED, YELLOW, dashboard, dashed, lines, row, stat, steps, table
 from .terms import ANSWERS, BROKEN, HERE, INSTANCE, RELOADS, RESTARTS, by, each, grown, rate
@@ -9,7 +9,7 @@ def internals():
     summary = [
         stat(
             "Up for",
-            "How long the process that started last is there.",
+            "Uptime of the most recently started process.",
             "s",
             f"time() - max(process_start_time_seconds{{{HERE}}})",
             steps(BLUE),
@@ -17,7 +17,7 @@ def internals():
         ),
         stat(
             "Restarts",
-            "Actors that died and were replaced, over the time that is shown.",
+            "Actors that died and were replaced, in the selected time range.",
             "short",
             grown("hookyard_actor_restarts_total", HERE),
             steps(GREEN, (1, ORANGE), (20, RED)),
@@ -26,7 +26,7 @@ def internals():
         ),
         stat(
             "Panics",
-            "Panics that were caught, over the time that is shown.",
+            "Caught panics, in the selected time range.",
             "short",
             grown("hookyard_panics_total", HERE),
             steps(GREEN, (1, RED)),
@@ -35,7 +35,7 @@ def internals():
         ),
         stat(
             "Late replies",
-            "Replies to invocations that had already ended, over the time that is shown.",
+            "Replies to invocations that had already ended, in the selected time range.",
             "short",
             grown("hookyard_late_replies_total", HERE),
             steps(GREEN, (20, YELLOW)),
@@ -44,7 +44,7 @@ def internals():
         ),
         stat(
             "Labels beyond the limit",
-            "Hooks that share the label __other__ since there are too many names, over the time that is shown.",
+            "Hooks that share the label __other__ because there are too many names, in the selected time range.",
             "short",
             grown("hookyard_label_overflow_total", HERE),
             steps(GREEN, (1, YELLOW)),
@@ -53,7 +53,7 @@ def internals():
         ),
         stat(
             "Sound since",
-            "How long ago nothing was wrong with any workspace that was loaded.",
+            "Time since all workspaces were last loaded without an error.",
             "s",
             f"time() - min(hookyard_config_last_reload_success_timestamp_seconds{{{HERE}}})",
             steps(BLUE),
@@ -63,7 +63,7 @@ def internals():
     actors = [
         lines(
             "Runs",
-            "Runs that are known: with an actor, or without.",
+            "Known runs, with or without an actor.",
             "none",
             [each("hookyard_runs", HERE, "state")],
             colors={"active": BLUE, "passivated": GREY},
@@ -86,7 +86,7 @@ def internals():
         ),
         lines(
             "Panics by actor",
-            "Panics that were caught, by who panicked.",
+            "Caught panics, by actor.",
             "ops",
             [by("hookyard_panics_total", HERE, "actor")],
             stacked=True,
@@ -95,7 +95,7 @@ def internals():
     runtime = [
         lines(
             "Threads at work",
-            "How much of the time the runtime's threads are busy with tasks.",
+            "Share of time that the runtime's threads run tasks.",
             "percentunit",
             [
                 (
@@ -106,16 +106,16 @@ def internals():
             most=1,
             limits=steps(GREEN, (0.8, RED)),
         ),
-        lines("Tasks", "Tasks that have not ended.", "none", [each("tokio_live_tasks", HERE, "instance")]),
+        lines("Tasks", "Tasks that are alive.", "none", [each("tokio_live_tasks", HERE, "instance")]),
         lines(
             "Tasks that wait",
-            "Tasks that wait for any thread.",
+            "Tasks that wait for a thread.",
             "none",
             [each("tokio_global_queue_depth", HERE, "instance")],
         ),
         lines(
             "Sleeps",
-            "How often the runtime's threads went to sleep for want of tasks.",
+            "How often the runtime's threads went to sleep because no task was ready.",
             "ops",
             [by("tokio_park_count_total", HERE, "instance")],
         ),
@@ -123,7 +123,7 @@ def internals():
     files = [
         lines(
             "Hooks by state",
-            "Hooks of all workspaces; invalid counts files with errors.",
+            "Hooks of all workspaces, by state. `invalid` counts files with errors.",
             "none",
             [each("hookyard_hooks_loaded", HERE, "state")],
             colors={"enabled": GREEN, "disabled": GREY, "untrusted": PINK, "invalid": RED},
@@ -131,7 +131,7 @@ def internals():
         ),
         lines(
             "Hooks by dialect",
-            "Hooks that are enabled, by whose rules they are written in.",
+            "Enabled hooks, by dialect.",
             "none",
             [each("hookyard_hooks_loaded", f'{HERE},state="enabled"', "dialect")],
             stacked=True,
@@ -145,7 +145,7 @@ def internals():
         ),
         lines(
             "Errors in hook files",
-            "Errors that were found, each time files were loaded, by their kind.",
+            "Errors found when files were loaded, by kind.",
             "ops",
             [by("hookyard_config_errors_total", HERE, "kind")],
             stacked=True,
@@ -161,7 +161,7 @@ def internals():
         ),
         lines(
             "Requests by status",
-            "Requests to the daemon, by the hundreds of their status.",
+            "Requests to the daemon, by status class.",
             "reqps",
             [by("hookyard_api_requests_total", HERE, "status_class")],
             colors={**ANSWERS, "1xx": GREY},
@@ -169,20 +169,20 @@ def internals():
         ),
         lines(
             "Notices dropped",
-            "Notices of the stream that its readers were too slow for.",
+            "Stream entries dropped because a reader was too slow.",
             "ops",
             [(rate("hookyard_stream_dropped_total", HERE, "instance"), "{{instance}}")],
         ),
         lines(
             "Audit lines lost",
-            "Lines of the audit that were lost: too many waited, or they could not be written.",
+            "Dropped audit lines, because the queue was full or writing failed.",
             "ops",
             [by("hookyard_audit_dropped_total", HERE, "reason")],
             stacked=True,
         ),
         lines(
             "Spans lost",
-            "Spans of traces that were lost: too many waited, or they could not be exported.",
+            "Dropped trace spans, because the queue was full or the export failed.",
             "ops",
             [by("hookyard_trace_spans_dropped_total", HERE, "reason")],
             stacked=True,
@@ -191,19 +191,19 @@ def internals():
     process = [
         lines(
             "Memory",
-            "Memory that hookyard itself occupies; its hooks are processes of their own.",
+            "Resident memory of hookyard itself, without hook processes.",
             "bytes",
             [(f"process_resident_memory_bytes{{{HERE}}}", "{{instance}} resident")],
         ),
         lines(
             "Processor",
-            "How many processors hookyard itself keeps busy.",
+            "Processors that hookyard itself keeps busy, without hook processes.",
             "none",
             [(f"rate(process_cpu_seconds_total{{{HERE}}}[$__rate_interval])", "{{instance}}")],
         ),
         lines(
             "Open files",
-            "Open file descriptors, and how many there may be.",
+            "Open file descriptors, and the limit.",
             "none",
             [(f"process_open_fds{{{HERE}}}", "{{instance}} open"), (f"min(process_max_fds{{{HERE}}})", "limit")],
             overrides=[dashed("limit", RED)],
@@ -213,7 +213,7 @@ def internals():
     builds = [
         table(
             "Versions",
-            "Which hookyard runs where.",
+            "Version of each instance.",
             "none",
             f"hookyard_build_info{{{HERE}}}",
             {"instance": "Instance", "job": "Job", "version": "Version", "commit": "Commit"},
@@ -222,7 +222,7 @@ def internals():
     return dashboard(
         "hookyard-internals",
         "hookyard: internals",
-        "How hookyard itself fares: actors, runtime, files, requests, memory.",
+        "hookyard itself: actors, runtime, hook files, requests, memory.",
         [INSTANCE],
         [RESTARTS, RELOADS, BROKEN],
         [

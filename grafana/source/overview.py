@@ -1,4 +1,4 @@
-"""The overview: whether hooks do what they should, and which one does not."""
+"""The overview dashboard: whether hooks work, and which one does not."""
 
 from .panels import (
     BLUE,
@@ -68,7 +68,7 @@ def overview():
     objectives = [
         stat(
             "Instances up",
-            "How many hookyards answer Prometheus.",
+            "Number of hookyard instances that Prometheus can scrape.",
             "none",
             f"count(hookyard_build_info{{{HERE}}})",
             steps(RED, (1, GREEN)),
@@ -77,8 +77,8 @@ def overview():
         ),
         stat(
             "Answered",
-            """Of the events whose hooks can stop something, the share that got a definite verdict in time. Shed events and
-            failures that were let pass are bad. The objective is 99.9 %.""",
+            """Share of interceptor events that got a definite verdict in time. Shed events and fail-opens count as bad. The
+            objective is 99.9 %.""",
             "percentunit",
             f"1 - clamp_max({UNANSWERED} / {ASKED}, 1)",
             steps(RED, (0.99, ORANGE), (0.999, GREEN)),
@@ -87,8 +87,8 @@ def overview():
         ),
         stat(
             "Budget left, 30 days",
-            """What is left of the 0.1 % of events that may go without a definite verdict in 30 days, over all instances. Below 0 the
-            objective is missed. Comes from the recording rules.""",
+            """Remaining error budget: 0.1 % of events may lack a definite verdict within 30 days, over all instances. Below 0 the
+            objective is missed. Uses the recording rules.""",
             "percentunit",
             """1 - sum(sum_over_time(job:hookyard_answered_bad:rate5m[30d]))
             / sum(sum_over_time(job:hookyard_answered_all:rate5m[30d])) / 0.001""",
@@ -98,7 +98,7 @@ def overview():
         ),
         stat(
             "Overhead ≤ 1 ms",
-            """The share of events for which a host waited at most one millisecond longer than hooks ran. The objective is 99 %.""",
+            """Share of events with at most 1 ms of overhead, the time a host waited beyond the run time of its hooks. The objective is 99 %.""",
             "percentunit",
             f"""{grown("hookyard_overhead_duration_seconds_bucket", EVENT + ',le="0.001"')}
             / {grown("hookyard_overhead_duration_seconds_count", EVENT)}""",
@@ -108,7 +108,7 @@ def overview():
         ),
         stat(
             "Fail-opens",
-            "Failures of hooks that were let pass as if the hook had no opinion, over the time that is shown.",
+            "Hook failures after which the event continued as if the hook had no opinion, in the selected time range.",
             "short",
             grown("hookyard_hook_fail_open_total", EVENT),
             alarm,
@@ -117,7 +117,7 @@ def overview():
         ),
         stat(
             "Fail-closeds",
-            "Failures of hooks that stopped an event or had a person asked, over the time that is shown.",
+            "Hook failures that blocked an event or asked a person, in the selected time range.",
             "short",
             grown("hookyard_hook_fail_closed_total", EVENT),
             steps(GREEN, (1, ORANGE)),
@@ -126,7 +126,7 @@ def overview():
         ),
         stat(
             "Shed",
-            "Work that was turned away for want of room or time, over the time that is shown.",
+            "Events and invocations rejected because a queue was full or a deadline passed, in the selected time range.",
             "short",
             grown("hookyard_shed_total", HERE),
             alarm,
@@ -135,7 +135,7 @@ def overview():
         ),
         stat(
             "Hook files",
-            "Whether anything was wrong with any workspace when it was last loaded.",
+            "Whether all workspaces were free of errors when they were last loaded.",
             "none",
             f"min(hookyard_config_last_reload_successful{{{HERE}}})",
             steps(RED, (1, GREEN)),
@@ -146,21 +146,21 @@ def overview():
     budgets = [
         burn(
             "Burn rate: answered",
-            """How many times faster than allowed the budget of unanswered events goes, over windows of different length. At 14.4 a
-            month's budget is gone in two days. Comes from the recording rules, over all instances.""",
+            """How many times faster than allowed the error budget for definite verdicts is used, over several windows. At 14.4, a
+            month's budget is used up in two days. Uses the recording rules, over all instances.""",
             "answered",
         ),
         burn(
             "Burn rate: overhead",
-            """How many times faster than allowed the budget of events with an overhead beyond one millisecond goes, over windows of
-            different length. Comes from the recording rules, over all instances.""",
+            """How many times faster than allowed the error budget for overhead above 1 ms is used, over several windows. Uses the
+            recording rules, over all instances.""",
             "overhead",
         ),
     ]
     traffic = [
         lines(
             "Events by verdict",
-            "Events whose hooks can stop something, by what the host was told.",
+            "Interceptor events, by the verdict the host received.",
             "eps",
             [by("hookyard_event_duration_seconds_count", GUARDED, "verdict")],
             colors=VERDICTS,
@@ -168,7 +168,7 @@ def overview():
         ),
         lines(
             "Failed invocations",
-            "Invocations of hooks that came to no answer, by how they ended.",
+            "Invocations that gave no answer, by how they ended.",
             "ops",
             [by("hookyard_hook_runs_total", f"{GUARDED},{FAILURES}", "ended")],
             colors=ENDED,
@@ -178,12 +178,12 @@ def overview():
     waits = [
         quantiles(
             "Host wait",
-            "How long hosts waited for the outcome of an event, hooks included.",
+            "Time hosts waited for the outcome of an event, hooks included.",
             f"hookyard_event_duration_seconds_bucket{{{GUARDED}}}",
         ),
         quantiles(
             "Overhead",
-            "What of that is hookyard's own: the wait without the time that hooks ran. The line is the objective.",
+            "hookyard's own share: the host's wait minus the run time of its hooks. The line is the objective.",
             f"hookyard_overhead_duration_seconds_bucket{{{GUARDED}}}",
             limits=steps(GREEN, (0.001, RED)),
         ),
@@ -191,14 +191,14 @@ def overview():
     lifecycle = [
         lines(
             "Events by kind",
-            "Events whose hooks only watch.",
+            "Lifecycle events: their hooks only observe.",
             "eps",
             [by("hookyard_event_duration_seconds_count", WATCHED, "event")],
             stacked=True,
         ),
         lines(
             "Failed invocations of watchers",
-            "Invocations of watching hooks that came to no end of their own, by how they ended.",
+            "Invocations for lifecycle events that gave no answer, by how they ended.",
             "ops",
             [by("hookyard_hook_runs_total", f"{WATCHED},{FAILURES}", "ended")],
             colors=ENDED,
@@ -206,7 +206,7 @@ def overview():
         ),
         quantiles(
             "Time of watching hooks",
-            "How long hooks took that only watch.",
+            "Run time of hooks for lifecycle events.",
             f"hookyard_hook_duration_seconds_bucket{{{WATCHED}}}",
         ),
     ]
@@ -214,7 +214,7 @@ def overview():
         [
             ranking(
                 "Slowest",
-                "The hooks with the highest 95th percentile of their time.",
+                "Hooks with the highest 95th percentile of run time.",
                 "s",
                 late(EVENT, "$__range"),
                 ORANGE,
@@ -222,7 +222,7 @@ def overview():
             ),
             ranking(
                 "Most time in all",
-                "The hooks that ran longest, all their invocations together.",
+                "Hooks with the highest total run time.",
                 "s",
                 grown("hookyard_hook_duration_seconds_sum", EVENT, "hook"),
                 BLUE,
@@ -230,7 +230,7 @@ def overview():
             ),
             ranking(
                 "Busiest",
-                "The hooks that ran most often.",
+                "Hooks with the most invocations.",
                 "short",
                 grown("hookyard_hook_runs_total", EVENT, "hook"),
                 CYAN,
@@ -240,7 +240,7 @@ def overview():
         [
             ranking(
                 "Most failures",
-                "The hooks that came to no answer most often.",
+                "Hooks with the most invocations that gave no answer.",
                 "short",
                 grown("hookyard_hook_runs_total", f"{EVENT},{FAILURES}", "hook"),
                 RED,
@@ -248,7 +248,7 @@ def overview():
             ),
             ranking(
                 "Most blocks",
-                "The hooks that blocked or halted most often.",
+                "Hooks with the most block and halt verdicts.",
                 "short",
                 grown("hookyard_hook_verdicts_total", f'{EVENT},verdict=~"block|halt"', "hook"),
                 PURPLE,
@@ -256,7 +256,7 @@ def overview():
             ),
             ranking(
                 "Most fail-opens",
-                "The hooks whose failures were let pass most often.",
+                "Hooks with the most failures after which the event continued.",
                 "short",
                 grown("hookyard_hook_fail_open_total", EVENT, "hook"),
                 DARK_RED,
@@ -267,7 +267,7 @@ def overview():
     saturation = [
         lines(
             "Places in use",
-            "How much of each pool's places is taken.",
+            "Share of each pool's slots that is in use.",
             "percentunit",
             [
                 (
@@ -282,7 +282,7 @@ def overview():
         ),
         lines(
             "Queue in use",
-            "How much of each pool's queue is taken; the pool of native hooks has no bound.",
+            "Share of each pool's queue that is in use. The native pool has no queue limit.",
             "percentunit",
             [
                 (
@@ -297,7 +297,7 @@ def overview():
         ),
         lines(
             "Queue wait, p95",
-            "How long invocations waited for a place.",
+            "Time invocations waited for a slot.",
             "s",
             [
                 (
@@ -309,7 +309,7 @@ def overview():
         ),
         lines(
             "Shed work",
-            "Work that was turned away: where, and why.",
+            "Rejected events and invocations, by place and reason.",
             "ops",
             [(rate("hookyard_shed_total", HERE, "where, reason"), "{{where}}: {{reason}}")],
             stacked=True,
@@ -318,19 +318,19 @@ def overview():
     processes = [
         lines(
             "Processes",
-            "Processes of hooks at work, and killed ones that are not gone yet.",
+            "Hook processes: running, and killed but not yet gone.",
             "none",
             [each("hookyard_processes", HERE, "state")],
             colors={"running": BLUE, "terminating": RED},
         ),
         quantiles(
             "Time to start a process",
-            "What the system takes to start a process.",
+            "Time the operating system needs to start a process.",
             f"hookyard_spawn_duration_seconds_bucket{{{HERE}}}",
         ),
         lines(
             "Exits",
-            "How processes ended that served one event.",
+            "How processes that handle one event ended.",
             "ops",
             [by("hookyard_process_exits_total", HERE, "class")],
             colors=EXITS,
@@ -338,7 +338,7 @@ def overview():
         ),
         lines(
             "Left behind",
-            "Processes that left a descendant behind, which was killed or held their output open.",
+            "Processes that left a descendant behind. It was killed, or it held the output open.",
             "ops",
             [by("hookyard_process_leaks_total", HERE, "kind")],
             colors={"pipe_held": ORANGE, "survivor_killed": RED},
@@ -348,7 +348,7 @@ def overview():
     return dashboard(
         "hookyard-overview",
         "hookyard: overview",
-        "Whether hooks do what they should, and which one does not.",
+        "Whether hooks work, and which one does not.",
         [INSTANCE, EVENTS],
         [RESTARTS, RELOADS],
         [
@@ -356,7 +356,7 @@ def overview():
             row("How fast the budgets go", 7, budgets),
             row("Interceptors: hosts wait for them", 8, traffic, waits),
             row("Lifecycle: hooks only watch", 7, lifecycle),
-            row("Hooks at the top, over the time that is shown", 8, *top),
+            row("Hooks at the top, in the selected time range", 8, *top),
             row("Saturation", 7, saturation),
             row("Processes", 7, processes),
         ],

@@ -170,7 +170,7 @@ def quantiles(title, description, series, *, split="", limits=None):
 
 
 def ranking(title, description, unit, expr, color, *, link):
-    """The first ten of something, over the time that is shown."""
+    """The first ten of something, in the selected time range."""
     defaults = {
         "color": {"mode": "fixed", "fixedColor": color},
         "min": 0,

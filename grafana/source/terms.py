@@ -1,4 +1,4 @@
-"""What the dashboards say alike: colours of outcomes, variables, and how a metric is asked for. Refuses to know a panel."""
+"""Terms that the dashboards share: colours of results, variables, and common queries."""
 
 from .panels import (
     BLUE,
@@ -92,7 +92,7 @@ def rate(metric, labels, by=None, window="$__rate_interval"):
 
 
 def grown(metric, labels, by=None):
-    """How often something happened in the time that is shown."""
+    """How often something happened in the selected time range."""
     each = f"increase({metric}{{{labels}}}[$__range])"
     return f"sum by ({by}) ({each})" if by else f"sum({each})"
 

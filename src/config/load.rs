@@ -375,3 +375,23 @@ fn column_of(bytes: &[u8], line: usize, name: &str) -> usize {
     });
     found.unwrap_or(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_hook_whose_handler_is_not_compiled_in_stays_loaded_and_is_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let hooks = root.path().join(".openharness/hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: http, url: \"http://localhost/\"}\n";
+        fs::write(hooks.join("guard.yaml"), guard).unwrap();
+        let loaded = load_workspace(root.path(), None, &Settings::default(), &|_| None);
+        let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
+        let expected: &[&str] = if cfg!(feature = "http") { &[] } else { &["missing-feature"] };
+        assert_eq!((loaded.hooks.len(), codes.as_slice()), (1, expected));
+    }
+}

@@ -7,9 +7,9 @@
 
     serve(guard)
 
-The function gets the envelope and returns the output object, or None for no opinion. An exception is the hook's
-failure. In worker mode the function is called again and again in one process, so it must not keep state between
-events unless it means to; what it prints goes to the log.
+The function gets the envelope and returns the output object, or None if it has no opinion. If it raises an exception,
+the hook fails. In worker mode one process calls the function for many events, so global state is kept between them, and
+whatever the function prints goes to standard error.
 """
 
 import json
@@ -20,7 +20,7 @@ LONGEST_ERROR = 500
 
 
 def serve(hook):
-    """Answers with what `hook` returns: every event as a worker, one event otherwise."""
+    """Serves all events as a worker, and one event otherwise."""
     if os.environ.get("HOOKYARD_WORKER") == "1":
         _serve_all(hook)
     else:
@@ -34,7 +34,7 @@ def _serve_one(hook):
 
 
 def _serve_all(hook):
-    # Standard output belongs to the protocol; a stray print of the hook goes to the log instead.
+    # Standard output carries the protocol, so print() writes to standard error.
     replies, sys.stdout = sys.stdout.buffer, sys.stderr
 
     def send(message):
@@ -48,7 +48,7 @@ def _serve_all(hook):
             send({"pong": 1})
         elif "envelope" in message:
             send({"id": message["id"], **_answer(hook, message["envelope"])})
-        # A cancel is of an event that has been answered by now: one at a time is served.
+        # Ignores "cancel": events are served one at a time, so a cancelled one is answered by now.
 
 
 def _answer(hook, envelope):

@@ -3,9 +3,9 @@
 #     hook() { jq -c 'if … then {decision: "block", reason: "no"} else empty end'; }
 #     . path/to/hookyard-worker.sh
 #
-# The function `hook` gets the envelope on standard input and prints the output object, or nothing for no opinion.
-# Another exit code than 0 is the hook's failure; exit code 2 blocks, with standard error as the reason, as in every
-# mode. The function runs in a subshell, so what it sets is gone with the event.
+# The function `hook` gets the envelope on standard input and prints the output object, or nothing if it has no opinion.
+# Exit code 2 blocks, with standard error as the reason, as in every mode; any other code but 0 means that the hook
+# failed. The function runs in a subshell, so variables that it sets are not kept between events.
 
 # Prints the reply to the request in $1.
 hookyard_answer() {
@@ -15,7 +15,7 @@ hookyard_answer() {
     output=$(printf '%s' "$1" | jq -c '.envelope' | (hook) 2>"$errors") || status=$?
     if [ "$status" -eq 0 ]; then
         [ -n "$output" ] || output='{}'
-        # One value and nothing else; what is none is an error rather than a broken line.
+        # Anything but one JSON value is an error, not a line that violates the protocol.
         printf '%s' "$output" | jq -c -s --arg id "$id" \
             'if length == 1 then {id: $id, output: .[0]} else {id: $id, error: "not one JSON value"} end' 2>/dev/null ||
             jq -n -c --arg id "$id" '{id: $id, error: "the output is not JSON"}'
@@ -35,7 +35,7 @@ if [ "${HOOKYARD_WORKER:-}" = 1 ]; then
         case $line in
         '{"id":'*) hookyard_answer "$line" ;;
         '{"ping":'*) printf '{"pong":1}\n' ;;
-        # A cancel is of an event that has been answered by now: one at a time is served.
+        # Ignores "cancel": events are served one at a time, so a cancelled one is answered by now.
         esac
     done
 else

@@ -1,4 +1,4 @@
-//! Agent hooks: a model with a role that may look around the workspace before it answers.
+//! Agent hooks: a model with a system prompt that may read files of the workspace before it answers.
 
 mod runner;
 mod tools;

@@ -1,5 +1,4 @@
-//! Runs agent hooks: turns of a model and its tools, within one deadline and one bound on what it may see. Refuses
-//! to let a model go on for ever.
+//! Runs agent hooks: turns of a model and its tools, within one deadline, a limit of turns and a budget of bytes.
 
 use std::{
     path::Path,
@@ -21,10 +20,10 @@ use crate::{
     model::{Agent, AgentTool, Ended, Failure, Handler, ModelAccess, RawReply},
 };
 
-/// How much an agent of the embedding program's model may see of a workspace for one task, in bytes.
+/// The budget of an agent whose model is the embedding program's, in bytes.
 const HOST_MODEL_BUDGET: usize = 128 << 10;
 
-/// How many tool calls of one turn are carried out. A model rarely has more than a handful; hundreds are a mistake.
+/// The most tool calls of one turn that are run. A model rarely makes more than a handful; hundreds are a mistake.
 const MAX_CALLS: usize = 16;
 
 /// Runs agent handlers.
@@ -69,18 +68,20 @@ async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
         let results = budget.run_tools(&call.invocation.root, agent, &answer.calls).await?;
         conversation.add_results(answer, results);
     }
-    let (name, turns) = (&agent.name, agent.max_turns);
-    let message = format!("the agent `{name}` came to no answer within {turns} turns (`max_turns`)");
+    let message = format!(
+        "the agent `{}` came to no answer within {} turns (`max_turns`)",
+        agent.name, agent.max_turns
+    );
     Err(Failure::new(Ended::Failed, message))
 }
 
-/// How much an agent may still see for its task.
+/// How many bytes of tool output an agent may still get for its task.
 struct ContextBudget {
     left: usize,
 }
 
 impl ContextBudget {
-    /// Half of what its model takes, so that the task, the event and its own words fit beside it.
+    /// Half of the model's input limit, so that the task, the event and the model's own turns fit as well.
     fn of(agent: &Agent) -> Self {
         let left = match &agent.model.access {
             ModelAccess::Api(api) => api.max_input / 2,
@@ -89,7 +90,7 @@ impl ContextBudget {
         Self { left }
     }
 
-    /// Carries out what a model wants done, in order.
+    /// Runs the tools that a model calls, in order.
     async fn run_tools(
         &mut self,
         root: &Path,
@@ -122,7 +123,7 @@ impl ContextBudget {
     }
 }
 
-/// Stops a tool that is still at work when nobody waits for it any more.
+/// Stops a running tool when the future that waits for it is dropped: a blocking thread cannot be aborted.
 #[derive(Default)]
 struct StopWhenDropped(Arc<AtomicBool>);
 
@@ -149,7 +150,9 @@ async fn run(
     call: &ToolCall,
     stop: &Arc<AtomicBool>,
 ) -> Result<Result<String, String>, Failure> {
-    let (root, arguments, stop) = (root.to_owned(), call.arguments.clone(), Arc::clone(stop));
+    let root = root.to_owned();
+    let arguments = call.arguments.clone();
+    let stop = Arc::clone(stop);
     let work = move || {
         let reader =
             WorkspaceReader::open(&root).map_err(|e| format!("the workspace cannot be read: {e}"))?;

@@ -1,5 +1,4 @@
-//! What a model writes to call a tool, and the schemas that say so. Refuses whatever the schemas do not allow,
-//! in words from which a model can correct itself.
+//! The arguments of tools and their JSON Schemas. Errors are written so that a model can correct itself.
 
 use std::num::NonZeroUsize;
 
@@ -11,7 +10,7 @@ use crate::model::AgentTool;
 /// The longest arguments, in bytes.
 const MAX_BYTES: usize = 16 << 10;
 
-/// The longest remark about what is wrong with them, in characters.
+/// The longest description of what is wrong with them, in characters.
 const MAX_REMARK: usize = 300;
 
 const READ_FILE: &str = r#"{"type":"object","properties":{"path":{"type":"string","description":"The file, relative to the workspace's directory."},"first_line":{"type":"integer","minimum":1,"description":"The line to begin with; 1 if left out."},"lines":{"type":"integer","minimum":1,"description":"The most lines to return; as many as there is room for if left out."}},"required":["path"],"additionalProperties":false}"#;
@@ -53,7 +52,7 @@ pub(super) const fn schema(tool: AgentTool) -> &'static str {
 
 /// Reads a tool's arguments.
 ///
-/// Returns what is wrong with them, and their schema.
+/// Returns an error message with what is wrong and the schema.
 pub(super) fn parse<T: DeserializeOwned>(tool: AgentTool, text: &str) -> Result<T, String> {
     read(text).map_err(|wrong| {
         let wrong = escape::short(&wrong, MAX_REMARK);

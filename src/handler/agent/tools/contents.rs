@@ -1,4 +1,4 @@
-//! The bytes of one open file: how many may be read, and whether they are text.
+//! Reading one open file, up to a limit, and telling text from binary data.
 
 use std::{
     fs::File,
@@ -6,13 +6,13 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// How much is read between two looks at the clock, in bytes.
+/// How much is read between two checks whether to stop, in bytes.
 const CHUNK: u64 = 256 << 10;
 
-/// How much of a file's beginning tells whether it is text, in bytes.
+/// How much of a file's beginning is checked for text, in bytes.
 const SNIFFED: usize = 8 << 10;
 
-/// Why a file's bytes are not there.
+/// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ContentsError {
     #[error("is larger than {0} bytes")]
@@ -23,7 +23,9 @@ pub(super) enum ContentsError {
     Failed(#[from] io::Error),
 }
 
-/// All bytes of a file.
+/// Reads a whole file.
+///
+/// Returns an error if it is too large, cannot be read, or `stop` becomes true.
 pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Vec<u8>, ContentsError> {
     if file.metadata()?.len() > largest {
         return Err(ContentsError::TooLarge(largest));
@@ -44,7 +46,7 @@ pub(super) fn read(mut file: File, largest: u64, stop: &AtomicBool) -> Result<Ve
     }
 }
 
-/// Whether the bytes are text, of which a few may be broken: no NUL and mostly UTF-8 at the beginning.
+/// Whether the beginning has no NUL and is UTF-8, except for a few bytes.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
     let beginning = &bytes[..bytes.len().min(SNIFFED)];
     let broken: usize = beginning.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();

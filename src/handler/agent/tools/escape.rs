@@ -1,8 +1,8 @@
-//! How names from a disk are written for a model: on one line, with nothing that could pass for another line.
+//! Writes file names for a model on one line, so that no name can imitate another line of output.
 
 use std::{fmt::Write, os::unix::ffi::OsStrExt, path::Path};
 
-/// A path on one line; bytes that are no text, and control characters, are spelled out.
+/// A path on one line. Bytes that are no UTF-8, and control characters, are escaped.
 pub(super) fn path(path: &Path) -> String {
     let mut shown = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {

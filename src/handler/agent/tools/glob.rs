@@ -1,4 +1,4 @@
-//! The tool that lists paths. Owns how many; refuses to look into files.
+//! The tool `glob`: lists paths that match a pattern.
 
 use std::{ops::ControlFlow, path::PathBuf, sync::atomic::AtomicBool};
 

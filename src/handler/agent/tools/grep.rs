@@ -1,5 +1,4 @@
-//! The tool that searches files line by line. Owns what is searched and how a match is shown; refuses large
-//! and binary files.
+//! The tool `grep`: searches text files line by line.
 
 use std::{
     fs::File,
@@ -25,14 +24,14 @@ const MAX_FILE: u64 = 2 << 20;
 /// The most matches.
 const MAX_MATCHES: usize = 100;
 
-/// The longest line of the answer, in characters.
+/// The longest line of the output, in characters.
 const MAX_SHOWN: usize = 300;
 
-/// What is shown of a line's text even if its path is long, in characters.
+/// What is shown at least of a line's text, however long its path is, in characters.
 const MIN_SHOWN: usize = 40;
 
-/// How much of a line is searched, in bytes. The costliest patterns take time in proportion to their size and
-/// the line's, and the clock is looked at between lines.
+/// How much of a line is searched, in bytes. The slowest patterns take time in proportion to their size and the line's,
+/// and a stop is noticed between lines only.
 const MAX_SEARCHED: usize = 16 << 10;
 
 struct Search<'a> {
@@ -106,7 +105,7 @@ impl Search<'_> {
         match contents::read(file, MAX_FILE, self.stop) {
             Ok(bytes) if contents::is_text(&bytes) => return self.lines(&bytes, path),
             Ok(_) => self.omitted.binary += 1,
-            // Whoever goes from file to file says so.
+            // The walk notes it.
             Err(ContentsError::Stopped) => {}
             Err(ContentsError::TooLarge(_)) => self.omitted.large += 1,
             Err(ContentsError::Failed(_)) => self.omitted.unreadable += 1,

@@ -1,5 +1,4 @@
-//! What a model may look at while it decides: files of one workspace, through three read-only tools. Owns the
-//! tools' names, words and bounds; refuses to write, to run anything, and to leave the workspace's directory.
+//! The tools of agents: three read-only ones for the files of one workspace. Nothing outside its directory is opened.
 
 mod arguments;
 mod contents;
@@ -18,7 +17,7 @@ use root_dir::RootDir;
 
 use crate::{handler::models::ToolSpecification, model::AgentTool};
 
-/// What an agent may look at: one workspace's directory, read-only.
+/// Read-only access to one workspace's directory.
 #[derive(Debug)]
 pub(super) struct WorkspaceReader {
     root_dir: RootDir,
@@ -30,10 +29,10 @@ impl WorkspaceReader {
         RootDir::open(root).map(|root_dir| Self { root_dir })
     }
 
-    /// Runs a tool with the arguments a model wrote, and returns what the model is told. It blocks, and ends
-    /// early once `stop` is true.
+    /// Runs a tool with the arguments that a model wrote, and returns the output for the model. Blocks, and ends early
+    /// once `stop` is true.
     ///
-    /// Returns an error, in words for the model, if the arguments are wrong or nothing can be read.
+    /// Returns an error message for the model if the arguments are invalid or nothing can be read.
     pub(super) fn call(&self, tool: AgentTool, arguments: &str, stop: &AtomicBool) -> Result<String, String> {
         match tool {
             AgentTool::ReadFile => read_file::run(&self.root_dir, &arguments::parse(tool, arguments)?, stop),
@@ -43,7 +42,7 @@ impl WorkspaceReader {
     }
 }
 
-/// A tool as a model is told about it.
+/// The description of a tool for a model.
 pub(super) fn specification(tool: AgentTool) -> ToolSpecification {
     let description = match tool {
         AgentTool::ReadFile => {

@@ -1,9 +1,9 @@
-//! What a tool tells a model: lines, then notes about what is missing. Refuses to grow beyond its bound.
+//! The output of a tool for a model: lines, then notes about what is missing, within a limit of bytes.
 
-/// The longest answer, in bytes.
+/// The longest output, in bytes.
 pub(super) const MAX_BYTES: usize = 32 << 10;
 
-/// Of these, what is kept for notes: there are few, each of one short line.
+/// The part of it that is reserved for notes: there are few, each of one short line.
 const NOTES_BYTES: usize = 1 << 10;
 
 /// There is no room for the line.
@@ -24,7 +24,7 @@ impl ToolOutput {
 
     /// Adds a line.
     ///
-    /// Returns an error, and leaves it out, if there is no room for it.
+    /// Returns an error without adding it if there is no room.
     pub(super) fn line(&mut self, line: &str) -> Result<(), OutputFull> {
         if line.len() > self.room() {
             return Err(OutputFull);
@@ -34,14 +34,14 @@ impl ToolOutput {
         Ok(())
     }
 
-    /// Adds a note, unless there are too many.
+    /// Adds a note, if there is room for it.
     pub(super) fn note(&mut self, note: &str) {
         if self.notes.len() + note.len() + "\n[]".len() <= NOTES_BYTES {
             self.notes.extend(["\n[", note, "]"]);
         }
     }
 
-    /// The whole text, which says `nothing` if there are no lines.
+    /// The whole text, with `nothing` in place of the lines if there are none.
     pub(super) fn finish(self, nothing: &str) -> String {
         let lines = self.lines.strip_suffix('\n').unwrap_or(nothing);
         format!("{lines}{}", self.notes)

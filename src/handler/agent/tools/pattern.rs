@@ -1,4 +1,4 @@
-//! Globs that a model writes. Refuses those that are too long or could only match outside the workspace.
+//! Globs that a model writes.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use super::escape;
 /// The longest glob, in bytes.
 const MAX_BYTES: usize = 1024;
 
-/// What paths are compared with.
+/// A glob for paths of the workspace.
 #[derive(Debug)]
 pub(super) struct PathPattern(GlobSet);
 
 impl PathPattern {
-    /// A glob for whole paths from the workspace's directory.
+    /// A glob for whole paths relative to the workspace's directory.
     ///
-    /// Returns what is wrong with it.
+    /// Returns an error message if it is invalid, too long or absolute.
     pub(super) fn of_path(glob: &str) -> Result<Self, String> {
         if glob.len() > MAX_BYTES {
             return Err(format!("the glob is {} bytes long; at most {MAX_BYTES} are allowed", glob.len()));
@@ -33,7 +33,7 @@ impl PathPattern {
         set.map(Self).map_err(wrong)
     }
 
-    /// The same, but a glob without a slash is one for names, wherever they are.
+    /// The same, except that a glob without a slash matches file names in any directory.
     pub(super) fn of_path_or_name(glob: &str) -> Result<Self, String> {
         if glob.contains('/') { Self::of_path(glob) } else { Self::of_path(&format!("**/{glob}")) }
     }

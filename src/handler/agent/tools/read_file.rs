@@ -1,4 +1,4 @@
-//! The tool that shows a file's text, a page at a time. Refuses files that are large or no text.
+//! The tool `read_file`: the text of one file, a page at a time.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,9 +1,7 @@
-//! The only door to a workspace's files. Owns the descriptor of its directory, and opens what is below it;
-//! refuses every path that leads out of it, and everything that is neither a regular file nor a directory.
+//! Opens files below a workspace's directory, and nothing outside of it.
 //!
-//! The kernel decides what is below, while it resolves the path, so that nobody can swap a directory for a
-//! link between a check and its use. Where it cannot (before Linux 5.6, or behind a filter of system calls)
-//! no symbolic link is followed at all.
+//! The kernel checks this while it resolves a path (`openat2`), so that a directory cannot be replaced by a link between
+//! check and use. Where it cannot (before Linux 5.6, or under a seccomp filter) no symbolic link is followed at all.
 
 use std::{ffi::OsStr, fs::File, io, os::fd::OwnedFd, path::Path};
 
@@ -17,28 +15,28 @@ use rustix::{
 /// The longest path, in bytes: the kernel's own limit.
 const MAX_PATH: usize = 4096;
 
-/// How often a path with `..` is tried again because directories were moved meanwhile.
+/// How often a path with `..` is retried because directories were moved meanwhile.
 const MAX_TRIES: usize = 8;
 
-/// A look at something that does nothing to it: a device that is opened for reading may act on it.
+/// Flags that only locate a file: opening a device for reading may have effects.
 const INSPECT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Nothing that is opened keeps the caller waiting or becomes its terminal.
+/// Flags for reading, without blocking on a pipe or acquiring a terminal.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// A directory and what is below it.
+/// An open directory below which paths are resolved.
 #[derive(Debug)]
 pub(super) struct RootDir {
     root: OwnedFd,
     resolution: Resolution,
 }
 
-/// How a path is followed.
+/// How a path is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resolution {
     /// By the kernel, which follows links as long as they stay below the directory.
     Openat2,
-    /// By name after name, none of which may be a link or `..`.
+    /// Name by name, none of which may be a link or `..`.
     StepByStep,
 }
 
@@ -86,7 +84,7 @@ impl RootDir {
     /// Returns an error if the directory cannot be opened.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let root = open(root, INSPECT | OFlags::DIRECTORY, Mode::empty())?;
-        // Whatever the reason why the kernel does not do it, the other way does without.
+        // Whatever the reason for the failure, the other method does not need `openat2`.
         let resolution =
             if resolve(&root, ".", INSPECT).is_ok() { Resolution::Openat2 } else { Resolution::StepByStep };
         Ok(Self { root, resolution })
@@ -100,7 +98,7 @@ impl RootDir {
         match file_type(&self.follow(path, INSPECT)?)? {
             FileType::RegularFile => {
                 let file = self.follow(path, READ)?;
-                // It may have been replaced since the look at it.
+                // It may have been replaced since the check.
                 regular(file)?.map(OpenedPath::File).ok_or(PathError::Special)
             }
             FileType::Directory => Ok(OpenedPath::Directory(self.follow(path, READ | OFlags::DIRECTORY)?)),
@@ -133,7 +131,7 @@ impl RootDir {
         Ok(child(held.as_ref().unwrap_or(&self.root), last, flags)?)
     }
 
-    /// The same directory, looked into in either way.
+    /// The same directory with either method.
     #[cfg(test)]
     pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
         [Resolution::Openat2, Resolution::StepByStep]
@@ -141,7 +139,7 @@ impl RootDir {
     }
 }
 
-/// The path's form, before the kernel sees it.
+/// Checks the form of a path, before the kernel sees it.
 fn check_form(path: &str) -> Result<(), PathError> {
     if path.starts_with('/') {
         Err(PathError::Outside)
@@ -163,7 +161,7 @@ fn resolve(root: &OwnedFd, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> 
     }
 }
 
-/// Opens what has this name in a directory, if it is no link.
+/// Opens an entry of a directory by its name, unless it is a link.
 fn child(directory: &impl AsFd, name: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty())
 }

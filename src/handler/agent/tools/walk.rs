@@ -1,8 +1,7 @@
-//! A walk through a directory, depth first, names in byte order. Owns the descriptors on the way down and the
-//! walk's bounds; refuses to follow links or to enter `.git`.
+//! Walks a directory depth first, names in byte order. Follows no links and skips `.git`.
 //!
-//! Each directory is opened by its name in the one above, which is still open: nobody can lead the walk
-//! elsewhere by renaming directories under it.
+//! Each directory is opened by its name in its parent, which is still open: renaming directories during the walk cannot
+//! lead it elsewhere.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -21,29 +20,29 @@ use rustix::{
 
 use super::{output::ToolOutput, root_dir};
 
-/// The most names that are looked at.
+/// The most names that are read.
 const MAX_ENTRIES: usize = 20_000;
 
 /// How many directories deep the walk goes; each on the way down keeps a descriptor open.
 const MAX_DEPTH: usize = 64;
 
-/// The room for names as the kernel hands them out, in bytes.
+/// The buffer for names from the kernel, in bytes.
 const NAME_BUFFER: usize = 32 << 10;
 
-/// What a model is told when its tool was stopped.
+/// The note of a tool that was stopped.
 pub(super) const STOPPED_NOTE: &str = "stopped early: the time is over";
 
-/// Something on the way that is not a directory.
+/// Something in the tree that is not a directory.
 #[derive(Debug)]
 pub(super) struct WalkEntry<'a> {
-    /// From the workspace's directory.
+    /// Relative to the workspace's directory.
     pub(super) path: &'a Path,
     directory: &'a OwnedFd,
     kind: FileType,
 }
 
 impl WalkEntry<'_> {
-    /// Opens a regular file; `None` if it is none.
+    /// Opens a regular file; `None` if it is something else.
     ///
     /// Returns an error if it cannot be opened.
     pub(super) fn open(&self) -> Result<Option<File>, Errno> {
@@ -57,7 +56,7 @@ impl WalkEntry<'_> {
 /// What a walk has left out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WalkOmissions {
-    /// There are more names than are looked at.
+    /// There are more names than are read.
     more: bool,
     /// The time was over.
     stopped: bool,
@@ -68,7 +67,7 @@ pub(super) struct WalkOmissions {
 }
 
 impl WalkOmissions {
-    /// Says so.
+    /// Adds a note about each.
     pub(super) fn tell(&self, answer: &mut ToolOutput) {
         if self.stopped {
             answer.note(STOPPED_NOTE);
@@ -105,8 +104,8 @@ struct Walk<'a> {
     omitted: WalkOmissions,
 }
 
-/// Visits everything below a directory that is not a directory, until the visitor breaks off. `path` is where
-/// the directory is, from the workspace's.
+/// Visits everything in a tree that is not a directory, until the visitor breaks. `path` is the directory's path
+/// relative to the workspace's.
 pub(super) fn walk(
     directory: OwnedFd,
     path: PathBuf,
@@ -160,7 +159,7 @@ impl Walk<'_> {
         self.levels.push(OpenDirectory { directory, path, entries: entries.into_iter() });
     }
 
-    /// What is in a directory, as far as it may be looked at.
+    /// Reads the names in a directory, up to the limit.
     fn list(&mut self, directory: &OwnedFd, entries: &mut Vec<DirEntry>) -> Result<(), Errno> {
         let mut room = Vec::with_capacity(NAME_BUFFER);
         let mut names = RawDir::new(directory, room.spare_capacity_mut());
@@ -186,7 +185,7 @@ impl Walk<'_> {
     }
 }
 
-/// Not every file system says with the name what it is.
+/// The type of an entry. Not every file system reports it with the name.
 fn known(directory: &OwnedFd, name: &OsStr, kind: FileType) -> FileType {
     match kind {
         FileType::Unknown => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)

@@ -1,5 +1,5 @@
-//! The file of a ledger. Owns its lock, its places, and that this process has one ledger at most; refuses a file that
-//! somebody else may have written. Talks to: `survivors`, which ends what a killed predecessor left.
+//! The file of a ledger: its lock, its slots, and the one ledger that a process may have. A file that another user may
+//! have written is refused, because its content says which processes get signals.
 
 use std::{
     ffi::OsString,
@@ -8,12 +8,13 @@ use std::{
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use rustix::{
     fs::{FlockOperation, Mode, OFlags, flock},
     io::Errno,
@@ -21,24 +22,21 @@ use rustix::{
 };
 
 use super::{
-    format::{GroupRecord, HEADER, LINE, LedgerHeader, PidScope, now},
+    format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, PidScope, now},
     survivors,
 };
 
-/// The name of the variable with the mark.
-pub(super) const MARK: &str = "HOOKYARD_LIFE";
-
-/// The most groups that are recorded at once: half a mebibyte. It is far beyond what one machine runs.
+/// The most groups that are recorded at once: half a mebibyte, and far more than one machine runs.
 const MAX_GROUPS: usize = 8192;
 
-/// The ledger of this process, as its process groups are.
+/// The open ledger of this process. Global, because process groups are.
 static INSTALLED: ArcSwapOption<LedgerFile> = ArcSwapOption::const_empty();
 
-/// The record of the process groups of this process, from which the next one ends what it left if it is killed.
+/// A record of the process groups of this process. If this process is killed, the next one to open the file ends them.
 ///
-/// There is one in a process. Hooks that are started while it is open are recorded in it until they end. Open it
-/// before the first hook is started, and drop it after the last has ended: the file stays locked until both it and
-/// every group in it are gone.
+/// A process has at most one. Hooks that are started while it is open are recorded in it until they end. Open it before
+/// the first hook is started, and drop it after the last has ended: the file stays locked until the ledger and every
+/// group in it are gone.
 ///
 /// # Examples
 /// ```
@@ -56,7 +54,7 @@ pub struct GroupLedger {
     _ledger: Arc<LedgerFile>,
 }
 
-/// What a killed predecessor had left.
+/// What a predecessor that was killed had left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reaped {
     /// Process groups that still ran, and were ended.
@@ -67,43 +65,43 @@ pub struct Reaped {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
-    /// Somebody else has it open.
+    /// Another process has it open.
     #[error("another hookyard{} uses `{path}`; stop it or choose another file", shown(*pid))]
     InUse {
         /// The file.
         path: PathBuf,
-        /// Who, if the file says so.
+        /// Its process, if the file names it.
         pid: Option<i32>,
     },
-    /// This process has another one open.
+    /// This process has another ledger open.
     #[error("`{path}` was not opened: this process records its process groups elsewhere already")]
     Second {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody else may have written the file, and signals would be sent to whom they name.
+    /// Another user may have written the file, and could choose which processes get signals.
     #[error("`{path}` cannot hold process groups: {why}; remove it or choose another file")]
     Untrusted {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         why: &'static str,
     },
-    /// The file, or what the system says about itself, cannot be read or written.
+    /// The file, or a file of `/proc`, cannot be read or written.
     #[error("`{path}` cannot be read and written")]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl GroupLedger {
-    /// Opens the file, or makes it, and ends what its last owner left running. That blocks the thread, for little
-    /// more than a second at most, if there is anything to end.
+    /// Opens or creates the file, and ends what its last owner left running. If there is anything to end, that blocks
+    /// the thread for up to little more than a second.
     ///
-    /// What cannot be read in the file is passed over, and so is what was recorded in another boot.
+    /// Lines that cannot be read are ignored, and so is everything recorded before the last boot.
     ///
     /// # Errors
     /// Returns an error if the file is in use, if it is no regular file of this user's alone, if this process has
@@ -112,19 +110,19 @@ impl GroupLedger {
         Self::claim(path)?.open()
     }
 
-    /// Locks the file, or makes it, and touches nothing in it, for those who have more to do before what was left is
+    /// Creates or locks the file without changing it, for callers that have more to do before what was left is
     /// ended.
     ///
     /// # Errors
     /// Returns an error if the file is in use, or if it is no regular file of this user's alone.
     pub(crate) fn claim(path: &Path) -> Result<LockedLedger, LedgerError> {
-        let file = trusted(path)?;
+        let file = open_trusted(path)?;
         lock(&file, path)?;
         Ok(LockedLedger { file, path: path.to_owned() })
     }
 }
 
-/// A ledger that nobody else can open.
+/// The locked file of a ledger that is not open yet.
 #[derive(Debug)]
 pub(crate) struct LockedLedger {
     file: File,
@@ -138,14 +136,14 @@ impl LockedLedger {
         let refused = |source| LedgerError::Io { path: path.clone(), source };
         let head =
             LedgerHeader { pid_scope: pid_scope()?, pid: getpid().as_raw_nonzero().get(), since: now() };
-        let left = left(&file, &head).map_err(refused)?;
+        let left = take_over(&file, &head).map_err(refused)?;
         let groups = survivors::end(&left.records, left.mark.as_deref());
         file.set_len(HEADER as u64).map_err(refused)?;
         let ledger = LedgerFile {
             file,
             mark: head.mark(),
             slots: Mutex::default(),
-            complained: AtomicBool::new(false),
+            has_warned: AtomicBool::new(false),
         };
         let ledger = Arc::new(ledger);
         let former = INSTALLED.compare_and_swap(&None::<Arc<LedgerFile>>, Some(Arc::clone(&ledger)));
@@ -162,26 +160,26 @@ impl Drop for GroupLedger {
     }
 }
 
-/// The open file and which of its places are free.
+/// The open file and its free slots.
 #[derive(Debug)]
 struct LedgerFile {
     file: File,
-    /// What every process has in its environment that is started while it is open.
+    /// The value of the environment variable [`MARK`] of every process that is started while it is open.
     mark: String,
     slots: Mutex<Slots>,
     /// Whether it was logged that groups are not recorded.
-    complained: AtomicBool,
+    has_warned: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Slots {
     free: Vec<usize>,
-    /// The first place that was never taken.
+    /// The first slot that was never taken.
     next: usize,
 }
 
 impl Slots {
-    /// The place that was left last is taken first, so the file stays as short as it can.
+    /// Takes the slot that was freed last, so that the file stays short.
     fn take(&mut self) -> Option<usize> {
         self.free.pop().or_else(|| {
             let slot = self.next;
@@ -192,29 +190,25 @@ impl Slots {
 }
 
 impl LedgerFile {
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&self, slot: usize, line: [u8; LINE]) -> io::Result<()> {
         self.file.write_all_at(&line, (HEADER + slot * LINE) as u64)
     }
 
-    fn complain(&self, why: &str) {
-        if !self.complained.swap(true, Ordering::Relaxed) {
+    fn warn_once(&self, why: &str) {
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(why, "hooks are not recorded; those that run when hookyard is killed go on");
         }
     }
 }
 
-/// The variable that tells the processes of this ledger from all others, if there is a ledger: one that hookyard could
-/// not record any more, because it was killed in that very moment, is known by it.
+/// The environment variable that marks the processes of the open ledger, if there is one. By it the next hookyard
+/// recognises a process that this one was killed before recording.
 pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
     let ledger = INSTALLED.load();
     ledger.as_ref().map(|ledger| (MARK.into(), ledger.mark.clone().into()))
 }
 
-/// A process is about to be started. It costs the load of a pointer if there is no ledger.
+/// A process that is about to be started. Without a ledger this costs one load of a pointer.
 #[derive(Debug)]
 pub(in crate::handler::command) struct PendingRecord(Option<(Arc<LedgerFile>, u64)>);
 
@@ -223,26 +217,27 @@ impl PendingRecord {
         Self(INSTALLED.load_full().map(|ledger| (ledger, now())))
     }
 
-    /// It was started, as the leader of its group. `None` if it was not recorded, which keeps no hook from running.
+    /// Records the process, which was started as the leader of its group. `None` if that fails, which keeps no hook
+    /// from running.
     pub(in crate::handler::command) fn record(self, group: Pid) -> Option<RecordedGroup> {
         let (ledger, from) = self.0?;
-        let Some(slot) = ledger.slots().take() else {
-            ledger.complain("too many at once");
+        let Some(slot) = ledger.slots.lock().take() else {
+            ledger.warn_once("too many at once");
             return None;
         };
-        // From here on the place is left again.
+        // From here on the slot is freed on every path.
         let entry = RecordedGroup { ledger, slot };
         match entry.ledger.write(slot, GroupRecord { group, from, until: now() }.to_bytes()) {
             Ok(()) => Some(entry),
             Err(error) => {
-                entry.ledger.complain(&error.to_string());
+                entry.ledger.warn_once(&error.to_string());
                 None
             }
         }
     }
 }
 
-/// A group that stands in the ledger. Dropping it takes the group out.
+/// A group that is recorded in the ledger. Dropping it removes the group.
 #[derive(Debug)]
 pub(in crate::handler::command) struct RecordedGroup {
     ledger: Arc<LedgerFile>,
@@ -251,19 +246,19 @@ pub(in crate::handler::command) struct RecordedGroup {
 
 impl Drop for RecordedGroup {
     fn drop(&mut self) {
-        // A line that stays names a group that is gone, and is told from a later one by its window.
+        // A line that stays names a group that is gone. Its time window tells it from a later group of that id.
         if let Err(error) = self.ledger.write(self.slot, GroupRecord::blank()) {
-            self.ledger.complain(&error.to_string());
+            self.ledger.warn_once(&error.to_string());
         }
-        self.ledger.slots().free.push(self.slot);
+        self.ledger.slots.lock().free.push(self.slot);
     }
 }
 
-/// The file, which nobody but this user can have written.
-fn trusted(path: &Path) -> Result<File, LedgerError> {
+/// Opens a file that only this user can have written.
+fn open_trusted(path: &Path) -> Result<File, LedgerError> {
     let refused = |source| LedgerError::Io { path: path.to_owned(), source };
     let untrusted = |why| LedgerError::Untrusted { path: path.to_owned(), why };
-    // A pipe is not waited for.
+    // NONBLOCK: opening a named pipe does not wait for its other end.
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
         Ok(file) => File::from(file),
@@ -294,17 +289,17 @@ fn lock(file: &File, path: &Path) -> Result<(), LedgerError> {
     }
 }
 
-/// What the last owner left.
+/// What the last owner of the file left.
 #[derive(Default)]
 struct Leftovers {
     records: Vec<GroupRecord>,
-    /// What its processes have in their environment.
+    /// The value of [`MARK`] in the environment of its processes.
     mark: Option<String>,
 }
 
-/// Reads the groups that the last owner left, and names the new one in the file. They stay in it until they are
+/// Reads the groups that the last owner left, and writes the new header. The groups stay in the file until they are
 /// ended, should this process be killed meanwhile.
-fn left(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
+fn take_over(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
     let mut text = Vec::new();
     file.take((HEADER + MAX_GROUPS * LINE) as u64).read_to_end(&mut text)?;
     let left = match LedgerHeader::read(&text) {
@@ -312,7 +307,7 @@ fn left(file: &File, head: &LedgerHeader) -> io::Result<Leftovers> {
             Leftovers { records: GroupRecord::read_all(&text), mark: Some(former.mark()) }
         }
         _ => {
-            // Before the head: what it stands above was written where it was read.
+            // Before the header is written: lines of another boot must never follow it.
             file.set_len(0)?;
             Leftovers::default()
         }

@@ -1,13 +1,13 @@
-//! The text of a ledger: a head that says where and by whom it was written, and a line of fixed length for each
-//! group. Owns both forms and the clock they are about; refuses to touch files and processes. Pure but for the clock.
+//! The format of a ledger: a header that says where and by whom it was written, and a line of fixed length for each
+//! group. Pure except for the clock.
 //!
 //! ```text
 //! hookyard groups 2 <boot id> <pid namespace> <pid> <since>          127 characters and a line feed
 //!       4711        81230044521        81230719834                    63 characters and a line feed
 //! ```
 //!
-//! A number is given again once its group is gone, so a line also says between which moments the leader was
-//! started. Nobody else has the number at that time.
+//! The id of a group is reused once the group is gone, so a line also has the time window in which the leader was
+//! started. Nothing else had that id at the time.
 
 use std::io::Write;
 
@@ -17,46 +17,50 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-/// The bytes of the head.
+/// The environment variable whose value tells the processes of one ledger from all others.
+pub(super) const MARK: &str = "HOOKYARD_LIFE";
+
+/// The length of the header, in bytes.
 pub(super) const HEADER: usize = 128;
 
-/// The bytes of a line.
+/// The length of a line, in bytes.
 pub(super) const LINE: usize = 64;
 
-/// What the head begins with.
+/// The beginning of a header, with the version of the format.
 const MAGIC: &str = "hookyard groups 2";
 
-/// By how many ticks the start of a process may miss its window: the system's rounding, and ours.
+/// By how many ticks the start of a process may be outside its window: the system rounds, and so do we.
 const ROUNDING: u64 = 2;
 
-/// A start that took longer is none that hookyard wrote, or so odd that its window would cover strangers.
-const LONGEST_START: u64 = 60 * 1_000_000_000;
+/// The longest window, in nanoseconds. A longer one was not written by hookyard, or would cover unrelated processes.
+const MAX_WINDOW: u64 = 60 * 1_000_000_000;
 
-/// Nanoseconds of the boot clock, which also the start times of processes are read from.
+/// The boot clock in nanoseconds. The start times of processes in `/proc` are of the same clock.
 pub(super) fn now() -> u64 {
     let time = clock_gettime(ClockId::Boottime);
-    let (seconds, nanoseconds) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    let seconds = u64::try_from(time.tv_sec);
+    let nanoseconds = u64::try_from(time.tv_nsec);
     seconds.unwrap_or_default() * 1_000_000_000 + nanoseconds.unwrap_or_default()
 }
 
-/// Where process numbers mean the same: a boot, and in it a namespace of processes.
+/// Where a process id means the same process: one boot, and one pid namespace in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PidScope {
     pub(super) boot: String,
     pub(super) namespace: String,
 }
 
-/// Who writes a ledger, and where.
+/// The header: who writes the ledger, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LedgerHeader {
     pub(super) pid_scope: PidScope,
     pub(super) pid: i32,
-    /// When it began to.
+    /// When the ledger was opened, by the boot clock.
     pub(super) since: u64,
 }
 
 impl LedgerHeader {
-    /// What the processes that it starts have in their environment, and no others.
+    /// The value of [`MARK`] for the processes of this ledger.
     pub(super) fn mark(&self) -> String {
         format!("{}-{}", self.pid, self.since)
     }
@@ -66,7 +70,7 @@ impl LedgerHeader {
         padded(format_args!("{MAGIC} {boot} {namespace} {} {}", self.pid, self.since))
     }
 
-    /// Reads what a ledger begins with; `None` if that is no head.
+    /// Reads the header of a file; `None` if there is none.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let words = words(bytes.get(..HEADER)?)?.strip_prefix(MAGIC)?;
         let mut words = words.split_ascii_whitespace().map(str::to_owned);
@@ -75,7 +79,7 @@ impl LedgerHeader {
     }
 }
 
-/// A process group, and between which moments its leader was started.
+/// A process group, and the time window in which its leader was started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GroupRecord {
     pub(super) group: Pid,
@@ -89,12 +93,12 @@ impl GroupRecord {
         padded(format_args!("{:>10} {from:>20} {until:>20}", group.as_raw_nonzero()))
     }
 
-    /// The line of a place that no group has.
+    /// The line of a free slot.
     pub(super) fn blank() -> [u8; LINE] {
         padded(format_args!(""))
     }
 
-    /// Reads all lines that hold a group. What is no such line is passed over.
+    /// Reads all groups; other lines are ignored.
     pub(super) fn read_all(bytes: &[u8]) -> Vec<Self> {
         let lines = bytes.get(HEADER..).unwrap_or_default().chunks_exact(LINE);
         lines.filter_map(Self::read).collect()
@@ -102,26 +106,27 @@ impl GroupRecord {
 
     fn read(line: &[u8]) -> Option<Self> {
         let mut numbers = words(line)?.split_ascii_whitespace();
-        // The next step takes no negative number.
+        // `Pid::from_raw` panics on negative numbers.
         let group = numbers.next()?.parse().ok().filter(|number| *number > 0)?;
         let group = Pid::from_raw(group)?;
-        let (from, until): (u64, u64) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-        let likely = until.checked_sub(from)? <= LONGEST_START && numbers.next().is_none();
+        let from: u64 = numbers.next()?.parse().ok()?;
+        let until: u64 = numbers.next()?.parse().ok()?;
+        let likely = until.checked_sub(from)? <= MAX_WINDOW && numbers.next().is_none();
         likely.then_some(Self { group, from, until })
     }
 
-    /// Whether a process that was started at this tick can be the leader.
+    /// Whether a process with this start, in ticks, can be the leader.
     pub(super) fn covers(&self, tick: u64) -> bool {
         self.is_older_than(tick) && tick <= ticks(self.until).saturating_add(ROUNDING)
     }
 
-    /// Whether a process that was started at this tick can be a member.
+    /// Whether a process with this start, in ticks, can be a member.
     pub(super) fn is_older_than(&self, tick: u64) -> bool {
         ticks(self.from).saturating_sub(ROUNDING) <= tick
     }
 }
 
-/// Clock ticks, as `/proc` counts them.
+/// Converts to clock ticks, the unit of `/proc`.
 fn ticks(nanoseconds: u64) -> u64 {
     nanoseconds / (1_000_000_000 / clock_ticks_per_second().clamp(1, 1_000_000_000))
 }
@@ -129,12 +134,12 @@ fn ticks(nanoseconds: u64) -> u64 {
 fn padded<const LENGTH: usize>(text: std::fmt::Arguments<'_>) -> [u8; LENGTH] {
     let mut line = [b' '; LENGTH];
     line[LENGTH - 1] = b'\n';
-    // What is too long is cut off, and then none that can be read.
+    // A text that is too long is cut off, and then is no readable line.
     let _ = (&mut line[..LENGTH - 1]).write_fmt(text);
     line
 }
 
-/// The text of a whole line.
+/// The text of one whole line.
 fn words(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(line).ok()?.strip_suffix('\n').filter(|text| !text.contains('\n'))
 }
@@ -148,10 +153,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_ledger_is_read_as_it_was_written() {
         let pid_scope = PidScope { boot: "a".repeat(36), namespace: "pid:[4026531836]".to_owned() };
         let head = LedgerHeader { pid_scope, pid: i32::MAX, since: u64::MAX };
-        let records = [record(i32::MAX, u64::MAX - 9, u64::MAX), record(2, 0, LONGEST_START)];
+        let records = [record(i32::MAX, u64::MAX - 9, u64::MAX), record(2, 0, MAX_WINDOW)];
         let lines = [records[0].to_bytes(), GroupRecord::blank(), records[1].to_bytes()].concat();
         let text = [&head.to_bytes()[..], &lines, b"     99"].concat();
         assert_eq!(LedgerHeader::read(&text), Some(head));
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_no_group() {
+    fn other_lines_are_no_groups() {
         let lines = [
             "",
             "1",

@@ -1,15 +1,13 @@
-//! The ledger of process groups: what a hookyard that is killed leaves behind is ended by the next one. Owns the
-//! file, what stands in it, and whom a new start may signal; refuses to watch a process and to end one that this
-//! process started. Talks to: `group`, which has each group recorded.
+//! The ledger of process groups: a file from which the next hookyard ends what one that was killed left running.
 //!
-//! A process that gets SIGKILL ends nobody, so its hooks would go on without anyone to read them. What it wrote
-//! outlives it in the page cache; no disk is waited for, and after a crash of the machine there is nobody to end.
+//! A process that gets SIGKILL cannot stop its hooks. What it wrote survives in the page cache, so no write waits for
+//! the disk; after a crash of the machine no process is left to end.
 //!
 //! | file | role |
 //! | --- | --- |
-//! | `file` | the file, its lock, and who has it open in this process |
+//! | `file` | the file, its lock, and the ledger that this process has open |
 //! | `format` | the text of the file; pure |
-//! | `survivors` | which recorded groups live on, and their end |
+//! | `survivors` | which recorded groups still run, and ending them |
 
 mod file;
 mod format;

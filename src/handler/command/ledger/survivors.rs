@@ -1,8 +1,7 @@
-//! The groups that a killed hookyard left. Owns how they are told from strangers that have their numbers by now, and
-//! how they end; refuses to signal whom it is not sure of.
+//! Ends the process groups that a killed hookyard left, and signals nothing that may have reused their ids.
 //!
-//! A leader whose start fits what is recorded has its number still, and so has its group. Without a leader the
-//! number alone says little; then only those members are ended that are marked as part of a hook.
+//! If the leader's start is within the recorded time window, the group is the recorded one. If the leader is gone, the
+//! id alone proves little; then only those members are ended whose environment marks them as part of a hook.
 
 use std::{collections::BTreeSet, fs, thread, time::Duration};
 
@@ -10,25 +9,23 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpgrp, getpid, getuid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
-use super::{
-    file::MARK,
-    format::{GroupRecord, now},
-};
+use super::format::{GroupRecord, MARK, now};
 use crate::handler::command::environment::OF_A_HOOK;
 
-/// Between SIGTERM and SIGKILL, for all groups together: nobody waits for what these hooks would say, and somebody
-/// waits for hookyard to start.
+/// Between SIGTERM and SIGKILL, for all groups together: nobody waits for the output of these hooks, but somebody waits
+/// for hookyard to start.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After SIGKILL, how long the groups are waited for.
-const SETTLE: Duration = Duration::from_millis(250);
+/// How long the groups are waited for after SIGKILL.
+const KILL_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Between two looks at who is left.
+/// Between two checks of what is left.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Ends the groups that live on, and who else has the mark, within about a second. Blocks its thread meanwhile.
+/// Ends the recorded groups that still run, and all other processes with the mark. Blocks its thread for up to little
+/// more than a second.
 ///
-/// Returns how many groups there were.
+/// Returns how many groups were still running.
 pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
     let allowed = |record: &&GroupRecord| {
         let id = record.group;
@@ -42,13 +39,13 @@ pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
         wait(&survivors, &marked, GRACE);
         signal(&mut survivors, Signal::KILL);
         marked.extend(signal_marked(mark, &[], Signal::KILL));
-        wait(&survivors, &marked, SETTLE);
+        wait(&survivors, &marked, KILL_TIMEOUT);
     }
     living + groups.len()
 }
 
-/// Signals those with the mark that belong to no group that was signalled. They are not recorded: hookyard was killed
-/// when it had just started them.
+/// Signals processes with the mark outside the groups that were signalled: hookyard was killed before it could record
+/// them.
 fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessStat> {
     let Some(mark) = mark else { return Vec::new() };
     let known: Vec<_> = survivors.iter().flat_map(|survivor| survivor.signalled.members()).collect();
@@ -59,13 +56,13 @@ fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> 
     living().into_iter().filter(|process| !known.contains(&process)).filter(is_marked).collect()
 }
 
-/// Signals every group that lives on; returns how many do.
+/// Signals every group that still runs; returns how many do.
 fn signal(survivors: &mut [Survivor], signal: Signal) -> usize {
     let living = living();
     survivors.iter_mut().filter_map(|survivor| survivor.signal(&living, signal).then_some(())).count()
 }
 
-/// Waits until nobody who was signalled is left, for so long at most.
+/// Waits until nothing that was signalled is left, for at most `longest`.
 fn wait(survivors: &[Survivor], others: &[ProcessStat], longest: Duration) {
     let begun = now();
     let left = || {
@@ -80,18 +77,18 @@ fn wait(survivors: &[Survivor], others: &[ProcessStat], longest: Duration) {
     }
 }
 
-/// A recorded group, and who of it was signalled.
+/// A recorded group, and which of its processes were signalled.
 struct Survivor {
     record: GroupRecord,
     signalled: Signalled,
 }
 
-/// Who was signalled.
+/// Which processes of a group were signalled.
 enum Signalled {
     Nobody,
-    /// The group. As long as one who was in it then still is, the number is that of the same group.
+    /// The whole group. As long as one of these members is in it, its id is not reused.
     ProcessGroup(Vec<ProcessStat>),
-    /// Members one by one.
+    /// These members, one by one.
     Members(Vec<ProcessStat>),
 }
 
@@ -104,13 +101,13 @@ impl Signalled {
     }
 }
 
-/// What became of a group's leader.
+/// The state of a recorded leader.
 enum Leader {
-    /// It leads the group still; also as a zombie, which keeps the number.
+    /// It is there, perhaps as a zombie, which keeps the id.
     Leads,
     Gone,
-    /// The number is another's.
-    Stranger,
+    /// Its id is another process's.
+    Reused,
 }
 
 impl Survivor {
@@ -118,7 +115,7 @@ impl Survivor {
         Self { record, signalled: Signalled::Nobody }
     }
 
-    /// Signals whom it is sure of; returns whether there was anyone.
+    /// Signals the processes that certainly are the group's; returns whether there were any.
     fn signal(&mut self, living: &[ProcessStat], signal: Signal) -> bool {
         let group = self.record.group;
         let members: Vec<_> = living.iter().filter(|process| process.group == raw(group)).copied().collect();
@@ -128,12 +125,12 @@ impl Survivor {
             Leader::Gone => {
                 matches!(&self.signalled, Signalled::ProcessGroup(known) if known.iter().any(|one| members.contains(one)))
             }
-            Leader::Stranger => return false,
+            Leader::Reused => return false,
         };
         self.signalled = if entire {
-            // An error means that all have gone since.
+            // An error means that all have exited since.
             let _ = kill_process_group(group, signal);
-            // A stopped process takes no SIGTERM.
+            // A stopped process handles no SIGTERM.
             let _ = kill_process_group(group, Signal::CONT);
             Signalled::ProcessGroup(members)
         } else {
@@ -153,19 +150,19 @@ impl Survivor {
             {
                 Leader::Leads
             }
-            Some(_) => Leader::Stranger,
+            Some(_) => Leader::Reused,
         }
     }
 }
 
-/// A process, told from later ones of its number by when it was started.
+/// A process, identified by its id and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcessStat {
     pid: Pid,
     group: i32,
     /// In clock ticks since the boot.
     started: u64,
-    /// It is no zombie.
+    /// Whether it is no zombie.
     alive: bool,
 }
 
@@ -175,13 +172,15 @@ impl ProcessStat {
         Self::read(pid, &stat)
     }
 
-    /// Reads a `stat` file. The name in it may hold anything, also brackets and spaces.
+    /// Parses a `stat` file. The name in it may contain anything, including brackets and spaces.
     fn read(pid: Pid, stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
         // The first of these is the third field.
         let fields: Vec<_> = rest.split_ascii_whitespace().collect();
-        let (state, group, started) = (fields.first()?, fields.get(2)?, fields.get(19)?);
+        let state = fields.first()?;
+        let group = fields.get(2)?;
+        let started = fields.get(19)?;
         let alive = !matches!(*state, "Z" | "X" | "x");
         Some(Self { pid, group: group.parse().ok()?, started: started.parse().ok()?, alive })
     }
@@ -190,8 +189,8 @@ impl ProcessStat {
         Self::of(self.pid).as_ref() == Some(self)
     }
 
-    /// Signals a process that is part of a hook; returns whether it is one. The descriptor comes before the looks:
-    /// should the number change hands between them, the signal reaches nobody.
+    /// Signals the process if it is part of a hook; returns whether it is. The descriptor is opened before the checks:
+    /// if the id is reused in between, the signal reaches nobody.
     fn signal(&self, signal: Signal) -> bool {
         let Ok(descriptor) = pidfd_open(self.pid, PidfdFlags::empty()) else { return false };
         let certain =
@@ -202,7 +201,7 @@ impl ProcessStat {
     }
 }
 
-/// All processes but zombies.
+/// All processes except zombies.
 fn living() -> Vec<ProcessStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -217,7 +216,7 @@ fn is_ours(pid: Pid) -> bool {
     real.is_some_and(|id| id.parse() == Ok(getuid().as_raw()))
 }
 
-/// Whether a process has the variable that hooks have, and whom they start.
+/// Whether a process has the variable that every hook has and passes on to what it starts.
 fn is_part_of_a_hook(pid: Pid) -> bool {
     let is_mark = |variable: &[u8]| {
         variable.strip_prefix(OF_A_HOOK.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
@@ -225,7 +224,7 @@ fn is_part_of_a_hook(pid: Pid) -> bool {
     has_variable(pid, is_mark)
 }
 
-/// Whether a process was started with such a variable.
+/// Whether a process was started with a variable, given as `name=value`, that matches.
 fn has_variable(pid: Pid, is_it: impl Fn(&[u8]) -> bool) -> bool {
     let environment = fs::read(format!("/proc/{}/environ", raw(pid))).unwrap_or_default();
     environment.split(|byte| *byte == 0).any(is_it)

@@ -111,6 +111,7 @@ impl HookMeters {
     }
 
     /// Counts a request of an http hook; a retry is another one.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no http hook sends a request"))]
     pub(crate) fn requested(&self, class: HttpClass) {
         if let HandlerMeters::Http(requests) = &self.handler {
             requests[class as usize].increment(1);

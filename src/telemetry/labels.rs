@@ -142,6 +142,7 @@ terms! {
 
 impl HttpClass {
     /// The class of an answer with this status.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no http hook sends a request"))]
     pub(crate) fn of_status(status: u16) -> Self {
         match status {
             200..=299 => Self::Success,

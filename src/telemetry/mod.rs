@@ -23,9 +23,11 @@ pub(crate) use api_meters::ApiMeters;
 pub(crate) use exporter::Exporter;
 pub use hook_meters::HookMeters;
 pub(crate) use hook_meters::{SnapshotMeters, WorkerMeters, WorkerThere};
+#[cfg(any(feature = "http", feature = "models"))]
+pub(crate) use labels::HttpClass;
 pub(crate) use labels::{
-    HookState, HttpClass, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage,
-    SpareResult, WorkerState,
+    HookState, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage, SpareResult,
+    WorkerState,
 };
 pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]

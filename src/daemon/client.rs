@@ -1,5 +1,4 @@
-//! How a program of this machine asks a daemon over its Unix socket, without a runtime: a connection, a request, an
-//! answer. Refuses to keep anything between two requests.
+//! A blocking client of the daemon's Unix socket. Each request uses a connection of its own.
 
 use std::{
     io::{self, Read, Write},
@@ -12,61 +11,61 @@ use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::model::TraceParent;
 
-/// The longest answer that is read, in bytes.
+/// The largest response, in bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 
-/// How many headers an answer may have.
+/// The maximum number of headers of a response.
 pub(super) const MAX_HEADERS: usize = 32;
 
-/// Asks a daemon.
+/// A blocking client of a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
     socket: PathBuf,
-    /// How long the daemon may say nothing; none for as long as it likes.
+    /// How long a read or a write may block; none for no limit.
     timeout: Option<Duration>,
     trace: Option<TraceParent>,
 }
 
-/// What a daemon answered.
+/// The response of a daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientResponse {
     /// The HTTP status.
     pub status: u16,
-    /// What was said.
+    /// The body.
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer, or not the one that was wanted.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// Nobody listens there.
+    /// No daemon listens on the socket.
     #[error("no hookyard listens on {}: {source}", socket.display())]
     Down {
         /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The connection ended before the answer did, or it took too long.
+    /// The connection ended before the response did, or a read or write timed out.
     #[error("hookyard at {} did not answer: {source}", socket.display())]
     Broken {
         /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It answered, and that was a refusal.
+    /// The daemon answered with an error.
     #[error("{message}")]
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What it said is wrong.
+        /// What is wrong.
         message: String,
-        /// What it said is to be done.
+        /// What to do.
         hint: String,
     },
-    /// It answered with something else than was asked for.
+    /// The response is not HTTP, or its body is not what was asked for.
     #[error("hookyard at {} sent an invalid response: {why}", socket.display())]
     Unreadable {
         /// The socket.
@@ -93,26 +92,26 @@ impl Client {
         Self { socket: socket.into(), timeout: None, trace: None }
     }
 
-    /// Sends its requests within a trace.
+    /// Sends the requests in this trace context.
     #[must_use]
     pub fn trace(self, trace: Option<TraceParent>) -> Self {
         Self { trace, ..self }
     }
 
-    /// Gives up when the daemon says nothing for so long.
+    /// Limits how long a read or a write may block.
     #[must_use]
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout: Some(timeout), ..self }
     }
 
-    /// The socket it asks at.
+    /// The path of the socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Asks for something, and reads the answer as JSON.
+    /// Sends a request and deserializes the JSON of its response.
     ///
-    /// Returns an error if there is none, or it is a refusal.
+    /// Returns an error if there is no response, its status is not 2xx, or its body is invalid.
     pub fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -126,7 +125,7 @@ impl Client {
         serde_json::from_slice(&response.body).map_err(|error| self.unreadable(&error))
     }
 
-    /// Sends one request and reads the whole answer, whatever its status.
+    /// Sends a request and reads the whole response, whatever its status.
     ///
     /// Returns an error if there is none.
     pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<ClientResponse, ClientError> {
@@ -141,21 +140,21 @@ impl Client {
         );
         let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
         let mut bytes = Vec::new();
-        // A daemon that refuses a request may do so before it has read all of it: its answer counts.
+        // The daemon may answer before it has read the whole request: a failed write does not matter then.
         let read = stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut bytes);
         if bytes.is_empty() {
             sent.and(read).map_err(broken)?;
             return Err(broken(io::ErrorKind::UnexpectedEof.into()));
         }
         match (read, self.parse(&bytes)) {
-            // So does one whose connection was reset behind it, since there was more of the request to come.
+            // A response counts even if the connection was reset behind it, because the request was not read to its end.
             (Err(error), Ok(response)) if error.kind() == io::ErrorKind::ConnectionReset => Ok(response),
             (Err(error), _) => Err(broken(error)),
             (Ok(_), response) => response,
         }
     }
 
-    /// A connection whose silence is limited.
+    /// Connects with the timeouts of this client.
     pub(super) fn connect(&self) -> Result<UnixStream, ClientError> {
         let stream = UnixStream::connect(&self.socket)
             .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
@@ -170,14 +169,14 @@ impl Client {
         let mut response = httparse::Response::new(&mut headers);
         let parsed = response.parse(bytes).map_err(|error| self.unreadable(&error))?;
         let (httparse::Status::Complete(head), Some(status)) = (parsed, response.code) else {
-            return Err(self.unreadable(&"its head is not whole"));
+            return Err(self.unreadable(&"its head is incomplete"));
         };
         let length =
             response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
         let length = length.and_then(|header| str::from_utf8(header.value).ok()?.parse::<usize>().ok());
         let body = &bytes[head..];
         match length {
-            Some(length) if body.len() < length => Err(self.unreadable(&"its body is not whole")),
+            Some(length) if body.len() < length => Err(self.unreadable(&"its body is incomplete")),
             Some(length) => Ok(ClientResponse { status, body: body[..length].to_vec() }),
             None => Ok(ClientResponse { status, body: body.to_vec() }),
         }
@@ -193,7 +192,7 @@ impl Client {
 }
 
 impl ClientResponse {
-    /// The answer as the refusal that its status says it is.
+    /// This response as the error that its status says it is.
     pub fn error_response(&self) -> ClientError {
         let status = self.status;
         match serde_json::from_slice::<ErrorResponse>(&self.body) {
@@ -203,7 +202,7 @@ impl ClientResponse {
             Err(_) => ClientError::Refused {
                 status,
                 message: format!("hookyard answered with status {status}"),
-                hint: "look at its log".to_owned(),
+                hint: "see its log".to_owned(),
             },
         }
     }

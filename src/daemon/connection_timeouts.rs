@@ -1,5 +1,9 @@
-//! How long a connection may keep the daemon waiting: for a head, for the reader of an answer, for anything at all.
-//! Owns the clock of one connection; refuses to know what is said on it.
+//! The timers of one connection: for a request head, for a client that does not read its response, and for idleness.
+//!
+//! They are ours because hyper's HTTP/1 server has a single timer, `header_read_timeout`. It starts when the previous
+//! response is done and so covers the idle time too, which would force one limit on both; and nothing in hyper limits how
+//! long a client may leave its response unread. `MonitoredIo` and the bodies below record what happens, and
+//! [`ConnectionActivity::timed_out`] compares it with the limits.
 
 use std::{
     pin::Pin,
@@ -16,61 +20,65 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::sleep;
 
-/// How long a peer that still sends is listened to after the last answer: a connection that is closed with unread bytes
-/// takes its answer away from a peer that has not read it.
+/// How long bytes of a peer are read after the last response. Closing a connection with unread bytes resets it, and the
+/// peer may lose a response that it has not read yet.
 pub(super) const LINGER: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether the peer of a request that takes its time is still there. A peer that sent more than
-/// its request is not read from meanwhile, so its end would go unnoticed.
+/// How often the peer of a long request is checked for having gone. hyper does not read from a peer that has sent more
+/// than its request, and so would not notice.
 const PEER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What an HTTP/2 connection begins with, and no HTTP/1 one does.
+/// The start of the HTTP/2 connection preface, which no HTTP/1 request starts with.
 const HTTP2_PREFACE: &[u8] = b"PRI";
 
-/// What stands for "not at the moment" among the times.
+/// Stands for "not at the moment" among the times.
 const UNSET: u64 = u64::MAX;
 
-/// How long is too long.
+/// The limits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionTimeouts {
-    /// From the first byte of a request's head to its last; also from the connection to its first request.
+    /// From the first to the last byte of a request's head, and from the connection to the first request.
     pub(super) head: Duration,
-    /// While the peer takes nothing of an answer.
+    /// While the peer reads nothing of a response.
     pub(super) stalled_write: Duration,
-    /// Between two requests.
+    /// Between a response and the next request.
     pub(super) idle: Duration,
 }
 
-/// What happens on one connection, in milliseconds since it began.
+/// What happens on one connection. Times are milliseconds since it was opened.
 #[derive(Debug)]
 pub(super) struct ConnectionActivity {
+    /// On the clock of [`milliseconds`].
     opened: u64,
-    /// Since when a head has been coming in.
+    /// When the head that is being received started.
     head_since: AtomicU64,
-    /// Since when the peer has taken nothing of what is written to it.
+    /// Since when writes to the peer have been blocked.
     write_blocked_since: AtomicU64,
-    /// When the last answer was given.
+    /// When the last response ended.
     last_response: AtomicU64,
-    /// When the peer last took something of an answer.
+    /// When the peer last read something of a response.
     last_read_by_peer: AtomicU64,
-    /// How many answers wait for the peer to take them.
+    /// The responses with data that the peer has not read.
     pending_responses: AtomicUsize,
+    /// The requests whose responses have not ended.
     active_requests: AtomicUsize,
     /// When the last request came.
     last_request: AtomicU64,
+    /// The requests whose responses have ended.
     completed: AtomicUsize,
-    /// Whether a request was answered before all of it was read, so that the peer may be sending still.
+    /// Whether a request was answered before its body was read to the end: the peer may still be sending.
     unread_body: AtomicBool,
-    /// Whether it is HTTP/2, where bytes that come and go need not be those of a request or an answer.
+    /// Whether this is HTTP/2, where bytes need not belong to a request or a response.
     is_http2: AtomicBool,
 }
 
-/// A clock that is good to a few milliseconds and costs a fraction of a fine one: it is looked at several times for each
-/// request.
+/// A coarse monotonic clock, accurate to a few milliseconds. It is read several times per request and costs a fraction of a
+/// precise one.
 fn milliseconds() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
-    let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
-    seconds.unwrap_or_default() * 1_000 + nanoseconds.unwrap_or_default() / 1_000_000
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(now.tv_nsec).unwrap_or_default();
+    seconds * 1_000 + nanoseconds / 1_000_000
 }
 
 impl ConnectionActivity {
@@ -94,20 +102,20 @@ impl ConnectionActivity {
         milliseconds().saturating_sub(self.opened)
     }
 
-    /// A request is in hand until the returned value, or the answer it is put into, is dropped.
-    pub(super) fn request(self: &Arc<Self>) -> ActiveRequest {
+    /// Starts a request, which is active until the returned guard, or the response body it moves into, is dropped.
+    pub(super) fn start_request(self: &Arc<Self>) -> ActiveRequest {
         self.active_requests.fetch_add(1, Ordering::AcqRel);
         self.last_request.store(self.now(), Ordering::Release);
         self.head_since.store(UNSET, Ordering::Release);
         ActiveRequest(Arc::clone(self))
     }
 
-    /// The first bytes have come.
+    /// Records the first bytes of the connection.
     pub(super) fn detect_protocol(&self, bytes: &[u8]) {
         self.is_http2.store(bytes.starts_with(HTTP2_PREFACE), Ordering::Release);
     }
 
-    /// Whether a request was answered before all of it was read.
+    /// Whether a request was answered before its body was read to the end.
     pub(super) fn has_unread_body(&self) -> bool {
         self.unread_body.load(Ordering::Acquire)
     }
@@ -116,7 +124,7 @@ impl ConnectionActivity {
         self.is_http2.load(Ordering::Acquire)
     }
 
-    /// Bytes have come.
+    /// Records that bytes were read. Outside a request they belong to the next head.
     pub(super) fn bytes_received(&self) {
         if !self.is_http2()
             && self.active_requests.load(Ordering::Acquire) == 0
@@ -126,7 +134,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// Bytes were to be written, and some were or none.
+    /// Records the result of polling a write: whether some bytes were written.
     pub(super) fn write_polled(&self, progress: bool) {
         if progress {
             self.write_blocked_since.store(UNSET, Ordering::Release);
@@ -140,7 +148,7 @@ impl ConnectionActivity {
         }
     }
 
-    /// Whether a request takes its time.
+    /// Whether a request has been active for longer than [`PEER_CHECK_INTERVAL`].
     pub(super) fn is_long_running(&self) -> bool {
         let since = self
             .last_request
@@ -149,37 +157,43 @@ impl ConnectionActivity {
         self.active_requests.load(Ordering::Acquire) > 0 && self.now() >= since
     }
 
-    /// How much longer the peer may keep as it is; none if it has been too long.
+    /// How long the peer may stay as it is; none if a limit has passed.
     fn remaining(&self, timeouts: &ConnectionTimeouts) -> Option<Duration> {
-        let since = |at: u64| Duration::from_millis(self.now().saturating_sub(at));
         let blocked = self.write_blocked_since.load(Ordering::Acquire);
         if blocked != UNSET {
-            return timeouts
-                .stalled_write
-                .checked_sub(since(blocked))
-                .filter(|remaining| !remaining.is_zero());
+            // The peer takes no bytes.
+            return self.until(timeouts.stalled_write, blocked);
         }
         if self.pending_responses.load(Ordering::Acquire) > 0 {
-            let taken = self.last_read_by_peer.load(Ordering::Acquire);
-            return timeouts.stalled_write.checked_sub(since(taken)).filter(|remaining| !remaining.is_zero());
+            // A response has data to send.
+            return self.until(timeouts.stalled_write, self.last_read_by_peer.load(Ordering::Acquire));
         }
         if self.active_requests.load(Ordering::Acquire) > 0 {
+            // A handler works: the peer waits for the daemon, for as long as that takes.
             return Some(timeouts.stalled_write.min(timeouts.head).min(PEER_CHECK_INTERVAL));
         }
         let head = self.head_since.load(Ordering::Acquire);
-        let (limit, at) = if head != UNSET {
-            (timeouts.head, head)
+        if head != UNSET {
+            // A head is being received.
+            self.until(timeouts.head, head)
         } else if self.completed.load(Ordering::Acquire) == 0 {
-            (timeouts.head, 0)
+            // The first request has not come.
+            self.until(timeouts.head, 0)
         } else {
-            (timeouts.idle, self.last_response.load(Ordering::Acquire))
-        };
-        limit.checked_sub(since(at)).filter(|remaining| !remaining.is_zero())
+            // Idle between two requests.
+            self.until(timeouts.idle, self.last_response.load(Ordering::Acquire))
+        }
     }
 
-    /// Ends when the peer has kept the daemon waiting for too long.
+    /// What is left of a limit that started at a time; none if it has passed.
+    fn until(&self, limit: Duration, start: u64) -> Option<Duration> {
+        let elapsed = Duration::from_millis(self.now().saturating_sub(start));
+        limit.checked_sub(elapsed).filter(|remaining| !remaining.is_zero())
+    }
+
+    /// Completes when a limit has passed.
     pub(super) async fn timed_out(&self, timeouts: ConnectionTimeouts) {
-        // A look in between costs little, and what has changed since may have a nearer end.
+        // Something with an earlier deadline may start during a sleep, so none is longer than the shortest of those limits.
         let longest = timeouts.head.min(timeouts.stalled_write);
         while let Some(remaining) = self.remaining(&timeouts) {
             sleep(remaining.min(longest)).await;
@@ -187,18 +201,18 @@ impl ConnectionActivity {
     }
 }
 
-/// A request that is worked on, or whose answer is.
+/// RAII guard: an active request.
 #[derive(Debug)]
 pub(super) struct ActiveRequest(Arc<ConnectionActivity>);
 
 impl ActiveRequest {
-    /// The body of the request, of which it is noticed whether it was read to its end.
+    /// Wraps the body of the request, to notice whether it is read to its end.
     pub(super) fn request_body(&self, body: Incoming) -> RequestBody {
         let unread = (!body.is_end_stream()).then(|| Arc::clone(&self.0));
         RequestBody { body, unread }
     }
 
-    /// The answer, which keeps the request in hand until the peer has taken it.
+    /// Wraps the body of the response, which keeps the request active until the peer has read it.
     pub(super) fn response_body(self, body: Body) -> ResponseBody {
         self.0.pending_responses.fetch_add(1, Ordering::AcqRel);
         self.0.last_read_by_peer.store(self.0.now(), Ordering::Release);
@@ -218,7 +232,7 @@ impl Drop for ActiveRequest {
 #[derive(Debug)]
 pub(super) struct RequestBody {
     body: Incoming,
-    /// Where it is told that there is a rest; none if there is none.
+    /// Where unread bytes are reported; none once the body was read to its end.
     unread: Option<Arc<ConnectionActivity>>,
 }
 
@@ -254,7 +268,7 @@ impl Drop for RequestBody {
     }
 }
 
-/// The body of an answer. It waits for its peer from the moment it has data until it is polled for more.
+/// The body of a response. It waits for its peer from the moment it has data until it is polled for more.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Body,

@@ -1,5 +1,4 @@
-//! Connections: accepted up to a limit, served in HTTP/1.1 or HTTP/2, ended when their peer keeps them waiting. Refuses
-//! to know any route.
+//! Accepts connections up to a limit, serves HTTP/1.1 or HTTP/2 on them, and closes those that exceed a timeout.
 
 use std::{convert::Infallible, io, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
 
@@ -26,32 +25,33 @@ use super::{
     socket,
 };
 
-/// The longest head of a request, in bytes.
+/// The largest request head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// How many requests of one HTTP/2 connection are worked on at the same time.
+/// The maximum number of concurrent requests of one HTTP/2 connection.
 const MAX_HTTP2_STREAMS: u32 = 256;
 
-/// How long no connection is accepted after the system had no more descriptors or memory.
+/// How long accepting pauses after an error, which is mostly a lack of descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// How many connections too many are told so at the same time; more are closed without a word.
+/// How many connections over the limit are answered with 503 at the same time. Further ones are closed without a response.
 pub(super) const MAX_REJECTIONS: usize = 64;
 
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pub(super) admission: Admission,
+    /// Permits for connections (`limits.connections`).
     pub(super) slots: Arc<Semaphore>,
     /// Permits for connections over the limit, held while their 503 is sent.
     pub(super) rejection_slots: Arc<Semaphore>,
     pub(super) timeouts: ConnectionTimeouts,
-    /// Cancelled when no request is taken any more.
+    /// Cancelled when connections are to end after the requests in flight.
     pub(super) closing: CancellationToken,
     pub(super) tasks: TaskTracker,
 }
 
-/// What is listened on.
+/// A listening socket, and how its requests are authorized.
 #[derive(Debug)]
 pub(super) enum Listener {
     Unix(UnixListener),
@@ -59,54 +59,59 @@ pub(super) enum Listener {
 }
 
 impl Connections {
-    /// Accepts connections until it is closing time.
+    /// Accepts connections until the daemon shuts down.
     pub(super) async fn accept(self, listener: Listener) {
         loop {
             let accepted = tokio::select! {
                 () = self.closing.cancelled() => return,
-                accepted = self.next(&listener) => accepted,
+                accepted = self.accept_one(&listener) => accepted,
             };
             if let Err(error) = accepted {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 
-    async fn next(&self, listener: &Listener) -> io::Result<()> {
+    async fn accept_one(&self, listener: &Listener) -> io::Result<()> {
         match listener {
             Listener::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 match stream.peer_cred() {
-                    Ok(peer) if socket::admits(peer) => self.take(stream, ListenerAuth::PeerUser),
+                    Ok(peer) if socket::admits(peer) => self.spawn(stream, ListenerAuth::PeerUser),
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
                     Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
                 }
             }
             Listener::Tcp(listener, auth) => {
                 let (stream, _) = listener.accept().await?;
-                // An answer is written at once or not at all, so there is nothing to gather.
+                // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
                 drop(stream.set_nodelay(true));
-                self.take(stream, auth.clone());
+                self.spawn(stream, auth.clone());
             }
         }
         Ok(())
     }
 
-    fn take<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(&self, stream: S, auth: ListenerAuth) {
-        if let Ok(place) = Arc::clone(&self.slots).try_acquire_owned() {
-            self.tasks.spawn(self.clone().serve(stream, auth, place));
-        } else if let Ok(place) = Arc::clone(&self.rejection_slots).try_acquire_owned() {
+    /// Serves a connection in a task of its own, or rejects it over the limit.
+    fn spawn<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(
+        &self,
+        stream: S,
+        auth: ListenerAuth,
+    ) {
+        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
+            self.tasks.spawn(self.clone().serve(stream, auth, permit));
+        } else if let Ok(permit) = Arc::clone(&self.rejection_slots).try_acquire_owned() {
             tokio::spawn(async move {
-                // With nobody who reads it there is nobody to tell.
+                // Fails if the peer is gone or does not read the response.
                 drop(timeout(LINGER, reject(stream)).await);
-                drop(place);
+                drop(permit);
             });
         }
     }
 
     /// Serves one connection to its end.
-    async fn serve<S>(self, stream: S, auth: ListenerAuth, _place: OwnedSemaphorePermit)
+    async fn serve<S>(self, stream: S, auth: ListenerAuth, _permit: OwnedSemaphorePermit)
     where
         S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
@@ -114,12 +119,13 @@ impl Connections {
         let admission = self.admission;
         let per_request = Arc::clone(&activity);
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-            let active_request = per_request.request();
+            let active_request = per_request.start_request();
             let request = request.map(|body| Body::new(active_request.request_body(body)));
-            let (admission, auth) = (admission.clone(), auth.clone());
+            let admission = admission.clone();
+            let auth = auth.clone();
             async move {
-                let answer = admission.answer(&auth, request).await;
-                Ok::<_, Infallible>(answer.map(|body| active_request.response_body(body)))
+                let response = admission.answer(&auth, request).await;
+                Ok::<_, Infallible>(response.map(|body| active_request.response_body(body)))
             }
         });
         let mut builder = Builder::new(TokioExecutor::new());
@@ -128,14 +134,14 @@ impl Connections {
         builder.http2().max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX));
         let io = TokioIo::new(MonitoredIo::new(stream, Arc::clone(&activity)));
         let mut connection = pin!(builder.serve_connection(io, service));
-        // Polled when they are woken themselves, and not with every byte of the connection.
+        // These futures are polled when they are woken themselves, and not with every byte of the connection.
         let mut events: FuturesUnordered<_> = [
             Either::Left(activity.timed_out(self.timeouts).map(|()| ConnectionEvent::TimedOut)),
             Either::Right(self.closing.cancelled().map(|()| ConnectionEvent::ShuttingDown)),
         ]
         .into_iter()
         .collect();
-        // An error of a connection is its peer's affair: it has gone, or speaks no HTTP.
+        // A connection's error is ignored: its peer has gone, or does not speak HTTP.
         loop {
             tokio::select! {
                 biased;
@@ -149,24 +155,25 @@ impl Connections {
     }
 }
 
-/// What a connection is called to.
+/// What ends a connection from this side.
 enum ConnectionEvent {
-    /// Its peer has kept the daemon waiting for too long.
+    /// A timeout has passed.
     TimedOut,
-    /// No request is taken any more.
+    /// The daemon shuts down: requests in flight are answered, and no more are taken.
     ShuttingDown,
 }
 
-/// Tells a connection too many, and passes over what it asks: with unread bytes its end would overtake the words.
+/// Answers a connection over the limit with 503. Its request is read and discarded: closing with unread bytes would reset
+/// the connection before the peer has read the response.
 async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.write_all(too_many().as_bytes()).await?;
     stream.shutdown().await?;
-    let mut space = [0; 1024];
-    while stream.read(&mut space).await? > 0 {}
+    let mut discarded = [0; 1024];
+    while stream.read(&mut discarded).await? > 0 {}
     Ok(())
 }
 
-/// What a connection too many is told, without a look at what it asks.
+/// The response to a connection over the limit.
 fn too_many() -> String {
     let body = "{\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\",\
         \"hint\":\"use fewer, or raise `limits.connections` in the settings\"}}\n";

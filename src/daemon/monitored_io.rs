@@ -1,5 +1,4 @@
-//! The stream of a connection, whose bytes are noticed as they come and go. Owns the looks at a peer that may have gone,
-//! and its last words; refuses to judge how long is too long.
+//! A stream that reports reads and writes to the timers of its connection, and lingers when it closes.
 
 use std::{
     io,
@@ -17,38 +16,38 @@ use tokio::{
 
 use super::connection_timeouts::{ConnectionActivity, LINGER};
 
-/// A stream whose bytes are noticed.
+/// The stream of a connection.
 #[derive(Debug)]
 pub(super) struct MonitoredIo<S> {
     stream: S,
     activity: Arc<ConnectionActivity>,
-    /// Whether nothing has come yet.
+    /// Whether nothing was read yet.
     is_new: bool,
-    /// Until when a peer that still sends is listened to.
-    leaving: Option<Pin<Box<Sleep>>>,
+    /// Set while the stream closes: how long what the peer still sends is read.
+    lingering: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> MonitoredIo<S> {
     pub(super) fn new(stream: S, activity: Arc<ConnectionActivity>) -> Self {
-        Self { stream, activity, is_new: true, leaving: None }
+        Self { stream, activity, is_new: true, lingering: None }
     }
 }
 
 impl<S: AsyncRead + Unpin> MonitoredIo<S> {
-    /// Passes over what the peer still sends: until it closes, or it is too long. A peer that has sent all it
-    /// announced is not waited for.
-    fn poll_leave(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// Discards what the peer still sends until it closes or [`LINGER`] is over, because closing with unread bytes resets
+    /// the connection. A peer whose request was read to its end is not waited for.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut space = [std::mem::MaybeUninit::uninit(); 4096];
-        let is_first = self.leaving.is_none();
-        let leaving = self.leaving.get_or_insert_with(|| Box::pin(sleep(LINGER)));
-        if leaving.as_mut().poll(context).is_ready() {
+        let is_first = self.lingering.is_none();
+        let lingering = self.lingering.get_or_insert_with(|| Box::pin(sleep(LINGER)));
+        if lingering.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
         let mut sends = !is_first || self.activity.has_unread_body();
         loop {
-            let mut passed = ReadBuf::uninit(&mut space);
-            match Pin::new(&mut self.stream).poll_read(context, &mut passed) {
-                Poll::Ready(Ok(())) if !passed.filled().is_empty() => sends = true,
+            let mut discarded = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut self.stream).poll_read(context, &mut discarded) {
+                Poll::Ready(Ok(())) if !discarded.filled().is_empty() => sends = true,
                 Poll::Pending if sends => return Poll::Pending,
                 _ => return Poll::Ready(()),
             }
@@ -64,10 +63,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for MonitoredIo<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        let came = &buffer.filled()[before..];
-        if !came.is_empty() {
+        let received = &buffer.filled()[before..];
+        if !received.is_empty() {
             if std::mem::take(&mut self.is_new) {
-                self.activity.detect_protocol(came);
+                self.activity.detect_protocol(received);
             }
             self.activity.bytes_received();
         }
@@ -75,7 +74,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MonitoredIo<S> {
     }
 }
 
-/// Whether the peer sends nothing more, whatever it sent that was not read.
+/// Whether the peer has closed its side, even if bytes of it are still unread.
 fn has_hung_up(stream: &impl AsFd) -> bool {
     let mut look = [PollFd::new(stream, PollFlags::RDHUP)];
     poll(&mut look, Some(&Timespec::default())) == Ok(1)
@@ -106,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for MonitoredIo<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called whenever the connection is looked at, which it is once in a while.
+    /// hyper flushes whenever it polls the connection, so this also finds out whether the peer of a long request is gone.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.activity.is_long_running() && !self.activity.is_http2() && has_hung_up(&self.stream) {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -115,9 +114,9 @@ impl<S: AsyncRead + AsyncWrite + AsFd + Unpin> AsyncWrite for MonitoredIo<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.leaving.is_none() {
+        if self.lingering.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
         }
-        self.poll_leave(context).map(Ok)
+        self.poll_linger(context).map(Ok)
     }
 }

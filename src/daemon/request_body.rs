@@ -1,4 +1,4 @@
-//! The body of a request: bounded in size and time, and JSON. Refuses everything else before it is read.
+//! Reads JSON request bodies within bounds of size and time.
 
 use std::{pin::pin, time::Duration};
 
@@ -24,12 +24,12 @@ pub(super) struct BodyBounds {
     pub(super) time: Duration,
 }
 
-/// The largest body of a request that is no event, in bytes.
+/// The largest body of a request other than an event, in bytes.
 pub(super) const SMALL_BODY_BYTES: usize = 64 << 10;
 
-/// Reads a body that has to be JSON.
+/// Reads a body.
 ///
-/// Returns an error if it says it is something else, is too large, or takes too long.
+/// Returns an error if its headers say that it is not JSON, or if it is too large or too slow.
 pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) -> Result<Bytes, ApiError> {
     let limit = bounds.bytes;
     let too_large = |size: usize| ApiError::from(EventError::TooLarge { size, limit });
@@ -40,17 +40,17 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) ->
         return Err(too_large(size));
     }
     let mut reading = pin!(to_bytes(body, limit));
-    // Mostly all of it came with the head.
+    // Most bodies come with the head, and need no timer.
     let read = match reading.as_mut().now_or_never() {
         Some(read) => Ok(read),
         None => timeout(bounds.time, reading).await,
     };
     match read {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_too_long(&error) => Err(too_large(limit + 1)),
+        Ok(Err(error)) if is_length_error(&error) => Err(too_large(limit + 1)),
         Ok(Err(_)) => {
-            let message = "the body ended before it was whole";
-            Err(ApiError::bad_request("incomplete", message, "send as many bytes as were announced"))
+            let message = "the body ended early";
+            Err(ApiError::bad_request("incomplete", message, "send as many bytes as `Content-Length` says"))
         }
         Err(_) => {
             let message = format!("the body took longer than {:?}", bounds.time);
@@ -60,7 +60,7 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) ->
     }
 }
 
-/// Reads a body that has to be JSON of a certain form.
+/// Reads a body and deserializes it.
 pub(super) async fn read_as<T: DeserializeOwned>(
     headers: &HeaderMap,
     body: Body,
@@ -68,34 +68,41 @@ pub(super) async fn read_as<T: DeserializeOwned>(
 ) -> Result<T, ApiError> {
     let bytes = read(headers, body, bounds).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        ApiError::bad_request("bad_body", format!("the body cannot be used: {error}"), "see /v1/openapi.json")
+        ApiError::bad_request(
+            "bad_body",
+            format!("the body is invalid: {error}"),
+            "GET /v1/openapi.json describes the body",
+        )
     })
 }
 
 fn is_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let unsupported = |message: String, hint: &str| {
-        Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint))
-    };
-    let is_encoded = |encoding: &&HeaderValue| !encoding.as_bytes().eq_ignore_ascii_case(b"identity");
-    if let Some(encoding) = headers.get_all(CONTENT_ENCODING).iter().find(is_encoded) {
-        return unsupported(format!("the body is encoded as {encoding:?}"), "send it as it is");
+    let mut encodings = headers.get_all(CONTENT_ENCODING).iter();
+    if let Some(encoding) = encodings.find(|encoding| !is_identity(encoding)) {
+        return Err(unsupported(
+            format!("the body has the encoding {encoding:?}"),
+            "send it without an encoding",
+        ));
     }
     let Some(given) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = given.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let is_kind_of_json = |essence: &str| {
-        let essence = essence.to_ascii_lowercase();
-        essence.starts_with("application/") && essence.ends_with("+json")
-    };
-    if essence.eq_ignore_ascii_case("application/json") || is_kind_of_json(essence) {
+    let essence = essence.to_ascii_lowercase();
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
         return Ok(());
     }
-    unsupported(
-        format!("the body is {given:?}"),
-        "send JSON with the header `content-type: application/json`",
-    )
+    let hint = "send JSON with the header `content-type: application/json`";
+    Err(unsupported(format!("the body has the content type {given:?}"), hint))
 }
 
-fn is_too_long(error: &axum::Error) -> bool {
+fn is_identity(encoding: &HeaderValue) -> bool {
+    encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+}
+
+fn unsupported(message: String, hint: &str) -> ApiError {
+    ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint)
+}
+
+fn is_length_error(error: &axum::Error) -> bool {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = source {
         if error.is::<LengthLimitError>() {

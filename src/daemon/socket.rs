@@ -1,5 +1,6 @@
-//! The Unix socket: where it is, who may be at its path, and who may connect. Refuses to take the place of a running
-//! daemon, and of anything that is not its own.
+//! The Unix socket: its path, its permissions, and the users that may connect.
+//!
+//! It never replaces the socket of a running daemon, or a file that is not a socket of this user.
 
 use std::{
     fs, io,
@@ -13,20 +14,20 @@ use std::{
 use rustix::process::geteuid;
 use tokio::net::{UnixListener, unix::UCred};
 
-/// The name of the socket in a directory for such things.
-const NAME: &str = "hookyard.sock";
+/// The file name of the socket in its default directory.
+const FILE_NAME: &str = "hookyard.sock";
 
-/// The longest path, in bytes: the system has 108 with the byte that ends it. One more, and nobody could connect.
-const LONGEST: usize = 107;
+/// The longest path, in bytes: `sun_path` has 108 with the terminating byte.
+const MAX_PATH_BYTES: usize = 107;
 
-/// Why there is no socket to listen on.
+/// Why the Unix socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocketError {
-    /// Another daemon listens there.
+    /// Another daemon listens on it.
     #[error("another hookyard listens on {}; stop it first, or choose another `listen.socket`", .0.display())]
     Taken(PathBuf),
-    /// What is at the path is not a socket of this user.
+    /// The path is taken by something other than a socket of this user.
     #[error("{} is {what}; remove it, or choose another `listen.socket`", path.display())]
     Foreign {
         /// The path.
@@ -34,10 +35,10 @@ pub enum SocketError {
         /// What it is.
         what: &'static str,
     },
-    /// The system takes no path of this length.
-    #[error("the path {} is longer than the {LONGEST} bytes of a socket's; choose a shorter `listen.socket`", .0.display())]
+    /// The path is too long for a socket.
+    #[error("the path {} is longer than the {MAX_PATH_BYTES} bytes of a socket's; choose a shorter `listen.socket`", .0.display())]
     TooLong(PathBuf),
-    /// Others could put a socket of theirs in its place.
+    /// Other users could replace the socket.
     #[error("the directory {} {why}; choose a `listen.socket` in a directory of your own", path.display())]
     Directory {
         /// The directory.
@@ -45,39 +46,39 @@ pub enum SocketError {
         /// What is wrong with it.
         why: String,
     },
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot listen on {}: {source}", path.display())]
     System {
         /// The path.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
 }
 
-/// Where a daemon listens that was told no other place, and where its clients look for it:
+/// The path of the socket by default, for the daemon and its clients:
 /// `$XDG_RUNTIME_DIR/hookyard.sock`, or else `/tmp/hookyard-UID/hookyard.sock`.
 pub fn default_socket(environment: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     let runtime = environment("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
-    runtime.unwrap_or_else(own_directory).join(NAME)
+    runtime.unwrap_or_else(own_directory).join(FILE_NAME)
 }
 
 fn own_directory() -> PathBuf {
     PathBuf::from(format!("/tmp/hookyard-{}", geteuid().as_raw()))
 }
 
-/// A socket that is listened on. Removed from its path when dropped, unless something else is there by then.
+/// A listening socket. Dropping it removes the file, unless the path has another one by then.
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    /// Device and inode, by which it is known again.
+    /// Device and inode.
     identity: (u64, u64),
 }
 
 impl Socket {
-    /// Sees to it that there is a directory that nobody else writes to.
+    /// Checks that the directory exists and only this user can write to it. Creates the default one.
     pub(super) fn prepare(path: &Path) -> Result<(), SocketError> {
-        if path.as_os_str().len() > LONGEST {
+        if path.as_os_str().len() > MAX_PATH_BYTES {
             return Err(SocketError::TooLong(path.to_owned()));
         }
         let directory = directory(path);
@@ -87,21 +88,16 @@ impl Socket {
         check_directory(directory)
     }
 
-    /// Listens at a path that has been prepared. What a dead daemon left there is replaced.
+    /// Listens at a path that has been prepared. Replaces what a dead daemon left there.
     pub(super) fn listen(path: &Path) -> Result<(Self, UnixListener), SocketError> {
-        check_place(path)?;
+        check_path(path)?;
         let directory = directory(path);
         let system = |source| SocketError::System { path: path.to_owned(), source };
-        // Made under another name and closed to others before it is at the path: nobody connects in between.
+        // Bound under another name and restricted before it gets its path: nobody else can connect in between.
         let unfinished = directory.join(format!(".hookyard-{}.sock", std::process::id()));
         drop(fs::remove_file(&unfinished));
         let listener = UnixListener::bind(&unfinished).map_err(system)?;
-        let finish = || {
-            fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o600))?;
-            fs::rename(&unfinished, path)?;
-            fs::symlink_metadata(path)
-        };
-        let metadata = finish().map_err(|error| {
+        let metadata = publish(&unfinished, path).map_err(|error| {
             drop(fs::remove_file(&unfinished));
             system(error)
         })?;
@@ -111,18 +107,25 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let mine = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino()) == self.identity;
-        if fs::symlink_metadata(&self.path).is_ok_and(|metadata| mine(&metadata)) {
+        let found = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
+        if found.is_ok_and(|identity| identity == self.identity) {
             drop(fs::remove_file(&self.path));
         }
     }
+}
+
+/// Restricts a bound socket to this user and moves it to its path.
+fn publish(unfinished: &Path, path: &Path) -> io::Result<fs::Metadata> {
+    fs::set_permissions(unfinished, fs::Permissions::from_mode(0o600))?;
+    fs::rename(unfinished, path)?;
+    fs::symlink_metadata(path)
 }
 
 fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-/// Whether a peer may speak: the daemon's own user, and root, who could take its place anyway.
+/// Whether a peer may connect: the daemon's own user, and root, who could replace the daemon anyway.
 pub(super) fn admits(peer: UCred) -> bool {
     peer.uid() == geteuid().as_raw() || peer.uid() == 0
 }
@@ -130,7 +133,7 @@ pub(super) fn admits(peer: UCred) -> bool {
 fn make_own(directory: &Path) -> Result<(), SocketError> {
     match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            let why = format!("cannot be made: {error}");
+            let why = format!("cannot be created: {error}");
             Err(SocketError::Directory { path: directory.to_owned(), why })
         }
         _ => Ok(()),
@@ -152,13 +155,14 @@ fn check_directory(directory: &Path) -> Result<(), SocketError> {
     if owner != geteuid().as_raw() && (is_own || owner != 0) {
         return wrong("belongs to another user");
     }
-    // In a sticky directory, others can add files and not take away mine.
-    let (writable, sticky) = (metadata.mode() & 0o022 != 0, metadata.mode() & 0o1000 != 0);
+    // In a sticky directory others can add files, but not remove the socket.
+    let writable = metadata.mode() & 0o022 != 0;
+    let sticky = metadata.mode() & 0o1000 != 0;
     if writable && !sticky { wrong("can be written by others") } else { Ok(()) }
 }
 
-/// Refuses what is at the path, unless it is nothing or what a dead daemon of this user left.
-fn check_place(path: &Path) -> Result<(), SocketError> {
+/// Returns an error unless the path is free or has the socket of a dead daemon of this user.
+fn check_path(path: &Path) -> Result<(), SocketError> {
     let foreign = |what| Err(SocketError::Foreign { path: path.to_owned(), what });
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -177,7 +181,7 @@ fn check_place(path: &Path) -> Result<(), SocketError> {
     }
     match StdUnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        // One that is full answers so, and is alive.
+        // Other errors, such as a full backlog, come from a live daemon.
         _ => Err(SocketError::Taken(path.to_owned())),
     }
 }
@@ -190,7 +194,7 @@ mod tests {
     fn the_default_is_in_the_directory_for_such_things() {
         let with = |value: &'static str| default_socket(&move |_| Some(value.to_owned()));
         assert_eq!(with("/run/user/7"), Path::new("/run/user/7/hookyard.sock"));
-        let own = own_directory().join(NAME);
+        let own = own_directory().join(FILE_NAME);
         assert_eq!(with("relative"), own);
         assert_eq!(default_socket(&|_| None), own);
     }

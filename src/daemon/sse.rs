@@ -1,5 +1,4 @@
-//! An answer without an end, read line by line as it comes: the stream of a daemon. Owns the connection for as long
-//! as it is read, and takes its chunks apart; refuses to know what the lines mean.
+//! The client's side of a stream: a response without an end, decoded and read line by line.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -8,19 +7,19 @@ use std::{
 
 use super::client::{Client, ClientError, ClientResponse, MAX_HEADERS};
 
-/// The longest line that is read, in bytes.
+/// The longest line, in bytes.
 const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// The longest head of an answer, in bytes.
+/// The largest response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// The longest refusal that is read, in bytes.
+/// The largest error response, in bytes.
 const MAX_ERROR_BYTES: u64 = 1 << 20;
 
-/// The longest line that says how long a chunk is, in bytes.
+/// The longest line with the size of a chunk, in bytes.
 const MAX_CHUNK_HEADER_BYTES: usize = 4096;
 
-/// The lines of an answer that goes on.
+/// The lines of a response that does not end.
 #[derive(Debug)]
 pub(crate) struct ResponseLines {
     client: Client,
@@ -28,32 +27,32 @@ pub(crate) struct ResponseLines {
     line: Vec<u8>,
 }
 
-/// What follows a head.
+/// The body of a response, by its transfer encoding.
 #[derive(Debug)]
 enum ResponseReader {
     Plain(BufReader<UnixStream>),
     Chunked(ChunkedReader<BufReader<UnixStream>>),
 }
 
-/// The bytes in the chunks of an answer.
+/// Decodes the chunked transfer encoding.
 #[derive(Debug)]
 struct ChunkedReader<R> {
     inner: R,
-    at: ChunkPosition,
+    position: ChunkPosition,
 }
 
-/// Where in the chunks reading has come to.
+/// The position in the chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChunkPosition {
     /// Before the first chunk.
     Start,
-    /// In a chunk of which so much is left.
+    /// In a chunk, with this many bytes left.
     Within(u64),
-    /// After the last.
+    /// After the last chunk.
     End,
 }
 
-/// What a head says.
+/// The parts of a head that matter here.
 #[derive(Debug, Clone, Copy)]
 struct ResponseHead {
     status: u16,
@@ -61,18 +60,18 @@ struct ResponseHead {
 }
 
 impl Client {
-    /// Asks for an answer that goes on.
+    /// Sends a request whose response does not end.
     ///
-    /// Returns an error if there is none, or it is a refusal.
+    /// Returns an error if there is no response, or its status is not 2xx.
     pub(crate) fn stream(&self, path: &str) -> Result<ResponseLines, ClientError> {
         let mut stream = self.connect()?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: hookyard\r\naccept: text/event-stream\r\n\r\n");
         stream.write_all(request.as_bytes()).map_err(|source| self.broken(source))?;
         let mut reader = BufReader::new(stream);
         let head = head(&mut reader).map_err(|source| self.broken(source))?;
-        let Some(head) = parse(&head) else { return Err(self.unreadable(&"its head makes no sense")) };
+        let Some(head) = parse(&head) else { return Err(self.unreadable(&"its head is invalid")) };
         let body = if head.is_chunked {
-            ResponseReader::Chunked(ChunkedReader { inner: reader, at: ChunkPosition::Start })
+            ResponseReader::Chunked(ChunkedReader { inner: reader, position: ChunkPosition::Start })
         } else {
             ResponseReader::Plain(reader)
         };
@@ -84,9 +83,9 @@ impl Client {
 }
 
 impl ResponseLines {
-    /// The next line, without its break; none when the answer has ended.
+    /// The next line, without its break; none when the response has ended.
     ///
-    /// Returns an error if the connection ended before the answer did, or nothing came for too long.
+    /// Returns an error if the connection ended before the response did, or a read timed out.
     pub(crate) fn next(&mut self) -> Result<Option<&str>, ClientError> {
         self.line.clear();
         let most = MAX_LINE_BYTES as u64;
@@ -118,11 +117,11 @@ impl<R: BufRead> Read for ChunkedReader<R> {
             return Ok(0);
         }
         loop {
-            match self.at {
+            match self.position {
                 ChunkPosition::End => return Ok(0),
                 ChunkPosition::Start => self.next_chunk()?,
                 ChunkPosition::Within(0) => {
-                    // The line break after a chunk.
+                    // Skips the line break after the chunk.
                     line(&mut self.inner, MAX_CHUNK_HEADER_BYTES)?;
                     self.next_chunk()?;
                 }
@@ -132,7 +131,7 @@ impl<R: BufRead> Read for ChunkedReader<R> {
                     if read == 0 {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
-                    self.at = ChunkPosition::Within(left - read as u64);
+                    self.position = ChunkPosition::Within(left - read as u64);
                     return Ok(read);
                 }
             }
@@ -148,19 +147,19 @@ impl<R: BufRead> ChunkedReader<R> {
         let size = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
         let size =
             size.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a chunk without a size"))?;
-        self.at = if size == 0 { ChunkPosition::End } else { ChunkPosition::Within(size) };
+        self.position = if size == 0 { ChunkPosition::End } else { ChunkPosition::Within(size) };
         Ok(())
     }
 }
 
-/// A line with its break, of no more than so many bytes.
+/// A line with its break, of at most `most` bytes.
 fn line(reader: &mut impl BufRead, most: usize) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     reader.take(most as u64).read_until(b'\n', &mut line)?;
     if line.ends_with(b"\n") { Ok(line) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// The bytes of a head, with the empty line after it.
+/// The bytes of a head, with the empty line at its end.
 fn head(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -179,10 +178,10 @@ fn parse(bytes: &[u8]) -> Option<ResponseHead> {
     Some(ResponseHead { status: response.code?, is_chunked })
 }
 
-/// What a refusal says, if that comes whole: it is a refusal also without its words.
+/// Reads an error response. One whose body is incomplete is an error too, without a message of its own.
 fn error_response(status: u16, body: ResponseReader) -> ClientError {
     let mut bytes = Vec::new();
-    // Without a length the text ends where it makes sense, as the connection may stay open.
+    // The connection may stay open, so the body ends where it is valid JSON.
     let mut body = body.take(MAX_ERROR_BYTES);
     let mut part = [0; 4096];
     while let Ok(read @ 1..) = body.read(&mut part) {
@@ -200,15 +199,15 @@ mod tests {
 
     use super::*;
 
-    /// What a client makes of an answer that is written byte by byte.
-    fn followed(response: &'static str) -> Result<Vec<String>, ClientError> {
+    /// The lines that a client reads of a response that is written byte by byte.
+    fn lines_of(response: &'static str) -> Result<Vec<String>, ClientError> {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
         let daemon = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             head(&mut BufReader::new(&stream)).unwrap();
-            // Whoever has seen the end goes away.
+            // A client that has seen the end closes the connection.
             response.bytes().all(|byte| stream.write_all(&[byte]).is_ok());
         });
         let read = || {
@@ -225,34 +224,34 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_out_of_chunks_wherever_these_are_cut() {
+    fn lines_are_joined_across_chunks() {
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
                        3\r\nda \r\n2;x=y\r\nt\n\r\nD\r\n\neleven\r\nlast\r\n0\r\n\r\n";
-        assert_eq!(followed(chunked).unwrap(), ["da t", "", "eleven", "last"]);
-        assert_eq!(followed("HTTP/1.1 200 OK\r\n\r\none\ntwo").unwrap(), ["one", "two"]);
+        assert_eq!(lines_of(chunked).unwrap(), ["da t", "", "eleven", "last"]);
+        assert_eq!(lines_of("HTTP/1.1 200 OK\r\n\r\none\ntwo").unwrap(), ["one", "two"]);
     }
 
     #[test]
-    fn an_answer_that_breaks_off_is_an_error() {
+    fn a_truncated_response_is_an_error() {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         for rest in ["", "5\r\nab", "z\r\n", "+1\r\na\r\n", "1\r\na"] {
             let response: &'static str = Box::leak(format!("{head}{rest}").into_boxed_str());
-            assert!(matches!(followed(response), Err(ClientError::Broken { .. })), "{rest:?}");
+            assert!(matches!(lines_of(response), Err(ClientError::Broken { .. })), "{rest:?}");
         }
-        assert!(matches!(followed("HTTP/1.1 2"), Err(ClientError::Broken { .. })));
-        assert!(matches!(followed("nonsense\r\n\r\n"), Err(ClientError::Unreadable { .. })));
+        assert!(matches!(lines_of("HTTP/1.1 2"), Err(ClientError::Broken { .. })));
+        assert!(matches!(lines_of("nonsense\r\n\r\n"), Err(ClientError::Unreadable { .. })));
     }
 
     #[test]
-    fn a_refusal_says_why() {
+    fn an_error_response_has_its_hint() {
         let refused = "HTTP/1.1 503 No\r\nContent-Length: 59\r\n\r\n\
                        {\"error\":{\"code\":\"x\",\"message\":\"too many\",\"hint\":\"wait\"}}";
-        let error = followed(refused).unwrap_err();
+        let error = lines_of(refused).unwrap_err();
         assert!(
             matches!(&error, ClientError::Refused { status: 503, hint, .. } if hint == "wait"),
             "{error:?}"
         );
-        let error = followed("HTTP/1.1 500 No\r\n\r\n").unwrap_err();
+        let error = lines_of("HTTP/1.1 500 No\r\n\r\n").unwrap_err();
         assert_eq!(error.to_string(), "hookyard answered with status 500");
     }
 }

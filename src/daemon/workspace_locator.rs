@@ -1,5 +1,6 @@
-//! Which workspace an event belongs to, where it does not say so itself: by its working directory. Owns what is
-//! remembered of directories; refuses to look outside the workspaces and the `workspace_roots`.
+//! Finds the workspace of an event that names none, by its working directory.
+//!
+//! Only directories inside registered workspaces and the `workspace_roots` are considered.
 
 use std::{
     collections::HashMap,
@@ -18,56 +19,56 @@ use crate::{
     model::{Event, WorkspaceId},
 };
 
-/// How long it is remembered where a directory belongs: a directory in it may get hook files.
+/// How long a lookup is cached. Meanwhile a directory inside may get hook files of its own.
 const CACHE_TTL: Duration = Duration::from_secs(10);
 
-/// How many directories are remembered.
+/// The maximum number of cached lookups.
 const MAX_CACHED: usize = 16 << 10;
 
 /// Finds workspaces for events.
 #[derive(Debug)]
 pub(super) struct WorkspaceLocator {
-    /// Without symbolic links.
+    /// The `workspace_roots`, with symbolic links resolved.
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
     watch: Arc<WatchState>,
     cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
 }
 
-/// Where a directory belongs.
+/// The workspace of a directory.
 #[derive(Debug, Clone)]
 struct CachedLookup {
     since: Instant,
-    /// None for the only workspace there is.
+    /// None stands for the only workspace.
     workspace: Option<WorkspaceId>,
 }
 
-/// Where a working directory leads.
+/// Where a working directory is.
 enum LookupResult {
-    /// Into a workspace.
+    /// In a registered workspace.
     Registered(WorkspaceId),
     /// A directory below one of the roots that is not registered yet.
     Unregistered(PathBuf),
-    /// Nowhere.
+    /// In no workspace.
     Outside,
 }
 
 impl WorkspaceLocator {
-    /// `watch` is told of the workspaces that are registered.
+    /// `watch` is asked to watch the workspaces that this registers.
     pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>, watch: Arc<WatchState>) -> Self {
         let real = |root: PathBuf| {
             root.canonicalize().unwrap_or_else(|error| {
-                tracing::warn!(root = %root.display(), %error, "one of the `workspace_roots` cannot be used now");
+                tracing::warn!(root = %root.display(), %error, "cannot use one of the `workspace_roots`");
                 root
             })
         };
         Self { roots: roots.into_iter().map(real).collect(), home, watch, cached: Mutex::default() }
     }
 
-    /// The workspace of an event: the one it names, or that of its working directory, which is registered if it
-    /// lies below one of the roots. None leaves it to the orchestrator, which takes the only one.
+    /// The workspace of an event: the one it names, or that of its working directory, which is registered if it is below
+    /// one of the roots. None leaves the choice to the orchestrator, which takes the only workspace.
     ///
-    /// Returns an error if there is none where there should be one.
+    /// Returns an error if the working directory is in no workspace.
     pub(super) async fn locate(
         &self,
         orchestrator: &Orchestrator,
@@ -92,25 +93,26 @@ impl WorkspaceLocator {
         Ok(id)
     }
 
-    /// Registers the directory of an event that cannot be read, where an event that can be would have it
-    /// registered: its guards are to be asked as well.
+    /// Registers the directory of an unreadable event as [`WorkspaceLocator::locate`] would, so that its guards can block
+    /// the event.
     pub(super) async fn register_for_unreadable(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
         if self.roots.is_empty() {
             return;
         }
         if let Ok(LookupResult::Unregistered(directory)) = self.find(orchestrator, cwd).await {
-            // One that cannot be registered has no guards that could be asked.
+            // A directory that cannot be registered has no guards.
             drop(self.register(orchestrator, directory).await);
         }
     }
 
-    /// A task of its own: the client that sent the event may go while others wait for the workspace too.
+    /// Registers a workspace in a task of its own: the client may disconnect while others wait for the workspace too.
     async fn register(
         &self,
         orchestrator: &Orchestrator,
         directory: PathBuf,
     ) -> Result<WorkspaceId, ApiError> {
-        let (orchestrator, watch) = (orchestrator.clone(), Arc::clone(&self.watch));
+        let orchestrator = orchestrator.clone();
+        let watch = Arc::clone(&self.watch);
         let registered = tokio::spawn(async move {
             let id = WorkspaceId::of_path(&directory);
             match orchestrator.register(&id, WorkspaceSettings::new(&directory)).await {
@@ -120,7 +122,7 @@ impl WorkspaceLocator {
                     tracing::info!(workspace = %id, %root, hooks = report.hooks, "workspace registered");
                     Ok(id)
                 }
-                // Another event of the directory came first, or somebody registered it under an id of their own.
+                // Registered meanwhile, by another event or by a client under an id of its own.
                 Err(WorkspaceError::SameRoot { id, .. }) => {
                     orchestrator.loaded(&id).await;
                     Ok(id)
@@ -132,7 +134,9 @@ impl WorkspaceLocator {
     }
 
     async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, ApiError> {
-        let (cwd, roots, home) = (PathBuf::from(&**cwd), self.roots.clone(), self.home.clone());
+        let cwd = PathBuf::from(&**cwd);
+        let roots = self.roots.clone();
+        let home = self.home.clone();
         if !cwd.is_absolute() {
             return Ok(LookupResult::Outside);
         }
@@ -168,8 +172,8 @@ impl WorkspaceLocator {
     }
 }
 
-/// The nearest directory with hook files that is not above the roots; the root itself, if there is none: its user's
-/// own hooks run there.
+/// The nearest directory with hook files that is not above the roots. Without one it is the root itself, where the user's
+/// own hooks run.
 fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<PathBuf> {
     let root =
         roots.iter().filter(|root| cwd.starts_with(root)).max_by_key(|root| root.components().count())?;
@@ -177,7 +181,7 @@ fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<P
     Some(nearest.unwrap_or_else(|| root.clone()))
 }
 
-/// A directory without symbolic links. One that is gone is where it was, or its hooks would be gone with it.
+/// A directory with symbolic links resolved. One that is gone stays where it was, so that its hooks still run.
 fn real(cwd: &Path) -> Option<PathBuf> {
     let (there, real) = cwd.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
     let gone = cwd.strip_prefix(there).ok()?;
@@ -187,7 +191,7 @@ fn real(cwd: &Path) -> Option<PathBuf> {
 fn outside(cwd: &str) -> ApiError {
     let message = format!("the event's cwd {cwd:?} is in no workspace");
     let hint = if Path::new(cwd).is_absolute() {
-        "register a workspace that holds it, or have a directory above it in `workspace_roots`"
+        "register a workspace that contains it, or add a directory above it to `workspace_roots`"
     } else {
         "send it as an absolute path"
     };

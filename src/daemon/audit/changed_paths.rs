@@ -1,4 +1,4 @@
-//! Which values of a payload are not what they were. Pure; refuses to tell the values.
+//! The paths of the values of a payload that hooks changed, without the values. Pure.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! One line of the audit. Owns its keys and what is kept out of it; refuses to write it anywhere.
+//! The JSON of one audit line: its keys, and what is redacted.
 
 use std::{
     borrow::Cow,

@@ -1,5 +1,6 @@
-//! The audit's file: opened so that no other user and no link decides where lines go, set aside when it is large, and
-//! opened again when somebody else set it aside. Refuses to know lines.
+//! The audit's file: rotated when it is large, and reopened when another program moves it away.
+//!
+//! It is opened so that neither another user nor a symbolic link decides where lines go.
 
 use std::{
     ffi::OsString,
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 
 use super::sink::AuditSink;
 
-/// How long a file that could not be set aside is added to before that is tried again.
+/// How long a file that could not be rotated grows before rotation is tried again.
 const ROTATION_RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// The audit's file, open at its end.
@@ -30,35 +31,35 @@ pub(super) struct RotatingFile {
     size: u64,
     max_size: u64,
     keep: usize,
-    /// Until when the file is left as large as it is.
+    /// Set after a failed rotation: when to try again.
     no_rotation_until: Option<Instant>,
 }
 
 impl RotatingFile {
-    /// Opens a file at its end, or makes it, for this user only.
+    /// Opens a file at its end, or creates it for this user only.
     ///
-    /// Returns what is wrong with it if it is no regular file of this user, or cannot be opened.
+    /// Returns what is wrong with it if it is not a regular file of this user, or cannot be opened.
     pub(super) fn open(path: &Path, max_size: u64, keep: usize) -> Result<Self, String> {
         let (file, identity, size) = open_at_end(path)?;
         Ok(Self { path: path.to_owned(), file, identity, size, max_size, keep, no_rotation_until: None })
     }
 
     fn reopen(&mut self) -> io::Result<()> {
-        // What is in the former one is out of reach of whoever syncs later.
+        // A later sync does not reach the previous file.
         drop(self.file.sync_data());
         let (file, identity, size) = open_at_end(&self.path).map_err(io::Error::other)?;
         (self.file, self.identity, self.size) = (file, identity, size);
         Ok(())
     }
 
-    /// The name of the file that was set aside so many files ago.
+    /// The path of the file that was rotated away `number` rotations ago.
     fn rotated_path(&self, number: usize) -> PathBuf {
         let mut name = OsString::from(&self.path);
         name.push(format!(".{number}"));
         name.into()
     }
 
-    /// Sets the file aside: each one before it moves on by one, and the oldest is no more.
+    /// Renames `audit` to `audit.1`, that to `audit.2`, and so on. The oldest is overwritten.
     fn rotate(&mut self) -> io::Result<()> {
         let there = |number: &usize| fs::symlink_metadata(self.rotated_path(*number)).is_ok();
         let known = (1..self.keep).take_while(there).count();
@@ -80,7 +81,7 @@ impl AuditSink for RotatingFile {
         if self.size == 0 || bytes as u64 <= self.remaining_capacity() {
             return Ok(());
         }
-        // Somebody else may just have set it aside.
+        // Another program may just have moved it away.
         self.reopen_if_moved()?;
         if self.size == 0 {
             return Ok(());
@@ -88,7 +89,7 @@ impl AuditSink for RotatingFile {
         let rotated = self.rotate();
         self.no_rotation_until = rotated.is_err().then(|| Instant::now() + ROTATION_RETRY_DELAY);
         if let Err(error) = rotated {
-            // Too large a file is better than none.
+            // A file that is too large is better than lost lines.
             tracing::error!(file = %self.path.display(), %error, "the audit file could not be set aside; it grows on");
         }
         Ok(())
@@ -125,14 +126,14 @@ impl AuditSink for RotatingFile {
     }
 }
 
-/// The file, which one it is, and how large it is.
+/// Opens a file for appending. Returns it with its identity (device and inode) and its size.
 fn open_at_end(path: &Path) -> Result<(File, (u64, u64), u64), String> {
     let usual = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
     let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = match open(path, usual | careful, Mode::RUSR | Mode::WUSR) {
         Ok(descriptor) => File::from(descriptor),
         Err(Errno::LOOP) => return Err("is a symbolic link; name the file itself".to_owned()),
-        // A pipe that nobody reads, and a directory.
+        // NXIO: a pipe without a reader.
         Err(Errno::NXIO | Errno::ISDIR) => return Err("is not a regular file".to_owned()),
         Err(Errno::NOENT) => return Err("cannot be opened: its directory is not there".to_owned()),
         Err(error) => return Err(format!("cannot be opened: {}", io::Error::from(error).kind())),
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_regular_file_of_ones_own_is_taken() {
+    fn only_a_regular_file_of_this_user_is_opened() {
         let place = tempfile::tempdir().unwrap();
         let path = |name: &str| place.path().join(name);
         symlink("target", path("link")).unwrap();
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_set_aside_and_so_many_are_kept() {
+    fn a_full_file_is_rotated_and_old_ones_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("audit.jsonl");
         let mut file = RotatingFile::open(&path, 10, 2).unwrap();
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_set_aside_grows_on() {
+    fn a_file_that_cannot_be_rotated_keeps_growing() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("audit.jsonl");
         fs::create_dir_all(place.path().join("audit.jsonl.1/full")).unwrap();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_away_is_begun_anew() {
+    fn a_file_that_was_moved_away_is_created_again() {
         let place = tempfile::tempdir().unwrap();
         let (path, moved) = (place.path().join("audit.jsonl"), place.path().join("moved"));
         let mut file = RotatingFile::open(&path, 100, 2).unwrap();

@@ -1,29 +1,29 @@
-//! Where audit lines go, as their writer sees it. Refuses to know lines.
+//! The destination of audit lines, as their writer sees it.
 
 use std::{
     fs::File,
     io::{self, Write},
 };
 
-/// A place for bytes.
+/// A destination of bytes.
 pub(super) trait AuditSink: std::fmt::Debug + Send {
-    /// How many more bytes go to the same place.
+    /// How many more bytes fit before a rotation.
     fn remaining_capacity(&self) -> u64;
 
-    /// Makes sure that so many more bytes may go there.
+    /// Rotates if this many more bytes do not fit.
     fn reserve(&mut self, bytes: usize) -> io::Result<()>;
 
-    /// Writes some of these bytes, and tells how many.
+    /// Writes some of these bytes. Returns how many.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Takes back the last bytes that were written, the beginning of a line that did not fit. Returns whether that
-    /// could be done.
+    /// Removes the last bytes that were written, the start of a line that could not be finished. Returns whether that
+    /// succeeded.
     fn discard_tail(&mut self, bytes: usize) -> bool;
 
-    /// Has what was written put on the disk.
+    /// Syncs what was written to the disk.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Looks whether it is still where it should be, and goes there if not.
+    /// Opens the path again if its file was moved away.
     fn reopen_if_moved(&mut self) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! What stands for traces in a build without them. Refuses settings that want some.
+//! The tracer of a build without the feature `otel`. Settings with an endpoint are an error.
 
 use std::{convert::Infallible, sync::Arc};
 

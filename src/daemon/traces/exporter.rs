@@ -1,5 +1,4 @@
-//! The task that sends spans to a collector, a batch at a time. Owns how long they are gathered, how long a request may
-//! take and what is tried again; refuses to try anything more than twice.
+//! The task that sends batches of spans to a collector. A failed request is retried once.
 
 use std::{
     pin::pin,

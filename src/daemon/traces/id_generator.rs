@@ -1,4 +1,4 @@
-//! Random ids of traces and spans. Owns their source, and the share of traces that is kept; refuses zero, which is no id.
+//! Random ids of traces and spans, and the sampling of traces by their id.
 
 use std::{
     hash::{BuildHasher, RandomState},

@@ -1,5 +1,4 @@
-//! Spans as OTLP has them in JSON: the body of an `ExportTraceServiceRequest`, and what its answer says. Owns names and
-//! attributes; refuses to send them.
+//! OTLP in JSON: the body of an `ExportTraceServiceRequest` with spans, and the reading of its response.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! The spans that an event and its invocations are. Owns their times and what they keep of an event: names, ids and
-//! ends; refuses payloads, reasons and errors.
+//! The spans of an event and its invocations. They hold names, ids and results, but no payloads, reasons or errors.
 
 use std::{
     num::{NonZeroU64, NonZeroU128},

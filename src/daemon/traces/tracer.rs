@@ -1,5 +1,4 @@
-//! Which events are traced, and what becomes of their spans. Owns the queue and its bound; refuses to send anything
-//! itself.
+//! Decides which events are traced, and queues their spans for the exporter.
 
 use std::{
     sync::{

@@ -1,4 +1,4 @@
-//! When a workspace whose files change is read again: not while they still change, and not too late either. Pure.
+//! Delays the reload of a workspace until its files stop changing, up to a limit. Pure.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,16 +6,15 @@ use tokio::time::Instant;
 
 use crate::model::WorkspaceId;
 
-/// How long nothing must change. An editor that empties a file before it writes it, or puts another in its place, is
-/// done within a few milliseconds, and `git checkout` leaves no longer pause between two files; for somebody who
-/// waits for a rule to count, it is still at once.
+/// How long nothing must change. Editors that truncate or replace a file are done within a few milliseconds, and `git
+/// checkout` pauses no longer between two files; a person who waits for a new rule does not notice the delay.
 const QUIET_PERIOD: Duration = Duration::from_millis(150);
 
-/// How long a change waits at most. Something may write without a pause; its last change but one is read then, and a
-/// guard that is mended does not wait for it.
+/// How long a change waits at most, so that a file that is written without a pause does not delay the reload of a guard
+/// that was fixed.
 const MAX_DELAY: Duration = Duration::from_secs(1);
 
-/// The workspaces whose files change.
+/// The workspaces with changes that wait.
 #[derive(Debug, Default)]
 pub(super) struct Debouncer(HashMap<WorkspaceId, Burst>);
 
@@ -33,7 +32,7 @@ impl Burst {
 }
 
 impl Debouncer {
-    /// Something of a workspace has changed.
+    /// Records a change of a workspace.
     pub(super) fn touch(&mut self, id: &WorkspaceId, now: Instant) {
         match self.0.get_mut(id) {
             Some(span) => span.last = now,
@@ -41,12 +40,12 @@ impl Debouncer {
         }
     }
 
-    /// When the next workspace is to be read.
+    /// When the next workspace is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.0.values().map(|span| span.end()).min()
     }
 
-    /// Takes the workspaces that are to be read now, those that have waited longest first.
+    /// Takes the workspaces that are due, those that have waited longest first.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<WorkspaceId> {
         let mut due: Vec<_> = self.0.extract_if(|_, span| span.end() <= now).collect();
         due.sort_by_key(|(_, span)| span.first);
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_close_together_are_one() {
+    fn changes_within_the_quiet_period_are_one() {
         let (mut debouncer, start) = (Debouncer::default(), Instant::now());
         for at in [0, 100, 200] {
             debouncer.touch(&id("a"), after(start, at));
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_without_an_end_are_read_every_second() {
+    fn endless_changes_are_due_every_second() {
         let (mut debouncer, start) = (Debouncer::default(), Instant::now());
         let mut read = 0;
         for at in (0..10_000).step_by(10) {
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn one_workspace_does_not_hold_up_another() {
+    fn one_workspace_does_not_delay_another() {
         let (mut debouncer, start) = (Debouncer::default(), Instant::now());
         debouncer.touch(&id("quiet"), start);
         for at in (0..150).step_by(10) {

@@ -1,4 +1,4 @@
-//! What the watching asks of the disk: what stands at a path, and how lately something changed. Refuses to read a file.
+//! Looks at the file system for the watcher: what is at a path, and whether it changed since a time.
 
 use std::{
     fs::Metadata,
@@ -9,11 +9,11 @@ use std::{
 
 use crate::config::{PathState, WatchPlan, WatchedEntry};
 
-/// How much earlier than the clock a file system may say that something changed: it looks at its clock only a few
+/// How much earlier than the real time the timestamp of a change may be: file systems use a clock that ticks only a few
 /// hundred times a second.
 const COARSENESS: Duration = Duration::from_millis(50);
 
-/// What stands at a path.
+/// What is at a path, without following a symbolic link.
 pub(super) fn path_state(path: &Path) -> PathState {
     let Ok(metadata) = path.symlink_metadata() else { return PathState::Nothing };
     if metadata.is_symlink() {
@@ -22,7 +22,7 @@ pub(super) fn path_state(path: &Path) -> PathState {
     if metadata.is_dir() { PathState::Directory } else { PathState::File }
 }
 
-/// Whether something that is watched may have changed since: an entry, or which entries there are.
+/// Whether a watched entry, or the set of entries of a watched directory, may have changed since a time.
 pub(super) fn has_changed_since(watches: &WatchPlan, since: SystemTime) -> bool {
     let since = since.checked_sub(COARSENESS).unwrap_or(SystemTime::UNIX_EPOCH);
     let is_late = |path: &Path| path.symlink_metadata().is_ok_and(|found| changed_at(&found) >= since);
@@ -39,7 +39,7 @@ pub(super) fn has_changed_since(watches: &WatchPlan, since: SystemTime) -> bool 
     })
 }
 
-/// When an entry was changed, moved or given other rights.
+/// The ctime: when an entry was last changed, moved or given other permissions.
 fn changed_at(found: &Metadata) -> SystemTime {
     let seconds = Duration::from_secs(u64::try_from(found.ctime()).unwrap_or(0));
     let rest = Duration::from_nanos(u64::try_from(found.ctime_nsec()).unwrap_or(0));
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_somewhere_is_told_without_following_it() {
+    fn a_path_is_inspected_without_following_it() {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("file"), "").unwrap();
         symlink("file", here.path().join("link")).unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_watched_makes_a_workspace_stale() {
+    fn only_watched_entries_count_as_changes() {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("a.yaml"), "").unwrap();
         fs::write(here.path().join("notes"), "").unwrap();

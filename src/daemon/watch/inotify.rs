@@ -1,8 +1,11 @@
-//! What the kernel tells of directories, through inotify. Owns which directories are listened to; refuses to know why.
+//! Watches directories with inotify.
 //!
-//! inotify itself, and no library over it: those ask for every opening of a file too, which in `/etc`, in a home
-//! and in the directory of a project happens with each process that starts, and they lose a directory that has taken
-//! another's place.
+//! inotify is used directly, without the `notify` crate. Its stable release, 8.2, subscribes to every opening of a file,
+//! which each starting process does in `/etc` and in a home; and when a directory is replaced and watched again, its old
+//! watch stays and reports under the same path. The release candidates of 9.0 fix both (`with_event_kinds`, and the
+//! previous watch is released), but two things are still missing: `watch` does not tell whether a path leads to the same
+//! directory as before, which decides whether its files must be checked once more; and where several watched paths lead
+//! to one directory, its events are reported for one of them only.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -19,7 +22,8 @@ use rustix::{
 };
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// What is heard of a directory: that entries come, go, are written or change their rights, and that it goes itself.
+/// The subscribed changes: entries that are created, removed, moved, written or given other permissions, and the removal
+/// or move of the directory itself.
 const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::DELETE)
     .union(WatchFlags::MOVE)
@@ -31,47 +35,47 @@ const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::EXCL_UNLINK)
     .union(WatchFlags::ONLYDIR);
 
-/// How much is read at a time, in bytes: some hundred changes.
+/// The size of the read buffer, in bytes: some hundred events.
 const READ_BUFFER_BYTES: usize = 16 << 10;
 
-/// Listens to directories.
+/// An inotify instance and its watches.
 #[derive(Debug)]
 pub(super) struct DirectoryWatcher {
     queue: AsyncFd<OwnedFd>,
-    /// The kernel's numbers.
+    /// The watch descriptor of each path.
     descriptors: HashMap<PathBuf, i32>,
-    /// A directory has one number, also if several paths lead to it for a while.
+    /// The paths of each watch descriptor: a directory has one, even if several paths lead to it.
     paths: HashMap<i32, BTreeSet<PathBuf>>,
-    /// Directories that cannot be listened to.
+    /// The directories that cannot be watched.
     unwatchable: HashSet<PathBuf>,
 }
 
-/// What came of listening to a directory.
+/// The result of watching a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchResult {
-    /// It is the one that was listened to before.
+    /// It was watched before.
     Unchanged,
-    /// It is a new one, which may have changed before.
+    /// It is watched from now on, and may have changed before.
     New,
-    /// It is gone.
+    /// It does not exist.
     Missing,
-    /// It cannot be listened to.
+    /// It cannot be watched.
     Failed(Errno),
 }
 
-/// What the kernel tells.
+/// A change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FsEvent {
     /// An entry of a directory has changed.
     Entry(PathBuf, OsString),
-    /// A directory has changed itself, or is not there any more.
+    /// A directory has changed itself, or is gone.
     Directory(PathBuf),
-    /// There was more than the kernel could remember.
+    /// The kernel's queue overflowed, and events are lost.
     Overflow,
 }
 
 impl DirectoryWatcher {
-    /// Returns an error if the system does not give this user any more of them.
+    /// Returns an error if this user has no more inotify instances.
     #[allow(
         deprecated,
         reason = "its successor is unsafe for types whose descriptor may change; an `OwnedFd`'s cannot"
@@ -79,11 +83,10 @@ impl DirectoryWatcher {
     pub(super) fn open() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let queue = AsyncFd::with_interest(queue, Interest::READABLE)?;
-        let (descriptors, paths, unwatchable) = Default::default();
-        Ok(Self { queue, descriptors, paths, unwatchable })
+        Ok(Self { queue, descriptors: HashMap::new(), paths: HashMap::new(), unwatchable: HashSet::new() })
     }
 
-    /// Listens to a directory. To be asked again whenever another may have taken its place.
+    /// Watches a directory. Call it again whenever another directory may have taken its path.
     pub(super) fn add(&mut self, directory: &Path) -> WatchResult {
         let descriptor = match inotify::add_watch(self.queue.get_ref(), directory, WATCH_FLAGS) {
             Ok(descriptor) => descriptor,
@@ -106,7 +109,7 @@ impl DirectoryWatcher {
         WatchResult::New
     }
 
-    /// Listens to a directory no longer.
+    /// Stops watching a directory.
     pub(super) fn remove(&mut self, directory: &Path) {
         self.unwatchable.remove(directory);
         if let Some(descriptor) = self.descriptors.remove(directory) {
@@ -114,30 +117,30 @@ impl DirectoryWatcher {
         }
     }
 
-    /// How many directories cannot be listened to.
+    /// The number of directories that cannot be watched.
     pub(super) fn unwatchable(&self) -> usize {
         self.unwatchable.len()
     }
 
-    /// Waits for what the kernel tells. Nothing is lost if it is dropped.
+    /// Waits for events. Cancel safe.
     ///
-    /// Returns an error if the kernel tells nothing any more.
+    /// Returns an error if the inotify instance fails.
     pub(super) async fn next_events(&mut self) -> io::Result<Vec<FsEvent>> {
         loop {
             let mut ready = self.queue.readable().await?;
-            if let Ok(told) = ready.try_io(|queue| read(queue.get_ref())) {
+            if let Ok(read) = ready.try_io(|queue| read(queue.get_ref())) {
                 drop(ready);
-                return told.map(|told| told.into_iter().flat_map(|told| self.translate(told)).collect());
+                return Ok(read?.into_iter().flat_map(|event| self.translate(event)).collect());
             }
         }
     }
 
-    fn translate(&mut self, told: RawEvent) -> Vec<FsEvent> {
-        let RawEvent { descriptor, what, name } = told;
-        if what.contains(ReadFlags::QUEUE_OVERFLOW) {
+    fn translate(&mut self, event: RawEvent) -> Vec<FsEvent> {
+        let RawEvent { descriptor, mask, name } = event;
+        if mask.contains(ReadFlags::QUEUE_OVERFLOW) {
             return vec![FsEvent::Overflow];
         }
-        if what.contains(ReadFlags::IGNORED) {
+        if mask.contains(ReadFlags::IGNORED) {
             let paths = self.paths.remove(&descriptor).unwrap_or_default();
             for path in &paths {
                 self.descriptors.remove(path);
@@ -156,30 +159,30 @@ impl DirectoryWatcher {
         paths.remove(directory);
         if paths.is_empty() {
             self.paths.remove(&descriptor);
-            // It fails if the directory is gone, and the number with it.
+            // Fails if the directory is gone, and the watch with it.
             let _ = inotify::remove_watch(self.queue.get_ref(), descriptor);
         }
     }
 }
 
-/// One thing the kernel tells.
+/// An event as the kernel reports it.
 struct RawEvent {
     descriptor: i32,
-    what: ReadFlags,
+    mask: ReadFlags,
     name: Option<OsString>,
 }
 
-/// Reads once what there is.
+/// Reads the events that are queued, at most one buffer of them.
 fn read(queue: &OwnedFd) -> io::Result<Vec<RawEvent>> {
     let mut buffer = [MaybeUninit::uninit(); READ_BUFFER_BYTES];
     let mut reader = inotify::Reader::new(queue, &mut buffer);
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     loop {
         let event = reader.next()?;
         let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
-        told.push(RawEvent { descriptor: event.wd(), what: event.events(), name });
+        events.push(RawEvent { descriptor: event.wd(), mask: event.events(), name });
         if reader.is_buffer_empty() {
-            return Ok(told);
+            return Ok(events);
         }
     }
 }
@@ -190,13 +193,13 @@ mod tests {
 
     use super::*;
 
-    /// Hears until something is told that is wanted.
+    /// Reads events until an expected one.
     async fn until(watcher: &mut DirectoryWatcher, wanted: &FsEvent) {
         while !watcher.next_events().await.unwrap().contains(wanted) {}
     }
 
     #[tokio::test]
-    async fn entries_are_heard_until_the_directory_is_ignored() {
+    async fn entries_are_reported_until_the_directory_is_removed() {
         let here = tempfile::tempdir().unwrap();
         let (one, other) = (here.path().join("one"), here.path().join("other"));
         fs::create_dir(&one).unwrap();
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_directory_that_takes_the_place_of_another_is_a_new_one() {
+    async fn a_replaced_directory_is_new() {
         let here = tempfile::tempdir().unwrap();
         let (place, aside) = (here.path().join("place"), here.path().join("aside"));
         fs::create_dir(&place).unwrap();
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_to_remember_is_told() {
+    async fn an_overflow_is_reported() {
         let here = tempfile::tempdir().unwrap();
         let mut watcher = DirectoryWatcher::open().unwrap();
         assert_eq!(watcher.add(here.path()), WatchResult::New);
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_no_directory() {
+    async fn a_file_cannot_be_watched() {
         let here = tempfile::tempdir().unwrap();
         fs::write(here.path().join("x"), "").unwrap();
         let mut watcher = DirectoryWatcher::open().unwrap();

@@ -1,5 +1,4 @@
-//! Whom a change concerns. Owns which workspaces wait for which entries of which directories, so that a change is
-//! looked up and not searched, and a workspace that comes or goes costs only what is its own. Pure.
+//! Which workspaces are interested in which directory entries, indexed by directory. Pure.
 
 use std::{
     borrow::Borrow,
@@ -14,26 +13,26 @@ use crate::{
     model::WorkspaceId,
 };
 
-/// Which workspaces wait for what.
+/// The watch plans of all workspaces, indexed.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     known: HashMap<WorkspaceId, WatchPlan>,
     directories: HashMap<PathBuf, HashMap<WatchedEntry, HashSet<WorkspaceId>>>,
-    /// Directories that are not there.
+    /// Missing directories.
     absent: HashMap<PathBuf, HashSet<WorkspaceId>>,
 }
 
-/// What became of a workspace's watches.
+/// What a new plan of a workspace changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SubscriptionChange {
-    /// Directories that nobody waits for any more.
+    /// Directories in which no workspace is interested any more.
     pub(super) unwatched: Vec<PathBuf>,
-    /// Directories that are not there any more, or are there again.
+    /// Directories that went missing, or exist again.
     pub(super) absence_changed: Vec<PathBuf>,
 }
 
 impl Subscriptions {
-    /// Has a workspace wait for this, and no longer for what it waited for; nothing, once it is gone.
+    /// Replaces the plan of a workspace; an empty plan removes it.
     pub(super) fn set(&mut self, id: &WorkspaceId, watches: WatchPlan) -> SubscriptionChange {
         let former = self.known.remove(id).unwrap_or_default();
         for (directory, entries) in &watches.directories {
@@ -65,7 +64,7 @@ impl Subscriptions {
         change
     }
 
-    /// Returns whether nobody waits for anything in the directory any more.
+    /// Removes a workspace from entries of a directory. Returns whether no workspace is interested in it any more.
     fn leave<'a>(
         &mut self,
         directory: &Path,
@@ -81,33 +80,33 @@ impl Subscriptions {
         is_over
     }
 
-    /// The workspaces that a change of an entry concerns.
+    /// The workspaces to reload when an entry changes.
     pub(super) fn for_entry(&self, directory: &Path, name: &OsStr) -> HashSet<&WorkspaceId> {
         let Some(known) = self.directories.get(directory) else { return HashSet::new() };
         WatchedEntry::of(name).filter_map(|entry| known.get(&entry)).flatten().collect()
     }
 
-    /// The workspaces that a change of a directory itself concerns.
+    /// The workspaces to reload when a directory itself changes.
     pub(super) fn for_directory(&self, directory: &Path) -> HashSet<&WorkspaceId> {
         self.directories.get(directory).into_iter().flat_map(HashMap::values).flatten().collect()
     }
 
-    /// All that wait for anything.
+    /// All workspaces with a plan.
     pub(super) fn all(&self) -> BTreeSet<WorkspaceId> {
         self.known.keys().cloned().collect()
     }
 
-    /// Whether a directory is not there.
+    /// Whether a directory is missing.
     pub(super) fn has_absent(&self) -> bool {
         !self.absent.is_empty()
     }
 
-    /// The directories that are not there.
+    /// The missing directories.
     pub(super) fn absent(&self) -> Vec<PathBuf> {
         self.absent.keys().cloned().collect()
     }
 
-    /// The workspaces that wait for a directory that is not there.
+    /// The workspaces that wait for a missing directory.
     pub(super) fn for_absent(&self, base: &Path) -> Vec<WorkspaceId> {
         self.absent.get(base).into_iter().flatten().cloned().collect()
     }
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_concerns_those_that_wait_for_it() {
+    fn a_change_concerns_subscribed_workspaces() {
         let mut subscriptions = Subscriptions::default();
         subscriptions.set(
             &id("a"),
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_ends_with_its_last_workspace() {
+    fn a_directory_is_unwatched_with_its_last_workspace() {
         let mut subscriptions = Subscriptions::default();
         subscriptions.set(&id("a"), watches(&[("/a", &[named("x")]), ("/home", &[named("y")])]));
         subscriptions.set(&id("b"), watches(&[("/home", &[named("y"), named("z")])]));
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_returns() {
+    fn a_missing_directory_that_returns_is_reported() {
         let mut subscriptions = Subscriptions::default();
         let gone = WatchPlan { absent: BTreeSet::from(["/a".into()]), ..WatchPlan::default() };
         assert_eq!(subscriptions.set(&id("a"), gone.clone()).absence_changed, [PathBuf::from("/a")]);

@@ -1,9 +1,8 @@
-//! The settings a command works with: those of its file, its variables and its flags. Owns what is said about a file
-//! that cannot be read; refuses to look at any workspace.
+//! Settings of a command, from its file, environment variables and flags.
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -22,7 +21,7 @@ use crate::{
 /// The largest settings file, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;
 
-/// The settings, and what is wrong with them; the defaults if they have errors.
+/// The settings, or the defaults if there are errors in them, and what is wrong.
 ///
 /// Returns an error if the file cannot be read, or the home directory cannot be used.
 pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagnostic>), CliError> {
@@ -38,7 +37,7 @@ pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagno
 
 /// Shows what is wrong with settings on standard error.
 ///
-/// Returns an error if they cannot be worked with.
+/// Returns an error if any of it is one.
 pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), CliError> {
     for diagnostic in diagnostics {
         match (screen.message_format, diagnostic.severity) {
@@ -61,15 +60,25 @@ fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
     })
 }
 
+/// The text of a settings file.
+///
+/// Returns an error if it cannot be read, is too large, or is not UTF-8.
 fn text_of(file: &Path) -> Result<String, CliError> {
-    let trouble = |why: &str| CliError::new(format!("the settings file `{}` {why}", escape::path(file)));
-    let open = || {
-        let mut bytes = Vec::new();
-        File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let bytes = open().map_err(|error| trouble(&format!("cannot be read: {}", io_reason(&error))))?;
+    let bytes =
+        start_of(file).map_err(|error| unusable(file, &format!("cannot be read: {}", io_reason(&error))))?;
     if bytes.len() as u64 > LARGEST_SETTINGS {
-        return Err(trouble(&format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
+        return Err(unusable(file, &format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
     }
-    String::from_utf8(bytes).map_err(|_| trouble("is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| unusable(file, "is not UTF-8"))
+}
+
+/// The bytes of a file, at most one more than are allowed.
+fn start_of(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unusable(file: &Path, why: &str) -> CliError {
+    CliError::new(format!("the settings file `{}` {why}", escape::path(file)))
 }

@@ -37,7 +37,7 @@ pub(super) async fn probe_workers(
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
-    let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, &loaded.place)));
+    let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, &loaded.workspace)));
     Ok(tokio::select! {
         warnings = probes => Ok(warnings.into_iter().flatten().collect()),
         exit = interrupt.next() => Err(exit),

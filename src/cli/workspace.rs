@@ -129,7 +129,7 @@ impl LocatedWorkspace {
 
 /// The registry of a loaded workspace, for commands that run nothing.
 pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
-    Snapshot::new(1, loaded.place.into(), loaded.hooks)
+    Snapshot::new(1, loaded.workspace.into(), loaded.hooks)
 }
 
 fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> {

@@ -1,5 +1,4 @@
-//! The settings files of the agents a user has, at all their levels. Owns how the levels join and which links
-//! may be followed; refuses to know what is in the files.
+//! Hooks from the settings files of agents: which files there are, and how their levels are merged.
 
 use std::path::{Path, PathBuf};
 
@@ -16,20 +15,27 @@ use crate::{
 };
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.
-const SYSTEM: &str = "/etc";
+const SYSTEM_DIRECTORY: &str = "/etc";
+
+/// Looks up environment variables.
+type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The home directory whose user's own hooks run.
 pub fn home_directory(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let variable = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    settings.home.clone().or_else(|| variable("HOOKYARD_HOME")).or_else(|| variable("HOME"))
+    let home = settings.home.clone().or_else(|| absolute_path("HOOKYARD_HOME", environment));
+    home.or_else(|| absolute_path("HOME", environment))
+}
+
+fn absolute_path(variable: &str, environment: Environment<'_>) -> Option<PathBuf> {
+    environment(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// The directory of the machine's own configuration.
 pub(crate) fn system_directory(settings: &Settings) -> PathBuf {
-    settings.system_directory.clone().unwrap_or_else(|| SYSTEM.into())
+    settings.system_directory.clone().unwrap_or_else(|| SYSTEM_DIRECTORY.into())
 }
 
-/// Whether a directory has hooks of some agent that are its own.
+/// Whether a directory has a settings file of some agent at the workspace level.
 pub(super) fn has_settings(directory: &Path) -> bool {
     let files = natives().flat_map(NativeDialect::files);
     files.into_iter().any(|file| match file.location {
@@ -38,23 +44,32 @@ pub(super) fn has_settings(directory: &Path) -> bool {
     })
 }
 
-/// Whose hooks are in a file, by its path.
+/// The dialect of the hooks in a file, by its path.
 pub(crate) fn dialect_of_file(file: &Path) -> DialectName {
-    let is_of = |native: &&'static NativeDialect| {
-        native.files().iter().any(|known| match known.location {
-            SettingsLocation::Workspace(path)
-            | SettingsLocation::Home(path)
-            | SettingsLocation::System(path) => file.ends_with(path),
-        })
-    };
-    natives().find(is_of).map_or(DialectName::OpenHarness, NativeDialect::name)
+    natives().find(|native| is_file_of(file, native)).map_or(DialectName::OpenHarness, NativeDialect::name)
 }
 
-/// What one settings file has.
+fn is_file_of(file: &Path, native: &NativeDialect) -> bool {
+    native.files().iter().any(|known| match known.location {
+        SettingsLocation::Workspace(path) | SettingsLocation::Home(path) | SettingsLocation::System(path) => {
+            file.ends_with(path)
+        }
+    })
+}
+
+/// The hooks of one settings file.
 struct Level {
     scope: Scope,
     file: PathBuf,
     found: SettingsHooks,
+}
+
+impl Level {
+    /// Whether a setting of a file of this scope applies to the hooks of the level: only the administrator's file
+    /// reaches the administrator's hooks.
+    fn is_reached_from(&self, scope: Scope) -> bool {
+        scope == Scope::Managed || self.scope != Scope::Managed
+    }
 }
 
 /// The directories below which settings files are.
@@ -64,7 +79,7 @@ pub(super) struct SettingsDirectories {
     system: PathBuf,
 }
 
-/// What was found in the settings files of one dialect.
+/// What the settings files of one dialect have.
 #[derive(Default)]
 pub(super) struct CollectedHooks {
     pub(super) hooks: Vec<Hook>,
@@ -74,36 +89,29 @@ pub(super) struct CollectedHooks {
 
 impl SettingsDirectories {
     /// The directories for a workspace whose root has no symbolic links.
-    pub(super) fn new(
-        root: &Path,
-        settings: &Settings,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Self {
+    pub(super) fn new(root: &Path, settings: &Settings, environment: Environment<'_>) -> Self {
         let home = home_directory(settings, environment);
         Self { root: root.to_owned(), home, system: system_directory(settings) }
     }
 
-    /// The settings files of a dialect that are there.
+    /// The settings files of a dialect that exist.
     pub(super) fn files(&self, native: &'static NativeDialect) -> Vec<(PathBuf, SettingsFile)> {
-        let at = |file: &SettingsFile| match file.location {
+        let files = native.files().iter();
+        let all: Vec<_> = files.filter_map(|file| Some((self.path_of(file)?, *file))).collect();
+        let mut existing = all.clone();
+        existing.retain(|(path, file)| path.symlink_metadata().is_ok() && !is_of_user_too(path, file, &all));
+        existing
+    }
+
+    fn path_of(&self, file: &SettingsFile) -> Option<PathBuf> {
+        match file.location {
             SettingsLocation::System(path) => Some(self.system.join(path)),
             SettingsLocation::Home(path) => Some(self.home.as_ref()?.join(path)),
             SettingsLocation::Workspace(path) => Some(self.root.join(path)),
-        };
-        let files = native.files().iter();
-        let all: Vec<_> = files.filter_map(|file| Some((at(file)?, *file))).collect();
-        // In a home directory, the user's own file stands where the workspace's would.
-        let is_users = |path: &Path| {
-            all.iter().any(|(own, file)| own == path && matches!(file.location, SettingsLocation::Home(_)))
-        };
-        let is_own = |path: &Path, file: &SettingsFile| {
-            !matches!(file.location, SettingsLocation::Workspace(_)) || !is_users(path)
-        };
-        let there =
-            |(path, file): &&(PathBuf, SettingsFile)| path.symlink_metadata().is_ok() && is_own(path, file);
-        all.iter().filter(there).cloned().collect()
+        }
     }
 
+    /// A file of the workspace must be inside of it; others may be links, as the dotfiles of a user often are.
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
         if !matches!(file.location, SettingsLocation::Workspace(_)) {
             return files::read_as(path, SymlinkPolicy::Followed);
@@ -119,18 +127,24 @@ impl SettingsDirectories {
     }
 }
 
-/// Reads the settings files of a dialect and joins their levels.
+/// Whether a file of the workspace is that of the user as well, as it is where the home directory is the workspace.
+fn is_of_user_too(path: &Path, file: &SettingsFile, all: &[(PathBuf, SettingsFile)]) -> bool {
+    matches!(file.location, SettingsLocation::Workspace(_))
+        && all.iter().any(|(other, file)| other == path && matches!(file.location, SettingsLocation::Home(_)))
+}
+
+/// Reads the settings files of a dialect and merges their levels.
 pub(super) fn collect(
     native: &'static NativeDialect,
-    places: &SettingsDirectories,
+    directories: &SettingsDirectories,
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
 ) -> CollectedHooks {
     let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
-    for (path, file) in places.files(native) {
+    for (path, file) in directories.files(native) {
         collected.files.push(path.clone());
-        match places.read(path, file) {
+        match directories.read(path, file) {
             Ok(found) => {
                 let (hooks, diagnostics) =
                     read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
@@ -141,39 +155,37 @@ pub(super) fn collect(
         }
     }
     if native.scope_merge() == ScopeMerge::ProjectReplacesUser {
-        replace(&mut levels);
+        remove_replaced(&mut levels);
     }
-    switch_some_off(&mut levels);
-    let off = switch_off(&mut levels, native);
-    collected.diagnostics.extend(off);
-    let said = say_to_all(&mut levels, native, rules, resolver);
-    collected.diagnostics.extend(said);
+    disable_named(&mut levels);
+    collected.diagnostics.extend(disable_all(&mut levels, native));
+    collected.diagnostics.extend(apply_common(&mut levels, native, rules, resolver));
     let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
     collected.hooks.extend(hooks.map(|configured| configured.hook));
     collected
 }
 
-/// Has what the files say about all hooks hold for them: a later file's word counts before an earlier one's, and a
-/// variable's before all files'.
-fn say_to_all(
+/// Applies the settings that files make for all hooks. A later file overrides an earlier one, and a variable
+/// overrides all files.
+fn apply_common(
     levels: &mut [Level],
     native: &NativeDialect,
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
 ) -> Vec<Diagnostic> {
     let Some(file) = levels.last().map(|level| level.file.clone()) else { return Vec::new() };
-    let said =
-        levels.iter().fold(SharedSettings::default(), |said, level| said.overridden_by(&level.found.shared));
+    let by_files = levels
+        .iter()
+        .fold(SharedSettings::default(), |common, level| common.overridden_by(&level.found.shared));
     let (variables, mut diagnostics) =
         SharedSettings::from_variables(native.shared_keys(), &file, rules.max_timeout, resolver);
-    let said = said.overridden_by(&variables);
-    let hooks = levels.iter_mut().flat_map(|level| &mut level.found.hooks);
+    let common = by_files.overridden_by(&variables);
     let mut number = 0;
-    for configured in hooks {
-        said.apply(configured);
+    for configured in levels.iter_mut().flat_map(|level| &mut level.found.hooks) {
+        common.apply(configured);
         number += 1;
     }
-    if said.switches_off() && number > 0 {
+    if common.switches_off() && number > 0 {
         let message = format!("`enabled: false` switches off {} of {}", counted(number), native.name());
         diagnostics.push(Diagnostic::of_file(Severity::Info, "switched-off", &file, message));
     }
@@ -184,8 +196,8 @@ fn counted(hooks: usize) -> String {
     if hooks == 1 { "1 hook".to_owned() } else { format!("{hooks} hooks") }
 }
 
-/// Leaves out the user's hooks for events that the project configures.
-fn replace(levels: &mut [Level]) {
+/// Removes the user's hooks for events that the project configures.
+fn remove_replaced(levels: &mut [Level]) {
     let project = levels.iter().filter(|level| level.scope == Scope::Project);
     let events: Vec<&str> = project.flat_map(|level| level.found.events.iter().copied()).collect();
     for level in levels.iter_mut().filter(|level| level.scope == Scope::User) {
@@ -193,34 +205,37 @@ fn replace(levels: &mut [Level]) {
     }
 }
 
-/// Switches off the hooks that some file names. Only the administrator's file reaches the administrator's hooks.
-fn switch_some_off(levels: &mut [Level]) {
+/// Disables the hooks that some file disables by name.
+fn disable_named(levels: &mut [Level]) {
     let off: Vec<(Scope, String)> = levels
         .iter()
         .flat_map(|level| level.found.disabled.iter().map(|called| (level.scope, called.clone())))
         .collect();
     for level in levels {
+        let reaching: Vec<&String> =
+            off.iter().filter(|(scope, _)| level.is_reached_from(*scope)).map(|(_, called)| called).collect();
         for configured in &mut level.found.hooks {
-            let reached = |from: Scope| from == Scope::Managed || level.scope != Scope::Managed;
-            if off.iter().any(|(from, called)| reached(*from) && configured.aliases.contains(called)) {
+            if reaching.iter().any(|called| configured.aliases.contains(*called)) {
                 configured.hook.enabled = false;
             }
         }
     }
 }
 
-/// Switches hooks off where a file says so: of several files, the administrator's counts, and else the most
-/// particular. Only the administrator's switches off the administrator's hooks.
-fn switch_off(levels: &mut [Level], native: &NativeDialect) -> Option<Diagnostic> {
+/// Disables all hooks if a file says so. Of several files, the administrator's decides, and otherwise the most
+/// specific one.
+fn disable_all(levels: &mut [Level], native: &NativeDialect) -> Option<Diagnostic> {
     let by_weight = [Scope::Managed, Scope::Local, Scope::Project, Scope::User];
-    let says = |wanted: &Scope| {
-        levels.iter().find(|level| level.scope == *wanted && level.found.all_disabled.is_some())
-    };
-    let level = by_weight.iter().find_map(says).filter(|level| level.found.all_disabled == Some(true))?;
-    let (scope, file) = (level.scope, level.file.clone());
+    let level = by_weight
+        .iter()
+        .find_map(|scope| {
+            levels.iter().find(|level| level.scope == *scope && level.found.all_disabled.is_some())
+        })
+        .filter(|level| level.found.all_disabled == Some(true))?;
+    let scope = level.scope;
+    let file = level.file.clone();
     let mut number = 0;
-    let reached = |level: &&mut Level| scope == Scope::Managed || level.scope != Scope::Managed;
-    for level in levels.iter_mut().filter(reached) {
+    for level in levels.iter_mut().filter(|level| level.is_reached_from(scope)) {
         for configured in &mut level.found.hooks {
             configured.hook.enabled = false;
             number += 1;

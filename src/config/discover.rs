@@ -10,10 +10,10 @@ use std::{
 use super::{agent_settings, files};
 use crate::model::{Diagnostic, Severity};
 
-/// Where hook files are, below a workspace.
+/// The pattern of hook files, below a workspace.
 pub const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
 
-/// Where a workspace keeps what concerns hooks.
+/// The directory of a workspace with its hooks, its agents and its own settings.
 pub(super) const WORKSPACE_DIRECTORY: &str = ".openharness";
 
 /// How many hook files a workspace may have.
@@ -24,11 +24,12 @@ const MOST_FILES: usize = 512;
 pub fn nearest_workspace(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let start = start.canonicalize().ok()?;
     let home = home.and_then(|home| home.canonicalize().ok());
-    let is_workspace = |directory: &&Path| {
-        directory.join(WORKSPACE_DIRECTORY).is_dir()
-            || (home.as_deref() != Some(*directory) && agent_settings::has_settings(directory))
-    };
-    start.ancestors().find(is_workspace).map(Path::to_path_buf)
+    start.ancestors().find(|directory| is_workspace(directory, home.as_deref())).map(Path::to_path_buf)
+}
+
+fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
+    directory.join(WORKSPACE_DIRECTORY).is_dir()
+        || (home != Some(directory) && agent_settings::has_settings(directory))
 }
 
 /// The paths of a workspace's hook files, in byte order of their names. `root` has no symbolic links.
@@ -36,7 +37,7 @@ pub(super) fn hook_files(root: &Path) -> (Vec<PathBuf>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
     let directory = root.join(WORKSPACE_DIRECTORY).join("hooks");
     let names = match files::directory_inside(root, &directory) {
-        Ok(Some(real)) => names(&real),
+        Ok(Some(real)) => hook_file_names(&real),
         Ok(None) => return (Vec::new(), diagnostics),
         Err(why) => Err(why),
     };
@@ -57,13 +58,12 @@ pub(super) fn hook_files(root: &Path) -> (Vec<PathBuf>, Vec<Diagnostic>) {
     (names.into_iter().map(|name| directory.join(name)).collect(), diagnostics)
 }
 
-/// The names of hook files, only as many as are loaded, and how many there are.
-fn names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), String> {
-    let unreadable = |e: std::io::Error| format!("cannot be read: {}", e.kind());
+/// The names of the hook files that are loaded, and the number of all hook files.
+fn hook_file_names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), String> {
     let mut names = BTreeSet::new();
     let mut total = 0;
-    for entry in directory.read_dir().map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
+    for entry in directory.read_dir().map_err(files::unreadable)? {
+        let name = entry.map_err(files::unreadable)?.file_name();
         if is_hook_file(&name) {
             total += 1;
             names.insert(name);
@@ -75,7 +75,7 @@ fn names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), String> {
     Ok((names, total))
 }
 
-/// Hidden files are none: editors keep locks and copies under such names.
+/// Whether a file is a hook file by its name. Hidden files are not: editors keep locks and copies under such names.
 pub(super) fn is_hook_file(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
     !bytes.starts_with(b".") && (bytes.ends_with(b".yaml") || bytes.ends_with(b".yml"))

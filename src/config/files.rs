@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -23,7 +23,9 @@ pub(super) struct FileBytes {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The directory without symbolic links, `None` if it is not there, or why it may not be read.
+/// The directory without symbolic links, or `None` if it does not exist.
+///
+/// Returns why if it may not be read.
 pub(super) fn directory_inside(root: &Path, directory: &Path) -> Result<Option<PathBuf>, String> {
     match directory.canonicalize() {
         Ok(real) if !real.starts_with(root) => {
@@ -32,13 +34,13 @@ pub(super) fn directory_inside(root: &Path, directory: &Path) -> Result<Option<P
         Ok(real) if !real.is_dir() => Err("is not a directory".to_owned()),
         Ok(real) => Ok(Some(real)),
         Err(_) if directory.symlink_metadata().is_err() => Ok(None),
-        Err(e) => Err(format!("cannot be read: {}", e.kind())),
+        Err(error) => Err(unreadable(error)),
     }
 }
 
 /// Reads a small regular file.
 ///
-/// Returns a diagnostic if it is none or cannot be read.
+/// Returns a diagnostic if it is not one, or cannot be read.
 pub(super) fn read(path: PathBuf) -> Result<FileBytes, Box<Diagnostic>> {
     read_as(path, SymlinkPolicy::Refused)
 }
@@ -63,7 +65,7 @@ pub(super) enum SymlinkPolicy {
     Followed,
 }
 
-/// The bytes of a regular file that is no symbolic link.
+/// The bytes of a regular file that is not a symbolic link.
 pub(super) fn read_regular(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
     read_open(open_regular(path, SymlinkPolicy::Refused)?, largest)
 }
@@ -74,7 +76,7 @@ pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String>
     use std::os::unix::fs::MetadataExt;
 
     let file = open_regular(path, SymlinkPolicy::Followed)?;
-    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    let metadata = file.metadata().map_err(unreadable)?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(format!("is open to others: its mode is {mode:04o}; run `chmod 600 {}`", path.display()));
@@ -85,7 +87,7 @@ pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String>
     read_open(file, largest)
 }
 
-/// Opens a regular file, and never waits for it.
+/// Opens a regular file without waiting, as opening a FIFO would.
 pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, String> {
     let usual = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
     let flags = if links == SymlinkPolicy::Refused { usual | OFlags::NOFOLLOW } else { usual };
@@ -94,21 +96,30 @@ pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, St
         Err(Errno::LOOP) if links == SymlinkPolicy::Refused => {
             return Err("is a symbolic link; put the file itself here".to_owned());
         }
-        Err(e) => return Err(format!("cannot be read: {}", std::io::Error::from(e).kind())),
+        Err(error) => return Err(unreadable(error.into())),
     };
-    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_file() { Ok(file) } else { Err("is not a regular file".to_owned()) }
 }
 
 /// The bytes of an open file.
 pub(super) fn read_open(file: File, largest: u64) -> Result<Vec<u8>, String> {
-    let metadata = file.metadata().map_err(|e| format!("cannot be read: {}", e.kind()))?;
-    let too_large = || format!("is larger than the {largest} bytes allowed");
+    let metadata = file.metadata().map_err(unreadable)?;
     if metadata.len() > largest {
-        return Err(too_large());
+        return Err(too_large(largest));
     }
     let mut bytes = Vec::new();
-    file.take(largest + 1).read_to_end(&mut bytes).map_err(|e| format!("cannot be read: {}", e.kind()))?;
+    file.take(largest + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     // The file may have grown since it was measured.
-    if bytes.len() as u64 > largest { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > largest { Err(too_large(largest)) } else { Ok(bytes) }
+}
+
+fn too_large(largest: u64) -> String {
+    format!("is larger than the {largest} bytes allowed")
+}
+
+/// What to say after the name of a file or directory.
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
+pub(super) fn unreadable(error: io::Error) -> String {
+    format!("cannot be read: {}", error.kind())
 }

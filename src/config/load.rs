@@ -1,5 +1,5 @@
-//! Loading a workspace: its kind, its hooks and everything that is wrong with its files. A broken file costs
-//! its own hook and nothing else.
+//! Loading of a workspace: its kind, its hooks, and diagnostics about its files.
+//! An invalid file costs its own hook and nothing else.
 
 use std::{
     collections::HashMap,
@@ -21,25 +21,25 @@ use crate::{
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
-/// How large all hook files may be together, in bytes. Each mistake in a file costs another reading of it,
-/// so without a bound hundreds of the largest files would take minutes to load.
+/// The largest size of all hook files together, in bytes. Each mistake in a file costs another reading of it, so
+/// without a bound hundreds of the largest files would take minutes to load.
 const LARGEST_TOTAL: usize = 16 << 20;
 
-/// A workspace as it was found.
+/// A workspace as it is on disk.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LoadedWorkspace {
-    /// Its id and root.
-    pub place: Workspace,
+    /// The workspace.
+    pub workspace: Workspace,
     /// What it is for.
     pub kind: WorkspaceKind,
-    /// Whose hooks it runs.
+    /// The dialects whose hooks it runs.
     pub dialects: DialectSelection,
     /// The hooks of files without errors, in byte order of the file names.
     pub hooks: Vec<Hook>,
-    /// Every file that was looked at, also those with errors.
+    /// Every file that was examined, also those with errors.
     pub files: Vec<PathBuf>,
-    /// What is wrong, by file and line.
+    /// What is wrong, sorted by file and line.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -58,26 +58,26 @@ pub fn load_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> LoadedWorkspace {
-    let outside = LoadContext { environment, models: &|_| false, former: None };
-    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &outside)
+    let context = LoadContext { environment, models: &|_| false, previous: None };
+    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &context)
 }
 
-/// What a workspace's files may refer to beside the settings.
+/// What a workspace is loaded with besides the settings.
 pub(crate) struct LoadContext<'a> {
     /// Looks up variables of hookyard's own environment.
     pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Whether the embedding program answers for a model.
+    /// Whether the embedding program has a client for a model.
     pub(crate) models: &'a dyn Fn(&str) -> bool,
-    /// What the workspace was before, for a file that says it wrongly now.
-    pub(crate) former: Option<(WorkspaceKind, DialectSelection)>,
+    /// The kind and dialects before a reload, which stay if the workspace's settings file is invalid.
+    pub(crate) previous: Option<(WorkspaceKind, DialectSelection)>,
 }
 
-/// The same for an embedding program, which may have models of its own.
+/// Loads a workspace for an embedding program, which may have models of its own, or again.
 pub(crate) fn load_in_context(
     workspace: &WorkspaceSettings,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
-    outside: &LoadContext<'_>,
+    context: &LoadContext<'_>,
 ) -> LoadedWorkspace {
     let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
@@ -86,23 +86,23 @@ pub(crate) fn load_in_context(
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
     let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });
-    (loaded.kind, loaded.dialects) = outside.former.clone().unwrap_or_default();
+    (loaded.kind, loaded.dialects) = context.previous.clone().unwrap_or_default();
     match problem {
         Some(why) => {
-            let root = loaded.place.root.clone();
+            let root = loaded.workspace.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(workspace, settings, outside),
+        None => loaded.read(workspace, settings, context),
     }
     loaded.sort();
     loaded
 }
 
 impl LoadedWorkspace {
-    /// A workspace in which nothing was looked for.
-    pub(crate) fn empty(place: Workspace) -> Self {
+    /// A workspace of which nothing is loaded.
+    pub(crate) fn empty(workspace: Workspace) -> Self {
         Self {
-            place,
+            workspace,
             kind: WorkspaceKind::default(),
             dialects: DialectSelection::default(),
             hooks: Vec::new(),
@@ -111,13 +111,13 @@ impl LoadedWorkspace {
         }
     }
 
-    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, outside: &LoadContext<'_>) {
-        let root = self.place.root.clone();
+    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
+        let root = self.workspace.root.clone();
         let mut paths = Vec::new();
         match files::directory_inside(&root, &root.join(WORKSPACE_DIRECTORY)) {
             Ok(None) => (self.kind, self.dialects) = Default::default(),
             Ok(Some(_)) => {
-                self.read_own_settings(&root, outside.former.as_ref());
+                self.read_own_settings(&root, context.previous.as_ref());
                 let (found, diagnostics) = discover::hook_files(&root);
                 self.diagnostics.extend(diagnostics);
                 paths = found;
@@ -131,24 +131,25 @@ impl LoadedWorkspace {
         if !self.dialects.has(DialectName::OpenHarness) {
             paths.clear();
         }
-        let places = SettingsDirectories::new(&root, settings, outside.environment);
-        let wanted: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
+        let directories = SettingsDirectories::new(&root, settings, context.environment);
+        let natives_in_use: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
-            let others = wanted.iter().flat_map(|native| places.files(native)).map(|(path, _)| path);
+            let others =
+                natives_in_use.iter().flat_map(|native| directories.files(native)).map(|(path, _)| path);
             return self.ignore(paths.len() + others.count(), &root);
         }
-        let workspace = self.place.id.clone();
-        let secrets = SecretStore::new(&settings.secrets, outside.environment, &workspace);
-        let models = ModelCatalog { known: &settings.models, of_host: outside.models, workspace: &workspace };
-        let disk = ReferenceResolver::new(&root, outside.environment, &secrets, &models);
+        let id = self.workspace.id.clone();
+        let secrets = SecretStore::new(&settings.secrets, context.environment, &id);
+        let models = ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id };
+        let resolver = ReferenceResolver::new(&root, context.environment, &secrets, &models);
         let rules = hook_rules(settings);
-        self.read_hook_files(paths, &rules, &disk);
-        for native in wanted {
-            self.read_settings_files(native, &places, &rules, &disk);
+        self.read_hook_files(paths, &rules, &resolver);
+        for native in natives_in_use {
+            self.read_settings_files(native, &directories, &rules, &resolver);
         }
-        self.files.extend(disk.into_read());
+        self.files.extend(resolver.into_read());
         self.report_missing_features();
-        self.warn_of_twins();
+        self.warn_of_duplicate_commands();
     }
 
     /// Reports hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
@@ -169,14 +170,10 @@ impl LoadedWorkspace {
     }
 
     /// Warns of commands that hooks of two dialects run for the same event.
-    fn warn_of_twins(&mut self) {
-        let line = |hook: &Hook| match &hook.handler {
-            Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
-            _ => None,
-        };
+    fn warn_of_duplicate_commands(&mut self) {
         let mut seen: HashMap<String, Vec<&Hook>> = HashMap::new();
         for hook in &self.hooks {
-            let (Some(line), Some(file)) = (line(hook), &hook.source.file) else { continue };
+            let (Some(line), Some(file)) = (command_line(hook), &hook.source.file) else { continue };
             let known = seen.entry(line).or_default();
             if let Some(twin) = known.iter().find(|other| are_twins(other, hook)) {
                 let message = format!("`{}` runs what `{}` runs for the same event", hook.name, twin.name);
@@ -189,7 +186,7 @@ impl LoadedWorkspace {
         }
     }
 
-    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, disk: &ReferenceResolver<'_>) {
+    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, resolver: &ReferenceResolver<'_>) {
         let mut named: Vec<(Hook, FileBytes)> = Vec::new();
         let mut total = 0;
         for path in paths {
@@ -201,7 +198,7 @@ impl LoadedWorkspace {
                 }
                 Ok(file) => {
                     total += file.bytes.len();
-                    let (hook, diagnostics) = read_hook(&file.bytes, &file.path, rules, disk);
+                    let (hook, diagnostics) = read_hook(&file.bytes, &file.path, rules, resolver);
                     self.diagnostics.extend(diagnostics);
                     named.extend(hook.map(|hook| (hook, file)));
                 }
@@ -211,23 +208,23 @@ impl LoadedWorkspace {
         self.keep_unique(named);
     }
 
-    /// Reads the settings files of one agent. The names of their hooks are made up, so a hook file that has
-    /// chosen one of them gives way.
+    /// Reads the settings files of one agent. The names of their hooks are generated, so a hook file with such a name
+    /// is rejected.
     fn read_settings_files(
         &mut self,
         native: &'static NativeDialect,
-        places: &SettingsDirectories,
+        directories: &SettingsDirectories,
         rules: &HookRules,
-        disk: &ReferenceResolver<'_>,
+        resolver: &ReferenceResolver<'_>,
     ) {
-        let collected = agent_settings::collect(native, places, rules, disk);
+        let collected = agent_settings::collect(native, directories, rules, resolver);
         self.files.extend(collected.files);
         self.diagnostics.extend(collected.diagnostics);
         for hook in collected.hooks {
             if let Some(at) = self.hooks.iter().position(|known| known.name == hook.name) {
                 let Hook { name, source, .. } = self.hooks.remove(at);
                 let message = format!("the name `{name}` is that of a hook in a settings file");
-                let file = source.file.unwrap_or_else(|| self.place.root.as_path().into());
+                let file = source.file.unwrap_or_else(|| self.workspace.root.as_path().into());
                 let diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file, message);
                 self.diagnostics.push(Diagnostic {
                     line: source.line,
@@ -239,7 +236,7 @@ impl LoadedWorkspace {
         }
     }
 
-    /// Adds what was found out later, at its places.
+    /// Adds diagnostics, and keeps all of them sorted.
     #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
     pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
         self.diagnostics.extend(diagnostics);
@@ -263,9 +260,9 @@ impl LoadedWorkspace {
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
-    /// Reads the workspace's own settings. With a mistake in them it stays what it was, and before that what can be
-    /// read counts: its hooks may be guards.
-    fn read_own_settings(&mut self, root: &Path, former: Option<&(WorkspaceKind, DialectSelection)>) {
+    /// Reads the workspace's own settings. If they have an error, the previous ones stay. When there are none, the
+    /// valid keys apply: the hooks may be guards, so the workspace must not lose them.
+    fn read_own_settings(&mut self, root: &Path, previous: Option<&(WorkspaceKind, DialectSelection)>) {
         let path = root.join(WORKSPACE_DIRECTORY).join("settings.yaml");
         if path.symlink_metadata().is_err() {
             (self.kind, self.dialects) = Default::default();
@@ -276,7 +273,7 @@ impl LoadedWorkspace {
             Ok(file) => {
                 let (kind, dialects, diagnostics) = own_settings_in(&file);
                 let is_sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
-                if is_sound || former.is_none() {
+                if is_sound || previous.is_none() {
                     (self.kind, self.dialects) = (kind.unwrap_or_default(), dialects.unwrap_or_default());
                 }
                 self.diagnostics.extend(diagnostics);
@@ -285,8 +282,8 @@ impl LoadedWorkspace {
         }
     }
 
-    /// Keeps the hooks whose names are their own. Of two with one name, neither can be told to be the one
-    /// that was meant.
+    /// Keeps the hooks with unique names. Of two with the same name, either may be the one that was meant, so neither
+    /// is loaded.
     fn keep_unique(&mut self, named: Vec<(Hook, FileBytes)>) {
         let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
         for (hook, file) in &named {
@@ -302,7 +299,7 @@ impl LoadedWorkspace {
     }
 }
 
-/// A warning about the `mode` of a loaded hook; none if its file has changed since and has no mode any more.
+/// A warning about the `mode` of a loaded hook, unless its file no longer has that key.
 #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
 pub(crate) fn warn_of_mode(
     hook: &Hook,
@@ -314,7 +311,15 @@ pub(crate) fn warn_of_mode(
     dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
-/// Whether two hooks of different dialects want the same events.
+/// The shell line of an enabled command hook.
+fn command_line(hook: &Hook) -> Option<String> {
+    match &hook.handler {
+        Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
+        _ => None,
+    }
+}
+
+/// Whether two hooks of different dialects run for the same events.
 fn are_twins(one: &Hook, other: &Hook) -> bool {
     one.dialect.name() != other.dialect.name()
         && one.execution.host_event == other.execution.host_event
@@ -345,7 +350,8 @@ fn own_settings_in(file: &FileBytes) -> (Option<WorkspaceKind>, Option<DialectSe
         Err(diagnostic) if diagnostic.code == "empty-document" => return (None, None, Vec::new()),
         Err(diagnostic) => return (None, None, vec![*diagnostic]),
     };
-    let (mut kind, mut dialects) = (None, None);
+    let mut kind = None;
+    let mut dialects = None;
     if let Some(root) = document.root() {
         root.allow_only(&["kind", "dialects"]);
         kind = root.get("kind").and_then(|value| WorkspaceKind::read(&value));
@@ -365,7 +371,7 @@ fn duplicate(hook: &Hook, file: &FileBytes, files: &[String]) -> Diagnostic {
     diagnostic
 }
 
-/// Where a name stands in its line, in characters from 1.
+/// The column of a name in its line, in characters from 1.
 fn column_of(bytes: &[u8], line: usize, name: &str) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let found = text.lines().nth(line.saturating_sub(1)).and_then(|line| {

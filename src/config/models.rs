@@ -11,13 +11,13 @@ use crate::{
 /// The models that hooks of one workspace may ask.
 pub(super) struct ModelCatalog<'a> {
     pub(super) known: &'a BTreeMap<String, ModelSettings>,
-    /// Whether the embedding program answers for a name.
+    /// Whether the embedding program has a client for a name.
     pub(super) of_host: &'a dyn Fn(&str) -> bool,
     pub(super) workspace: &'a WorkspaceId,
 }
 
 impl ModelCatalog<'_> {
-    /// The model of a name. The embedding program's come first: it put its client there on purpose.
+    /// The model of a name. A client of the embedding program has precedence over the settings.
     ///
     /// Returns what is wrong and what to do if there is none, or it may not be asked.
     pub(super) fn find(
@@ -68,7 +68,7 @@ impl ModelSettings {
             key.map_err(|(message, help)| (format!("the key of the model `{reference}`: {message}"), help))?;
         // A key is a secret, also where it was written out.
         let key = key.map(|key| SecretText::secret(Secret::new(key.expose())));
-        let base_url = self.base_url.clone().map_or_else(|| usual_address(self.api), Ok);
+        let base_url = self.base_url.clone().map_or_else(|| provider_address(self.api), Ok);
         let base_url = base_url
             .map_err(|e| (format!("the address of the model `{reference}`: {e}"), e.help().into()))?;
         let api = ApiModel {
@@ -85,7 +85,7 @@ impl ModelSettings {
     }
 }
 
-fn usual_address(api: ModelApi) -> Result<Address, AddressError> {
+fn provider_address(api: ModelApi) -> Result<Address, AddressError> {
     Address::parse(match api {
         ModelApi::OpenAi => "https://api.openai.com/v1",
         ModelApi::Anthropic => "https://api.anthropic.com",

@@ -1,20 +1,20 @@
-//! Durations and sizes as people write them. Refuses bare numbers, whose unit would be a guess.
+//! Durations and sizes with their units, such as `60s` and `16MiB`. A number without a unit is rejected.
 
 use std::time::Duration;
 
 /// Units of time in seconds.
 const TIMES: [(&str, f64); 4] = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
 
-/// Units of size in bytes; a longer one comes before the one it ends with.
+/// Units of size in bytes. `B` is the last: the others end with it.
 const SIZES: [(&str, f64); 4] = [("KiB", 1024.0), ("MiB", 1_048_576.0), ("GiB", 1_073_741_824.0), ("B", 1.0)];
 
-/// The longest duration: long enough for everything, and safe to add to any point in time.
+/// The longest duration, in seconds: safe to add to any point in time.
 const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
 
 /// The largest size, in bytes.
 const LARGEST: f64 = 1_099_511_627_776.0;
 
-/// A duration such as `60s`, `500ms`, `10m` or `1.5h`, more than nothing and at most a year.
+/// A duration such as `60s`, `500ms`, `10m` or `1.5h`, longer than zero and at most 366 days.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let seconds = amount(text, &TIMES)?;
     (seconds > 0.0 && seconds <= LONGEST).then(|| Duration::from_secs_f64(seconds))

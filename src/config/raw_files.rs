@@ -1,4 +1,4 @@
-//! The files of a workspace in which hooks of one dialect stand, as they are written. Refuses what loading refuses.
+//! The unparsed hook files of a workspace, for conversion to another dialect.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     model::{Dialect, DialectName},
 };
 
-/// The hooks of one dialect that belong to the workspace itself, not to its user or machine.
+/// The files with the hooks of one dialect that belong to the workspace itself, not to its user or machine.
 pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Settings) -> Vec<HookConfigFile> {
     let paths = match natives().find(|native| native.name() == dialect) {
         None => discover::hook_files(root).0,
@@ -20,13 +20,12 @@ pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Setti
             own.map(|(path, _)| path).collect()
         }
     };
-    let read = |path| files::read(path).ok();
-    let below = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_owned();
-    paths
-        .into_iter()
-        .filter_map(read)
-        .map(|f| HookConfigFile { path: below(&f.path), bytes: f.bytes })
-        .collect()
+    let mut raw = Vec::new();
+    for file in paths.into_iter().filter_map(|path| files::read(path).ok()) {
+        let path = file.path.strip_prefix(root).unwrap_or(&file.path).to_owned();
+        raw.push(HookConfigFile { path, bytes: file.bytes });
+    }
+    raw
 }
 
 /// The text of a file inside the workspace, if there is one that may be read.

@@ -1,5 +1,5 @@
-//! What hook files refer to, as it is on this machine. Owns the lookup of directories, programs and texts;
-//! refuses what leads outside the workspace.
+//! Resolves what hook files refer to: directories, programs, text files, agents, models, secrets.
+//! Files and directories must be inside the workspace.
 
 use std::{
     cell::RefCell,
@@ -23,21 +23,21 @@ const LONGEST_AGENT: usize = 64;
 /// The largest text file a handler may name, in bytes.
 const LARGEST_TEXT: u64 = 256 << 10;
 
-/// A workspace on disk and hookyard's own environment.
+/// Resolves references with a workspace on disk, the environment, secrets and models.
 pub(super) struct ReferenceResolver<'a> {
     root: &'a Path,
     environment: &'a dyn Fn(&str) -> Option<String>,
     secrets: &'a SecretStore<'a>,
     models: &'a ModelCatalog<'a>,
     path: Vec<PathBuf>,
-    /// The files that were looked at on the way, also those that are not there.
+    /// The files that were examined, also those that do not exist.
     read: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl<'a> ReferenceResolver<'a> {
-    /// A workspace whose root has no symbolic links.
+    /// A resolver for a workspace whose root has no symbolic links.
     ///
-    /// Of the `PATH`, only absolute entries outside the workspace count: anyone who can write to the
+    /// Of the `PATH`, only absolute entries outside the workspace are searched: anyone who can write to the
     /// workspace could put a program of a common name into the others.
     pub(super) fn new(
         root: &'a Path,
@@ -46,12 +46,13 @@ impl<'a> ReferenceResolver<'a> {
         models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
-        let is_safe = |entry: &PathBuf| entry.is_absolute() && !entry.starts_with(root);
-        let path = std::env::split_paths(&path).filter(is_safe).collect();
+        let path = std::env::split_paths(&path)
+            .filter(|entry| entry.is_absolute() && !entry.starts_with(root))
+            .collect();
         Self { root, environment, secrets, models, path, read: RefCell::default() }
     }
 
-    /// The files besides hook files that were looked at for their hooks.
+    /// The files that were examined for the hooks, besides hook files.
     pub(super) fn into_read(self) -> BTreeSet<PathBuf> {
         self.read.into_inner()
     }
@@ -125,12 +126,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     }
 
     fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-        if name.is_empty()
-            || name.starts_with('.')
-            || name.len() > LONGEST_AGENT
-            || !name.chars().all(is_name)
-        {
+        if !is_agent_name(name) {
             let help = format!("use 1 to {LONGEST_AGENT} of `A-Z a-z 0-9 . _ -`, not beginning with `.`");
             return Err(("this is no name for an agent".into(), help));
         }
@@ -145,6 +141,13 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     fn model(&self, reference: &str) -> Result<Model, (String, String)> {
         self.models.find(reference, self)
     }
+}
+
+fn is_agent_name(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name.len() <= LONGEST_AGENT
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
 /// The text of a small regular file inside a workspace.
@@ -164,8 +167,8 @@ fn read_inside(root: &Path, path: &Path, shown: &str) -> Result<Vec<u8>, String>
     }
 }
 
-/// A relative path from a directory of the workspace, without `.` and `..`, if it stays in the workspace.
-/// Links in it are not followed: a program in the workspace may well be one, as in Python's environments.
+/// A path relative to a directory of the workspace, without `.` and `..`, if it stays in the workspace.
+/// Links in it are not resolved: a program in the workspace may be a link to one outside, as in Python's environments.
 fn inside(root: &Path, from: &Path, relative: &str) -> Option<PathBuf> {
     let mut path = from.to_path_buf();
     for component in Path::new(relative).components() {

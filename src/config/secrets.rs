@@ -1,6 +1,5 @@
-//! Where secrets come from: variables with a prefix, a directory of files, a file that only its owner reads.
-//! Owns the order of the sources; refuses sources that others can read or that are no plain files, and never
-//! repeats a value.
+//! Lookup of secrets in directories, environment variables and a file.
+//! No message contains a value.
 
 use std::{
     cell::OnceCell,
@@ -24,16 +23,16 @@ const LARGEST_SECRET: u64 = 64 << 10;
 /// The largest file of secrets, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
 
-/// What is wrong with a secret, and what to do; neither repeats a value.
+/// What is wrong with a secret, and what to do; neither contains a value.
 pub(super) type SecretProblem = (String, String);
 
-/// The sources, as they are while one workspace is loaded.
+/// The sources of secrets for one workspace while it is loaded.
 pub(super) struct SecretStore<'a> {
     sources: &'a SecretSources,
-    /// The directory with the workspace's own.
+    /// The directory with the workspace's own secrets.
     own: Option<PathBuf>,
     environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Read when the first secret is not found before it, so that a broken file costs only who needs it.
+    /// Read when the first secret is in no source before it, so that an invalid file fails only the hooks that need it.
     file: OnceCell<Result<HashMap<String, Option<String>>, SecretProblem>>,
 }
 
@@ -50,14 +49,14 @@ impl<'a> SecretStore<'a> {
         Self { sources, own, environment, file: OnceCell::new() }
     }
 
-    /// Whether a variable of hookyard's environment is a secret, also where it is asked for as a variable.
+    /// Whether a variable of hookyard's environment holds a secret, also where a hook refers to it as `${env.NAME}`.
     pub(super) fn is_variable(&self, name: &str) -> bool {
         self.sources.env_prefix.as_deref().is_some_and(|prefix| name.starts_with(prefix))
     }
 
     /// The secret of a name.
     ///
-    /// Returns what is wrong if no source has it, or a source before that cannot be used.
+    /// Returns what is wrong if no source has it, or a source that is searched before cannot be used.
     pub(super) fn find(&self, name: &str) -> Result<Secret, SecretProblem> {
         match self.value(name)? {
             Some(value) if value.is_empty() => {
@@ -73,7 +72,7 @@ impl<'a> SecretStore<'a> {
         }
     }
 
-    /// What the first source that has it says.
+    /// The value in the first source that has it.
     fn value(&self, name: &str) -> Result<Option<String>, SecretProblem> {
         if let Some(value) = in_directory(self.own.as_deref(), name)? {
             return Ok(Some(value));
@@ -127,25 +126,24 @@ fn in_directory(dir: Option<&Path>, name: &str) -> Result<Option<String>, Secret
     if path.symlink_metadata().is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
-    let wrong = |why: String| {
+    let text = read_secret(&path).map_err(|why| {
         (format!("the secret file {} {why}", path.display()), "it must be a small text file".to_owned())
-    };
-    // Orchestrators mount secrets as links to what is current.
-    let file = files::open_regular(&path, SymlinkPolicy::Followed).map_err(wrong)?;
-    let bytes = files::read_open(file, LARGEST_SECRET).map_err(wrong)?;
-    let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
+    })?;
     let value = text.strip_suffix('\n').unwrap_or(&text);
     Ok(Some(value.strip_suffix('\r').unwrap_or(value).to_owned()))
 }
 
+fn read_secret(path: &Path) -> Result<String, String> {
+    // Container orchestrators mount secrets as links to their current version.
+    let file = files::open_regular(path, SymlinkPolicy::Followed)?;
+    let bytes = files::read_open(file, LARGEST_SECRET)?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+}
+
 fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, SecretProblem> {
     let shown = path.display();
-    let wrong = |why: String| {
-        let help = "it must be a YAML mapping of names to strings";
-        (format!("the file of secrets {shown} {why}"), help.to_owned())
-    };
-    let file = files::open_regular(path, SymlinkPolicy::Refused).map_err(wrong)?;
-    let metadata = file.metadata().map_err(|e| wrong(format!("cannot be read: {}", e.kind())))?;
+    let file = files::open_regular(path, SymlinkPolicy::Refused).map_err(|why| invalid_file(path, &why))?;
+    let metadata = file.metadata().map_err(|error| invalid_file(path, &files::unreadable(error)))?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         let message = format!("the file of secrets {shown} is open to others: its mode is {mode:04o}");
@@ -155,11 +153,16 @@ fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, SecretProbl
         let message = format!("the file of secrets {shown} belongs to another user");
         return Err((message, "it must belong to the user who runs hookyard".into()));
     }
-    let bytes = files::read_open(file, LARGEST_FILE).map_err(wrong)?;
-    // What a reader says about a file repeats parts of it, so only the place is told.
+    let bytes = files::read_open(file, LARGEST_FILE).map_err(|why| invalid_file(path, &why))?;
+    // The message of a diagnostic may quote the file, so only its line is reported.
     let document = Document::parse(&bytes, path)
-        .map_err(|diagnostic| wrong(format!("cannot be read from line {}", diagnostic.line)))?;
+        .map_err(|diagnostic| invalid_file(path, &format!("cannot be read from line {}", diagnostic.line)))?;
     let mapping = document.root().filter(|_| !document.has_errors());
-    let mapping = mapping.ok_or_else(|| wrong("is no mapping".to_owned()))?;
+    let mapping = mapping.ok_or_else(|| invalid_file(path, "is no mapping"))?;
     Ok(mapping.values().map(|value| (value.name().to_owned(), value.as_text().map(str::to_owned))).collect())
+}
+
+fn invalid_file(path: &Path, why: &str) -> SecretProblem {
+    let message = format!("the file of secrets {} {why}", path.display());
+    (message, "it must be a YAML mapping of names to strings".to_owned())
 }

@@ -1,9 +1,10 @@
-//! What to watch for a workspace: the directories in which something can change that its hooks come from, and which of
-//! their entries matter. Pure: it asks its caller what stands at a path; refuses to read a file and to watch one.
+//! Which directories to watch for a workspace, and which of their entries can change its hooks.
+//! It performs no I/O: the caller provides the state of each path.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::{OsStr, OsString},
+    ops::ControlFlow,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
 };
@@ -17,34 +18,34 @@ use crate::{
     model::Dialect,
 };
 
-/// How many symbolic links are followed for one path, as many as Linux follows.
+/// The most symbolic links that are followed for one path, as in Linux.
 const MOST_LINKS: usize = 40;
 
-/// What stands at a path, itself and not what it leads to.
+/// What is at a path, without following a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PathState {
     /// A directory.
     Directory,
-    /// A symbolic link, and where it leads.
+    /// A symbolic link and its target.
     Link(PathBuf),
     /// Anything else.
     File,
-    /// Nothing that could be looked at.
+    /// Nothing, or nothing accessible.
     Nothing,
 }
 
-/// Entries of a directory that matter.
+/// Entries of a directory whose changes matter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum WatchedEntry {
-    /// The one of this name.
+    /// The entry of this name.
     Named(OsString),
-    /// Those that are hook files by their names.
+    /// Entries that are hook files by their names.
     HookFiles,
-    /// Those that are agents by their names.
+    /// Entries that are agents by their names.
     Agents,
 }
 
-/// What the hooks of a workspace come from.
+/// A workspace, as far as it determines what to watch.
 #[derive(Debug)]
 pub(crate) struct WatchedWorkspace<'a> {
     /// Its directory.
@@ -53,23 +54,23 @@ pub(crate) struct WatchedWorkspace<'a> {
     pub(crate) home: Option<&'a Path>,
     /// The directory of the machine's own configuration.
     pub(crate) system: &'a Path,
-    /// Whose hooks it runs.
+    /// The dialects whose hooks it runs.
     pub(crate) dialects: &'a DialectSelection,
-    /// The files that were looked at when it was loaded.
+    /// The files that were examined when it was loaded.
     pub(crate) files: &'a [PathBuf],
 }
 
 /// What to watch for a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct WatchPlan {
-    /// Directories without symbolic links, each with the entries that matter. What is not there yet has its nearest
-    /// directory above here, but none above the workspace, the home or the system directory.
+    /// Directories without symbolic links, each with the entries that matter. For a path that does not exist, it has
+    /// the nearest directory above, but none above the workspace, the home or the system directory.
     pub(crate) directories: BTreeMap<PathBuf, BTreeSet<WatchedEntry>>,
-    /// Which of these three are not there: nothing tells of them but looking for them.
+    /// Which of these three directories do not exist: they can only be polled for.
     pub(crate) absent: BTreeSet<PathBuf>,
 }
 
-/// Where something is looked for.
+/// A directory below which paths are followed.
 struct BaseDirectory<'a> {
     given: &'a Path,
     /// Without symbolic links.
@@ -77,24 +78,24 @@ struct BaseDirectory<'a> {
     reach: LinkReach,
 }
 
-/// How far links lead.
+/// How far links are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinkReach {
-    /// What leads out of the directory is not read.
+    /// Inside the directory: what a link outside of it leads to is never read.
     Inside,
-    /// Anywhere, as the dotfiles of a user do.
+    /// Anywhere, as for the dotfiles of a user.
     Anywhere,
 }
 
-/// Whether a walk goes on.
-#[derive(PartialEq, Eq)]
-enum Step {
-    On,
-    Stop,
+impl BaseDirectory<'_> {
+    /// Whether a directory may be watched that a path below the base leads to.
+    fn may_watch(&self, directory: &Path) -> bool {
+        self.reach == LinkReach::Anywhere || directory.starts_with(&self.real)
+    }
 }
 
 impl WatchedEntry {
-    /// What an entry of this name may matter as.
+    /// The kinds of entry that a name may stand for.
     pub(crate) fn of(name: &OsStr) -> impl Iterator<Item = Self> {
         let as_hook = discover::is_hook_file(name).then_some(Self::HookFiles);
         let as_agent = is_agent(name).then_some(Self::Agents);
@@ -108,19 +109,12 @@ fn is_agent(name: &OsStr) -> bool {
 }
 
 impl WatchPlan {
-    /// What to watch for a workspace. `state_of` tells what is on disk.
+    /// What to watch for a workspace. `state_of` returns what is at a path.
     pub(crate) fn of<'a>(workspace: &WatchedWorkspace<'a>, state_of: &dyn Fn(&Path) -> PathState) -> Self {
         let mut watches = Self::default();
-        let mut base = |given: &'a Path, reach| {
-            let real = walk(state_of, Path::new("/"), given, |_, _, _| Step::On);
-            if real.is_none() {
-                watches.absent.insert(given.to_owned());
-            }
-            Some(BaseDirectory { given, real: real?, reach })
-        };
-        let root = base(workspace.root, LinkReach::Inside);
-        let home = workspace.home.and_then(|home| base(home, LinkReach::Anywhere));
-        let system = base(workspace.system, LinkReach::Anywhere);
+        let root = watches.base(state_of, workspace.root, LinkReach::Inside);
+        let home = workspace.home.and_then(|home| watches.base(state_of, home, LinkReach::Anywhere));
+        let system = watches.base(state_of, workspace.system, LinkReach::Anywhere);
         if let Some(root) = &root {
             let own = Path::new(WORKSPACE_DIRECTORY);
             watches.follow(state_of, root, &own.join("settings.yaml"));
@@ -130,8 +124,8 @@ impl WatchPlan {
                 }
             }
         }
-        let wanted = natives().filter(|native| workspace.dialects.has(native.name()));
-        for file in wanted.flat_map(NativeDialect::files) {
+        let selected = natives().filter(|native| workspace.dialects.has(native.name()));
+        for file in selected.flat_map(NativeDialect::files) {
             let (base, path) = match file.location {
                 SettingsLocation::Workspace(path) => (&root, path),
                 SettingsLocation::Home(path) => (&home, path),
@@ -151,47 +145,58 @@ impl WatchPlan {
         watches
     }
 
-    fn add(&mut self, directory: &Path, entry: WatchedEntry) {
-        match self.directories.get_mut(directory) {
-            Some(entries) => drop(entries.insert(entry)),
-            None => drop(self.directories.insert(directory.to_owned(), BTreeSet::from([entry]))),
+    /// The base directory of a path, or `None` if it does not exist, which is noted.
+    fn base<'a>(
+        &mut self,
+        state_of: &dyn Fn(&Path) -> PathState,
+        given: &'a Path,
+        reach: LinkReach,
+    ) -> Option<BaseDirectory<'a>> {
+        let real = walk(state_of, Path::new("/"), given, |_, _, _| ControlFlow::Continue(()));
+        if real.is_none() {
+            self.absent.insert(given.to_owned());
         }
+        Some(BaseDirectory { given, real: real?, reach })
     }
 
-    /// Adds whatever can change where a path leads. Returns the directory it leads to, if it may be watched.
+    fn add(&mut self, directory: &Path, entry: WatchedEntry) {
+        self.directories.entry(directory.to_owned()).or_default().insert(entry);
+    }
+
+    /// Adds the entries along a path, whose changes can change where it leads. Returns the directory it leads to, if
+    /// that may be watched.
     fn follow(
         &mut self,
         state_of: &dyn Fn(&Path) -> PathState,
         base: &BaseDirectory<'_>,
         path: &Path,
     ) -> Option<PathBuf> {
-        let is_out = |at: &Path| base.reach == LinkReach::Inside && !at.starts_with(&base.real);
         let end = walk(state_of, &base.real, path, |at, name, found| {
             let within = at.starts_with(&base.real);
-            // Above the base, nothing is watched: a link that leads there may well lead back.
+            // Above the base, nothing is watched: a link that leads there may lead back.
             if !within && base.real.starts_with(at) {
-                return Step::On;
+                return ControlFlow::Continue(());
             }
-            if is_out(at) {
-                return Step::Stop;
+            if !base.may_watch(at) {
+                return ControlFlow::Break(());
             }
-            // Elsewhere, a directory itself tells when it goes.
+            // Outside the base, the watch of a directory itself reports its removal.
             if within || *found != PathState::Directory {
                 self.add(at, WatchedEntry::Named(name.to_owned()));
             }
-            Step::On
+            ControlFlow::Continue(())
         });
-        end.filter(|end| !is_out(end) && (end == &base.real || !base.real.starts_with(end)))
+        end.filter(|end| base.may_watch(end) && (end == &base.real || !base.real.starts_with(end)))
     }
 }
 
-/// Goes along a path from a directory, through symbolic links, telling of each entry. Returns the directory at its end
-/// without symbolic links, unless something else stands in the way.
+/// Follows a path from a directory, through symbolic links, and calls `visit` for each entry. Returns the directory at
+/// its end without symbolic links, or `None` if the path ends before.
 fn walk(
     state_of: &dyn Fn(&Path) -> PathState,
     from: &Path,
     path: &Path,
-    mut tell: impl FnMut(&Path, &OsStr, &PathState) -> Step,
+    mut visit: impl FnMut(&Path, &OsStr, &PathState) -> ControlFlow<()>,
 ) -> Option<PathBuf> {
     let mut at = from.to_owned();
     let mut ahead = VecDeque::from(names(path));
@@ -202,7 +207,7 @@ fn walk(
             continue;
         }
         let found = state_of(&at.join(&name));
-        if tell(&at, &name, &found) == Step::Stop {
+        if visit(&at, &name, &found).is_break() {
             return None;
         }
         match found {
@@ -221,8 +226,8 @@ fn walk(
 }
 
 fn names(path: &Path) -> Vec<OsString> {
-    let wanted = path.components().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
-    wanted.map(|component| component.as_os_str().to_owned()).collect()
+    let named = path.components().filter(|c| matches!(c, Component::Normal(_) | Component::ParentDir));
+    named.map(|component| component.as_os_str().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -262,7 +267,8 @@ mod tests {
     /// Whether a change of this path matters.
     fn has(watches: &WatchPlan, path: &str) -> bool {
         let path = Path::new(path);
-        let (directory, name) = (path.parent().unwrap(), path.file_name().unwrap());
+        let directory = path.parent().unwrap();
+        let name = path.file_name().unwrap();
         let entries = watches.directories.get(directory);
         entries.is_some_and(|entries| WatchedEntry::of(name).any(|entry| entries.contains(&entry)))
     }
@@ -292,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_yet_is_awaited_at_the_nearest_directory() {
+    fn the_nearest_directory_above_an_absent_path_is_watched() {
         let found = watches(CLAUDE, &[], &["/w/shop/", "/home/u/", "/etc/"]);
         assert_eq!(directories(&found), ["/etc", "/home/u", "/w/shop"]);
         assert!(has(&found, "/w/shop/.openharness") && has(&found, "/w/shop/.claude"));
@@ -303,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_that_is_gone_is_looked_for() {
+    fn an_absent_workspace_is_polled_for() {
         let found = watches(OWN, &["/w/shop/.openharness/hooks/a.yaml"], &["/w/other/", "/home/u/", "/etc/"]);
         assert!(found.directories.is_empty());
         assert_eq!(found.absent, BTreeSet::from([PathBuf::from("/w/shop")]));

@@ -156,12 +156,12 @@ impl Orchestrator {
         let at = SystemTime::now();
         let client = self.0.models.clone();
         let load = move || {
-            let outside = config::LoadContext {
+            let context = config::LoadContext {
                 environment: &|name| std::env::var(name).ok(),
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
-                former,
+                previous: former,
             };
-            config::load_in_context(&given, Some(name), &settings, &outside)
+            config::load_in_context(&given, Some(name), &settings, &context)
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
         let report = LoadReport { at, ..self.publish(loaded).await? };
@@ -174,7 +174,7 @@ impl Orchestrator {
 
     /// Makes a new snapshot of what was loaded and has all later events use it.
     pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
-        let LoadedWorkspace { place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
+        let LoadedWorkspace { workspace: place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
         let before = self.snapshot(Some(&place.id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);

@@ -109,7 +109,7 @@ fn no_more_hooks_run_at_once_than_the_file_says() {
     let stages = |most: usize, name: &str| {
         let root = workspace(&json!({ "hooks": { "maxConcurrentHooks": most, name: hooks(5) } }));
         let loaded = load(root.path(), &[]);
-        let snapshot = Snapshot::new(1, loaded.place.into(), loaded.hooks);
+        let snapshot = Snapshot::new(1, loaded.workspace.into(), loaded.hooks);
         snapshot.plan(&event(name)).stages().map(<[_]>::len).collect::<Vec<_>>()
     };
     assert_eq!(stages(2, "PostToolUse"), [2, 2, 1]);

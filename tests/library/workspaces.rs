@@ -135,11 +135,11 @@ fn a_workspace_without_a_name_gets_one() {
     let parent = tempfile::tempdir().unwrap();
     let root = parent.path().join("my shop/ünï");
     fs::create_dir_all(&root).unwrap();
-    assert_eq!(load(&root, &Settings::default()).place.id.as_str(), "-n-");
+    assert_eq!(load(&root, &Settings::default()).workspace.id.as_str(), "-n-");
     let given = WorkspaceId::new("shop").unwrap();
     let loaded = load_workspace(&root, Some(given.clone()), &Settings::default(), &|_| None);
-    assert_eq!(loaded.place.id, given);
-    assert_eq!(loaded.place.root, root.canonicalize().unwrap());
+    assert_eq!(loaded.workspace.id, given);
+    assert_eq!(loaded.workspace.root, root.canonicalize().unwrap());
 }
 
 #[test]

@@ -50,9 +50,9 @@ fn load(root: &Path) -> LoadedWorkspace {
 /// The diagnostics as the cases have them, and the names of the hooks that load.
 fn diagnostics_of(loaded: &LoadedWorkspace) -> String {
     let mut text = String::new();
-    let root = format!("{}/", loaded.place.root.display());
+    let root = format!("{}/", loaded.workspace.root.display());
     for d in &loaded.diagnostics {
-        let file = d.file.strip_prefix(loaded.place.root.join(".openharness")).unwrap_or(&d.file);
+        let file = d.file.strip_prefix(loaded.workspace.root.join(".openharness")).unwrap_or(&d.file);
         let severity = format!("{:?}", d.severity).to_lowercase();
         let help = d.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         let _ = writeln!(

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{DialectImpl, implementation};
+use super::catalog::{DialectImpl, implementation};
 use crate::model::DialectName;
 use portable_hook::{ConversionLosses, PortableHook};
 

@@ -1,7 +1,7 @@
 //! Variables in commands that mean the same under another name. Refuses to guess at those that do not.
 
 use super::{
-    super::{DialectImpl, implementation},
+    super::catalog::{DialectImpl, implementation},
     portable_hook::{ConversionLosses, PortableCommand, PortableHandler, PortableHook},
 };
 use crate::model::DialectName;

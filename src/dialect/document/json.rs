@@ -1,35 +1,26 @@
-//! JSON as a document: its nodes, and where they stand in its text. Owns what is said of text that is almost
-//! JSON; refuses to know what any key means.
-
-use serde::de::DeserializeSeed;
+//! JSON as a tree of nodes, and what messages say about text that is almost JSON.
 
 use super::{
-    parse::{DocumentError, Grow, Growth, Node},
-    span::{Location, Part, Span, place_of},
+    error::DocumentError,
+    node::{MappingEntry, Node, NodeValue},
+    span::Span,
 };
 use crate::model::check_json;
 
-/// The nodes of a text without a byte order mark.
+/// The tree of a text without a byte order mark.
 pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     if text.trim().is_empty() {
-        let refusal =
-            DocumentError::new("empty-document", "empty document", "write `{}`, or delete the file");
-        return Err(refusal);
+        return Err(DocumentError::new("empty-document", "empty document", "write `{}`, or delete the file"));
     }
     check_json(text).map_err(|error| {
         let offset = offset_at(text, error.line, error.column);
         let (message, help) = explained(&error.message, text, offset);
         let code = if error.message.starts_with("duplicate key") { "duplicate-key" } else { "json-syntax" };
-        DocumentError { offset: Some(offset), ..DocumentError::new(code, message, help) }
+        DocumentError::new(code, message, help).at(token_span(text, offset))
     })?;
-    let growth = Growth::without_aliases();
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    Grow(&growth).deserialize(&mut deserializer).map_err(|error| {
-        DocumentError::new(
-            "json-syntax",
-            format!("not valid JSON: {error}"),
-            "correct it; nothing of it counts",
-        )
+    TreeBuilder { text, at: 0 }.node().ok_or_else(|| {
+        let help = "correct it; until then nothing in the file counts";
+        DocumentError::new("json-syntax", "not valid JSON", help)
     })
 }
 
@@ -56,91 +47,103 @@ fn offset_at(text: &str, line: usize, column: usize) -> usize {
     text.floor_char_boundary((start + column.saturating_sub(1)).min(text.len()))
 }
 
-/// The place of a spot in a text that is JSON.
-pub(super) fn locate(text: &str, span: &Span) -> Option<Location> {
-    let walk = Walk(text.as_bytes());
-    let offset = walk.to(&span.path, span.part)?;
-    Some(match span.part {
-        Part::Character(column) => {
-            let body = text.get(offset + 1..)?;
-            let before: usize = body.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
-            let is_plain = !body[..before].contains('\\');
-            Location { length: 1, ..place_of(text, if is_plain { offset + 1 + before } else { offset }) }
-        }
-        Part::Key | Part::Value => {
-            let token = text[offset..walk.skip_value(offset)].lines().next().unwrap_or_default();
-            Location { length: token.chars().count().max(1), ..place_of(text, offset) }
-        }
-    })
+/// The token that an error is at, for its underline.
+fn token_span(text: &str, start: usize) -> Span {
+    let line = text[start..].lines().next().unwrap_or_default();
+    let end = match line.chars().next() {
+        Some('"') => line[1..].find('"').map(|at| at + 2),
+        _ => line.find([',', ':', ']', '}', ' ']),
+    };
+    Span { start, end: start + end.unwrap_or(line.len()) }
 }
 
-/// Walks through a text that is known to be JSON.
-struct Walk<'t>(&'t [u8]);
+/// Builds the tree of a text that `check_json` accepted, which bounds its depth.
+///
+/// Its methods return `None` where the text is no JSON after all, which would be a defect.
+struct TreeBuilder<'t> {
+    text: &'t str,
+    at: usize,
+}
 
-impl Walk<'_> {
-    /// The offset of the node at a path, or of its key.
-    fn to(&self, path: &[usize], part: Part) -> Option<usize> {
-        let mut at = self.skip_space(0);
-        for (depth, index) in path.iter().enumerate() {
-            let is_object = *self.0.get(at)? == b'{';
-            at = self.skip_space(at + 1);
-            for _ in 0..*index {
-                if is_object {
-                    at = self.after_key(at);
-                }
-                // One further for the comma.
-                at = self.skip_space(self.skip_space(self.skip_value(at)) + 1);
-            }
-            let is_last = depth + 1 == path.len();
-            if is_object && !(is_last && part == Part::Key) {
-                at = self.after_key(at);
-            }
+impl TreeBuilder<'_> {
+    fn node(&mut self) -> Option<Node> {
+        self.skip_space();
+        let start = self.at;
+        let value = match self.text.as_bytes().get(start)? {
+            b'{' => self.object()?,
+            b'[' => self.array()?,
+            b'"' => NodeValue::Text(self.string()?.into()),
+            _ => self.word()?,
+        };
+        Some(Node { value, span: Span { start, end: self.at } })
+    }
+
+    fn object(&mut self) -> Option<NodeValue> {
+        self.at += 1;
+        let mut entries = Vec::new();
+        while !self.closes(b'}')? {
+            let start = self.at;
+            let key = self.string()?;
+            let key_span = Span { start, end: self.at };
+            self.skip_space();
+            // The colon.
+            self.at += 1;
+            entries.push(MappingEntry { key, key_span, node: self.node()? });
         }
-        (at < self.0.len()).then_some(at)
+        Some(NodeValue::Mapping(entries.into()))
     }
 
-    /// The offset of the value whose key begins here.
-    fn after_key(&self, at: usize) -> usize {
-        self.skip_space(self.skip_space(self.skip_value(at)) + 1)
-    }
-
-    fn skip_space(&self, at: usize) -> usize {
-        let rest = self.0.get(at..).unwrap_or_default();
-        at + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
-    }
-
-    fn skip_value(&self, at: usize) -> usize {
-        let mut depth = 0_usize;
-        let mut at = at;
-        while let Some(byte) = self.0.get(at) {
-            match byte {
-                b'"' => at = self.skip_text(at),
-                b'{' | b'[' => (depth, at) = (depth + 1, at + 1),
-                b'}' | b']' | b',' | b':' if depth == 0 => return at,
-                b'}' | b']' => (depth, at) = (depth - 1, at + 1),
-                byte if depth == 0 && byte.is_ascii_whitespace() => return at,
-                _ => {
-                    at += 1;
-                    continue;
-                }
-            }
-            if depth == 0 {
-                return at;
-            }
+    fn array(&mut self) -> Option<NodeValue> {
+        self.at += 1;
+        let mut items = Vec::new();
+        while !self.closes(b']')? {
+            items.push(self.node()?);
         }
-        at
+        Some(NodeValue::List(items.into()))
     }
 
-    fn skip_text(&self, at: usize) -> usize {
-        let mut at = at + 1;
-        while let Some(byte) = self.0.get(at) {
-            match byte {
-                b'\\' => at += 2,
-                b'"' => return at + 1,
-                _ => at += 1,
-            }
+    /// Goes to the next element, behind the comma before it; or behind the bracket, if there is none.
+    fn closes(&mut self, bracket: u8) -> Option<bool> {
+        self.skip_space();
+        if *self.text.as_bytes().get(self.at)? == b',' {
+            self.at += 1;
+            self.skip_space();
         }
-        at
+        let closes = *self.text.as_bytes().get(self.at)? == bracket;
+        self.at += usize::from(closes);
+        Some(closes)
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut end = start + 1;
+        while *bytes.get(end)? != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
+        }
+        self.at = end + 1;
+        serde_json::from_str(self.text.get(start..self.at)?).ok()
+    }
+
+    /// A number, or one of the three words.
+    fn word(&mut self) -> Option<NodeValue> {
+        let rest = &self.text[self.at..];
+        let length = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());
+        self.at += length;
+        Some(match &rest[..length] {
+            "null" => NodeValue::Null,
+            "true" => NodeValue::Bool(true),
+            "false" => NodeValue::Bool(false),
+            number => {
+                let number: serde_json::Number = serde_json::from_str(number).ok()?;
+                number.as_i64().map_or(NodeValue::Float(number.as_f64()?), NodeValue::Integer)
+            }
+        })
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        self.at += rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     }
 }
 
@@ -150,24 +153,33 @@ mod tests {
 
     const TEXT: &str = "{\n\t\"a\": {\"x\": [1, \"t\\\"}\", {\"ü\": null}]},\n  \"b\" : true,\"c\":\"M(\"}\n";
 
-    fn place(path: &[usize], part: Part) -> (usize, usize, usize) {
-        let place = locate(TEXT, &Span { path: path.into(), part }).unwrap();
-        (place.line, place.column, place.length)
+    /// The node at a path, and the span of its key.
+    fn find<'n>(root: &'n Node, path: &[usize]) -> (&'n Node, Span) {
+        path.iter().fold((root, root.span), |(node, _), index| match &node.value {
+            NodeValue::Mapping(entries) => (&entries[*index].node, entries[*index].key_span),
+            NodeValue::List(items) => (&items[*index], items[*index].span),
+            _ => panic!("nothing is in {node:?}"),
+        })
     }
 
     #[test]
-    fn keys_and_values_have_places() {
-        assert_eq!(place(&[], Part::Value).0, 1);
-        assert_eq!(place(&[0], Part::Key), (2, 2, 3));
-        assert_eq!(place(&[0], Part::Value).1, 7);
-        assert_eq!(place(&[0, 0, 0], Part::Value), (2, 14, 1));
-        assert_eq!(place(&[0, 0, 1], Part::Value).1, 17);
-        assert_eq!(place(&[0, 0, 2, 0], Part::Key).1, 26);
-        assert_eq!(place(&[0, 0, 2, 0], Part::Value), (2, 31, 4));
-        assert_eq!(place(&[1], Part::Key), (3, 3, 3));
-        assert_eq!(place(&[1], Part::Value), (3, 9, 4));
-        assert_eq!(place(&[2], Part::Value), (3, 18, 4));
-        assert_eq!(place(&[2], Part::Character(2)), (3, 20, 1));
+    fn keys_and_values_have_spans() {
+        let root = parse(TEXT).unwrap();
+        let key = |path: &[usize]| {
+            let span = find(&root, path).1;
+            &TEXT[span.start..span.end]
+        };
+        let value = |path: &[usize]| {
+            let span = find(&root, path).0.span;
+            &TEXT[span.start..span.end]
+        };
+        assert_eq!(value(&[]), TEXT.trim_end());
+        assert_eq!((key(&[0]), key(&[1]), key(&[2])), ("\"a\"", "\"b\"", "\"c\""));
+        assert_eq!(value(&[0, 0]), "[1, \"t\\\"}\", {\"ü\": null}]");
+        assert_eq!(value(&[0, 0, 0]), "1");
+        assert_eq!(value(&[0, 0, 1]), "\"t\\\"}\"");
+        assert_eq!(key(&[0, 0, 2, 0]), "\"ü\"");
+        assert_eq!((value(&[0, 0, 2, 0]), value(&[1]), value(&[2])), ("null", "true", "\"M(\""));
     }
 
     fn json() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {
@@ -187,49 +199,50 @@ mod tests {
         })
     }
 
-    /// Every node stands where it is said to stand.
-    fn check_places(text: &str, value: &serde_json::Value, path: &mut Vec<usize>) {
-        let at = |path: &[usize], part| Walk(text.as_bytes()).to(path, part).unwrap();
-        let begins = &value.to_string()[..1];
-        assert!(text[at(path, Part::Value)..].starts_with(begins), "{path:?} in {text}");
-        let (keys, items): (Vec<_>, Vec<_>) = match value {
-            serde_json::Value::Object(map) => map.iter().map(|(key, item)| (Some(key), item)).unzip(),
-            serde_json::Value::Array(items) => items.iter().map(|item| (None, item)).unzip(),
-            _ => return,
-        };
-        for (index, (key, item)) in keys.into_iter().zip(items).enumerate() {
-            path.push(index);
-            if let Some(key) = key {
-                let written = serde_json::to_string(key).unwrap();
-                assert!(text[at(path, Part::Key)..].starts_with(&written), "key {path:?} in {text}");
+    /// Every node has the text that its value has, and so has every key.
+    fn check_spans(text: &str, value: &serde_json::Value, node: &Node) {
+        let written =
+            |span: Span| serde_json::from_str::<serde_json::Value>(&text[span.start..span.end]).unwrap();
+        assert_eq!(&written(node.span), value, "{text}");
+        match (value, &node.value) {
+            (serde_json::Value::Object(map), NodeValue::Mapping(entries)) => {
+                assert_eq!(map.len(), entries.len());
+                for ((key, value), entry) in map.iter().zip(&**entries) {
+                    assert_eq!((written(entry.key_span), key), (key.as_str().into(), &entry.key));
+                    check_spans(text, value, &entry.node);
+                }
             }
-            check_places(text, item, path);
-            path.pop();
+            (serde_json::Value::Array(values), NodeValue::List(items)) => {
+                assert_eq!(values.len(), items.len());
+                values.iter().zip(&**items).for_each(|(value, item)| check_spans(text, value, item));
+            }
+            _ => {}
         }
     }
 
     proptest::proptest! {
         #[test]
-        fn every_node_is_found(value in json()) {
-            check_places(&value.to_string(), &value, &mut Vec::new());
-            check_places(&serde_json::to_string_pretty(&value).unwrap(), &value, &mut Vec::new());
+        fn every_node_has_its_span(value in json()) {
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                check_spans(&text, &value, &parse(&text).unwrap());
+            }
         }
     }
 
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
-        let refusal = |text: &str| {
-            let refusal = parse(text).expect_err(text);
-            (refusal.message, refusal.offset)
+        let refused = |text: &str| {
+            let error = parse(text).expect_err(text);
+            (error.message, error.span.map(|span| span.start))
         };
-        assert_eq!(refusal("{\n  // x\n}"), ("comments are not JSON".to_owned(), Some(4)));
-        assert_eq!(refusal("{\"a\": 1, /* x */ \"b\": 2}"), ("comments are not JSON".to_owned(), Some(9)));
-        assert_eq!(refusal("{\"a\": 1} # x").0, "comments are not JSON");
-        assert!(refusal("{\"a\": 1,}").0.contains("trailing comma"));
-        assert!(refusal("{\"a\": 1, \"a\": 2}").0.contains("duplicate key"));
-        assert!(refusal("{'a': 1}").0.contains("key must be a string"));
-        assert!(refusal(&"[".repeat(10_000)).0.contains("recursion limit"));
-        assert_eq!(refusal(" \n").0, "empty document");
+        assert_eq!(refused("{\n  // x\n}"), ("comments are not JSON".to_owned(), Some(4)));
+        assert_eq!(refused("{\"a\": 1, /* x */ \"b\": 2}"), ("comments are not JSON".to_owned(), Some(9)));
+        assert_eq!(refused("{\"a\": 1} # x").0, "comments are not JSON");
+        assert!(refused("{\"a\": 1,}").0.contains("trailing comma"));
+        assert!(refused("{\"a\": 1, \"a\": 2}").0.contains("duplicate key"));
+        assert!(refused("{'a': 1}").0.contains("key must be a string"));
+        assert!(refused(&"[".repeat(10_000)).0.contains("recursion limit"));
+        assert_eq!(refused(" \n").0, "empty document");
         assert!(parse("{\"a\": \"\\ud83d\\ude00\", \"b\":\t1e3}").is_ok());
     }
 }

@@ -1,10 +1,17 @@
-//! One YAML or JSON document whose mistakes have places: what it holds, how it is read, what is wrong with it.
+//! One YAML or JSON document: its tree with spans, typed reading of it, and what is wrong with it.
 
+mod byte_offsets;
+mod error;
 mod json;
 mod mistake;
+mod node;
 mod parse;
 mod read;
+mod scalar;
 mod span;
+mod syntax_error;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use mistake::Mistake;
 pub(crate) use read::{Document, Mapping, Value};

@@ -1,356 +1,273 @@
-//! From text to nodes. Owns what is refused as a whole: tags, several documents, repeated keys, nesting and
-//! aliases beyond bounds. Refuses to know what any key means.
+//! YAML as a tree of nodes, in one pass over the parser's events. Tags, several documents, repeated keys, and nesting
+//! and aliases beyond their bounds are errors.
 
-use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt};
+use std::collections::HashMap;
 
-use serde::de::{self, DeserializeSeed, EnumAccess, MapAccess, SeqAccess, Visitor};
-use serde_yaml::Deserializer;
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
+
+use super::{
+    super::suggest::shorten,
+    byte_offsets::ByteOffsets,
+    error::DocumentError,
+    node::{MappingEntry, Node, NodeValue},
+    scalar,
+    span::{Span, location_of},
+    syntax_error::{self, tags, too_deep},
+};
 
 /// What a document may always grow to, beside twice its length. A document without aliases stays far below;
 /// with them a small file could stand for gigabytes.
 const ALWAYS_ALLOWED: usize = 4096;
 
-/// How many opening brackets a document may have, wherever they stand. The parser's work grows with the square
-/// of how deep brackets nest, long before it tells how deep they do.
-const MOST_BRACKETS: usize = 8192;
+/// How deep lists and mappings may nest.
+const DEEPEST: usize = 127;
 
-/// One value.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    Null,
-    Bool(bool),
-    Integer(i64),
-    Float(f64),
-    Text(String),
-    List(Vec<Node>),
-    Mapping(Vec<(String, Node)>),
-}
-
-impl Node {
-    /// What kind of value this is, as a message names it.
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Null => "nothing",
-            Self::Bool(_) => "a boolean",
-            Self::Integer(_) | Self::Float(_) => "a number",
-            Self::Text(_) => "a string",
-            Self::List(_) => "a list",
-            Self::Mapping(_) => "a mapping",
-        }
-    }
-}
-
-/// Why a text is no acceptable document.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct DocumentError {
-    pub(super) code: &'static str,
-    pub(super) message: String,
-    pub(super) help: Option<&'static str>,
-    /// The offset in bytes, where one place is to blame.
-    pub(super) offset: Option<usize>,
-}
-
-impl DocumentError {
-    pub(super) fn new(code: &'static str, message: impl Into<String>, help: &'static str) -> Self {
-        Self { code, message: message.into(), help: Some(help), offset: None }
-    }
-}
-
-/// The nodes of a text without a byte order mark.
+/// The tree of a text without a byte order mark.
 pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
         let message = format!("the character U+{:04X} is not allowed", u32::from(c));
-        let refusal = DocumentError::new(
-            "yaml-syntax",
-            message,
-            "remove it, or write it as an escape in double quotes",
-        );
-        return Err(DocumentError { offset: Some(offset), ..refusal });
+        let help = "remove it, or write it as an escape in double quotes";
+        let span = Span { start: offset, end: offset + c.len_utf8() };
+        return Err(DocumentError::new("yaml-syntax", message, help).at(span));
     }
-    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).nth(MOST_BRACKETS).is_some() {
-        let message = format!("nested too deeply: there are more than {MOST_BRACKETS} opening brackets");
-        return Err(DocumentError::new(
-            "too-deep",
-            message,
-            "write lists and mappings on lines of their own",
-        ));
-    }
-    if let Some(offset) = tag_directive(text) {
-        return Err(DocumentError { offset: Some(offset), ..tags() });
-    }
-    let root = attempt(text)?;
-    if let Some(offset) = hidden_tag(text) {
-        return Err(DocumentError { offset: Some(offset), ..tags() });
-    }
-    match root {
-        Node::Null => {
-            Err(DocumentError::new("empty-document", "empty document", "write the keys, or delete the file"))
-        }
-        root => Ok(root),
-    }
+    let root = TreeBuilder::new(text).document()?;
+    if root.value == NodeValue::Null { Err(empty_document()) } else { Ok(root) }
 }
 
-/// Characters the parser refuses without telling where, or, as NUL, takes for the end of the text.
+/// Characters that YAML does not allow in a text.
 fn is_forbidden(c: char) -> bool {
     let is_allowed_control = matches!(c, '\t' | '\n' | '\r' | '\u{85}');
     (c.is_control() && !is_allowed_control) || matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
-fn tags() -> DocumentError {
-    DocumentError::new(
-        "tag",
-        "YAML tags are not allowed",
-        "remove the `!…`; put the value in quotes if it is meant",
-    )
+/// Builds the tree of one text.
+struct TreeBuilder<'t> {
+    text: &'t str,
+    parser: Parser<'t, StrInput<'t>>,
+    offsets: ByteOffsets,
+    /// Where the event before the current one ends.
+    previous_end: usize,
+    current_end: usize,
+    /// How much the tree may still grow.
+    budget: usize,
+    /// The finished nodes that aliases may refer to, by the parser's numbers, each with its size.
+    anchors: HashMap<usize, (Node, usize)>,
 }
 
-fn tag_directive(text: &str) -> Option<usize> {
-    if text.starts_with("%TAG") { Some(0) } else { text.find("\n%TAG").map(|offset| offset + 1) }
+impl<'t> TreeBuilder<'t> {
+    fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            parser: Parser::new_from_str(text),
+            offsets: ByteOffsets::new(text),
+            previous_end: 0,
+            current_end: 0,
+            budget: 2 * text.len() + ALWAYS_ALLOWED,
+            anchors: HashMap::new(),
+        }
+    }
+
+    /// The one document that the text has to be.
+    fn document(mut self) -> Result<Node, DocumentError> {
+        loop {
+            match self.next()? {
+                (Event::DocumentStart(_), span) => {
+                    self.check_directives(span)?;
+                    break;
+                }
+                (Event::StreamEnd, _) => return Err(empty_document()),
+                _ => {}
+            }
+        }
+        let (event, span) = self.next()?;
+        let root = self.node(event, span, 0)?;
+        loop {
+            match self.next()? {
+                (Event::DocumentStart(_), span) => {
+                    let help = "keep one document per file and remove the `---` between them";
+                    let message = "more than one document in the file";
+                    return Err(DocumentError::new("several-documents", message, help).at(span));
+                }
+                (Event::StreamEnd, _) => return Ok(root),
+                _ => {}
+            }
+        }
+    }
+
+    /// Only `%YAML` may stand before a document: `%TAG` names tags, and the parser ignores others.
+    fn check_directives(&self, document: Span) -> Result<(), DocumentError> {
+        let mut start = 0;
+        for line in self.text[..document.start].split_inclusive('\n') {
+            let span = Span { start, end: start + line.trim_end().len() };
+            if line.starts_with("%TAG") {
+                return Err(tags().at(span));
+            }
+            let directive = line.split(" #").next().unwrap_or_default().trim_end();
+            if directive.starts_with('%') && !matches!(directive, "%YAML 1.1" | "%YAML 1.2") {
+                let error =
+                    DocumentError::new("yaml-syntax", "not valid YAML: unknown directive", "remove it");
+                return Err(error.at(span));
+            }
+            start += line.len();
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<(Event<'t>, Span), DocumentError> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => {
+                let span = self.offsets.span(span);
+                self.previous_end = self.current_end;
+                self.current_end = span.end;
+                Ok((event, span))
+            }
+            Some(Err(error)) => {
+                let offset = self.offsets.of(error.marker().index());
+                Err(syntax_error::translate(error.info(), self.text, offset))
+            }
+            None => Ok((Event::StreamEnd, Span::at(self.text.len()))),
+        }
+    }
+
+    /// The node that begins with an event; `depth` is how many lists and mappings it is in.
+    fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, DocumentError> {
+        let before = self.budget;
+        let (node, anchor) = match event {
+            Event::Alias(anchor) => return self.alias(anchor, span),
+            Event::Scalar(_, _, _, Some(_))
+            | Event::SequenceStart(_, Some(_))
+            | Event::MappingStart(_, Some(_)) => {
+                return Err(tags().at(span));
+            }
+            Event::Scalar(text, style, anchor, None) => (self.scalar(&text, style, span)?, anchor),
+            Event::SequenceStart(..) | Event::MappingStart(..) if depth == DEEPEST => {
+                return Err(too_deep().at(span));
+            }
+            Event::SequenceStart(anchor, None) => (self.list(span, depth + 1)?, anchor),
+            Event::MappingStart(anchor, None) => (self.mapping(span, depth + 1)?, anchor),
+            // The parser emits no other event where a node belongs.
+            _ => return Err(DocumentError { span: Some(span), ..empty_document() }),
+        };
+        if anchor > 0 {
+            self.anchors.insert(anchor, (node.clone(), before - self.budget));
+        }
+        Ok(node)
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, span: Span) -> Result<Node, DocumentError> {
+        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        let (value, span) = match style {
+            ScalarStyle::Plain if text.is_empty() => (NodeValue::Null, self.absent_span(span)),
+            ScalarStyle::Plain => (scalar::plain(text), span),
+            _ if is_block => (NodeValue::Text(self.block_text(text).into()), self.block_span(span)),
+            _ => (NodeValue::Text(text.into()), span),
+        };
+        self.grow(if let NodeValue::Text(text) = &value { text.len() } else { 0 }, span)?;
+        Ok(Node { value, span: span.trimmed(self.text) })
+    }
+
+    /// The text of a block scalar. The parser ends it with a line break also at the end of a file that has none there.
+    fn block_text<'s>(&self, text: &'s str) -> &'s str {
+        let is_last = self.text[self.current_end..].is_empty() && !self.text.ends_with('\n');
+        if is_last { text.strip_suffix('\n').unwrap_or(text) } else { text }
+    }
+
+    /// The span of a block scalar from its `|` or `>`. That of the parser begins with the first line of text.
+    fn block_span(&self, content: Span) -> Span {
+        let before = self.text.get(self.previous_end..content.start).unwrap_or_default();
+        let start = before.find(['|', '>']).map_or(content.start, |at| self.previous_end + at);
+        Span { start, ..content }
+    }
+
+    /// Where a value that is not there would be: the parser gives it the span of the indicator before it.
+    fn absent_span(&self, indicator: Span) -> Span {
+        let is_empty =
+            indicator.start == indicator.end && self.text[indicator.start..].starts_with([':', '-', '?']);
+        Span::at(indicator.end + usize::from(is_empty))
+    }
+
+    fn list(&mut self, opening: Span, depth: usize) -> Result<Node, DocumentError> {
+        self.grow(0, opening)?;
+        let mut items = Vec::new();
+        let closing = loop {
+            match self.next()? {
+                (Event::SequenceEnd, closing) => break closing,
+                (event, span) => items.push(self.node(event, span, depth)?),
+            }
+        };
+        let first = items.first().map(|item: &Node| item.span);
+        let span = self.collection_span(opening, first, closing);
+        Ok(Node { value: NodeValue::List(items.into()), span })
+    }
+
+    fn mapping(&mut self, opening: Span, depth: usize) -> Result<Node, DocumentError> {
+        self.grow(0, opening)?;
+        let mut keys: HashMap<String, Span> = HashMap::new();
+        let mut entries = Vec::new();
+        let closing = loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                break span;
+            }
+            let (key, key_span) = self.key(event, span)?;
+            if let Some(first) = keys.insert(key.clone(), key_span) {
+                let line = location_of(self.text, first).line;
+                let message = format!("`{}` is there twice, first in line {line}", shorten(&key, 64));
+                return Err(DocumentError::new("duplicate-key", message, "keep one of the two").at(key_span));
+            }
+            let (event, span) = self.next()?;
+            entries.push(MappingEntry { key, key_span, node: self.node(event, span, depth)? });
+        };
+        let first = entries.first().map(|entry| entry.key_span);
+        let span = self.collection_span(opening, first, closing);
+        Ok(Node { value: NodeValue::Mapping(entries.into()), span })
+    }
+
+    /// A key, which has to be text.
+    fn key(&mut self, event: Event<'t>, span: Span) -> Result<(String, Span), DocumentError> {
+        let is_collection = matches!(event, Event::SequenceStart(_, None) | Event::MappingStart(_, None));
+        let node = if is_collection { None } else { Some(self.node(event, span, 0)?) };
+        match node {
+            Some(Node { value: NodeValue::Text(key), span }) => Ok((key.to_string(), span)),
+            _ => {
+                let error = DocumentError::new("wrong-type", "a key must be a string", "put it in quotes");
+                Err(error.at(span.trimmed(self.text)))
+            }
+        }
+    }
+
+    /// A copy of the node that an alias stands for, at the place of the alias.
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, DocumentError> {
+        // An anchor whose value is not finished is around the alias.
+        let Some((node, size)) = self.anchors.get(&anchor) else {
+            let message = "an alias stands for a value that it is in";
+            return Err(DocumentError::new("aliases", message, "write the value out").at(span));
+        };
+        self.budget = self.budget.checked_sub(*size).ok_or_else(|| too_large().at(span))?;
+        Ok(Node { span, ..node.clone() })
+    }
+
+    /// A bracketed collection has the span from bracket to bracket; another has that of its first key or item.
+    fn collection_span(&self, opening: Span, first: Option<Span>, closing: Span) -> Span {
+        // No anchor has a bracket in it, and a block has no opening of its own.
+        let is_flow = self.text[opening.start..opening.end].contains(['[', '{']);
+        match first {
+            Some(first) if !is_flow => Span { start: opening.start, end: first.end.max(opening.start) },
+            // The parser's closing token goes on over the blanks and the comment behind it.
+            _ => Span { start: opening.start, end: (closing.start + 1).min(self.text.len()) },
+        }
+    }
+
+    fn grow(&mut self, size: usize, span: Span) -> Result<(), DocumentError> {
+        self.budget = self.budget.checked_sub(size + 1).ok_or_else(|| too_large().at(span))?;
+        Ok(())
+    }
 }
 
-/// The place of a tag such as `!!python/object` or `!<uri>`, which the parser would silently take off. As a
-/// tag of the document's own it is not, and in texts and comments the change does no harm.
-fn hidden_tag(text: &str) -> Option<usize> {
-    if !text.contains("!!") && !text.contains("!<") {
-        return None;
-    }
-    let disarmed = text.replace("!!", "!x").replace("!<", "!x");
-    attempt(&disarmed).err()?.offset
-}
-
-fn attempt(text: &str) -> Result<Node, DocumentError> {
-    let growth = RefCell::new(Growth { left: 2 * text.len() + ALWAYS_ALLOWED, refusal: None });
-    let result = Grow(&growth).deserialize(Deserializer::from_str(text));
-    let error = match result {
-        Ok(root) => return Ok(root),
-        Err(error) => error,
-    };
-    let refusal = growth.take().refusal.unwrap_or_else(|| translated(&error));
-    let place = error.location().map(|place| text.floor_char_boundary(place.index()));
-    let offset = place.or_else(|| (refusal.code == "several-documents").then(|| second_document(text))?);
-    let help = refusal.help.or_else(|| advice(text, offset?));
-    Err(DocumentError { help, offset, ..refusal })
-}
-
-/// What to do about the usual slips, by the characters around the place where the parser gave up.
-fn advice(text: &str, offset: usize) -> Option<&'static str> {
-    let around = [text[..offset].chars().next_back(), text[offset..].chars().next()];
-    if around.contains(&Some('\t')) {
-        Some("indent with spaces; YAML allows no tabs there")
-    } else if around.contains(&Some('*')) {
-        Some(
-            "`*` begins an alias: put the value in quotes, or leave out a `matcher` that should match everything",
-        )
-    } else if matches!(around[1], Some('%' | '@' | '`')) {
-        Some("put the value in quotes")
-    } else {
-        None
-    }
-}
-
-fn translated(error: &serde_yaml::Error) -> DocumentError {
-    let text = error.to_string();
-    if text.contains("recursion limit") {
-        return DocumentError::new(
-            "too-deep",
-            "the document is nested too deeply",
-            "at most 127 levels are allowed",
-        );
-    }
-    if text.contains("repetition limit") {
-        return too_large();
-    }
-    if text.contains("more than one document") {
-        let help = "keep one document per file and remove the `---` between them";
-        return DocumentError::new("several-documents", "more than one document in the file", help);
-    }
-    let what = text.split(" at line ").next().unwrap_or_default();
-    if what.contains("expected a key") {
-        return DocumentError::new("wrong-type", "a key must be a string", "put it in quotes");
-    }
-    DocumentError {
-        code: "yaml-syntax",
-        message: format!("not valid YAML: {what}"),
-        help: None,
-        offset: None,
-    }
+fn empty_document() -> DocumentError {
+    DocumentError::new("empty-document", "empty document", "write the keys, or delete the file")
 }
 
 fn too_large() -> DocumentError {
     DocumentError::new("aliases", "the aliases of the document stand for too much", "write the values out")
-}
-
-/// Where the second document begins, which the parser does not tell.
-fn second_document(text: &str) -> Option<usize> {
-    let mut offset = 0;
-    let mut has_content = false;
-    for line in text.split_inclusive('\n') {
-        let trimmed = line.trim_end();
-        if trimmed == "---" || trimmed.starts_with("--- ") {
-            if has_content {
-                return Some(offset);
-            }
-            has_content = trimmed != "---";
-        } else if !trimmed.is_empty() && !trimmed.starts_with('#') {
-            has_content = true;
-        }
-        offset += line.len();
-    }
-    None
-}
-
-/// How much a document may still grow, and why it was refused.
-#[derive(Default)]
-pub(super) struct Growth {
-    left: usize,
-    refusal: Option<DocumentError>,
-}
-
-impl Growth {
-    /// For documents that cannot stand for more than they are.
-    pub(super) fn without_aliases() -> RefCell<Self> {
-        RefCell::new(Self { left: usize::MAX, refusal: None })
-    }
-}
-
-/// Builds the nodes of one value.
-#[derive(Clone, Copy)]
-pub(super) struct Grow<'g>(pub(super) &'g RefCell<Growth>);
-
-impl Grow<'_> {
-    fn refuse<T, E: de::Error>(self, refusal: DocumentError) -> Result<T, E> {
-        let error = E::custom(&refusal.message);
-        self.0.borrow_mut().refusal.get_or_insert(refusal);
-        Err(error)
-    }
-
-    fn take<E: de::Error>(self, size: usize) -> Result<(), E> {
-        let left = self.0.borrow().left.checked_sub(size + 1);
-        match left {
-            Some(left) => {
-                self.0.borrow_mut().left = left;
-                Ok(())
-            }
-            None => self.refuse(too_large()),
-        }
-    }
-
-    fn scalar<E: de::Error>(self, node: Node) -> Result<Node, E> {
-        self.take(0)?;
-        Ok(node)
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Grow<'_> {
-    type Value = Node;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Grow<'_> {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Node, E> {
-        self.scalar(Node::Bool(value))
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Node, E> {
-        self.scalar(Node::Integer(value))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Node, E> {
-        self.visit_i128(value.into())
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "no key takes a number of that size")]
-    fn visit_i128<E: de::Error>(self, value: i128) -> Result<Node, E> {
-        self.scalar(i64::try_from(value).map_or(Node::Float(value as f64), Node::Integer))
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "no key takes a number of that size")]
-    fn visit_u128<E: de::Error>(self, value: u128) -> Result<Node, E> {
-        self.scalar(Node::Float(value as f64))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Node, E> {
-        self.scalar(Node::Float(value))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Node, E> {
-        self.take(text.len())?;
-        Ok(Node::Text(text.to_owned()))
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Node, E> {
-        self.scalar(Node::Null)
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Node, E> {
-        self.scalar(Node::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
-        self.take(0)?;
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
-        }
-        Ok(Node::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        self.take(0)?;
-        let mut seen = HashSet::new();
-        let mut entries = Vec::new();
-        while let Some(key) = map.next_key_seed(GrowKey { grow: self, seen: &mut seen })? {
-            entries.push((key, map.next_value_seed(self)?));
-        }
-        Ok(Node::Mapping(entries))
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<Node, A::Error> {
-        self.refuse(tags())
-    }
-}
-
-/// Reads one key, and fails at its place if it cannot be one.
-struct GrowKey<'g, 's> {
-    grow: Grow<'g>,
-    seen: &'s mut HashSet<String>,
-}
-
-impl<'de> DeserializeSeed<'de> for GrowKey<'_, '_> {
-    type Value = String;
-
-    fn deserialize<D: de::Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for GrowKey<'_, '_> {
-    type Value = String;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: de::Error>(self, key: &str) -> Result<String, E> {
-        self.grow.take::<E>(key.len())?;
-        if !self.seen.insert(key.to_owned()) {
-            let short: Cow<'_, str> = super::super::suggest::shorten(key, 64).into();
-            let message = format!("`{short}` is there twice");
-            return self.grow.refuse(DocumentError::new("duplicate-key", message, "keep one of the two"));
-        }
-        Ok(key.to_owned())
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, _: A) -> Result<String, A::Error> {
-        self.grow.refuse(tags())
-    }
 }

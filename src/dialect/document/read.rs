@@ -1,14 +1,16 @@
-//! Typed reading of a document: every mistake is recorded and reading goes on. Refuses to convert: `name: 123`
-//! is a mistake, not the text "123".
+//! Typed reading of a document: every mistake is recorded and reading goes on. Nothing is converted: `name: 123` is a
+//! mistake, not the text "123".
 
-use std::{cell::RefCell, path::Path, rc::Rc};
+use std::{cell::RefCell, path::Path};
 
 use super::{
     super::suggest::{did_you_mean, shorten},
+    error::DocumentError,
     json,
     mistake::Mistake,
-    parse::{DocumentError, Node, parse},
-    span::{Location, Part, Span, locate, place_of},
+    node::{MappingEntry, Node, NodeValue},
+    parse::parse,
+    span::{Span, character_span, location_of},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -64,17 +66,20 @@ impl<'t> Document<'t> {
             Syntax::Yaml => parse(text),
             Syntax::Json => json::parse(text),
         };
-        let root = parsed.map_err(|refusal| Box::new(refused(refusal, text, file)))?;
+        let root = parsed.map_err(|error| Box::new(diagnostic_of(error, text, file)))?;
         Ok(Self { text, file, root, syntax, mistakes: RefCell::default() })
     }
 
     /// The mapping that the whole document is.
     pub(crate) fn root(&self) -> Option<Mapping<'_>> {
-        self.value(Rc::from([]), "the document", Role::Document, &self.root).mapping()
-    }
-
-    fn value<'d>(&'d self, path: Rc<[usize]>, name: &'d str, role: Role, node: &'d Node) -> Value<'d> {
-        Value { document: self, path, name, role, node }
+        Value {
+            document: self,
+            name: "the document",
+            role: Role::Document,
+            node: &self.root,
+            key_span: self.root.span,
+        }
+        .mapping()
     }
 
     /// Records a mistake.
@@ -91,16 +96,9 @@ impl<'t> Document<'t> {
         self.mistakes.borrow().iter().any(|mistake| mistake.severity == Severity::Error)
     }
 
-    /// The line of a spot, from 1.
-    pub(crate) fn line(&self, span: &Span) -> usize {
-        self.place(span).map_or(0, |place| place.line)
-    }
-
-    fn place(&self, span: &Span) -> Option<Location> {
-        match self.syntax {
-            Syntax::Yaml => locate(self.text, span),
-            Syntax::Json => json::locate(self.text, span),
-        }
+    /// The line of a span, from 1.
+    pub(crate) fn line(&self, span: Span) -> usize {
+        location_of(self.text, span).line
     }
 
     /// What is wrong, in the order of the text.
@@ -121,29 +119,33 @@ impl<'t> Document<'t> {
 
     fn placed(&self, mistake: Mistake) -> Diagnostic {
         let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, self.file, mistake.message);
-        if let Some(place) = self.place(&mistake.span) {
-            (diagnostic.line, diagnostic.column, diagnostic.length) =
-                (place.line, place.column, place.length);
-        }
+        point_at(&mut diagnostic, self.text, mistake.span);
         Diagnostic { help: mistake.help, ..diagnostic }
     }
 }
 
-fn refused(refusal: DocumentError, text: &str, file: &Path) -> Diagnostic {
-    let mut diagnostic = Diagnostic::of_file(Severity::Error, refusal.code, file, refusal.message);
-    if let Some(place) = refusal.offset.map(|offset| place_of(text, offset)) {
-        (diagnostic.line, diagnostic.column, diagnostic.length) = (place.line, place.column, place.length);
+fn diagnostic_of(error: DocumentError, text: &str, file: &Path) -> Diagnostic {
+    let mut diagnostic = Diagnostic::of_file(Severity::Error, error.code, file, error.message);
+    if let Some(span) = error.span {
+        point_at(&mut diagnostic, text, span);
     }
-    Diagnostic { help: refusal.help.map(str::to_owned), ..diagnostic }
+    Diagnostic { help: error.help.map(str::to_owned), ..diagnostic }
+}
+
+fn point_at(diagnostic: &mut Diagnostic, text: &str, span: Span) {
+    let location = location_of(text, span);
+    diagnostic.line = location.line;
+    diagnostic.column = location.column;
+    diagnostic.length = location.length;
 }
 
 /// A mapping in a document.
 #[derive(Clone)]
 pub(crate) struct Mapping<'d> {
     document: &'d Document<'d>,
-    path: Rc<[usize]>,
     name: &'d str,
-    entries: &'d [(String, Node)],
+    span: Span,
+    entries: &'d [MappingEntry],
 }
 
 impl<'d> Mapping<'d> {
@@ -154,7 +156,7 @@ impl<'d> Mapping<'d> {
 
     /// Where it begins.
     pub(crate) fn span(&self) -> Span {
-        Span { path: Rc::clone(&self.path), part: Part::Value }
+        self.span
     }
 
     /// The value of a key.
@@ -183,18 +185,28 @@ impl<'d> Mapping<'d> {
 
     /// All values in order.
     pub(crate) fn values(&self) -> impl Iterator<Item = Value<'d>> {
-        let (document, path) = (self.document, Rc::clone(&self.path));
-        self.entries.iter().enumerate().map(move |(index, (key, node))| {
-            document.value(path.iter().copied().chain([index]).collect(), key, Role::Entry, node)
+        let document = self.document;
+        self.entries.iter().map(move |entry| Value {
+            document,
+            name: &entry.key,
+            role: Role::Entry,
+            node: &entry.node,
+            key_span: entry.key_span,
         })
     }
 
     /// Records every key that is not among the known ones.
     pub(crate) fn allow_only(&self, known: &[&str]) {
+        self.allow_only_with(known, |_| None);
+    }
+
+    /// Records every key that is not among the known ones, with the help that there is for it.
+    pub(crate) fn allow_only_with(&self, known: &[&str], help: impl Fn(&str) -> Option<String>) {
         for value in self.values().filter(|value| !known.contains(&value.name)) {
             let message = format!("unknown key `{}`", shorten(value.name, LONGEST_ECHO));
             let mistake = Mistake::error("unknown-key", value.key_span(), message);
-            self.document.report(mistake.help(did_you_mean(value.name, known)));
+            let help = help(value.name).unwrap_or_else(|| did_you_mean(value.name, known));
+            self.document.report(mistake.help(help));
         }
     }
 
@@ -208,10 +220,10 @@ impl<'d> Mapping<'d> {
 #[derive(Clone)]
 pub(crate) struct Value<'d> {
     document: &'d Document<'d>,
-    path: Rc<[usize]>,
     name: &'d str,
     role: Role,
     node: &'d Node,
+    key_span: Span,
 }
 
 /// How a value came by its name.
@@ -225,12 +237,17 @@ enum Role {
 impl<'d> Value<'d> {
     /// Where it is.
     pub(crate) fn span(&self) -> Span {
-        Span { path: Rc::clone(&self.path), part: Part::Value }
+        self.node.span
     }
 
     /// Where its key is.
     pub(crate) fn key_span(&self) -> Span {
-        Span { path: Rc::clone(&self.path), part: Part::Key }
+        self.key_span
+    }
+
+    /// Where a character of its text is, from 1.
+    pub(crate) fn character_span(&self, column: usize) -> Span {
+        character_span(self.document.text, self.node.span, column)
     }
 
     /// Its key, or that of the list it is in.
@@ -261,9 +278,9 @@ impl<'d> Value<'d> {
 
     /// A text.
     pub(crate) fn text(&self) -> Option<&'d str> {
-        match self.node {
-            Node::Text(text) => Some(text),
-            Node::Bool(_) | Node::Integer(_) | Node::Float(_) => {
+        match &self.node.value {
+            NodeValue::Text(text) => Some(text),
+            NodeValue::Bool(_) | NodeValue::Integer(_) | NodeValue::Float(_) => {
                 self.wrong_type("a string", Some("put it in quotes"))
             }
             _ => self.wrong_type("a string", None),
@@ -272,30 +289,35 @@ impl<'d> Value<'d> {
 
     /// Whether it was left empty, or is `null`.
     pub(crate) fn is_null(&self) -> bool {
-        matches!(self.node, Node::Null)
+        matches!(self.node.value, NodeValue::Null)
+    }
+
+    /// Whether it is a list.
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self.node.value, NodeValue::List(_))
     }
 
     /// A text, where anything else is the caller's mistake to report.
     pub(crate) fn as_text(&self) -> Option<&'d str> {
-        match self.node {
-            Node::Text(text) => Some(text),
+        match &self.node.value {
+            NodeValue::Text(text) => Some(text),
             _ => None,
         }
     }
 
     /// `true` or `false`.
     pub(crate) fn flag(&self) -> Option<bool> {
-        match self.node {
-            Node::Bool(flag) => Some(*flag),
+        match &self.node.value {
+            NodeValue::Bool(flag) => Some(*flag),
             _ => self.wrong_type("a boolean", Some("write `true` or `false`")),
         }
     }
 
     /// A whole number.
     pub(crate) fn integer(&self) -> Option<i64> {
-        match self.node {
-            Node::Integer(number) => Some(*number),
-            Node::Float(_) => {
+        match &self.node.value {
+            NodeValue::Integer(number) => Some(*number),
+            NodeValue::Float(_) => {
                 self.wrong_type("a whole number", Some("write it without fraction, at most 2^63-1"))
             }
             _ => self.wrong_type("a whole number", None),
@@ -305,28 +327,27 @@ impl<'d> Value<'d> {
     /// A number, perhaps with a fraction.
     #[expect(clippy::cast_precision_loss, reason = "numbers in files are small")]
     pub(crate) fn number(&self) -> Option<f64> {
-        match self.node {
-            Node::Integer(number) => Some(*number as f64),
-            Node::Float(number) => Some(*number),
+        match &self.node.value {
+            NodeValue::Integer(number) => Some(*number as f64),
+            NodeValue::Float(number) => Some(*number),
             _ => self.wrong_type("a number", Some("write it plainly, such as `5` or `0.5`")),
         }
     }
 
     /// A list.
     pub(crate) fn list(&self) -> Option<Vec<Value<'d>>> {
-        let Node::List(items) = self.node else {
-            let help = matches!(self.node, Node::Text(_)).then_some("put it in brackets: `[…]`");
+        let NodeValue::List(items) = &self.node.value else {
+            let help = matches!(self.node.value, NodeValue::Text(_)).then_some("put it in brackets: `[…]`");
             return self.wrong_type("a list", help);
         };
-        let value = |(index, node)| {
-            self.document.value(
-                self.path.iter().copied().chain([index]).collect(),
-                self.name,
-                Role::Item,
-                node,
-            )
+        let value = |node| Value {
+            document: self.document,
+            name: self.name,
+            role: Role::Item,
+            node,
+            key_span: self.key_span,
         };
-        Some(items.iter().enumerate().map(value).collect())
+        Some(items.iter().map(value).collect())
     }
 
     /// A mapping.
@@ -336,13 +357,10 @@ impl<'d> Value<'d> {
 
     /// A mapping, where anything else is the caller's mistake to report.
     pub(crate) fn as_mapping(&self) -> Option<Mapping<'d>> {
-        match self.node {
-            Node::Mapping(entries) => Some(Mapping {
-                document: self.document,
-                path: Rc::clone(&self.path),
-                name: self.name,
-                entries,
-            }),
+        match &self.node.value {
+            NodeValue::Mapping(entries) => {
+                Some(Mapping { document: self.document, name: self.name, span: self.node.span, entries })
+            }
             _ => None,
         }
     }
@@ -372,8 +390,8 @@ impl<'d> Value<'d> {
             kind => kind.to_owned(),
         };
         let expected = word(expected);
-        let message = match self.node {
-            Node::Null if !is_json => format!("{name} is empty; it must be {expected}"),
+        let message = match &self.node.value {
+            NodeValue::Null if !is_json => format!("{name} is empty; it must be {expected}"),
             node => format!("{name} must be {expected}, not {}", word(node.kind())),
         };
         let mistake = Mistake::error("wrong-type", self.span(), message);

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, path::Path};
 
 use super::{
     super::{Document, Mapping, Value, suggest::did_you_mean, suggest::shorten},
-    raw::ReferenceLookup,
+    lookup::ReferenceLookup,
 };
 use crate::model::{Agent, AgentTool, Model};
 

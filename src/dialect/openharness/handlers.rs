@@ -5,12 +5,13 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
-    hook_file::seconds,
+    keys::allow_handler_keys,
+    lookup::{ReferenceLookup, ResolvedPath},
     mode,
     models::{RawAgentHandler, RawPromptHandler},
-    raw::{HookRules, ReferenceLookup, ResolvedPath},
     requests::{self, RawHttpHandler},
-    variables::{self, UnsafeVariables},
+    rules::{HookRules, UnsafeVariables},
+    variables,
 };
 use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
 
@@ -63,9 +64,6 @@ pub(super) struct PreparedHandler {
     pub(super) timeout: Duration,
     pub(super) max_concurrency: Option<NonZeroUsize>,
 }
-
-/// The keys that every handler may have.
-pub(super) const SHARED_KEYS: [&str; 3] = ["type", "timeout_seconds", "max_concurrency"];
 
 /// Reads the keys of a handler.
 pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
@@ -132,10 +130,15 @@ fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
     }
 }
 
+/// A duration as a message shows it.
+fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
 impl<'d> RawCommand<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
         let own = ["command", "args", "cwd", "environment"];
-        handler.allow_only(&[&SHARED_KEYS[..], &own, &mode::KEYS].concat());
+        allow_handler_keys(handler, &[&own[..], &mode::KEYS].concat());
         let environment = handler.get("environment").and_then(|value| value.mapping());
         Self {
             handler: handler.clone(),
@@ -238,6 +241,11 @@ pub(in crate::dialect) fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
 }
 
 fn shell(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
+    if value.is_list() {
+        let help = "write `args` instead of `command`: the program and its arguments as a list";
+        value.error("wrong-type", "`command` must be a string, not a list", help);
+        return None;
+    }
     let line = argument(value)?;
     let Some(first) = line.split_whitespace().next() else {
         value.error("command", "`command` is empty", "write the line that the shell runs");

@@ -1,13 +1,15 @@
 //! From a hook file to a hook: what its parts mean together. Owns the checks across keys; refuses to touch the
 //! file system, which is whoever loads hooks' part.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use super::{
     super::{Document, Mistake, suggest::listed},
     OpenHarness, event,
     handlers::PreparedHandler,
-    raw::{HookRules, RawHook, ReferenceLookup, Spanned},
+    lookup::ReferenceLookup,
+    raw::{RawHook, Spanned},
+    rules::HookRules,
 };
 use crate::model::{
     Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, Scope, Strategy,
@@ -43,7 +45,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
         source: HookSource {
             scope: Scope::Project,
             file: Some(file.into()),
-            line: document.line(&name.span),
+            line: document.line(name.span),
             position: 0,
         },
         name: name.value,
@@ -118,9 +120,4 @@ fn check_policy(
     let message =
         format!("`{key}: {}` does nothing: hooks on these events only watch", policy.value.as_str());
     document.report(Mistake::warning("policy", policy.span.clone(), message).help("remove it"));
-}
-
-/// The longest and the usual timeout, as a message shows them.
-pub(super) fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }

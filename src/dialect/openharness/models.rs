@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
     agent_file,
-    handlers::SHARED_KEYS,
-    raw::ReferenceLookup,
+    keys::allow_handler_keys,
+    lookup::ReferenceLookup,
 };
 use crate::model::{Agent, AgentHandler, PromptHandler};
 
@@ -19,7 +19,7 @@ pub(super) struct RawPromptHandler<'d> {
 
 impl<'d> RawPromptHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&[&SHARED_KEYS[..], &["prompt", "model_ref"]].concat());
+        allow_handler_keys(handler, &["prompt", "model_ref"]);
         let prompt = handler.require("prompt").and_then(|value| value.mapping());
         Self { prompt, model_ref: handler.require("model_ref") }
     }
@@ -39,7 +39,7 @@ pub(super) struct RawAgentHandler<'d> {
 
 impl<'d> RawAgentHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&[&SHARED_KEYS[..], &["agent", "task"]].concat());
+        allow_handler_keys(handler, &["agent", "task"]);
         let task = handler.require("task").and_then(|value| value.mapping());
         Self { agent: handler.require("agent"), task }
     }
@@ -74,9 +74,9 @@ fn agent(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Option<Agent> {
 fn text(mapping: &Mapping<'_>, resolver: &dyn ReferenceLookup) -> Option<Arc<str>> {
     mapping.allow_only(&["inline", "file"]);
     match (mapping.get("inline"), mapping.get("file")) {
-        (Some(inline), None) => said(&inline, inline.text()?),
+        (Some(inline), None) => non_empty(&inline, inline.text()?),
         (None, Some(file)) => match resolver.text_file(file.text()?) {
-            Ok(text) => said(&file, &text),
+            Ok(text) => non_empty(&file, &text),
             Err(why) => {
                 file.error("text", format!("`file`: {why}"), "name a UTF-8 text file inside the workspace");
                 None
@@ -95,7 +95,7 @@ fn text(mapping: &Mapping<'_>, resolver: &dyn ReferenceLookup) -> Option<Arc<str
     }
 }
 
-fn said(value: &Value<'_>, text: &str) -> Option<Arc<str>> {
+fn non_empty(value: &Value<'_>, text: &str) -> Option<Arc<str>> {
     if text.trim().is_empty() {
         value.error("text", format!("`{}` has no text", value.name()), "write the text");
         return None;

@@ -1,79 +1,17 @@
 //! A hook as its file says it: the keys with their values, before the parts are checked against each other.
 //! Refuses to judge combinations.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
-
 use super::{
     super::{
         Mapping, Span, Value,
         suggest::{did_you_mean, shorten},
     },
-    UnixSockets, UnsafeVariables, event,
+    event,
+    foreign_events::canonical_kind,
     handlers::{self, RawHandler},
+    keys::HOOK_KEYS,
 };
-use crate::model::{
-    Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError, Model, Secret, SecretText,
-};
-
-/// What hook files are checked against.
-#[derive(Debug, Clone, Copy)]
-pub struct HookRules {
-    /// The timeout of a hook that has none.
-    pub default_timeout: Duration,
-    /// The longest timeout a hook may have.
-    pub max_timeout: Duration,
-    /// Whether hooks may set variables that make programs run other code.
-    pub unsafe_variables: UnsafeVariables,
-    /// Whether hooks may ask servers at Unix sockets.
-    pub unix_sockets: UnixSockets,
-}
-
-/// A place a hook file names, as it is on this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ResolvedPath {
-    /// It is there: an absolute path.
-    Found(PathBuf),
-    /// It is not there now, or cannot be used: where it would be, and what the matter is. A hook that names
-    /// it is loaded all the same, because a guard that fails closed must not vanish with its program.
-    Missing(PathBuf, String),
-    /// It may not be used: why.
-    Refused(String),
-}
-
-/// What a hook file refers to outside itself. Whoever loads hook files looks these things up.
-pub trait ReferenceLookup {
-    /// The value of a variable of hookyard's own environment.
-    fn variable(&self, name: &str) -> Option<SecretText>;
-
-    /// A secret by its name.
-    ///
-    /// Returns what is wrong and what to do if there is none, or it cannot be had.
-    fn secret(&self, name: &str) -> Result<Secret, (String, String)>;
-
-    /// A directory inside the workspace, by its path from the workspace's root.
-    fn directory(&self, relative: &str) -> ResolvedPath;
-
-    /// A program: a name is looked up in the `PATH`, a relative path begins at `cwd`.
-    fn program(&self, name: &str, cwd: &Path) -> ResolvedPath;
-
-    /// The text of a file inside the workspace, by its path from the workspace's root.
-    ///
-    /// Returns what is wrong if there is no such file, or it may not be read.
-    fn text_file(&self, relative: &str) -> Result<String, String>;
-
-    /// The file of an agent by the agent's name, and what is in it.
-    ///
-    /// Returns what is wrong and what to do if there is none, or it may not be read.
-    fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)>;
-
-    /// A model by the name that hook files have for it.
-    ///
-    /// Returns what is wrong and what to do if there is none, or this workspace may not ask it.
-    fn model(&self, reference: &str) -> Result<Model, (String, String)>;
-}
+use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
 
 /// Something a file says, and where.
 #[derive(Debug, Clone)]
@@ -95,13 +33,10 @@ pub(super) struct RawHook<'d> {
     pub(super) on_timeout: Option<Spanned<FailurePolicy>>,
 }
 
-const KEYS: [&str; 9] =
-    ["name", "events", "matcher", "handler", "capabilities", "priority", "enabled", "on_error", "on_timeout"];
-
 impl<'d> RawHook<'d> {
     /// Reads the keys of a hook file.
     pub(super) fn read(file: &Mapping<'d>) -> Self {
-        file.allow_only(&KEYS);
+        file.allow_only(&HOOK_KEYS);
         Self {
             name: file.require_such_as("name", "name: my-hook").and_then(|value| name(&value)),
             events: file
@@ -155,7 +90,11 @@ fn event_kind(item: &Value<'_>) -> Option<EventKind> {
     if kind.is_none() {
         let known: Vec<&str> = event::KINDS.iter().map(|kind| kind.as_str()).collect();
         let message = format!("unknown event `{}`", shorten(text, 64));
-        item.error("unknown-event", message, did_you_mean(text, &known));
+        let help = match canonical_kind(text) {
+            Some(kind) => format!("write `{kind}`, the name of this event in hook files"),
+            None => did_you_mean(text, &known),
+        };
+        item.error("unknown-event", message, help);
     }
     kind
 }
@@ -176,7 +115,7 @@ fn matcher(value: &Value<'_>) -> Option<Spanned<Matcher>> {
         Ok(matcher) => Some(Spanned { value: matcher, span: value.span() }),
         Err(e) => {
             let span = match e {
-                MatcherError::Syntax { column, .. } => value.span().character(column),
+                MatcherError::Syntax { column, .. } => value.character_span(column),
                 MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.span(),
             };
             value.error_at(span, "matcher", format!("`matcher`: {e}"), advice(&e));

@@ -3,8 +3,9 @@
 
 use super::{
     super::{Mapping, Value, suggest::shorten},
-    handlers::SHARED_KEYS,
-    raw::{HookRules, ReferenceLookup},
+    keys::allow_handler_keys,
+    lookup::ReferenceLookup,
+    rules::{HookRules, UnixSockets},
     variables,
 };
 use crate::model::{Address, HttpHandler, HttpMethod, SecretText};
@@ -23,17 +24,6 @@ const FRAMING: [&str; 9] = [
     "upgrade",
 ];
 
-/// Whether hooks may ask servers at Unix sockets. What listens there often trusts whoever can connect, and may
-/// be able to do more than any hook should, as the sockets of container engines are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnixSockets {
-    /// They may not.
-    #[default]
-    Refused,
-    /// They may.
-    Allowed,
-}
-
 /// An http handler as its file says it.
 pub(super) struct RawHttpHandler<'d> {
     url: Option<Value<'d>>,
@@ -43,7 +33,7 @@ pub(super) struct RawHttpHandler<'d> {
 
 impl<'d> RawHttpHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
-        handler.allow_only(&[&SHARED_KEYS[..], &["url", "method", "headers"]].concat());
+        allow_handler_keys(handler, &["url", "method", "headers"]);
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
         let headers = handler.get("headers").and_then(|value| value.mapping());
         Self {

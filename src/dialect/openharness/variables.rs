@@ -1,18 +1,8 @@
 //! Variables in hook files: which a hook may set, and `${…}` in values. Refuses everything that looks like a
 //! substitution and is none, so that no secret's name is ever sent in place of its value.
 
-use super::raw::ReferenceLookup;
+use super::lookup::ReferenceLookup;
 use crate::model::SecretText;
-
-/// Whether hooks may set variables that make programs run code of someone else's choice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UnsafeVariables {
-    /// They may not.
-    #[default]
-    Refused,
-    /// They may.
-    Allowed,
-}
 
 /// Beginnings of variables that tell the dynamic linker what else to load.
 const LINKER: [&str; 2] = ["LD_", "DYLD_"];

@@ -123,7 +123,7 @@ impl Parts<'_> {
             source: HookSource {
                 scope: context.scope,
                 file: Some(context.file.into()),
-                line: item.document().line(&item.span()),
+                line: item.document().line(item.span()),
                 position: self.place,
             },
         };

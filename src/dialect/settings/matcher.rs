@@ -67,7 +67,7 @@ fn wanted(value: &Value<'_>, matcher: Result<Matcher, MatcherError>) -> Option<E
 
 pub(in crate::dialect) fn refuse(value: &Value<'_>, error: &MatcherError) {
     let span = match error {
-        MatcherError::Syntax { column, .. } => value.span().character(*column),
+        MatcherError::Syntax { column, .. } => value.character_span(*column),
         MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.span(),
     };
     let message = format!("`{}`: {error}", value.name());

@@ -1,0 +1,18 @@
+//! The keys of hook files that several files check.
+
+use super::super::Mapping;
+
+/// The keys at the top of a hook file.
+pub(super) const HOOK_KEYS: [&str; 9] =
+    ["name", "events", "matcher", "handler", "capabilities", "priority", "enabled", "on_error", "on_timeout"];
+
+/// The keys that every handler may have.
+const HANDLER_KEYS: [&str; 3] = ["type", "timeout_seconds", "max_concurrency"];
+
+/// Records every key that is none of every handler's or of this type's `own`.
+pub(super) fn allow_handler_keys(handler: &Mapping<'_>, own: &[&str]) {
+    let known = [&HANDLER_KEYS[..], own].concat();
+    handler.allow_only_with(&known, |key| {
+        HOOK_KEYS.contains(&key).then(|| format!("write `{key}` beside `handler`, not inside it"))
+    });
+}

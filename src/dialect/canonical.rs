@@ -1,5 +1,4 @@
-//! hookyard's own words: canonical events in, canonical outcomes out, and the native hooks of an embedding
-//! host. Refuses answers of programs, servers and models: no such hook is written in these words.
+//! hookyard's own dialect: canonical events in, canonical outcomes out, and the native hooks of an embedding program.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The dialect of CodeBuddy: seven events of Claude Code's family, and in what it differs from it.
+//! The dialect of CodeBuddy: seven events of Claude Code's family, and the differences from it.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! What hooks of dialects with native event names are told. Refuses to build any tree: an envelope is written
-//! in one pass, and parts of the payload are copied as they came.
+//! Writes the envelope for hooks of dialects with native event names, in one pass without a tree.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,4 @@
-//! Reading events, shared by the dialects: one strict check over the whole text, then the fields one by one.
-//! Refuses what hooks and hosts could read differently, and names the field in every error.
+//! Reads events, for all dialects: one strict check of the whole text, then the fields one by one.
 
 use std::{borrow::Cow, sync::Arc};
 

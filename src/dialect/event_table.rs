@@ -1,5 +1,4 @@
-//! The columns of a dialect's table: what each of its events is, what its hooks may do there and what their
-//! words mean. Refuses to hold any dialect's rows.
+//! The columns of a dialect's event table.
 
 use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
 

@@ -1,5 +1,4 @@
-//! A dialect with native event names, as data: its table, its fields, and the few functions in which it differs
-//! from the others. Refuses to hold any dialect's facts.
+//! A dialect with native event names: its event table, its fields, and the functions in which it differs.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! The pieces hooks' answers are read with, shared by the dialects. Refuses to guess: a field of a wrong type
-//! is `invalid_output`, and the hook's policy decides.
+//! Shared pieces for reading hooks' answers. A field of a wrong type is `invalid_output`.
 
 use serde_json::value::RawValue;
 

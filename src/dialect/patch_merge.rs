@@ -1,5 +1,4 @@
-//! How patches join the payload for hookyard's own hooks and those of OpenHarness. Refuses to judge whether
-//! a hook may patch at all.
+//! Merges patches into the payload, for hookyard's own hooks and those of OpenHarness.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Writing answers, shared by the dialects. Refuses to choose their words.
+//! Shared pieces for writing responses to hosts.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Suggestions for misspelt words. Refuses to suggest what is not close.
+//! Suggestions for misspelt words, and texts shortened for messages.
 
 /// How alike two words must be, from 0 to 1, to be worth a suggestion. It favours common beginnings, so the
 /// number of differing letters has a bound of its own.

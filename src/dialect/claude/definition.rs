@@ -1,4 +1,4 @@
-//! What is so in Claude Code: its events, its fields, its files. Refuses to hold any code that reads or writes.
+//! Claude Code's events, fields and settings files.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The dialect of Claude Code, and what hooks and hosts of its family say.
+//! The dialect of Claude Code, and what its family shares.
 
 mod definition;
 mod reply;

@@ -1,5 +1,5 @@
-//! How the answers of hooks in the family of Claude Code are read: exit codes, plain text, JSON, statuses, and
-//! what a model judged. Refuses to guess: what is almost a decision is `invalid_output`.
+//! Reads the answers of Claude Code's hooks: exit codes, plain text, JSON, HTTP statuses and a model's judgement.
+//! An answer that is almost a decision is `invalid_output`.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,5 @@
-//! The answer for a host in the family of Claude Code: what a hook would have printed, and its exit code.
-//! Refuses to be milder than the outcome: what an event has no word for becomes the stricter thing it has.
+//! Writes the response to a host of Claude Code's family: what one hook would have printed, and its exit code.
+//! What an event cannot express becomes the stricter thing that it can.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! How a model answers for a hook in the family of Claude Code: with a judgement, and why. Refuses to offer it more.
+//! The response format of a model that answers for a Claude Code hook: a judgement and its reason.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What is so in ClawdCode: its events, its fields, its files. Refuses to hold any code that reads or writes.
+//! ClawdCode's events, fields and settings files.
 
 use std::time::Duration;
 

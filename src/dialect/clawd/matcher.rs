@@ -1,4 +1,4 @@
-//! Matchers of ClawdCode: up to three parts, which all have to fit. Refuses to compile any pattern itself.
+//! ClawdCode's matchers: up to three parts, all of which have to match.
 
 use std::sync::Arc;
 

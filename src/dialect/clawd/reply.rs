@@ -1,5 +1,5 @@
-//! How the answers of ClawdCode's hooks are read: exit codes, plain text and JSON, whose words stand at the top or
-//! in an object of their own. Refuses to guess: what is almost a decision is `invalid_output`.
+//! Reads the answers of ClawdCode's hooks: exit codes, plain text and JSON, with fields at the top or in
+//! `hookSpecificOutput`. An answer that is almost a decision is `invalid_output`.
 
 use crate::{
     dialect::{

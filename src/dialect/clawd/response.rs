@@ -1,5 +1,5 @@
-//! The answer for a ClawdCode host. Refuses to be milder than the outcome: what an event has no word for becomes the
-//! stricter thing it has, or else the exit code of a block.
+//! Writes the response to a ClawdCode host. What an event cannot express becomes the stricter thing that it can, or
+//! the exit code of a block.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What a tool works on, by the fields of its input. Refuses to guess: what is not a text is not there.
+//! The path or command that a tool works on, from the fields of its input.
 
 use crate::{dialect::event_reader::unquoted, model::Json};
 

@@ -1,5 +1,5 @@
-//! What settings files say about all their hooks, between dialects: policies, timeouts and switches. Refuses to make a
-//! policy milder: where a file has one for all hooks, the strictest counts.
+//! Settings for all hooks of a file when hooks are converted: policies, timeouts and switches. Where a file has one
+//! policy for all hooks, the strictest is used.
 
 use std::time::Duration;
 

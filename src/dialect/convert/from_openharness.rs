@@ -1,4 +1,4 @@
-//! Hooks from the files of OpenHarness. Refuses files that do not load, which `check` explains better.
+//! Reads OpenHarness hook files for conversion.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Hooks from the settings files of agents. Refuses entries that do not load, which `check` explains better.
+//! Reads agents' settings files for conversion.
 
 use serde_json::Value;
 

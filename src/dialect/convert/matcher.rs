@@ -1,5 +1,4 @@
-//! Matchers between dialects. Refuses to widen or narrow one without a word: where a form has no place for a
-//! matcher, whoever writes it has to say so.
+//! Matchers between dialects. A matcher is never widened or narrowed without a remark.
 
 use regex_syntax::escape;
 

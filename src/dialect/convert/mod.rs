@@ -1,8 +1,6 @@
-//! Hook configuration of one dialect, written again in another's form. Owns what can be carried over and the words
-//! for what cannot; refuses to leave out anything without a word, and to touch files.
+//! Converts hook configuration between dialects. Everything that cannot be converted gets a remark.
 //!
-//! Only configuration is converted. A script is told of events in the words of its hook's dialect and answers in
-//! them, so it has to learn the new ones.
+//! Scripts are not converted: they read events and answer in the format of their hook's dialect.
 
 mod file_defaults;
 mod from_openharness;

@@ -1,4 +1,4 @@
-//! A hook between two dialects: what its file says, in hookyard's words. Refuses to know how either side writes it.
+//! A hook between two dialects, in hookyard's terms.
 
 use std::{collections::HashSet, time::Duration};
 

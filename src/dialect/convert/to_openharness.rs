@@ -1,4 +1,4 @@
-//! Hooks as files of OpenHarness, one each. Refuses what would run another thing than it says.
+//! Writes hooks as OpenHarness files, one each.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Hooks as one settings file of an agent. Refuses to weaken a hook without a word: what would make a guard let more
-//! pass is told, and what would run another thing than meant is left out.
+//! Writes hooks as one settings file of an agent. Lost parts get a remark; a hook that would run something else is
+//! left out.
 
 use std::collections::BTreeMap;
 

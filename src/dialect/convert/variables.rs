@@ -1,4 +1,4 @@
-//! Variables in commands that mean the same under another name. Refuses to guess at those that do not.
+//! Renames variables in commands for the target dialect.
 
 use super::{
     super::catalog::{DialectImpl, implementation},

@@ -1,4 +1,4 @@
-//! One thing that is wrong with a document, before its place is known.
+//! One mistake in a document.
 
 use super::span::Span;
 use crate::model::Severity;

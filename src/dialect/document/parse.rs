@@ -227,13 +227,11 @@ impl<'t> TreeBuilder<'t> {
     fn key(&mut self, event: Event<'t>, span: Span) -> Result<(String, Span), DocumentError> {
         let is_collection = matches!(event, Event::SequenceStart(_, None) | Event::MappingStart(_, None));
         let node = if is_collection { None } else { Some(self.node(event, span, 0)?) };
-        match node {
-            Some(Node { value: NodeValue::Text(key), span }) => Ok((key.to_string(), span)),
-            _ => {
-                let error = DocumentError::new("wrong-type", "a key must be a string", "put it in quotes");
-                Err(error.at(span.trimmed(self.text)))
-            }
+        if let Some(Node { value: NodeValue::Text(key), span }) = node {
+            return Ok((key.to_string(), span));
         }
+        let error = DocumentError::new("wrong-type", "a key must be a string", "put it in quotes");
+        Err(error.at(span.trimmed(self.text)))
     }
 
     /// A copy of the node that an alias stands for, at the place of the alias.

@@ -24,9 +24,8 @@ fn reworded(info: &str) -> &str {
         .map_or(info, |(_, problem)| problem);
     match problem {
         "found unknown anchor" => "unknown anchor",
-        "expected ',' or ']'" => "did not find expected ',' or ']'",
-        // A key in an open list, on another line than the list's last item: its bracket was forgotten.
-        "illegal placement of ':' indicator" => "did not find expected ',' or ']'",
+        // The second is a key in an open list, below the list's line: its bracket was forgotten.
+        "expected ',' or ']'" | "illegal placement of ':' indicator" => "did not find expected ',' or ']'",
         _ if problem.contains("tab") => "tabs do not count as indentation",
         _ => problem,
     }

@@ -15,7 +15,11 @@ fn by_serde(text: &str) -> Option<serde_yaml::Value> {
     serde_yaml::Value::deserialize(serde_yaml::Deserializer::from_str(text)).ok()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "as documents take such numbers")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "both have to come to the very same number"
+)]
 fn is_same(ours: &NodeValue, theirs: &serde_yaml::Value) -> bool {
     match (ours, theirs) {
         (NodeValue::Null, serde_yaml::Value::Null) => true,

@@ -1,5 +1,4 @@
-//! How a reply counts after the earlier ones of Gemini CLI's hooks for the same event: as what is folded of all that
-//! was said. Refuses to read answers.
+//! Combines the replies of Gemini CLI's hooks to one event, as Gemini CLI itself does.
 
 use super::{
     output::{GeminiDecision, GeminiOutput, SpecificOutput},

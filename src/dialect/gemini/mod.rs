@@ -1,4 +1,4 @@
-//! The dialect of Gemini CLI, whose hooks' answers are folded into one.
+//! The dialect of Gemini CLI, which combines the outputs of all hooks into one.
 
 mod combine;
 mod definition;

@@ -1,5 +1,4 @@
-//! What hooks of Gemini CLI say, as they say it, and how several of them are folded into one. Refuses to know what
-//! it means in hookyard's words.
+//! The output of Gemini CLI's hooks, and how several outputs become one.
 
 use std::cmp::Reverse;
 

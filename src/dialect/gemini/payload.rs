@@ -1,5 +1,4 @@
-//! The parts of a payload that Gemini CLI has in shapes of its own, to and from those of other hosts. Refuses to
-//! change what already has the right shape.
+//! Payload parts that Gemini CLI shapes in its own way, converted from and to those of other hosts.
 
 use std::{borrow::Cow, collections::BTreeSet};
 

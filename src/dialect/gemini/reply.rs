@@ -1,5 +1,4 @@
-//! How the answers of hooks of Gemini CLI are read: JSON at any exit code, or else text, which the exit code makes a
-//! decision of. Refuses what almost is a decision.
+//! Reads the answers of Gemini CLI's hooks: JSON at any exit code, or text whose exit code is the decision.
 
 use super::output::{GeminiDecision, GeminiOutput};
 use crate::{

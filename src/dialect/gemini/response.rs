@@ -1,5 +1,4 @@
-//! The answer for Gemini CLI: what is folded of all its hooks said, and what hooks of other dialects said in its words.
-//! Refuses to be milder than the outcome.
+//! Writes the response to a Gemini CLI host. It is never milder than the outcome.
 
 use super::{
     output::{GeminiDecision, GeminiOutput},

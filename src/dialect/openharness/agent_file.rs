@@ -1,5 +1,4 @@
-//! The file of an agent: YAML between two lines `---`, and below it the agent's role. Owns what the keys mean and
-//! how a mistake is told; refuses agents without a role.
+//! Agent files: YAML between two lines `---`, then the agent's role.
 
 use std::{num::NonZeroUsize, path::Path};
 

@@ -1,4 +1,4 @@
-//! The dialect as the core calls it. Refuses to do anything but hand over to the files beside it.
+//! The OpenHarness dialect as the core calls it.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! What a hook of OpenHarness is told: its envelope and its variables. Refuses to build any tree: an
-//! envelope is written in one pass, and parts of the payload are copied as they came.
+//! Writes the envelope and the variables of OpenHarness hooks, in one pass without a tree.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which events OpenHarness has and how its hosts name them. Refuses events of other dialects.
+//! The events of OpenHarness.
 
 use super::super::event_reader::{EventVocabulary, NameTable};
 use crate::model::{DialectName, EventKind, MatchField, Target};

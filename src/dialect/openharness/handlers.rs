@@ -1,5 +1,5 @@
-//! The `handler` of a hook file, as written and as run. Owns the four types and what a command needs; refuses what
-//! could not run, because a guard that silently never runs is worse than none.
+//! The `handler` of a hook file: four types, each as written and as run. A handler that could not run is an error:
+//! a guard that silently never runs is worse than none.
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 

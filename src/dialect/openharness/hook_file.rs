@@ -1,5 +1,4 @@
-//! From a hook file to a hook: what its parts mean together. Owns the checks across keys; refuses to touch the
-//! file system, which is whoever loads hooks' part.
+//! From a hook file to a hook: checks that concern several keys.
 
 use std::path::Path;
 
@@ -104,7 +103,7 @@ fn check_capability(document: &Document<'_>, capability: &Spanned<Capability>, e
     } else {
         format!("for these events it is {}", listed(&fitting))
     };
-    document.report(Mistake::error("capability", capability.span.clone(), message).help(help));
+    document.report(Mistake::error("capability", capability.span, message).help(help));
 }
 
 fn check_policy(
@@ -119,5 +118,5 @@ fn check_policy(
     }
     let message =
         format!("`{key}: {}` does nothing: hooks on these events only watch", policy.value.as_str());
-    document.report(Mistake::warning("policy", policy.span.clone(), message).help("remove it"));
+    document.report(Mistake::warning("policy", policy.span, message).help("remove it"));
 }

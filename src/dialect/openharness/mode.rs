@@ -1,5 +1,4 @@
-//! The `mode` of a command handler and the keys that belong to one mode. Refuses a key of another mode, which
-//! would do nothing.
+//! The `mode` of a command handler and the keys of each mode.
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 

@@ -1,5 +1,4 @@
-//! Handlers that ask a model or an agent, as their hook files say it. Texts are read when the hook is loaded, so
-//! that an event meets the hook as it was checked.
+//! Prompt and agent handlers of hook files. Their texts are read when the hook is loaded.
 
 use std::sync::Arc;
 

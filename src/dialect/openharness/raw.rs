@@ -1,5 +1,4 @@
-//! A hook as its file says it: the keys with their values, before the parts are checked against each other.
-//! Refuses to judge combinations.
+//! A hook as its file is written: keys and values before they are checked against each other.
 
 use super::{
     super::{

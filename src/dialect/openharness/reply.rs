@@ -1,5 +1,5 @@
-//! How the answer of an OpenHarness hook is read: exit codes, statuses and the unified output JSON. Refuses
-//! to guess: an answer that is almost right is `invalid_output`, and the hook's policy decides.
+//! Reads the answers of OpenHarness hooks: exit codes, HTTP statuses and the unified output JSON. An answer that is
+//! almost right is `invalid_output`.
 
 use serde_json::value::RawValue;
 

@@ -1,5 +1,4 @@
-//! Handlers that ask a server, as their hook files say it. Refuses addresses and headers that would say something
-//! else on the wire than they do in the file.
+//! HTTP handlers of hook files. Addresses and headers that mean something else on the wire are errors.
 
 use super::{
     super::{Mapping, Value, suggest::shorten},

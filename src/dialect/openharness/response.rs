@@ -1,4 +1,4 @@
-//! The answer for an OpenHarness host: the unified output JSON. Refuses to be milder than the outcome.
+//! Writes the response to an OpenHarness host: the unified output JSON.
 
 use std::borrow::Cow;
 

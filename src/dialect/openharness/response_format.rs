@@ -1,5 +1,5 @@
-//! How a model answers for an OpenHarness hook: the unified output JSON in words and as a schema. Refuses to offer
-//! what the hook may not do, because a model uses what it is offered.
+//! The response format of a model that answers for an OpenHarness hook: instructions and a schema. It offers only
+//! what the hook may do, because a model uses what it is offered.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Variables in hook files: which a hook may set, and `${…}` in values. Refuses everything that looks like a
-//! substitution and is none, so that no secret's name is ever sent in place of its value.
+//! Environment variables that hooks may set, and `${…}` references in values. Anything that looks like a reference
+//! and is none is an error, so that no secret's name is sent in place of its value.
 
 use super::lookup::ReferenceLookup;
 use crate::model::SecretText;

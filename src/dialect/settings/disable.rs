@@ -1,4 +1,4 @@
-//! What a settings file says about hooks being on or off. Refuses to switch any: that takes all levels.
+//! The switches of settings files that disable hooks.
 
 use super::{super::document::Mapping, format::DisableSyntax};
 

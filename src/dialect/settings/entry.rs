@@ -1,5 +1,4 @@
-//! One entry of an event: a matcher and the hooks it is for. Owns what each hook is called; refuses to read
-//! handlers.
+//! One entry of an event in a settings file: a matcher and its hooks.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! One settings file: its switches, and the events with their entries. Refuses to judge keys that are not about
-//! hooks.
+//! One settings file: its switches, and its events with their entries.
 
 use std::{path::Path, time::Duration};
 

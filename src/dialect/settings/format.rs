@@ -1,5 +1,4 @@
-//! What is so about a dialect's settings files: where they are, how their levels join, what their words mean.
-//! Refuses to read any.
+//! The format of a dialect's settings files: locations, keys, defaults, and how scopes are merged.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,5 +1,4 @@
-//! The handler of a hook in a settings file. Refuses what could not run, with a warning: the agent the file was
-//! written for would refuse it too.
+//! The handler of a hook in a settings file. One that could not run is left out with a warning.
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 

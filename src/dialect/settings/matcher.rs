@@ -1,4 +1,4 @@
-//! Matchers as settings files write them. Refuses to compile any itself.
+//! Matchers of settings files.
 
 use super::{
     super::{document::Value, event_table::EventRow},

@@ -1,5 +1,4 @@
-//! What a settings file says about all hooks of its dialect, beside the events. Owns how the levels and the
-//! variables join; refuses to know any dialect's words.
+//! Settings for all hooks of a dialect, from files and environment variables.
 
 use std::{num::NonZeroUsize, path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! Rules for tool calls, as permissions have them: `Edit`, `Bash(git push *)`. Where a rule could be read in two
-//! ways it holds for both: a hook that runs too often can still decide.
+//! Rules for tool calls, such as `Edit` or `Bash(git push *)`. A rule that could be read in two ways matches both:
+//! a hook that runs too often can still decide.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Variables in texts of settings files: `$NAME` and `${NAME}`. Refuses to know their values.
+//! Variables in texts of settings files: `$NAME` and `${NAME}`.
 
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

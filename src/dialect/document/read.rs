@@ -10,7 +10,7 @@ use super::{
     mistake::Mistake,
     node::{MappingEntry, Node, NodeValue},
     parse::parse,
-    span::{Span, character_span, location_of},
+    span::{Span, character_span, location_of, point_at},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -130,13 +130,6 @@ fn diagnostic_of(error: DocumentError, text: &str, file: &Path) -> Diagnostic {
         point_at(&mut diagnostic, text, span);
     }
     Diagnostic { help: error.help.map(str::to_owned), ..diagnostic }
-}
-
-fn point_at(diagnostic: &mut Diagnostic, text: &str, span: Span) {
-    let location = location_of(text, span);
-    diagnostic.line = location.line;
-    diagnostic.column = location.column;
-    diagnostic.length = location.length;
 }
 
 /// A mapping in a document.

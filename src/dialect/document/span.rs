@@ -1,5 +1,7 @@
 //! Spans of a document's text, and their line and column as an editor shows them.
 
+use crate::model::Diagnostic;
+
 /// A range of the text in bytes; the end is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -39,6 +41,14 @@ pub(super) fn location_of(text: &str, span: Span) -> TextLocation {
         column: before[line_start..].chars().count() + 1,
         length: first_line.chars().count().max(1),
     }
+}
+
+/// Has a diagnostic point at a span.
+pub(super) fn point_at(diagnostic: &mut Diagnostic, text: &str, span: Span) {
+    let location = location_of(text, span);
+    diagnostic.line = location.line;
+    diagnostic.column = location.column;
+    diagnostic.length = location.length;
 }
 
 /// The span of a character, from 1, of the string that stands at a span. Where quotes hide escapes before it, or the

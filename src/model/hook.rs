@@ -1,13 +1,14 @@
-//! Hooks as they are loaded: which events they want, what they run and under which policies.
+//! Hooks as they are loaded, and the trait of the dialects they are written for: each refers to the other. The trait has
+//! no default methods, so that a forgotten one does not compile.
 
-use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
-use serde::{Serialize, Serializer};
+use bytes::Bytes;
 
 use super::{
-    Address, AgentHandler, Capabilities, Dialect, Draft, EventKinds, ExecutionPolicy, HookName, Matcher,
-    PromptHandler, Reply, SecretText, Verdict,
+    Capabilities, DialectName, Draft, Event, EventError, EventKind, EventKinds, ExecutionPolicy, Failure,
+    Handler, HookName, HookSource, HostResponse, Json, JsonError, MatchField, Matcher, MergeRule, Outcome,
+    RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
 /// A named rule, ready to run.
@@ -83,307 +84,63 @@ impl FailurePolicy {
     }
 }
 
-/// Where a hook comes from, in the order in which hooks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Scope {
-    /// Given by the embedding program.
-    Host,
-    /// Installed on the machine by its administrator.
-    Managed,
-    /// From the user's own files.
-    User,
-    /// From the workspace.
-    Project,
-    /// From the user's own files in the workspace.
-    Local,
-}
+/// One dialect, on both sides: events and responses of hosts, and inputs and replies of hooks.
+///
+/// Every method is a pure function: it must not block, read a clock or access a file. A panic in a method fails the
+/// one invocation in which it happens.
+pub trait Dialect: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn name(&self) -> DialectName;
 
-impl Scope {
-    /// The name as shown in listings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Managed => "managed",
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Local => "local",
-        }
-    }
-}
+    /// Reads what a host of this dialect sent.
+    ///
+    /// Returns an error that names the field if the bytes are no event of this dialect.
+    fn read_event(&self, bytes: &[u8]) -> Result<Event, EventError>;
 
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+    /// The kind of an event, even if the rest of it cannot be read.
+    fn kind_of(&self, bytes: &[u8]) -> Option<EventKind>;
 
-/// The place where a hook was found.
-#[derive(Debug, Clone)]
-pub struct HookSource {
-    /// How far it reaches.
-    pub scope: Scope,
-    /// Its file; none for native hooks.
-    pub file: Option<Arc<std::path::Path>>,
-    /// The line of its name, from 1; 0 for native hooks.
-    pub line: usize,
-    /// Its number among the hooks of its file, or among the native hooks.
-    pub position: usize,
-}
+    /// The working directory in an event, even if the rest of it cannot be read.
+    fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>>;
 
-/// What a hook runs.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Handler {
-    /// A program.
-    Command(CommandHandler),
-    /// A request to a web server.
-    Http(HttpHandler),
-    /// A question to a model.
-    Prompt(PromptHandler),
-    /// A task for an agent.
-    Agent(AgentHandler),
-    /// A closure of the embedding program.
-    Native(NativeHandler),
-}
+    /// Writes the response for a host of this dialect. A verdict that the dialect cannot express becomes the next
+    /// stricter one that it can, never a milder one.
+    fn write_response(&self, event: &Event, outcome: &Outcome) -> HostResponse;
 
-impl Handler {
-    /// Which of the five it is.
-    pub fn kind(&self) -> HandlerKind {
-        match self {
-            Self::Command(_) => HandlerKind::Command,
-            Self::Http(_) => HandlerKind::Http,
-            Self::Prompt(_) => HandlerKind::Prompt,
-            Self::Agent(_) => HandlerKind::Agent,
-            Self::Native(_) => HandlerKind::Native,
-        }
-    }
+    /// The field that matchers of this dialect's hooks are compared with for a kind, or `None` if they are ignored.
+    fn match_field(&self, kind: EventKind) -> Option<MatchField>;
 
-    /// How a program's process is started; none for what is no program.
-    pub fn mode(&self) -> Option<&'static str> {
-        match self {
-            Self::Command(command) => Some(command.mode.as_str()),
-            Self::Http(_) | Self::Prompt(_) | Self::Agent(_) | Self::Native(_) => None,
-        }
-    }
-}
+    /// How this dialect's hooks for a kind run.
+    fn strategy(&self, kind: EventKind) -> Strategy;
 
-/// The five kinds of handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum HandlerKind {
-    /// A program.
-    Command,
-    /// A request to a web server.
-    Http,
-    /// A question to a model.
-    Prompt,
-    /// A task for an agent.
-    Agent,
-    /// A closure of the embedding program.
-    Native,
-}
+    /// Whether a verdict of one of this dialect's interceptors ends the chain after its stage. A halt always does.
+    /// One that is milder than a block ends it for this dialect's hooks only; those of others still have their say.
+    fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
-impl HandlerKind {
-    /// The name as written in hook files and shown as a metric label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Command => "command",
-            Self::Http => "http",
-            Self::Prompt => "prompt",
-            Self::Agent => "agent",
-            Self::Native => "native",
-        }
-    }
-}
+    /// The envelope: the input of this dialect's hooks for an event with the patches so far.
+    fn envelope(&self, draft: &Draft, place: &Workspace) -> Bytes;
 
-impl fmt::Display for HandlerKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+    /// The environment variables of this dialect's command hooks, besides the allowed ones and the hook's own.
+    fn environment(&self, draft: &Draft, place: &Workspace, timeout: Duration)
+    -> Vec<(&'static str, String)>;
 
-impl Serialize for HandlerKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
+    /// The format in which a model has to answer for a hook of this dialect on an event of this kind.
+    fn response_format(&self, hook: &Hook, kind: EventKind) -> ResponseFormat;
 
-/// A program that gets the envelope on its standard input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandHandler {
-    /// What is run.
-    pub line: CommandLine,
-    /// Where it is run: an absolute directory inside the workspace.
-    pub cwd: PathBuf,
-    /// Its own variables, beside the allowed ones of hookyard's environment and the dialect's.
-    pub environment: Vec<(String, SecretText)>,
-    /// How its process is started.
-    pub mode: CommandMode,
-}
+    /// Reads a hook's answer.
+    ///
+    /// Returns a failure if the answer is none that this dialect allows.
+    fn read_reply(&self, hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure>;
 
-/// What a command handler runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandLine {
-    /// A line for `/bin/sh -c`.
-    Shell(String),
-    /// A program and its arguments, without a shell.
-    Exec {
-        /// The program: an absolute path, found when the hook was loaded.
-        program: PathBuf,
-        /// Its arguments.
-        args: Vec<String>,
-    },
-}
+    /// How the replies of this dialect's hooks to one event are merged.
+    fn merge_rule(&self, kind: EventKind) -> MergeRule;
 
-impl CommandLine {
-    /// What a shell is given to run, whichever shell it is; of other programs, the whole line.
-    pub(crate) fn in_a_shell(&self) -> Cow<'_, str> {
-        match self {
-            Self::Shell(line) => line.into(),
-            Self::Exec { program, args } => match args.as_slice() {
-                [option, line] if option == "-c" && program.ends_with("bash") => line.into(),
-                _ => self.to_string().into(),
-            },
-        }
-    }
-}
+    /// Combines a reply with the `earlier` ones of this dialect's hooks for the event, in plan order. `input` is the
+    /// draft that its hook was given. Called only where [`Dialect::merge_rule`] combines replies.
+    fn combine(&self, input: &Draft, earlier: &[Reply], reply: Reply) -> Reply;
 
-impl fmt::Display for CommandLine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shell(line) => f.write_str(line),
-            Self::Exec { program, args } => {
-                write!(f, "{}", program.display())?;
-                args.iter().try_for_each(|arg| write!(f, " {arg}"))
-            }
-        }
-    }
-}
-
-/// How a command's process is started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CommandMode {
-    /// A process for each event.
-    #[default]
-    Oneshot,
-    /// A process for each event that is started before it.
-    Prespawn {
-        /// How many wait.
-        spares: NonZeroUsize,
-    },
-    /// Processes that serve many events, over the worker protocol.
-    Worker(WorkerBounds),
-}
-
-/// How many workers a hook has, and after what another takes the place of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkerBounds {
-    /// How many there are at most.
-    pub workers: NonZeroUsize,
-    /// After so many events.
-    pub max_requests: NonZeroUsize,
-    /// After so long without events.
-    pub max_idle: Duration,
-    /// At this age.
-    pub max_age: Option<Duration>,
-    /// With more memory than this, in MiB.
-    pub max_rss_mib: Option<NonZeroUsize>,
-}
-
-impl Default for WorkerBounds {
-    fn default() -> Self {
-        Self {
-            workers: NonZeroUsize::MIN,
-            max_requests: NonZeroUsize::MIN.saturating_add(9_999),
-            max_idle: Duration::from_mins(1),
-            max_age: None,
-            max_rss_mib: None,
-        }
-    }
-}
-
-impl CommandMode {
-    /// The name as written in hook files.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Oneshot => "oneshot",
-            Self::Prespawn { .. } => "prespawn",
-            Self::Worker(_) => "worker",
-        }
-    }
-}
-
-/// A request to a web server, with the envelope as its body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpHandler {
-    /// Where it goes.
-    pub address: Address,
-    /// With which method.
-    pub method: HttpMethod,
-    /// With which headers.
-    pub headers: Vec<(String, SecretText)>,
-}
-
-/// The methods of http handlers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum HttpMethod {
-    /// `POST`
-    #[default]
-    Post,
-    /// `GET`
-    Get,
-    /// `PUT`
-    Put,
-    /// `PATCH`
-    Patch,
-    /// `DELETE`
-    Delete,
-}
-
-impl HttpMethod {
-    /// Every method.
-    pub const ALL: [Self; 5] = [Self::Post, Self::Get, Self::Put, Self::Patch, Self::Delete];
-
-    /// The method as sent.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Post => "POST",
-            Self::Get => "GET",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-/// What a native hook answers: a reply, or why it failed.
-pub type NativeReply = Result<Reply, String>;
-
-/// A closure of the embedding program.
-#[derive(Clone)]
-pub enum NativeHandler {
-    /// Runs inside the run's actor, so it must be quick and must not block.
-    Inline(Arc<dyn Fn(&Draft) -> NativeReply + Send + Sync>),
-    /// Runs as a task of its own; its future is dropped at the deadline.
-    Task(Arc<dyn Fn(Draft) -> BoxFuture<'static, NativeReply> + Send + Sync>),
-}
-
-/// Two are the same if they share their closure.
-impl PartialEq for NativeHandler {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Inline(one), Self::Inline(other)) => Arc::ptr_eq(one, other),
-            (Self::Task(one), Self::Task(other)) => Arc::ptr_eq(one, other),
-            (Self::Inline(_), Self::Task(_)) | (Self::Task(_), Self::Inline(_)) => false,
-        }
-    }
-}
-
-impl fmt::Debug for NativeHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Inline(_) => "Inline(closure)",
-            Self::Task(_) => "Task(closure)",
-        })
-    }
+    /// Merges a patch with the current value of its target.
+    ///
+    /// Returns an error if either is no JSON, which [`Json`] rules out.
+    fn apply_patch(&self, target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError>;
 }

@@ -8,7 +8,9 @@ mod dialect;
 mod event;
 mod event_error;
 mod execution_policy;
+mod handler;
 mod hook;
+mod hook_source;
 mod id;
 mod json;
 mod language_model;
@@ -20,21 +22,25 @@ mod redaction;
 mod reply;
 mod secret;
 mod trace;
+mod verdict;
+mod workspace;
 
 pub use address::{Address, AddressError};
 pub use arrival::{Arrival, Timestamp, Uuid};
 pub use diagnostic::{Diagnostic, Severity};
-pub use dialect::{Dialect, HostResponse, MergeRule, ResponseFormat, Workspace};
+pub use dialect::{HostResponse, MergeRule, ResponseFormat};
 pub use event::{
     Delivery, Draft, Event, EventAttributes, EventKind, EventKinds, HostEvent, MatchField, RunLifetime,
     Strategy,
 };
 pub use event_error::EventError;
 pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency};
-pub use hook::{
-    CommandHandler, CommandLine, CommandMode, FailurePolicy, Handler, HandlerKind, Hook, HookSource,
-    HttpHandler, HttpMethod, NativeHandler, NativeReply, Scope, WorkerBounds,
+pub use handler::{
+    CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, HttpHandler, HttpMethod, NativeHandler,
+    NativeReply, WorkerBounds,
 };
+pub use hook::{Dialect, FailurePolicy, Hook};
+pub use hook_source::{HookSource, Scope};
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
@@ -46,7 +52,7 @@ pub use language_model::{
 };
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::milliseconds;
-pub use outcome::{Ended, FailureMode, HookReport, Note, NoteKind, Outcome, Verdict};
+pub use outcome::{HookReport, Note, Outcome};
 pub use patch::{
     Capabilities, Capability, PatchMerge, PatchResult, PatchResults, PatchScope, Target, Targets, merge_deep,
     merge_one_level,
@@ -55,3 +61,5 @@ pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
 pub use secret::{Secret, SecretText};
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
+pub use verdict::{Ended, FailureMode, NoteKind, Verdict};
+pub use workspace::Workspace;

@@ -22,7 +22,7 @@ impl Course {
             tokens: conclusion.tokens,
             started: conclusion.started,
             warnings: conclusion.warnings,
-            ..HookReport::completed(hook, conclusion.duration)
+            ..HookReport::completed(hook.name.clone(), hook.handler.kind(), conclusion.duration)
         };
         let (failure, reply) = match conclusion.result {
             Ok(mut reply) => (reply.failure.take(), Some(reply)),

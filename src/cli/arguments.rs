@@ -8,43 +8,42 @@ use super::{
 };
 #[cfg(feature = "daemon")]
 use super::{
-    relay::RelayCommand,
-    runs::RunsCommand,
-    serve::ServeCommand,
-    status::{ReloadCommand, StatusCommand},
-    top::TopCommand,
+    relay::RelayCommand, reload::ReloadCommand, runs::RunsCommand, serve::ServeCommand,
+    status::StatusCommand, top::TopCommand,
 };
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
-  hookyard new my-guard                  Write a hook that works, to change into one's own
-  hookyard check                         Is everything in order here?
-  hookyard list                          Which hooks are there, and in which order do they run?
-  hookyard explain --event event.json    Which of them run for this event, and why not the others?
-  hookyard fire --event event.json       Run them, and show what a host would be told
-  hookyard replay session.jsonl          Do so for a whole recorded session
-  hookyard serve --workspace .           Run them for hosts in any language, over a socket
-  hookyard status                        How is that daemon?
-  hookyard top                           What do hooks and runs do there at the moment?
+  hookyard new my-guard\tCreate a working hook to start from
+  hookyard check\tFind mistakes in hook files
+  hookyard list\tList hooks in the order in which they run
+  hookyard explain --event event.json\tShow which hooks an event selects, and why
+  hookyard fire --event event.json\tRun the hooks for one event
+  hookyard replay session.jsonl\tRun the hooks for a recorded session
+  hookyard serve --workspace .\tStart the daemon for hosts in any language
+  hookyard status\tShow daemon status
+  hookyard top\tLive view of hooks and runs
 
-Exit codes: 0 done, 1 the work failed or found errors, 2 the arguments make no sense.
-Logs go to standard error; HOOKYARD_LOG=hookyard=debug shows more of them.";
+Exit codes: 0 success; 1 the command failed or found errors; 2 invalid arguments.
 
-/// Runs hooks for AI-agent hosts, and helps to write them.
+Logs go to standard error. Set `HOOKYARD_LOG=hookyard=debug` for more detail.";
+
+/// Run hooks for AI-agent hosts, and write new ones
 ///
-/// A hook is a small program that is told what an agent is about to do, and may change or stop it. Hooks
-/// stand in files of a workspace; these commands look at them and try them out.
+/// A hook is a small program that sees what an agent is about to do and can change or stop it. Hooks are declared in
+/// files of a workspace. These commands check, run and serve them.
 #[derive(Debug, Parser)]
-#[command(name = "hookyard", version, after_help = EXAMPLES)]
+#[command(name = "hookyard", version, after_help = FOOTER)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: CliCommand,
 
-    /// When to use colours; `auto` means on a terminal, unless `NO_COLOR` is set
+    /// When to use colours; `auto`: on a terminal, unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub(super) color: ColorChoice,
 }
 
+/// The subcommands, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub(super) enum CliCommand {
     Check(CheckCommand),
@@ -72,8 +71,10 @@ pub(super) enum CliCommand {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     #[test]
-    fn the_arguments_are_sound() {
-        crate::cli::command().debug_assert();
+    fn the_declared_arguments_are_consistent() {
+        super::Arguments::command().debug_assert();
     }
 }

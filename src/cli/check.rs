@@ -1,4 +1,6 @@
-//! `check`: everything that is wrong with the files of a workspace. Gives no hook an event.
+//! `check`: find mistakes in the files of a workspace. No hook gets an event.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -19,10 +21,10 @@ use crate::{
     model::{Diagnostic, Severity},
 };
 
-/// More files than this are counted instead of named.
-const FEW_FILES: usize = 12;
+/// More files than this are counted, not listed, unless `--verbose` is given.
+const MOST_LISTED: usize = 12;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard check
   hookyard check --workspace ~/projects/shop --verbose
@@ -30,24 +32,24 @@ Examples:
   hookyard check --config /etc/hookyard/hookyard.yaml
   hookyard check --json | jq '.diagnostics[].message'
 
-Exit code 1 means that there are errors; warnings alone are no failure.";
+Exit codes: 0 no errors, though there may be warnings; 1 errors.";
 
-/// Says what is wrong with the hook files of a workspace
+/// Check the hook files of a workspace
 ///
-/// Reads every hook file as a host would and shows each mistake with its line and what to do about it. A
-/// mistake costs its own hook and no other. The workers of hooks with `mode: worker` are started once, to see
-/// whether they say hello, and stopped; other hooks are not run.
+/// Reads every hook file as a host would, and shows each mistake with its line and how to correct it. A mistake
+/// disables its own hook and no other. Workers of hooks with `mode: worker` are started once to see whether they say
+/// hello, then stopped. Other hooks are not run.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct CheckCommand {
     #[command(flatten)]
     workspace: WorkspaceFlags,
 
-    /// Names every file that was read, however many there are
+    /// List every file that was read, however many there are
     #[arg(long, short)]
     verbose: bool,
 
-    /// Starts no worker: nothing of the workspace is run
+    /// Start no worker; run nothing of the workspace
     #[arg(long)]
     no_start: bool,
 
@@ -58,15 +60,15 @@ pub(super) struct CheckCommand {
 #[derive(Serialize)]
 struct CheckReport<'a> {
     hooks: usize,
-    files: &'a [std::path::PathBuf],
-    diagnostics: Vec<&'a Diagnostic>,
+    files: &'a [PathBuf],
+    diagnostics: &'a [&'a Diagnostic],
 }
 
 impl CheckCommand {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         let found = match LocatedWorkspace::find_or_settings(&self.workspace)? {
             Ok(found) => found,
-            Err(diagnostics) => return self.settings_alone(&diagnostics, screen),
+            Err(diagnostics) => return self.check_settings(&diagnostics, screen),
         };
         let mut loaded = found.load();
         if !self.no_start {
@@ -76,36 +78,35 @@ impl CheckCommand {
             }
         }
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
-        let exit_status = exit_status(&diagnostics);
         if self.output.json {
             let hooks = loaded.hooks.len();
-            screen.print_json(&CheckReport { hooks, files: &loaded.files, diagnostics })?;
+            screen.print_json(&CheckReport { hooks, files: &loaded.files, diagnostics: &diagnostics })?;
         } else {
             screen.print(&self.report(&diagnostics, &loaded, screen))?;
             if loaded.files.is_empty() {
-                screen.note(&found.no_files());
+                screen.note(&found.no_files_note());
             }
         }
-        Ok(exit_status)
+        Ok(exit_code(&diagnostics))
     }
 
-    /// Says what is wrong with a settings file, where there is no workspace.
-    fn settings_alone(&self, diagnostics: &[Diagnostic], screen: &Screen) -> CliResult {
+    /// Checks a settings file where there is no workspace.
+    fn check_settings(&self, diagnostics: &[Diagnostic], screen: &Screen) -> CliResult {
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
-            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: diagnostics.clone() })?;
+            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: &diagnostics })?;
         } else {
             let mut page = diagnostics_page(&diagnostics, screen);
             page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
             screen.print(&page.into_text())?;
         }
         screen.note("note: there is no workspace here, so only the settings were checked");
-        Ok(exit_status(&diagnostics))
+        Ok(exit_code(&diagnostics))
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
         let mut page = diagnostics_page(diagnostics, screen);
-        if self.verbose || loaded.files.len() <= FEW_FILES {
+        if self.verbose || loaded.files.len() <= MOST_LISTED {
             for file in &loaded.files {
                 page.line(&format!("{} {}", screen.out.paint.dim("read"), display_path(file)));
             }
@@ -115,7 +116,7 @@ impl CheckCommand {
     }
 }
 
-/// A page that begins with what is wrong.
+/// A page that begins with the diagnostics.
 fn diagnostics_page(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
     let mut page = Page::default();
     for diagnostic in diagnostics {
@@ -124,27 +125,28 @@ fn diagnostics_page(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
     page
 }
 
-fn exit_status(diagnostics: &[&Diagnostic]) -> Exit {
-    let has_errors = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    if has_errors { Exit::Failed } else { Exit::Done }
+fn exit_code(diagnostics: &[&Diagnostic]) -> Exit {
+    if count(diagnostics, Severity::Error) > 0 { Exit::Failed } else { Exit::Done }
 }
 
 fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
-    let (hooks, files) = (plural(loaded.hooks.len(), "hook"), plural(loaded.files.len(), "file"));
+    let hooks = plural(loaded.hooks.len(), "hook");
+    let files = plural(loaded.files.len(), "file");
     format!("{hooks} loaded, {files} read, {}", problem_counts(diagnostics, screen))
 }
 
 fn problem_counts(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
-    let paint = screen.out.paint;
-    let number = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
-    let (errors, warnings) = (number(Severity::Error), number(Severity::Warning));
-    let colored = |number, severity, text: String| match number {
-        0 => text,
-        _ => paint.severity(severity, &text),
-    };
-    format!(
-        "{}, {}",
-        colored(errors, Severity::Error, plural(errors, "error")),
-        colored(warnings, Severity::Warning, plural(warnings, "warning")),
-    )
+    let errors = colored_count(diagnostics, Severity::Error, "error", screen);
+    let warnings = colored_count(diagnostics, Severity::Warning, "warning", screen);
+    format!("{errors}, {warnings}")
+}
+
+fn colored_count(diagnostics: &[&Diagnostic], severity: Severity, noun: &str, screen: &Screen) -> String {
+    let number = count(diagnostics, severity);
+    let text = plural(number, noun);
+    if number == 0 { text } else { screen.out.paint.severity(severity, &text) }
+}
+
+fn count(diagnostics: &[&Diagnostic], severity: Severity) -> usize {
+    diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
 }

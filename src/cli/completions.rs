@@ -1,4 +1,4 @@
-//! `completions`: what a shell needs to complete hookyard's arguments.
+//! `completions`: print a shell's completion script.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -8,27 +8,27 @@ use super::{
     screen::Screen,
 };
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard completions bash > ~/.local/share/bash-completion/completions/hookyard
   hookyard completions zsh > ~/.zfunc/_hookyard
   hookyard completions fish > ~/.config/fish/completions/hookyard.fish";
 
-/// Prints a script that lets your shell complete hookyard's arguments
+/// Print a completion script for your shell
 ///
-/// Save it where your shell looks for completions; a new shell then knows them.
+/// Save the script where your shell looks for completions, then start a new shell.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct CompletionsCommand {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
 impl CompletionsCommand {
-    pub(super) fn run(self, screen: &Screen) -> CliResult {
+    pub(super) fn run(self, command: &mut clap::Command, screen: &Screen) -> CliResult {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut super::command(), "hookyard", &mut script);
+        clap_complete::generate(self.shell, command, "hookyard", &mut script);
         screen.print(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)
     }

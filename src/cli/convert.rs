@@ -1,7 +1,10 @@
-//! `convert`: hook configuration in another dialect's form. Writes nothing unless it is told to, and never over a
-//! file that is there.
+//! `convert`: write the hooks of one dialect in the format of another. Never overwrites a file.
 
-use std::{fs, io::Write, path::Path};
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
 
 use clap::Args;
 
@@ -22,31 +25,30 @@ use crate::{
     model::DialectName,
 };
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard convert --from claude --to openharness
   hookyard convert --from openharness --to codebuddy --write
   hookyard convert --from claude --to openharness --json | jq '.remarks[].message'
 
-Only configuration is converted: scripts have to learn the other dialect's words by themselves.";
+Only configuration is converted. Adapt the scripts by hand: they read and answer in the format of their dialect.";
 
-/// Writes the hooks of one dialect in another's form
+/// Convert hook configuration to another dialect
 ///
-/// Shows the files for the other dialect, and says what could not be carried over. Takes the hooks of the
-/// workspace, not those of its user. hookyard runs hooks of any dialect for hosts of any other, so this is for
-/// those who move.
+/// Prints the files in the other dialect, and reports what could not be converted. Reads the hooks of the workspace,
+/// not those of the user. hookyard runs hooks of any dialect for any host; use `convert` only to migrate permanently.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct ConvertCommand {
-    /// Whose hooks are read
+    /// Dialect to read
     #[arg(long, value_name = "NAME")]
     from: DialectName,
 
-    /// Whose form they get
+    /// Dialect to write
     #[arg(long, value_name = "NAME")]
     to: DialectName,
 
-    /// Writes the files into the workspace instead of showing them
+    /// Write the files into the workspace instead of printing them
     #[arg(long)]
     write: bool,
 
@@ -61,8 +63,8 @@ impl ConvertCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         for name in [self.from, self.to] {
             if name == DialectName::Canonical {
-                let help = "canonical is what hosts speak; take the dialect of an agent";
-                return Err(CliError::with_help("there are no hooks in the dialect canonical", help));
+                let help = "canonical is a format of events only; name the dialect of an agent";
+                return Err(CliError::with_help("there are no hook files in the dialect canonical", help));
             }
         }
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
@@ -81,7 +83,7 @@ impl ConvertCommand {
             screen.print_json(&conversion)?;
         } else {
             screen.print(&self.page(&conversion, screen))?;
-            self.tell(&conversion, screen);
+            self.print_remarks(&conversion, screen);
         }
         Ok(if conversion.hooks == 0 { Exit::Failed } else { Exit::Done })
     }
@@ -100,40 +102,43 @@ impl ConvertCommand {
         page.into_text()
     }
 
-    fn tell(&self, conversion: &Conversion, screen: &Screen) {
+    fn print_remarks(&self, conversion: &Conversion, screen: &Screen) {
         let paint = screen.err.paint;
         for remark in &conversion.remarks {
-            let (word, hook) =
-                (if remark.left_out { "left out:" } else { "lost:" }, escape::line(&remark.hook));
+            let word = if remark.left_out { "left out:" } else { "lost:" };
+            let hook = escape::line(&remark.hook);
             let line = format!("{} `{hook}`: {}", paint.yellow(word), escape::line(&remark.message));
             screen.note(&wrap::hanging(&line, Some(screen.width()), 2));
         }
         let hooks = plural(conversion.hooks, "hook");
-        let (files, lost) =
-            (plural(conversion.files.len(), "file"), plural(conversion.remarks.len(), "remark"));
-        screen.note(&format!("{hooks} in {files}, {lost}"));
-        if conversion.hooks > 0 {
-            let (from, to) = (self.from, self.to);
-            let note = format!("the scripts still read and answer in the words of {from}; {to} has others");
+        let files = plural(conversion.files.len(), "file");
+        let remarks = plural(conversion.remarks.len(), "remark");
+        screen.note(&format!("{hooks} in {files}, {remarks}"));
+        if conversion.hooks > 0 && self.from != self.to {
+            let note =
+                format!("the scripts still read and answer in {}; adapt them to {}", self.from, self.to);
             screen.note(&format!("{} {note}", paint.yellow("note:")));
         }
     }
 }
 
-/// Writes all files, or none if one of them is there already.
+/// Writes all files, or none if one of them exists.
 fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), CliError> {
     if let Some(file) = files.iter().find(|file| root.join(&file.path).symlink_metadata().is_ok()) {
-        let what = format!("{} is there already, so nothing was written", escape::path(&file.path));
-        return Err(CliError::with_help(what, "leave `--write` out and take over what you want by hand"));
+        let what = format!("{} already exists, so nothing was written", escape::path(&file.path));
+        return Err(CliError::with_help(what, "leave `--write` out and copy what you want by hand"));
     }
     for file in files {
-        let path = root.join(&file.path);
-        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
-            fs::OpenOptions::new().write(true).create_new(true).open(&path)?.write_all(file.text.as_bytes())
-        });
-        written.map_err(|e| {
-            CliError::new(format!("{} cannot be written: {}", escape::path(&file.path), io_reason(&e)))
+        write_new(&root.join(&file.path), &file.text).map_err(|error| {
+            CliError::new(format!("{} cannot be written: {}", escape::path(&file.path), io_reason(&error)))
         })?;
     }
     Ok(())
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text.as_bytes())
 }

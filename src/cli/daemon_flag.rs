@@ -1,29 +1,29 @@
-//! Talking with a running daemon: where it is, and what is said when it does not answer. Refuses to read settings files:
-//! the socket's path is a flag, a variable or the usual one.
+//! Which daemon a command talks to, and how its errors are reported.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt::Write, path::PathBuf, time::Duration};
 
 use clap::Args;
+use serde::Deserialize;
 
-use super::exit::CliError;
+use super::{escape, exit::CliError};
 use crate::daemon::{Client, ClientError, default_socket};
 
-/// The variable that sets the daemon's socket, as it does for the daemon.
+/// The variable with the daemon's socket. The daemon reads it too.
 const VARIABLE: &str = "HOOKYARD_LISTEN_SOCKET";
 
 /// How long a daemon may take to answer a person.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which daemon.
+/// The daemon's socket.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SocketFlag {
-    /// The daemon's Unix socket; without it, `$HOOKYARD_LISTEN_SOCKET` or `$XDG_RUNTIME_DIR/hookyard.sock`
+    /// Unix socket of the daemon; default: `$HOOKYARD_LISTEN_SOCKET`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
 
 impl SocketFlag {
-    /// A client that waits as long as hooks take.
+    /// A client without a timeout: hooks take as long as their own timeouts allow.
     pub(super) fn client(&self) -> Client {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let named = || variable(VARIABLE).map(PathBuf::from);
@@ -33,6 +33,38 @@ impl SocketFlag {
     /// A client for a person, who wants to know if there is no answer.
     pub(super) fn interactive_client(&self) -> Client {
         self.client().timeout(ANSWER_TIMEOUT)
+    }
+}
+
+/// One of the daemon's workspaces.
+#[derive(Debug, Clone, Args)]
+pub(super) struct WorkspaceIdFlag {
+    /// Only this workspace, by its id in the daemon
+    #[arg(long, alias = "id", value_name = "ID")]
+    pub(super) workspace_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RegisteredWorkspace {
+    id: String,
+}
+
+impl WorkspaceIdFlag {
+    /// The workspace as a query parameter, without `?`; `None` for all workspaces.
+    ///
+    /// Returns an error that lists the known ids if the daemon has no such workspace.
+    pub(super) fn query(&self, client: &Client) -> Result<Option<String>, CliError> {
+        let Some(id) = self.workspace_id.as_deref() else { return Ok(None) };
+        let known: Vec<RegisteredWorkspace> = client.ask("GET", "/v1/workspaces", None)?;
+        if known.iter().any(|workspace| workspace.id == id) {
+            return Ok(Some(format!("workspace_id={}", percent_encoded(id))));
+        }
+        let ids: Vec<_> = known.iter().map(|workspace| escape::line(&workspace.id)).collect();
+        let help = match ids.as_slice() {
+            [] => "the daemon has no workspaces".to_owned(),
+            ids => format!("known ids: {}", ids.join(", ")),
+        };
+        Err(CliError::with_help(format!("unknown workspace `{}`", escape::line(id)), help))
     }
 }
 
@@ -53,9 +85,14 @@ impl From<ClientError> for CliError {
 
 /// A text percent-encoded for a path or a query.
 pub(super) fn percent_encoded(text: &str) -> String {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
-    let one = |byte: u8| {
-        if is_plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(one).collect()
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }

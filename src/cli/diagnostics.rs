@@ -1,18 +1,17 @@
-//! Diagnostics as a compiler shows them: where, the line with a mark under it, and what to do. Owns the
-//! reading of the line; refuses to show a line of anything but a small regular file.
+//! Diagnostics as a compiler shows them: the location, the line with a mark under it, and what to do.
 
 use std::{fmt, fs::File, io::Read, path::Path};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{escape, paint::Paint, paths::display_path};
+use super::{escape, paint::Paint, paths::display_path, wrap};
 use crate::model::{Diagnostic, Severity};
 
-/// The largest file of which a line is shown, in bytes.
+/// Lines of larger files, in bytes, are not shown.
 const LARGEST: u64 = 1 << 20;
 
-/// The longest line that is shown, in characters; around a longer one there is nothing to see.
+/// Longer lines, in characters, are not shown: the mark would be far from the beginning.
 const LONGEST_LINE: usize = 240;
 
 /// A diagnostic about a file, with its line if the file can still be read.
@@ -21,7 +20,7 @@ pub(super) fn render(diagnostic: &Diagnostic, paint: Paint, width: usize) -> Str
     render_in(diagnostic, source.as_deref(), paint, width)
 }
 
-/// A diagnostic about a text that is at hand.
+/// A diagnostic about a text in memory.
 pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Paint, width: usize) -> String {
     let theme = match paint {
         Paint::Colored => GraphicalTheme::unicode(),
@@ -32,13 +31,13 @@ pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Pain
         .with_links(false)
         .without_primary_span_start()
         .without_syntax_highlighting();
-    let mut display_path = String::new();
+    let mut rendered = String::new();
     // Writing to a string cannot fail.
-    _ = handler.render_report(&mut display_path, &RenderedDiagnostic::new(diagnostic, text));
-    display_path
+    _ = handler.render_report(&mut rendered, &RenderedDiagnostic::new(diagnostic, text));
+    wrap::unglue(&rendered)
 }
 
-/// A diagnostic in the shape that the renderer takes.
+/// A diagnostic as the renderer takes it.
 #[derive(Debug)]
 struct RenderedDiagnostic {
     severity: Severity,
@@ -55,12 +54,12 @@ impl RenderedDiagnostic {
             place = format!("{place}:{}:{}", diagnostic.line, diagnostic.column);
         }
         let excerpt = text.and_then(|text| excerpt(diagnostic, text, &place));
-        let message = escape::line(&diagnostic.message);
+        let message = wrap::glue(&escape::line(&diagnostic.message));
         Self {
             severity: diagnostic.severity,
             code: format!("{}[{}]", word(diagnostic.severity), diagnostic.code),
-            message: if excerpt.is_some() { message.into_owned() } else { format!("{place}: {message}") },
-            help: diagnostic.help.as_deref().map(|help| escape::block(help, 0)),
+            message: if excerpt.is_some() { message } else { format!("{place}: {message}") },
+            help: diagnostic.help.as_deref().map(|help| wrap::glue(&escape::block(help, 0))),
             excerpt,
         }
     }
@@ -108,13 +107,13 @@ impl miette::Diagnostic for RenderedDiagnostic {
     }
 }
 
-/// The text with a mark in it, or `None` where there is nothing to see.
+/// The text with a mark in it, or `None` if it has no such line.
 fn excerpt(diagnostic: &Diagnostic, text: &str, place: &str) -> Option<(NamedSource<String>, LabeledSpan)> {
     if diagnostic.line == 0 {
         return None;
     }
     let source = escape::source(text);
-    // Something missing at the end is reported on the line after the last; the last is what can be shown.
+    // What is missing at the end is reported on the line after the last; the last one is shown.
     let last = source.lines().count();
     let at_end = diagnostic.line == last + 1;
     let number = if at_end { last } else { diagnostic.line };
@@ -133,7 +132,7 @@ fn excerpt(diagnostic: &Diagnostic, text: &str, place: &str) -> Option<(NamedSou
     Some((NamedSource::new(place, source), span))
 }
 
-/// The text of a file, or `None` if it is not what it was when it was loaded.
+/// The text of a regular file, or `None` if it cannot be read any more.
 fn read(path: &Path) -> Option<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = File::from(open(path, flags, Mode::empty()).ok()?);
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_shown_is_named() {
+    fn a_location_that_cannot_be_shown_is_named() {
         let expected = "hooks/a.yaml:1:900: unknown key";
         assert!(plain(&diagnostic(1, 900, 4), &"x".repeat(2000)).contains(expected));
         assert!(plain(&diagnostic(9, 900, 4), "x").contains("hooks/a.yaml:9:900: unknown key"));

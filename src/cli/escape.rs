@@ -1,15 +1,15 @@
-//! Makes text from outside safe to show: hooks, hosts and file names may carry control characters that move
-//! the cursor, recolour the screen or reverse the reading order. Refuses to touch anything visible.
+//! Escapes text from hooks, hosts and file names. Control characters in it could move the cursor, recolour the screen
+//! or reverse the reading order.
 
 use std::{borrow::Cow, fmt::Write, path::Path};
 
-/// A text on one line, with its control characters spelled out.
+/// A text on one line, with its control characters escaped.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
-    text.chars().for_each(|c| spell(c, &mut shown));
+    text.chars().for_each(|c| push_escaped(c, &mut shown));
     Cow::Owned(shown)
 }
 
@@ -20,9 +20,9 @@ pub(super) fn block(text: &str, indent: usize) -> String {
     lines.join(&separator)
 }
 
-/// The beginning of a text on one line, with `…` where it was cut.
+/// The beginning of a text on one line, at most `most` characters, with `…` where it was cut.
 pub(super) fn short(text: &str, most: usize) -> String {
-    // No more than needed is looked at: texts may be megabytes long.
+    // Texts may be megabytes long: only as much as needed is read.
     let beginning: String = text.chars().take(most + 1).collect();
     let shown = line(&beginning);
     if shown.chars().count() <= most {
@@ -54,7 +54,7 @@ pub(super) fn path(path: &Path) -> String {
 pub(super) fn source(text: &str) -> String {
     let replace = |c: char| match c {
         '\n' => c,
-        // The wider picture of a tab would put carets in the wrong place.
+        // A wider tab would put carets in the wrong column.
         '\t' => ' ',
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         c if is_unsafe(c) => '\u{fffd}',
@@ -70,7 +70,7 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fn spell(c: char, shown: &mut String) {
+fn push_escaped(c: char, shown: &mut String) {
     match c {
         '\n' => shown.push_str("\\n"),
         '\r' => shown.push_str("\\r"),

@@ -1,5 +1,4 @@
-//! Reads one event from a file or from standard input, and says what is wrong with one that cannot be read.
-//! Refuses to read more than an event may have.
+//! Reads one event from a file or standard input, and reports what is wrong with one that is invalid.
 
 use std::{
     fs::File,
@@ -16,7 +15,7 @@ use crate::{
 /// The file name that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What to do about an event that is read in the wrong words.
+/// Advice for a canonical event that is read in another dialect.
 pub(super) const CANONICAL_HINT: &str = "this looks like a canonical event; leave out `--dialect`";
 
 /// The bytes of an event, and where they are from.
@@ -33,28 +32,23 @@ impl EventInput {
     pub(super) fn read(path: &Path, limit: usize, screen: &Screen) -> Result<Self, CliError> {
         let is_standard = path == Path::new(STANDARD_INPUT);
         let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
-        let unreadable = |error: io::Error| {
-            let name = escape::path(&name);
-            CliError::with_help(
-                format!("the event `{name}` cannot be read: {}", io_reason(&error)),
-                "give a file with one event as JSON, or `-` for standard input",
-            )
-        };
         let mut bytes = Vec::new();
         let most = limit as u64 + 1;
-        if is_standard {
+        let read = if is_standard {
             if io::stdin().is_terminal() {
                 screen.note("note: type the event as JSON and end it with Ctrl-D");
             }
-            io::stdin().lock().take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+            io::stdin().lock().take(most).read_to_end(&mut bytes)
         } else {
-            let file = File::open(path).map_err(unreadable)?;
-            file.take(most).read_to_end(&mut bytes).map_err(unreadable)?;
+            File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+        };
+        match read {
+            Ok(_) => Ok(Self { bytes, name }),
+            Err(error) => Err(unreadable(&name, &error)),
         }
-        Ok(Self { bytes, name })
     }
 
-    /// Says why it cannot be read as an event: with the line where the JSON is broken, else by the field.
+    /// Reports why it is no event: with the line where the JSON is invalid, else by the field.
     pub(super) fn report_error(&self, error: &EventError, dialect: DialectName, screen: &Screen) {
         let name = escape::path(&self.name);
         match error {
@@ -84,14 +78,21 @@ impl EventInput {
     }
 }
 
-/// Whether bytes that are no event of this dialect look like a canonical one: those name their kind so.
+fn unreadable(name: &Path, error: &io::Error) -> CliError {
+    CliError::with_help(
+        format!("the event `{}` cannot be read: {}", escape::path(name), io_reason(error)),
+        "name a file with one event as JSON, or `-` for standard input",
+    )
+}
+
+/// Whether bytes that are invalid in this dialect look like a canonical event: only those have the key `event`.
 pub(super) fn is_canonical(dialect: DialectName, bytes: &[u8]) -> bool {
     let text = str::from_utf8(bytes).ok();
     let json = text.filter(|_| dialect != DialectName::Canonical).and_then(|text| Json::parse(text).ok());
     json.and_then(|json| json.fields().map(|fields| fields.get("event").is_some())).unwrap_or(false)
 }
 
-/// What to do about an event that is one in the words of another dialect.
+/// Advice for an event that is valid in another dialect.
 fn other_dialect_hint(dialect: DialectName, bytes: &[u8]) -> Option<String> {
     let reads =
         |other: &&DialectName| **other != dialect && dialect::named(**other).read_event(bytes).is_ok();
@@ -99,7 +100,7 @@ fn other_dialect_hint(dialect: DialectName, bytes: &[u8]) -> Option<String> {
     Some(format!("this looks like an event of {other}; add `--dialect {other}`"))
 }
 
-/// The column in characters of a column in bytes; both count from 1.
+/// The column in characters of a column in bytes. Both count from 1.
 fn char_column(text: &str, line: usize, column: usize) -> usize {
     let line = text.split('\n').nth(line.saturating_sub(1)).unwrap_or_default();
     let end = column.saturating_sub(1).min(line.len());

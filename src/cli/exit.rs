@@ -1,24 +1,24 @@
-//! How a command ends: its exit code, or the trouble that kept it from its work. Refuses to print.
+//! How a command ends: its exit code, or the error that stopped it.
 
 use std::{fmt::Display, io, process::ExitCode};
 
-/// How a command ended.
+/// The exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
-    /// It did what it was asked.
+    /// 0: success.
     Done,
-    /// The work failed or found errors.
+    /// 1: the command failed or found errors.
     Failed,
-    /// The arguments make no sense.
+    /// 2: invalid arguments.
     Usage,
-    /// A signal of this number ended it.
+    /// 128 + n: ended by signal n.
     Signal(u8),
-    /// With the exit code a host of the dialect expects.
+    /// The exit code that a host of the dialect expects.
     Native(u8),
 }
 
 impl Exit {
-    /// Ended by a person, with the keys for it.
+    /// Ended by Ctrl-C.
     #[cfg(feature = "daemon")]
     pub(super) const INTERRUPTED: Self = Self::Signal(2);
 
@@ -34,23 +34,23 @@ impl Exit {
     }
 }
 
-/// What keeps a command from its work.
+/// The error that stopped a command.
 #[derive(Debug)]
 pub(super) enum CliError {
-    /// Something to tell, and what to do about it.
+    /// An error to print.
     Message {
         /// What is wrong.
         what: String,
         /// What to do.
         help: Option<String>,
     },
-    /// Everything has been said already.
+    /// The errors have been printed already.
     AlreadyReported,
     /// The output cannot be written.
     Output(io::Error),
 }
 
-/// The end of a command.
+/// The result of a command.
 pub(super) type CliResult = Result<Exit, CliError>;
 
 impl CliError {

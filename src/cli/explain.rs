@@ -1,4 +1,4 @@
-//! `explain`: which hooks would run for an event, and why the others would not. Runs nothing.
+//! `explain`: show which hooks an event selects, and why the others are left out. Runs nothing.
 
 use clap::Args;
 use serde::Serialize;
@@ -21,10 +21,10 @@ use crate::{
     registry::Explanation,
 };
 
-/// With less room than this beside the names of hooks, what there is to say stands below them.
+/// With less room than this beside the names of hooks, the rest is printed below them.
 const LEAST_ROOM: usize = 48;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard explain --event event.json
   sed -n 25p session.jsonl | hookyard explain --dialect openharness --event -
@@ -33,11 +33,11 @@ An event is a JSON object such as
   {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
    \"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}";
 
-/// Shows which hooks run for an event, in which order, and why the others do not
+/// Show which hooks an event selects, and why
 ///
-/// Hooks run in stages, one after the other; hooks of one stage run at the same time. Nothing is run here.
+/// Hooks run in stages, one stage after the other. Hooks of one stage run at the same time. This command runs nothing.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct ExplainCommand {
     #[command(flatten)]
     event: EventFlags,
@@ -80,8 +80,8 @@ impl ExplainCommand {
             }
         };
         let mut loaded = found.load();
-        let (diagnostics, files) =
-            (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
+        let diagnostics = std::mem::take(&mut loaded.diagnostics);
+        let files = std::mem::take(&mut loaded.files);
         let explanation = snapshot(loaded).explain(&event);
         if self.output.json {
             screen.print_json(&report(&explanation))?;
@@ -110,22 +110,18 @@ fn report(explanation: &Explanation) -> ExplainReport<'_> {
 
 fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
     let paint = screen.out.paint;
-    let (plan, skipped) = (&explanation.plan, &explanation.skipped);
+    let plan = &explanation.plan;
+    let skipped = &explanation.skipped;
     let names = plan.steps().iter().chain(skipped.iter().map(|skipped| &skipped.hook));
     let width = names.map(|known| known.hook.name.as_str().len()).max().unwrap_or(0);
-    let fit = |text: &str| match screen.table_width() {
-        Some(columns) if columns < width + 7 + LEAST_ROOM => {
-            format!("\n{:5}{}", "", wrap::hanging(text, Some(columns), 5))
-        }
-        columns => wrap::hanging(text, columns, width + 7),
-    };
     let mut page = Page::default();
     page.line(&format!("{}{}", paint.bold(event.kind.as_str()), matched(event)));
     match plan.stages().count() {
-        0 => page.line("No hook runs: the host would be told to go on at once."),
+        0 => page.line("No hook runs: the host would get `proceed` at once."),
         1 => {}
         stages => {
-            let (hooks, stages) = (plural(plan.steps().len(), "hook"), plural(stages, "stage"));
+            let hooks = plural(plan.steps().len(), "hook");
+            let stages = plural(stages, "stage");
             page.line(&format!("{hooks} in {stages}, one after the other:"));
         }
     }
@@ -133,7 +129,10 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
         for (position, step) in stage.iter().enumerate() {
             let number = if position == 0 { format!("{number:>3}") } else { "  +".to_owned() };
             let name = paint.green(&format!("{:<width$}", step.hook.name));
-            page.line(&format!("{number}  {name}  {}", fit(&handler(&step.hook.handler))));
+            page.line(&format!(
+                "{number}  {name}  {}",
+                beside_names(&handler(&step.hook.handler), width, screen)
+            ));
         }
     }
     if plan.stages().any(|stage| stage.len() > 1) {
@@ -143,10 +142,21 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
         page.line("Left out:");
     }
     for skipped in skipped {
-        let (name, why) = (&skipped.hook.hook.name, skipped.why.to_string());
-        page.line(&format!("  -  {name:<width$}  {}", fit(&escape::line(&why))));
+        let name = &skipped.hook.hook.name;
+        let why = skipped.why.to_string();
+        page.line(&format!("  -  {name:<width$}  {}", beside_names(&escape::line(&why), width, screen)));
     }
     page.into_text()
+}
+
+/// A text in the column beside names of this width; below them where there is little room.
+fn beside_names(text: &str, width: usize, screen: &Screen) -> String {
+    match screen.table_width() {
+        Some(columns) if columns < width + 7 + LEAST_ROOM => {
+            format!("\n{:5}{}", "", wrap::hanging(text, Some(columns), 5))
+        }
+        columns => wrap::hanging(text, columns, width + 7),
+    }
 }
 
 /// What the matchers look at.

@@ -1,4 +1,4 @@
-//! `fire`: one event, its hooks, one outcome. Owns in which form the outcome is told.
+//! `fire`: run the hooks for one event and print the outcome.
 
 use clap::Args;
 
@@ -13,12 +13,12 @@ use super::{
     workspace::LocatedWorkspace,
 };
 use crate::{
-    DispatchError, dialect,
+    DispatchError, Orchestrator, dialect,
     handler::command::OF_A_HOOK,
-    model::{DialectName, Event, EventError, Outcome},
+    model::{DialectName, Event, EventError, Outcome, WorkspaceId},
 };
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard fire --event event.json
   hookyard fire --event event.json --json | jq -r .verdict
@@ -29,15 +29,14 @@ An event is a JSON object such as
   {\"event\": \"before_tool_dispatch\", \"session_id\": \"s\", \"run_id\": \"r\",
    \"tool_name\": \"Bash\", \"tool_input\": {\"command\": \"ls\"}}
 
-Exit codes: 0: the event was read and there is an outcome; 1: it could not be
-read, or there is no outcome (guards that deny on errors still answer); with
---native the exit code is the dialect's own.";
+Exit codes: 0 there is an outcome; 1 the event is invalid or got no outcome, though guards with `on_error: deny` still \
+block it. With `--native` the exit code is that of the dialect.";
 
-/// Runs the hooks for one event, and shows what a host would be told
+/// Run the hooks for one event and print the outcome
 ///
-/// On a terminal the outcome is laid out to be read; elsewhere, or with `--json`, it is canonical JSON.
+/// On a terminal the outcome is printed for people; elsewhere, or with `--json`, as canonical JSON.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct FireCommand {
     #[command(flatten)]
     event: EventFlags,
@@ -45,7 +44,7 @@ pub(super) struct FireCommand {
     #[command(flatten)]
     workspace: WorkspaceFlags,
 
-    /// Answers as a hook of the dialect would: its output, its standard error, its exit code
+    /// Answer as a hook of the dialect would: with its output, standard error and exit code
     #[arg(long, conflicts_with = "json")]
     native: bool,
 
@@ -57,9 +56,9 @@ pub(super) struct FireCommand {
 enum FireResult {
     /// Its hooks ran.
     Answered(Box<Event>, Outcome),
-    /// It cannot be read; there may be a block all the same.
-    Unreadable(EventError, Option<Outcome>),
-    /// There is no outcome.
+    /// It is invalid. Guards that deny on errors may block it all the same.
+    Invalid(EventError, Option<Outcome>),
+    /// It is valid, but there is no outcome.
     NoOutcome(DispatchError),
 }
 
@@ -71,53 +70,53 @@ impl FireCommand {
 
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
         if self.native && self.event.dialect.dialect == DialectName::Canonical {
-            let what = "--native answers in the words of a dialect; add --dialect openharness, say";
+            let what = "--native answers in the format of a dialect; add, for example, --dialect openharness";
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
         }
-        // As a hook of hookyard's own it has no opinion. Not a word on standard error, which is one in some dialects.
+        // Inside a hook of hookyard's own: no opinion, and nothing on standard error, which is one in some dialects.
         if self.native && std::env::var_os(OF_A_HOOK).is_some() {
             return Ok(Exit::Done);
         }
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
-        let source = EventInput::read(&self.event.event, found.settings.limits.payload, screen)?;
-        let mut started = CommandSession::start(&found).await?;
+        let input = EventInput::read(&self.event.event, found.settings.limits.payload, screen)?;
+        let mut session = CommandSession::start(&found).await?;
         if !self.native {
-            found.note_problems(&started.report.diagnostics, &started.report.files, screen);
+            found.note_problems(&session.report.diagnostics, &session.report.files, screen);
         }
-        let (orchestrator, workspace) = (started.orchestrator.clone(), started.workspace.clone());
-        let dialect = self.event.dialect.dialect;
-        let fire = async {
-            match orchestrator.read(dialect, &source.bytes) {
-                Ok(event) => match orchestrator.dispatch_in(&workspace, event.clone()).await {
-                    Ok(outcome) => FireResult::Answered(Box::new(event), outcome),
-                    Err(error) => FireResult::NoOutcome(error),
-                },
-                Err(error) => {
-                    let block =
-                        orchestrator.block_unreadable(Some(&workspace), dialect, &source.bytes, &error);
-                    FireResult::Unreadable(error, block)
-                }
-            }
-        };
-        let fired = match started.until_interrupted(fire).await {
+        let orchestrator = session.orchestrator.clone();
+        let workspace = session.workspace.clone();
+        let fired = match session.until_signal(self.fire(&orchestrator, &workspace, &input.bytes)).await {
             Ok(fired) => fired,
-            Err(exit) => return Ok(started.abort(exit, "before there was an outcome", screen).await),
+            Err(exit) => return Ok(session.abort(exit, "before there was an outcome", screen).await),
         };
-        // The answer comes first: hooks that nobody waits for may still run.
-        let told = self.print_result(&source, fired, screen);
-        match started.stop(screen).await {
-            Ok(()) => told,
+        // The answer comes first: background hooks may still run.
+        let result = self.print_result(&input, fired, screen);
+        match session.stop(screen).await {
+            Ok(()) => result,
             Err(exit) => Ok(exit),
         }
     }
 
-    fn print_result(&self, source: &EventInput, fired: FireResult, screen: &Screen) -> CliResult {
+    async fn fire(&self, orchestrator: &Orchestrator, workspace: &WorkspaceId, bytes: &[u8]) -> FireResult {
         let dialect = self.event.dialect.dialect;
+        match orchestrator.read(dialect, bytes) {
+            Ok(event) => match orchestrator.dispatch_in(workspace, event.clone()).await {
+                Ok(outcome) => FireResult::Answered(Box::new(event), outcome),
+                Err(error) => FireResult::NoOutcome(error),
+            },
+            Err(error) => {
+                let block = orchestrator.block_unreadable(Some(workspace), dialect, bytes, &error);
+                FireResult::Invalid(error, block)
+            }
+        }
+    }
+
+    fn print_result(&self, input: &EventInput, fired: FireResult, screen: &Screen) -> CliResult {
         match fired {
             FireResult::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
-            FireResult::Unreadable(error, block) => {
-                source.report_error(&error, dialect, screen);
+            FireResult::Invalid(error, block) => {
+                input.report_error(&error, self.event.dialect.dialect, screen);
                 match block {
                     // A host takes the dialect's exit code for the answer; any other would let the event pass.
                     Some(block) if self.native => self.answer(None, &block, screen),
@@ -147,17 +146,10 @@ impl FireCommand {
 
     fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
         let dialect = self.event.dialect.dialect;
-        let answer = match event {
+        let response = match event {
             Some(event) => Some(dialect::named(dialect).write_response(event, outcome)),
             None => dialect::unreadable_event_response(dialect, outcome),
         };
-        let Some(answer) = answer else { return Ok(Exit::Failed) };
-        if !answer.stdout.is_empty() {
-            screen.print(&answer.stdout)?;
-        }
-        if !answer.stderr.is_empty() {
-            screen.note(answer.stderr.trim_end());
-        }
-        Ok(Exit::Native(answer.exit_code))
+        response.map_or(Ok(Exit::Failed), |response| screen.print_response(&response))
     }
 }

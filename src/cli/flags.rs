@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use crate::model::DialectName;
 
-/// Which hooks, under which settings.
+/// The workspace and its settings.
 #[derive(Debug, Clone, Args)]
 pub(super) struct WorkspaceFlags {
-    /// The workspace; without it, the nearest directory with hook files, from here upwards
+    /// Workspace directory; default: the nearest directory with hook files, from the current one upwards
     #[arg(long, short, value_name = "DIR")]
     pub(super) workspace: Option<PathBuf>,
 
@@ -17,19 +17,19 @@ pub(super) struct WorkspaceFlags {
     pub(super) settings: SettingsFlags,
 }
 
-/// Which settings.
+/// Where settings come from.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SettingsFlags {
-    /// The home directory with the user's own hooks; without it, `$HOOKYARD_HOME`, that of the settings, or `$HOME`
+    /// Home directory with the user's own hooks; default: `$HOOKYARD_HOME`, the setting `home`, or `$HOME`
     #[arg(long, value_name = "DIR")]
     pub(super) home: Option<PathBuf>,
 
-    /// A settings file; what it leaves out has its default. A variable such as `HOOKYARD_LIMITS_IN_FLIGHT`
-    /// counts before the file
+    /// Settings file; keys it leaves out keep their defaults. Environment variables such as
+    /// `HOOKYARD_LIMITS_IN_FLIGHT` override the file
     #[arg(long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
 
-    /// One setting, which counts before file and variables: `--set limits.in_flight=100`; can be repeated
+    /// Override one setting: `--set limits.in_flight=100`. Overrides file and environment; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = assignment)]
     pub(super) set: Vec<(String, String)>,
 }
@@ -39,10 +39,10 @@ fn assignment(text: &str) -> Result<(String, String), &'static str> {
     Ok((key.trim().to_owned(), value.to_owned()))
 }
 
-/// Which event, in which words.
+/// The event and its format.
 #[derive(Debug, Clone, Args)]
 pub(super) struct EventFlags {
-    /// A file with the event as JSON; `-` reads it from standard input
+    /// File with the event as JSON; `-` reads standard input
     #[arg(long, short, value_name = "FILE")]
     pub(super) event: PathBuf,
 
@@ -50,18 +50,18 @@ pub(super) struct EventFlags {
     pub(super) dialect: DialectFlag,
 }
 
-/// Whose words an event is written in.
+/// The format of events.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct DialectFlag {
-    /// Whose words the event is written in
+    /// Event format (dialect)
     #[arg(long, short, value_name = "NAME", default_value = "canonical")]
     pub(super) dialect: DialectName,
 }
 
-/// Who reads the result.
+/// The form of the result.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct JsonFlag {
-    /// Prints JSON, for programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

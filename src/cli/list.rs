@@ -1,4 +1,4 @@
-//! `list`: the hooks of a workspace in the order in which they run. Runs nothing.
+//! `list`: show the hooks of a workspace in the order in which they run. Runs nothing.
 
 use clap::Args;
 
@@ -21,20 +21,20 @@ use crate::{
 /// How much of what a handler runs is shown, in characters.
 const LONGEST_HANDLER: usize = 60;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard list
   hookyard list --workspace ~/projects/shop
   hookyard list --json | jq -r '.[] | select(.matcher == null) | .name'
 
-The order: scope (managed, user, project, local), dialect, priority (lower first),
-file name.";
+Hooks are ordered by scope (managed, user, project, local), then dialect, then priority (lower first), then file \
+name.";
 
-/// Shows the hooks of a workspace, in the order in which they run
+/// List the hooks of a workspace in the order in which they run
 ///
-/// Hooks whose files have errors are not listed; `hookyard check` says what is wrong with them.
+/// Hooks whose files have errors are not listed; `hookyard check` shows what is wrong with them.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct ListCommand {
     #[command(flatten)]
     workspace: WorkspaceFlags,
@@ -47,8 +47,8 @@ impl ListCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let mut loaded = found.load();
-        let (diagnostics, files) =
-            (std::mem::take(&mut loaded.diagnostics), std::mem::take(&mut loaded.files));
+        let diagnostics = std::mem::take(&mut loaded.diagnostics);
+        let files = std::mem::take(&mut loaded.files);
         let snapshot = snapshot(loaded);
         if self.output.json {
             let rows: Vec<_> = snapshot.hooks().iter().map(|known| HookListing::of(&known.hook)).collect();
@@ -78,26 +78,26 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
             matcher(hook).unwrap_or_else(|| "any".to_owned()),
             handler(&hook.handler),
             hook.source.scope.to_string(),
-            place(hook),
+            location(hook),
         ]);
     }
     rows
 }
 
-/// A few lines for each hook, where a table would have to fold commands and paths.
+/// A few lines for each hook, where a table would be too wide.
 fn records(snapshot: &Snapshot, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
-    let fit = |text: &str| wrap::hanging(text, screen.table_width(), 8);
+    let width = screen.table_width();
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
         let matcher = matcher(hook).map(|matcher| format!("  matching {matcher}"));
         page.line(&paint.bold(&name(hook)));
         let on = format!("{}{}", events(hook), matcher.unwrap_or_default());
-        page.line(&format!("  {}  {}", paint.dim("on  "), fit(&on)));
-        page.line(&format!("  {}  {}", paint.dim("runs"), fit(&handler(&hook.handler))));
+        page.line(&format!("  {}  {}", paint.dim("on  "), wrap::hanging(&on, width, 8)));
+        page.line(&format!("  {}  {}", paint.dim("runs"), wrap::hanging(&handler(&hook.handler), width, 8)));
         let scope = hook.source.scope;
-        page.line(&format!("  {}  {} ({scope})", paint.dim("from"), place(hook)));
+        page.line(&format!("  {}  {} ({scope})", paint.dim("from"), location(hook)));
     }
     page.into_text()
 }
@@ -111,7 +111,7 @@ fn events(hook: &Hook) -> String {
     names.join(", ")
 }
 
-/// A kind of event, or the name of the only host event the hook wants.
+/// A kind of event; of host events, the name of the one that the hook declares.
 fn event(hook: &Hook, kind: EventKind) -> &str {
     match &hook.execution.host_event {
         Some(name) if kind == EventKind::HostEvent => name,
@@ -137,7 +137,7 @@ pub(super) fn handler(handler: &Handler) -> String {
     format!("{}{mode}: {}", handler.kind(), escape::short(&what, LONGEST_HANDLER))
 }
 
-fn place(hook: &Hook) -> String {
+fn location(hook: &Hook) -> String {
     let file = hook.source.file.as_deref();
     file.map_or_else(
         || "the program itself".to_owned(),

@@ -1,33 +1,38 @@
-//! Where logs go: to standard error, as much as `HOOKYARD_LOG` asks for, for a person or for a program. Refuses to mix
-//! them into results.
+//! Logs: to standard error, filtered by `HOOKYARD_LOG`, as text or as JSON.
 
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
-use super::screen::{FATAL_TARGET, Screen};
+use super::{
+    paint::Paint,
+    screen::{FATAL_TARGET, Screen},
+};
 
 /// The variable with the filter, in the syntax of `tracing-subscriber`.
 const VARIABLE: &str = "HOOKYARD_LOG";
 
-/// How much is logged where nobody asks for anything else.
+/// What is logged unless the variable says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DefaultLogs {
-    /// Nothing: standard error belongs to a host, which takes what it finds there for the answer.
+    /// Nothing: a host may take what it finds on standard error for an answer.
     Nothing,
-    /// What went wrong.
+    /// Warnings and errors.
     Warnings,
-    /// What a service did, too.
+    /// Also what a service does.
     #[cfg(feature = "daemon")]
     Events,
 }
 
 impl DefaultLogs {
-    /// The filter, without the frequent words of the actor library about its own life. What single events came to is
-    /// the result of other commands, which show it themselves.
+    /// The filter. The actor library logs its own life at INFO. Commands print the outcome of events and the mistakes
+    /// in hook files themselves, so their logs are off.
     fn filter(self) -> &'static str {
         match self {
             Self::Nothing => "off",
-            Self::Warnings => "warn,ractor=warn,hookyard::events=off",
+            Self::Warnings => {
+                "warn,ractor=warn,hookyard::events=off,hookyard::orchestrator::reload_log=off,\
+                 hookyard::orchestrator::told=off"
+            }
             #[cfg(feature = "daemon")]
             Self::Events => "warn,hookyard=info,ractor=warn",
         }
@@ -37,34 +42,34 @@ impl DefaultLogs {
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum LogFormat {
-    /// For a person on a terminal, else in JSON
+    /// Text on a terminal, else JSON
     #[default]
     Auto,
-    /// For a person
+    /// Text
     Human,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
 impl LogFormat {
-    /// The form that is meant on this screen.
-    pub(super) fn on(self, screen: &Screen) -> Self {
+    /// The format on this screen.
+    pub(super) fn resolve(self, screen: &Screen) -> Self {
         match self {
             Self::Auto if screen.err.is_terminal => Self::Human,
             Self::Auto => Self::Json,
-            form => form,
+            format => format,
         }
     }
 }
 
 /// Starts to log.
-pub(super) fn start(screen: &Screen, usual: DefaultLogs, form: LogFormat) {
-    let usual = usual.filter();
+pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
+    let default = default.filter();
     let wanted = std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty());
-    let filter = wanted.as_deref().map_or_else(|| Ok(EnvFilter::new(usual)), EnvFilter::try_new);
+    let filter = wanted.as_deref().map_or_else(|| Ok(EnvFilter::new(default)), EnvFilter::try_new);
     let (filter, mistake) = match filter {
         Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new(usual), Some(error)),
+        Err(error) => (EnvFilter::new(default), Some(error)),
     };
     let filter = match format!("{FATAL_TARGET}=error").parse() {
         Ok(fatal) => filter.add_directive(fatal),
@@ -73,13 +78,13 @@ pub(super) fn start(screen: &Screen, usual: DefaultLogs, form: LogFormat) {
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // They are told on standard error, and where that is gone the telling panics.
+        // They are written to standard error, and where that is closed, writing panics.
         .log_internal_errors(false)
-        .with_ansi(screen.err.paint == super::paint::Paint::Colored)
+        .with_ansi(screen.err.paint == Paint::Colored)
         .with_span_events(FmtSpan::NONE)
         .with_target(true);
-    // A program that embeds the command line may have a subscriber of its own; that one stays.
-    drop(match form {
+    // A program that embeds the command line may have a subscriber already; that one stays.
+    drop(match format {
         LogFormat::Json => {
             let lines = subscriber.json().flatten_event(true).with_current_span(false).with_span_list(false);
             lines.try_init()
@@ -88,10 +93,11 @@ pub(super) fn start(screen: &Screen, usual: DefaultLogs, form: LogFormat) {
     });
     let is_silent = !tracing::enabled!(target: "hookyard", tracing::Level::ERROR);
     if let Some(wanted) = wanted.filter(|wanted| is_silent && mistake.is_none() && !wanted.contains("off")) {
-        let hint = format!("a level alone, such as `{VARIABLE}=debug`, or one for it, `hookyard=debug`");
-        screen.note(&format!("note: {VARIABLE}={wanted} lets hookyard say nothing; try {hint}"));
+        let hint = format!("try a level alone, `{VARIABLE}=debug`, or with a target, `hookyard=debug`");
+        screen.note(&format!("note: {VARIABLE}={wanted} turns all logs of hookyard off; {hint}"));
     }
     if let Some(error) = mistake {
-        screen.note(&format!("note: {VARIABLE} is not a filter: {error}; try `{VARIABLE}=hookyard=debug`"));
+        let hint = format!("try `{VARIABLE}=hookyard=debug`");
+        screen.note(&format!("note: {VARIABLE} is not a valid filter: {error}; {hint}"));
     }
 }

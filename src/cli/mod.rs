@@ -1,10 +1,9 @@
-//! The command line: what each command prints, and the exit code it ends with. Owns the words and colours a
-//! person sees; refuses to decide anything about hooks, which is the library's part.
+//! The command line: one file per command, what it prints and its exit code.
 //!
-//! `arguments` is what was typed; each command then has a file of its own and ends with an `exit::CliResult`.
-//! Everything that comes from outside passes through `escape` before a terminal sees it.
+//! Text from outside passes through `escape` before it reaches a terminal.
 
 mod arguments;
+mod change_text;
 mod check;
 mod completions;
 mod convert;
@@ -17,8 +16,8 @@ mod exit;
 mod explain;
 mod fire;
 mod flags;
+mod help;
 mod interrupt;
-mod json_diff;
 mod list;
 mod logs;
 mod new;
@@ -28,6 +27,8 @@ mod paint;
 mod paths;
 #[cfg(feature = "daemon")]
 mod relay;
+#[cfg(feature = "daemon")]
+mod reload;
 mod replay;
 #[cfg(feature = "daemon")]
 mod runs;
@@ -50,43 +51,71 @@ mod worker_probe;
 mod workspace;
 mod wrap;
 
-use std::{ffi::OsString, process::ExitCode, time::Duration};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    pin::Pin,
+    process::ExitCode,
+    time::Duration,
+};
 
-use clap::{CommandFactory, Parser};
+use clap::{ColorChoice, CommandFactory, Parser};
 
 use arguments::{Arguments, CliCommand};
 use exit::{CliError, CliResult, Exit};
 use logs::{DefaultLogs, LogFormat};
 use screen::{MessageFormat, Screen};
 
-/// Does what the arguments say, of which the first is the program's name, and tells the exit code: 0 done, 1
-/// the work failed or found errors, 2 the arguments make no sense, 128 + n ended by signal n. `fire --native` and
-/// `relay` have the exit codes of their dialect.
+/// Runs the command line. The first argument is the program's name.
+///
+/// Returns the exit code: 0 success, 1 the command failed or found errors, 2 invalid arguments, 128 + n ended by
+/// signal n. `fire --native` and `relay` return the exit codes of their dialect.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments,
-        Err(error) => {
-            // With nobody left to read the text there is nobody to tell.
-            drop(error.print());
-            return if error.use_stderr() { Exit::Usage } else { Exit::Done }.code();
-        }
-    };
+    run_arguments(&arguments.into_iter().collect::<Vec<_>>())
+}
+
+/// The command line as `clap` knows it, for documentation and completions.
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
+fn run_arguments(arguments: &[OsString]) -> ExitCode {
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => run_command(arguments).code(),
+        Err(error) => print_help(arguments, error).code(),
+    }
+}
+
+/// Prints the help, or what is wrong with the arguments.
+fn print_help(arguments: &[OsString], error: clap::Error) -> Exit {
+    let is_usage_error = error.use_stderr();
+    let text = help::render(arguments, error, &Screen::new(ColorChoice::Auto));
+    // A closed pipe has no reader to tell.
+    if is_usage_error {
+        drop(write!(io::stderr().lock(), "{text}"));
+        return Exit::Usage;
+    }
+    drop(write!(io::stdout().lock(), "{text}"));
+    Exit::Done
+}
+
+fn run_command(arguments: Arguments) -> Exit {
     let screen = Screen::new(arguments.color);
-    let form = log_form(&arguments.command, &screen);
-    let screen =
-        screen.with_messages(if form == LogFormat::Json { MessageFormat::Log } else { MessageFormat::Text });
-    logs::start(&screen, usual_logs(&arguments.command), form);
-    let ending = match arguments.command {
-        CliCommand::Check(check) => on_runtime(check.run(&screen)),
+    let format = log_format(&arguments.command, &screen);
+    let messages = if format == LogFormat::Json { MessageFormat::Log } else { MessageFormat::Text };
+    let screen = screen.with_messages(messages);
+    logs::start(&screen, default_logs(&arguments.command), format);
+    let result = match arguments.command {
+        CliCommand::Check(check) => on_runtime(Box::pin(check.run(&screen))),
         CliCommand::List(list) => list.run(&screen),
         CliCommand::Explain(explain) => explain.run(&screen),
-        CliCommand::Fire(fire) => on_runtime(fire.run(&screen)),
-        CliCommand::Replay(replay) => on_runtime(replay.run(&screen)),
+        CliCommand::Fire(fire) => on_runtime(Box::pin(fire.run(&screen))),
+        CliCommand::Replay(replay) => on_runtime(Box::pin(replay.run(&screen))),
         CliCommand::New(new) => new.run(&screen),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) => on_runtime(serve.run(&screen)),
+        CliCommand::Serve(serve) => on_runtime(Box::pin(serve.run(&screen))),
         #[cfg(feature = "daemon")]
         CliCommand::Relay(relay) => relay.run(&screen),
         #[cfg(feature = "daemon")]
@@ -94,16 +123,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "daemon")]
         CliCommand::Runs(runs) => runs.run(&screen),
         #[cfg(feature = "daemon")]
-        CliCommand::Top(top) => on_runtime(async { top.run(&screen) }),
+        CliCommand::Top(top) => on_runtime(Box::pin(async { top.run(&screen) })),
         #[cfg(feature = "daemon")]
         CliCommand::Reload(reload) => reload.run(&screen),
-        CliCommand::Completions(completions) => completions.run(&screen),
+        CliCommand::Completions(completions) => completions.run(&mut command(), &screen),
     };
-    screen.end(ending).code()
+    screen.report(result)
 }
 
-/// How much a command logs where nobody asks for anything else.
-fn usual_logs(command: &CliCommand) -> DefaultLogs {
+/// What a command logs unless `HOOKYARD_LOG` says otherwise.
+fn default_logs(command: &CliCommand) -> DefaultLogs {
     match command {
         CliCommand::Fire(fire) if fire.is_native() => DefaultLogs::Nothing,
         #[cfg(feature = "daemon")]
@@ -114,29 +143,24 @@ fn usual_logs(command: &CliCommand) -> DefaultLogs {
     }
 }
 
-/// How a command writes its logs, and all that it says: a service has one form for both.
-fn log_form(command: &CliCommand, screen: &Screen) -> LogFormat {
+/// The format of a command's logs. A daemon writes its messages in it too.
+fn log_format(command: &CliCommand, screen: &Screen) -> LogFormat {
     match command {
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) => serve.log_form().on(screen),
+        CliCommand::Serve(serve) => serve.log_format().resolve(screen),
         _ => LogFormat::Human,
     }
 }
 
-/// How long a look at a disk that does not answer may keep the program from its end.
-const LAST_LOOK: Duration = Duration::from_secs(1);
+/// How long a file operation that does not return may delay the end of the program.
+const RUNTIME_SHUTDOWN: Duration = Duration::from_secs(1);
 
-/// Does what needs a runtime.
-fn on_runtime(work: impl Future<Output = CliResult>) -> CliResult {
+/// Runs a command that needs a runtime. Boxed, so that the runtime is compiled once for all of them.
+fn on_runtime(work: Pin<Box<dyn Future<Output = CliResult> + '_>>) -> CliResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::new(format!("the runtime did not start: {error}")))?;
-    let ending = runtime.block_on(work);
-    // What still runs is dropped, and with it every process that belongs to it.
-    runtime.shutdown_timeout(LAST_LOOK);
-    ending
-}
-
-/// The command line as `clap` knows it, for documentation and completions.
-pub fn command() -> clap::Command {
-    Arguments::command()
+    let result = runtime.block_on(work);
+    // Drops the remaining tasks, and with them every process that belongs to one.
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN);
+    result
 }

@@ -1,10 +1,9 @@
-//! One outcome as a person reads it: the verdict first, then why, what changed and how each hook fared.
-//! Refuses to show it to programs, which get its canonical JSON.
+//! One outcome as a person reads it: the verdict, the reason, what changed and how each hook ended.
 
-use super::{escape, json_diff, page::Page, paint::Paint, table::TextTable, units::precise_duration, wrap};
-use crate::model::{Event, HookReport, NoteKind, Outcome, Verdict};
+use super::{change_text, escape, page::Page, paint::Paint, table::TextTable, units::precise_duration, wrap};
+use crate::model::{Ended, Event, EventKind, HookReport, NoteKind, Outcome, Verdict};
 
-/// The width of the words in front of what they introduce.
+/// The width of the labels.
 const LABEL: usize = 9;
 
 /// How much of an error of a hook is shown, in characters.
@@ -21,30 +20,33 @@ pub(super) fn render(event: Option<&Event>, outcome: &Outcome, paint: Paint, wid
     let mut page = Page::default();
     let verdict = paint.verdict(outcome.verdict, outcome.verdict.as_str());
     page.line(&format!("{verdict}  {}", subject(event, outcome)));
-    let mut row = |label: &str, value: &str| {
-        let value = wrap::hanging(&escape::block(value, 0), width, LABEL);
-        page.line(&format!("{}{value}", paint.dim(&format!("{label:<LABEL$}"))));
-    };
     if let Some(reason) = &outcome.reason {
-        row("reason", reason);
+        labelled("reason", reason, paint, width, &mut page);
     }
     if let Some(by) = &outcome.by {
-        row("by", by.as_str());
+        labelled("by", by.as_str(), paint, width, &mut page);
     }
     for note in &outcome.notes {
-        row("note", &format!("{} to {}: {}", note.hook, audience(note.kind), note.text));
+        let text = format!("{} to {}: {}", note.hook, audience(note.kind), note.text);
+        labelled("note", &text, paint, width, &mut page);
     }
     if outcome.suppress_output {
-        row("output", "is not to be shown");
+        labelled("output", "hidden", paint, width, &mut page);
     }
     patches(event, outcome, paint, width, &mut page);
     if outcome.hooks.is_empty() {
         page.line("No hook ran.");
     } else {
         page.line("");
-        page.block(&hooks(&outcome.hooks, paint, width));
+        page.block(&hooks(outcome, paint, width));
     }
     page.into_text()
+}
+
+/// Adds a line with a label, its text broken to fit beside it.
+fn labelled(label: &str, text: &str, paint: Paint, width: Option<usize>, page: &mut Page) {
+    let text = wrap::hanging(&escape::block(text, 0), width, LABEL);
+    page.line(&format!("{}{text}", paint.dim(&format!("{label:<LABEL$}"))));
 }
 
 fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
@@ -52,7 +54,7 @@ fn subject(event: Option<&Event>, outcome: &Outcome) -> String {
     format!("{}{}", outcome.event, matched.unwrap_or_default())
 }
 
-/// For whom a note is, in words.
+/// Whom a note is for.
 pub(super) fn audience(kind: NoteKind) -> &'static str {
     match kind {
         NoteKind::SystemMessage | NoteKind::LoopBroken => "the person",
@@ -61,16 +63,18 @@ pub(super) fn audience(kind: NoteKind) -> &'static str {
 }
 
 fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option<usize>, page: &mut Page) {
-    let line = |text: &str| wrap::hanging(text, width, LABEL + 2);
     for (target, after) in outcome.patched.iter() {
         page.line(&format!("{}{target}", paint.dim(&format!("{:<LABEL$}", "patched"))));
         let before = event.and_then(|event| event.targets.get(target));
-        let changes = json_diff::between(before, after);
+        let changes = change_text::changes(before, after);
         for change in changes.iter().take(MOST_CHANGES) {
-            let place = if change.place.is_empty() { "" } else { &format!("{}: ", change.place) };
-            let (before, after) = change.sides(LONGEST_VALUE);
-            let before = before.map(|value| paint.red(&line(&format!("- {place}{value}"))));
-            let after = after.map(|value| paint.green(&line(&format!("+ {place}{value}"))));
+            let path = change_text::path(change);
+            let place = if path.is_empty() { "" } else { &format!("{path}: ") };
+            let (before, after) = change_text::sides(change, LONGEST_VALUE);
+            let before =
+                before.map(|value| paint.red(&wrap::hanging(&format!("- {place}{value}"), width, LABEL + 2)));
+            let after = after
+                .map(|value| paint.green(&wrap::hanging(&format!("+ {place}{value}"), width, LABEL + 2)));
             for line in before.into_iter().chain(after) {
                 page.line(&format!("{:LABEL$}{line}", ""));
             }
@@ -82,32 +86,54 @@ fn patches(event: Option<&Event>, outcome: &Outcome, paint: Paint, width: Option
 }
 
 /// A hook on each line, or a few lines for each where a table would be too wide.
-fn hooks(reports: &[HookReport], paint: Paint, width: Option<usize>) -> String {
-    let mut rows = TextTable::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right([3]);
+fn hooks(outcome: &Outcome, paint: Paint, width: Option<usize>) -> String {
+    let mut table =
+        TextTable::new(&["hook", "ended", "verdict", "took", "remarks"], paint).right_aligned([3]);
     let mut page = Page::default();
-    for report in reports {
-        let (hook, ended, took) =
-            (report.hook.as_str(), report.ended.phrase(), precise_duration(report.duration));
-        let verdict = if report.verdict == Verdict::Proceed { "" } else { report.verdict.as_str() };
-        let remarks = remarks(report).join("; ");
-        rows.add([hook, ended, verdict, &took, &remarks].map(str::to_owned));
-        let told = [ended, verdict, &remarks].into_iter().filter(|part| !part.is_empty());
-        let told = format!("  {}; took {took}", told.collect::<Vec<_>>().join("; "));
+    for report in &outcome.hooks {
+        let hook = report.hook.as_str();
+        let ended = report.ended.phrase();
+        let verdict = given_verdict(report).map_or("none", Verdict::as_str);
+        let took = precise_duration(report.duration);
+        let remarks = remarks(report, outcome.event).join("; ");
+        table.add([hook, ended, verdict, &took, &remarks].map(str::to_owned));
+        let parts = [ended, verdict, &remarks].into_iter().filter(|part| !part.is_empty());
+        let parts: Vec<_> = parts.collect();
         page.line(&paint.bold(hook));
-        page.line(&wrap::hanging(&told, width, 2));
+        page.line(&wrap::hanging(&format!("  {}; took {took}", parts.join("; ")), width, 2));
     }
-    if rows.fits(width) { rows.render() } else { page.into_text() }
+    if table.fits(width) { table.render() } else { page.into_text() }
 }
 
-fn remarks(report: &HookReport) -> Vec<String> {
+/// The verdict of a hook; `None` if it failed and its failure is ignored.
+pub(super) fn given_verdict(report: &HookReport) -> Option<Verdict> {
+    let is_ignored = report.ended != Ended::Completed && report.verdict == Verdict::Proceed;
+    (!is_ignored).then_some(report.verdict)
+}
+
+/// What the failure of a hook means for the event; empty if it did not fail, or if the event is only observed.
+pub(super) fn failure_effect(report: &HookReport, event: EventKind) -> String {
+    match report.verdict {
+        _ if report.ended == Ended::Completed => String::new(),
+        Verdict::Proceed if event.is_interceptor() => "the event went on without it".to_owned(),
+        Verdict::Proceed => String::new(),
+        verdict => format!("that counts as {verdict}"),
+    }
+}
+
+fn remarks(report: &HookReport, event: EventKind) -> Vec<String> {
     let mut remarks: Vec<String> = report.patched.iter().map(|target| format!("patched {target}")).collect();
-    remarks.extend(report.error.iter().map(|error| remark(error)));
+    remarks.extend(report.error.iter().map(|error| shortened(error)));
+    let effect = failure_effect(report, event);
+    if !effect.is_empty() {
+        remarks.push(effect);
+    }
     remarks.extend(report.tokens.map(|t| format!("{} tokens read, {} written", t.input, t.output)));
-    remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", remark(warning))));
+    remarks.extend(report.warnings.iter().map(|warning| format!("warning: {}", shortened(warning))));
     remarks
 }
 
-fn remark(text: &str) -> String {
+fn shortened(text: &str) -> String {
     escape::short(text, LONGEST_ERROR)
 }
 
@@ -116,7 +142,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{Ended, EventKind, HandlerKind, HookName, Json, Note, RunId, SessionId, Target};
+    use crate::model::{HandlerKind, HookName, Json, Note, RunId, SessionId, Target};
 
     fn event() -> Event {
         let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());

@@ -1,4 +1,4 @@
-//! Text that grows line by line until it is printed at once. Refuses to end without a line break.
+//! Text that is collected line by line and printed at once.
 
 /// The lines so far.
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
-//! Colours, and which word gets which. Refuses to colour where nobody sees it: without colours every text
-//! comes back as it is.
+//! Colours. Without them every text comes back as it is.
 
 use crate::model::{Severity, Verdict};
 

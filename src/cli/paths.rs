@@ -12,28 +12,28 @@ pub(super) fn io_reason(error: &std::io::Error) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// A path as it is shortest to read from here, ready to print.
+/// A path for printing: relative to the current directory where that is shorter.
 pub(super) fn display_path(path: &Path) -> String {
-    let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    let shortest = here
+    let current = std::env::current_dir().and_then(|current| current.canonicalize());
+    let shortest = current
         .ok()
-        .and_then(|here| relative(path, &here))
+        .and_then(|current| relative(path, &current))
         .filter(|relative| relative.as_os_str().len() < path.as_os_str().len());
     escape::path(shortest.as_deref().unwrap_or(path))
 }
 
-/// The way from a directory to a path.
-fn relative(path: &Path, from: &Path) -> Option<PathBuf> {
+/// A path relative to a directory; `None` if it is relative already.
+fn relative(path: &Path, directory: &Path) -> Option<PathBuf> {
     if !path.is_absolute() {
         return None;
     }
-    let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
-    let up = from.components().skip(common).map(|_| Component::ParentDir);
-    let way: PathBuf = up.chain(path.components().skip(common)).collect();
-    Some(if way.as_os_str().is_empty() { PathBuf::from(".") } else { way })
+    let common = path.components().zip(directory.components()).take_while(|(a, b)| a == b).count();
+    let up = directory.components().skip(common).map(|_| Component::ParentDir);
+    let relative: PathBuf = up.chain(path.components().skip(common)).collect();
+    Some(if relative.as_os_str().is_empty() { PathBuf::from(".") } else { relative })
 }
 
-/// A path as it can be typed again.
+/// A path as it can be typed in a shell.
 pub(super) fn shell_quoted(path: &Path) -> String {
     let text = escape::path(path);
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@~".contains(c);
@@ -45,12 +45,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_relative_to_where_one_stands() {
-        let way = |path: &str, from: &str| relative(Path::new(path), Path::new(from)).unwrap();
-        assert_eq!(way("/a/b/c", "/a/b"), Path::new("c"));
-        assert_eq!(way("/a/b", "/a/b"), Path::new("."));
-        assert_eq!(way("/a/c", "/a/b"), Path::new("../c"));
-        assert_eq!(way("/x", "/a"), Path::new("../x"));
+    fn paths_are_relative_to_the_current_directory() {
+        let relative_to = |path: &str, from: &str| relative(Path::new(path), Path::new(from)).unwrap();
+        assert_eq!(relative_to("/a/b/c", "/a/b"), Path::new("c"));
+        assert_eq!(relative_to("/a/b", "/a/b"), Path::new("."));
+        assert_eq!(relative_to("/a/c", "/a/b"), Path::new("../c"));
+        assert_eq!(relative_to("/x", "/a"), Path::new("../x"));
         assert_eq!(relative(Path::new("x"), Path::new("/a")), None);
     }
 

@@ -1,5 +1,5 @@
-//! `relay`: an event from standard input to the daemon, its answer back, as a hook of an agent that only runs commands.
-//! Owns what is answered when the daemon is down; refuses to need a runtime, since it is started for every event.
+//! `relay`: pass an event from standard input to the daemon and print its answer, as a hook of an agent. It starts no
+//! runtime, since agents run it for every event.
 
 use std::io::Read;
 
@@ -19,32 +19,32 @@ use crate::{
     run::next_decision_id,
 };
 
-/// The largest event that is read, in bytes; the daemon has a limit of its own.
+/// The largest event that is read, in bytes. The daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
 
 /// The exit code of a block, in every dialect.
 const BLOCK: u8 = 2;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   cat event.json | hookyard relay --dialect gemini
   hookyard relay --dialect codebuddy --if-down block
 
-In an agent's settings, the second line is the `command` of a hook. The daemon is
-`serve`; without an answer from it, `allow` says so on standard error and lets the
-agent go on, and `block` is for hooks that guard.";
+Use a line like the second one as the `command` of a hook in the agent's settings. Start the daemon with \
+`hookyard serve`. Without an answer from the daemon, `--if-down allow` prints a note on standard error and lets the \
+agent proceed; use `--if-down block` for hooks that guard.";
 
-/// Passes an agent's event on to the daemon, and its answer back
+/// Pass an agent's event to the daemon, and its answer back
 ///
 /// For agents whose hooks are commands. Output and exit code are those of a hook of the dialect.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct RelayCommand {
-    /// Whose words the event is written in
+    /// Event format (dialect)
     #[arg(long, short, value_name = "NAME")]
     dialect: DialectName,
 
-    /// What to answer when there is no daemon, or none that answers this event
+    /// What to answer if the daemon is down or does not answer
     #[arg(long, value_name = "ANSWER", default_value = "allow")]
     if_down: IfDown,
 
@@ -52,18 +52,18 @@ pub(super) struct RelayCommand {
     socket: SocketFlag,
 }
 
-/// What is answered when there is no daemon.
+/// The answer without a daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum IfDown {
-    /// Nothing: the agent goes on as without hooks
+    /// Let the agent proceed, as if there were no hooks
     Allow,
-    /// What can be blocked is blocked
+    /// Block what can be blocked
     Block,
 }
 
 impl RelayCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        // As a hook of hookyard's own it has no opinion. Not a word on standard error, which is one in some dialects.
+        // Inside a hook of hookyard's own: no opinion, and nothing on standard error, which is one in some dialects.
         if std::env::var_os(OF_A_HOOK).is_some() {
             return Ok(Exit::Done);
         }
@@ -75,13 +75,12 @@ impl RelayCommand {
         let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
         match answer {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
-                print_answer(&HostResponse { stdout, stderr, exit_code }, screen)
+                screen.print_response(&HostResponse { stdout, stderr, exit_code })
             }
             Err(error) => self.answer_without_daemon(&error, &event, screen),
         }
     }
 
-    /// Answers in the daemon's place.
     fn answer_without_daemon(&self, error: &ClientError, event: &[u8], screen: &Screen) -> CliResult {
         let what = escape::line(&error.to_string()).into_owned();
         let kind = dialect::named(self.dialect).kind_of(event);
@@ -96,22 +95,11 @@ impl RelayCommand {
             reason: Some(reason.as_str().into()),
             ..Outcome::proceed(next_decision_id(), kind, 0)
         });
-        match outcome.and_then(|outcome| dialect::unreadable_event_response(self.dialect, &outcome)) {
-            Some(answer) => print_answer(&answer, screen),
-            None => print_answer(
-                &HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK },
-                screen,
-            ),
-        }
+        let response = outcome.and_then(|outcome| dialect::unreadable_event_response(self.dialect, &outcome));
+        screen.print_response(&response.unwrap_or_else(|| HostResponse {
+            stdout: String::new(),
+            stderr: reason,
+            exit_code: BLOCK,
+        }))
     }
-}
-
-fn print_answer(answer: &HostResponse, screen: &Screen) -> CliResult {
-    if !answer.stdout.is_empty() {
-        screen.print(&answer.stdout)?;
-    }
-    if !answer.stderr.is_empty() {
-        screen.note(answer.stderr.trim_end());
-    }
-    Ok(Exit::Native(answer.exit_code))
 }

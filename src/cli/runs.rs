@@ -1,4 +1,4 @@
-//! `runs`: the runs a daemon works on, and cancelling one. Refuses to decide which one that is.
+//! `runs`: list the runs of a daemon, or cancel one.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    daemon_flag::{SocketFlag, percent_encoded},
+    daemon_flag::{SocketFlag, WorkspaceIdFlag, percent_encoded},
     escape,
     exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
@@ -14,31 +14,31 @@ use super::{
     table::{AdaptiveTable, EMPTY_CELL},
     units::{coarse_duration, plural},
 };
+use crate::daemon::Client;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard runs
   hookyard runs --limit 1000 --json | jq '.runs[] | select(.pending >= 10).run_id'
-  hookyard runs --cancel 7f3a --id shop
+  hookyard runs --cancel 7f3a --workspace-id shop
 
-A run is there from the first event that a hook wants until it ends or is idle.";
+A run is listed from its first event that selects a hook until it ends or has been idle for a while.";
 
-/// Shows the runs the daemon works on, or cancels one
+/// List the daemon's runs, or cancel one
 ///
-/// The runs that have been there longest come first. Cancelling kills the processes of a run's hooks and answers its
-/// waiting events with `halt`.
+/// The oldest runs come first. Cancelling a run kills the processes of its hooks and answers its waiting events with
+/// `halt`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct RunsCommand {
-    /// Those of this workspace only
-    #[arg(long, value_name = "ID")]
-    id: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceIdFlag,
 
-    /// How many are shown at most
+    /// Show at most this many runs
     #[arg(long, value_name = "NUMBER", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
 
-    /// Cancels this run instead
+    /// Cancel this run instead of listing runs
     #[arg(long, value_name = "RUN")]
     cancel: Option<String>,
 
@@ -55,7 +55,7 @@ struct RunListing {
     left_out: usize,
 }
 
-/// What is shown of a run.
+/// A run as the daemon lists it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunRow {
     pub(super) workspace_id: String,
@@ -98,7 +98,7 @@ struct InFlightEvent {
     hooks: Vec<String>,
 }
 
-/// Milliseconds, which have fractions.
+/// Reads milliseconds with fractions.
 fn milliseconds<'de, D: Deserializer<'de>>(value: D) -> Result<Duration, D::Error> {
     let milliseconds = f64::deserialize(value)?;
     Ok(Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default())
@@ -111,42 +111,42 @@ struct CancelResponse {
 
 impl RunsCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let workspace = self.id.as_deref().map(|id| format!("workspace_id={}", percent_encoded(id)));
+        let client = self.socket.interactive_client();
+        let workspace = self.workspace.query(&client)?;
         match &self.cancel {
-            Some(run) => self.cancel(run, workspace, screen),
-            None => self.list(workspace, screen),
+            Some(run) => self.cancel(run, workspace, &client, screen),
+            None => self.list(workspace, &client, screen),
         }
     }
 
-    fn cancel(&self, run: &str, workspace: Option<String>, screen: &Screen) -> CliResult {
+    fn cancel(&self, run: &str, workspace: Option<String>, client: &Client, screen: &Screen) -> CliResult {
         let query = workspace.map(|query| format!("?{query}")).unwrap_or_default();
         let path = format!("/v1/runs/{}{query}", percent_encoded(run));
-        let cancelled: CancelResponse = self.socket.interactive_client().ask("DELETE", &path, None)?;
+        let cancelled: CancelResponse = client.ask("DELETE", &path, None)?;
         if self.output.json {
             screen.print_json(&cancelled)?;
         } else {
             let events = plural(cancelled.events, "event");
-            screen.print(&format!("cancelled {} with {events} under way\n", escape::line(run)))?;
+            screen.print(&format!("cancelled {} with {events} in flight\n", escape::line(run)))?;
         }
         Ok(Exit::Done)
     }
 
-    fn list(&self, workspace: Option<String>, screen: &Screen) -> CliResult {
+    fn list(&self, workspace: Option<String>, client: &Client, screen: &Screen) -> CliResult {
         let query: Vec<String> =
             [Some(format!("limit={}", self.limit)), workspace].into_iter().flatten().collect();
-        let list: RunListing =
-            self.socket.interactive_client().ask("GET", &format!("/v1/runs?{}", query.join("&")), None)?;
+        let list: RunListing = client.ask("GET", &format!("/v1/runs?{}", query.join("&")), None)?;
         if self.output.json {
             screen.print_json(&list)?;
             return Ok(Exit::Done);
         }
         let rows: Vec<RunRow> =
             list.runs.into_iter().map(serde_json::from_value).collect::<Result<_, _>>().map_err(|error| {
-                let what = format!("the daemon lists its runs in another way: {error}");
-                CliError::with_help(what, "it may be of another version; `--json` shows what it says")
+                let what = format!("the daemon's list of runs cannot be read: {error}");
+                CliError::with_help(what, "it may be another version; `--json` prints the list as it is")
             })?;
         if rows.is_empty() {
-            screen.note("no run has work in flight, or had it lately");
+            screen.note("no run is active or was active recently");
             return Ok(Exit::Done);
         }
         screen.print(&table(&rows, screen))?;
@@ -159,10 +159,10 @@ impl RunsCommand {
 
 fn table(rows: &[RunRow], screen: &Screen) -> String {
     let header = vec!["run", "workspace", "age", "events", "pending", "now"];
-    let mut grid = AdaptiveTable::new(header, screen.out.paint).words(&["workspace", "now"]);
+    let mut table = AdaptiveTable::new(header, screen.out.paint).text_columns(&["workspace", "now"]);
     for row in rows {
         let pending = if row.pending == 0 { EMPTY_CELL.to_owned() } else { row.pending.to_string() };
-        grid.add(vec![
+        table.add(vec![
             escape::line(&row.run_id).into_owned(),
             escape::line(&row.workspace_id).into_owned(),
             coarse_duration(row.age),
@@ -171,13 +171,13 @@ fn table(rows: &[RunRow], screen: &Screen) -> String {
             row.now(),
         ]);
     }
-    grid.render("workspace", screen.table_width())
+    table.render("workspace", screen.table_width())
 }
 
 impl RunRow {
-    /// What the run does at the moment: the oldest of its events, and the hooks that work on it.
+    /// What the run does now: its oldest in-flight event, and the hooks that run for it.
     pub(super) fn now(&self) -> String {
-        let Some(oldest) = self.under_way.first() else { return at_rest(self) };
+        let Some(oldest) = self.under_way.first() else { return idle_text(self) };
         let hooks =
             if oldest.hooks.is_empty() { String::new() } else { format!(": {}", oldest.hooks.join(", ")) };
         let others = self.under_way.len() - 1;
@@ -185,13 +185,13 @@ impl RunRow {
         escape::line(&format!("{} {}{hooks}{more}", oldest.event, coarse_duration(oldest.since))).into_owned()
     }
 
-    /// For how long its oldest event has been under way.
+    /// How long its oldest event has been in flight.
     pub(super) fn busy(&self) -> Duration {
         self.under_way.first().map_or(Duration::ZERO, |oldest| oldest.since)
     }
 }
 
-fn at_rest(row: &RunRow) -> String {
+fn idle_text(row: &RunRow) -> String {
     let idle = format!("idle {}", coarse_duration(row.idle));
     match &row.halted {
         Some(HaltState { by: Some(hook) }) => format!("halted by {}, {idle}", escape::line(hook)),

@@ -1,5 +1,4 @@
-//! Where commands print: results to standard output, everything else to standard error. Owns the choice of
-//! colours and widths; refuses to fail when the reader of a pipe has gone.
+//! Where commands print: results to standard output, everything else to standard error.
 
 use std::{
     ffi::OsString,
@@ -13,13 +12,19 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     paint::Paint,
+    table::terminal_columns,
+    wrap,
 };
+use crate::model::HostResponse;
 
-/// How wide tables and diagnostics are where no terminal says otherwise.
-const USUAL_WIDTH: usize = 100;
+/// The width of text where no terminal says otherwise.
+const DEFAULT_WIDTH: usize = 100;
 
-/// Narrower than this, tables are only noise, so they run over the edge instead.
-const NARROWEST: usize = 40;
+/// On narrower terminals text runs over the edge: it would be unreadable in fewer columns.
+const LEAST_WIDTH: usize = 40;
+
+/// Where the text of an error begins, after `error:`.
+const ERROR_INDENT: usize = 7;
 
 /// Target of the log event with which a service ends after an error. No filter removes it.
 pub(super) const FATAL_TARGET: &str = "hookyard::fatal";
@@ -42,15 +47,16 @@ pub(super) struct Screen {
     pub(super) err: OutputStream,
     /// The columns of the terminal, if there is one.
     columns: Option<usize>,
+    /// The format of notes and errors.
     pub(super) message_format: MessageFormat,
 }
 
-/// How a command says what is not its result.
+/// How a command writes notes and errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageFormat {
     /// As text on standard error.
     Text,
-    /// As lines of the log, for a program that reads them.
+    /// As log events, for a program that reads them.
     Log,
 }
 
@@ -58,7 +64,7 @@ impl Screen {
     pub(super) fn new(choice: ColorChoice) -> Self {
         let out = OutputStream::new(io::stdout().is_terminal(), choice);
         let err = OutputStream::new(io::stderr().is_terminal(), choice);
-        Self { out, err, columns: super::table::terminal_columns(), message_format: MessageFormat::Text }
+        Self { out, err, columns: terminal_columns(), message_format: MessageFormat::Text }
     }
 
     /// The same screen for a command that writes its messages in this format.
@@ -68,16 +74,16 @@ impl Screen {
 
     /// The width of text that is laid out.
     pub(super) fn width(&self) -> usize {
-        self.columns.map_or(USUAL_WIDTH, |columns| columns.max(NARROWEST))
+        self.columns.map_or(DEFAULT_WIDTH, |columns| columns.max(LEAST_WIDTH))
     }
 
-    /// The width of tables and lists: nothing is folded or cut for a program that reads them.
+    /// The width of tables and lists. `None` where a program reads them: nothing is wrapped or cut.
     pub(super) fn table_width(&self) -> Option<usize> {
         self.out.is_terminal.then(|| self.width())
     }
 
     /// Prints a part of the result.
-    #[expect(clippy::unused_self, reason = "who has no screen has nothing to print")]
+    #[expect(clippy::unused_self, reason = "printing needs a screen, as a sign that it is allowed")]
     pub(super) fn print(&self, text: &str) -> Result<(), CliError> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -87,12 +93,23 @@ impl Screen {
         Ok(out.flush()?)
     }
 
-    /// Prints a result for a machine: laid out where a person may look at it, else on one line.
+    /// Prints the answer of a dialect, as a hook would.
+    pub(super) fn print_response(&self, response: &HostResponse) -> CliResult {
+        if !response.stdout.is_empty() {
+            self.print(&response.stdout)?;
+        }
+        if !response.stderr.is_empty() {
+            self.note(response.stderr.trim_end());
+        }
+        Ok(Exit::Native(response.exit_code))
+    }
+
+    /// Prints a result as JSON: indented on a terminal, else on one line.
     pub(super) fn print_json<T: Serialize>(&self, value: &T) -> Result<(), CliError> {
         let text = if self.out.is_terminal {
             serde_json::to_string_pretty(value).map(|text| escape::json(&text))
         } else {
-            // Parts that come from outside as they are may have line breaks between their values.
+            // Raw parts of an event may have line breaks between their values.
             serde_json::to_string(value).map(|text| text.replace(['\n', '\r'], " "))
         };
         let text =
@@ -100,7 +117,7 @@ impl Screen {
         self.print(&text)
     }
 
-    /// Says something that is not the result. With nobody listening there is nobody to tell.
+    /// Prints something that is not the result. An error is ignored: there is no other place to report it.
     pub(super) fn note(&self, text: &str) {
         match self.message_format {
             MessageFormat::Text => drop(writeln!(io::stderr().lock(), "{text}")),
@@ -108,9 +125,9 @@ impl Screen {
         }
     }
 
-    /// Says what kept a command from its work, and tells how it ends.
-    pub(super) fn end(&self, ending: CliResult) -> Exit {
-        match ending {
+    /// Prints the error of a command, if there is one, and returns its exit code.
+    pub(super) fn report(&self, result: CliResult) -> Exit {
+        match result {
             Ok(exit) => exit,
             Err(CliError::AlreadyReported) => Exit::Failed,
             // Whoever closes a pipe has read enough.
@@ -126,16 +143,22 @@ impl Screen {
         }
     }
 
-    /// Says that something is wrong.
+    /// Prints an error.
     pub(super) fn error(&self, what: &str, help: Option<&str>) {
         if self.message_format == MessageFormat::Log {
             return tracing::error!(target: FATAL_TARGET, help, "{what}");
         }
         let paint = self.err.paint;
-        self.note(&format!("{} {}", paint.red("error:"), escape::block(what, 7)));
+        self.note(&format!("{} {}", paint.red("error:"), self.error_text(what)));
         if let Some(help) = help {
-            self.note(&format!(" {} {}", paint.bold("help:"), escape::block(help, 7)));
+            self.note(&format!(" {} {}", paint.bold("help:"), self.error_text(help)));
         }
+    }
+
+    /// The text of an error, wrapped where a person reads it.
+    fn error_text(&self, text: &str) -> String {
+        let width = self.columns.filter(|_| self.err.is_terminal).map(|_| self.width());
+        wrap::hanging(&escape::block(text, 0), width, ERROR_INDENT)
     }
 }
 

@@ -1,15 +1,14 @@
-//! What the program that started the daemon is told, as systemd's `Type=notify` has it. Refuses to mind whether anyone
-//! listens.
+//! Status messages to the service manager, in the protocol of systemd's `Type=notify`.
 
 use std::os::{
     linux::net::SocketAddrExt,
     unix::net::{SocketAddr, UnixDatagram},
 };
 
-/// The variable with the address to write to.
+/// The variable with the address of the service manager's socket.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// Tells the service manager, if there is one.
+/// Sends a state such as `READY=1`, if there is a service manager.
 pub(super) fn notify(state: &str) {
     let Some(address) = std::env::var_os(VARIABLE) else { return };
     let bytes = address.as_encoded_bytes();
@@ -19,6 +18,6 @@ pub(super) fn notify(state: &str) {
     };
     let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
     if let Err(error) = sent {
-        tracing::warn!(%error, state, "the service manager could not be told");
+        tracing::warn!(%error, state, "the service manager could not be notified");
     }
 }

@@ -1,8 +1,7 @@
-//! `serve`: the daemon, from its start to the signal that ends it. Owns what signals mean; refuses to answer anything
-//! itself.
+//! `serve`: the daemon, from its start to the signal that ends it.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -16,9 +15,10 @@ use super::{
     flags::SettingsFlags,
     interrupt::StopSignals,
     logs::LogFormat,
-    paths::display_path,
-    screen::Screen,
+    paths::{display_path, io_reason},
+    screen::{MessageFormat, Screen},
     sd_notify,
+    session::start_error,
     settings::{settings_of, tell},
     units::plural,
 };
@@ -28,52 +28,77 @@ use crate::{
     model::WorkspaceId,
 };
 
-const EXAMPLES: &str = "\
+/// The port in advice.
+const EXAMPLE_PORT: u16 = 8787;
+
+const INVALID_PORT: &str = "the port is a number from 0 to 65535";
+
+const FOOTER: &str = "\
 Examples:
   hookyard serve --workspace ~/projects/shop
   hookyard serve --config /etc/hookyard/hookyard.yaml
   hookyard serve --set 'workspace_roots=[/srv]' --tcp 127.0.0.1:8787
 
-Then, from another terminal:
+Then, in another terminal:
   hookyard status
   curl --unix-socket $XDG_RUNTIME_DIR/hookyard.sock --json @event.json http://hookyard/v1/events
 
-Signals: TERM and INT end it when the events under way are done, a second one at
-once; HUP has hook files read again.";
+Signals: SIGTERM and SIGINT stop the daemon once in-flight events are done; a second one stops it at once. SIGHUP \
+reloads hook files.";
 
-/// Runs hooks for hosts in any language, over a socket
+/// Start the daemon, which runs hooks for hosts in any language
 ///
-/// Listens on a Unix socket that only its user can open, and on TCP if told so. Settings come from a file, from
-/// variables such as `HOOKYARD_LISTEN_TCP`, and from flags; later ones count.
+/// Listens on a Unix socket that only its user can open and, if told so, on TCP. Settings come from a file, from
+/// environment variables such as `HOOKYARD_LISTEN_TCP`, and from flags. Environment variables override the file; flags
+/// override both.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct ServeCommand {
-    /// A workspace to be registered under its directory's name, beside those of the settings; can be repeated
+    /// Workspace to serve, in addition to those of the settings. Its id is the directory's name; can be repeated
     #[arg(long, short, value_name = "DIR")]
     workspace: Vec<PathBuf>,
 
-    /// The Unix socket; without it, that of the settings, or `$XDG_RUNTIME_DIR/hookyard.sock`
+    /// Unix socket; default: the setting `listen.socket`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 
-    /// A TCP address to listen on as well, such as `127.0.0.1:8787`
-    #[arg(long, value_name = "ADDRESS")]
+    /// TCP address to listen on as well: IP address and port, such as `127.0.0.1:8787`
+    #[arg(long, value_name = "ADDRESS", value_parser = tcp_address)]
     tcp: Option<SocketAddr>,
 
-    /// A file with the token that TCP clients must send
+    /// File with the token that TCP clients must send
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// How to write what it logs and says on standard error
-    #[arg(long, value_name = "FORM", default_value = "auto", overrides_with = "log")]
+    /// Format of logs and messages on standard error
+    #[arg(long, value_name = "FORMAT", default_value = "auto", overrides_with = "log")]
     log: LogFormat,
 
     #[command(flatten)]
     settings: SettingsFlags,
 }
 
+/// Reads an IP address and a port; `localhost` is 127.0.0.1.
+fn tcp_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Err(format!("a port is missing; write `{}`", SocketAddr::new(address, EXAMPLE_PORT)));
+    }
+    match text.rsplit_once(':') {
+        Some(("localhost", port)) => {
+            let port = port.parse().map_err(|_| INVALID_PORT)?;
+            Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        }
+        None if text == "localhost" => Err(format!("a port is missing; write `localhost:{EXAMPLE_PORT}`")),
+        Some((host, _)) if host.parse::<IpAddr>().is_ok() => Err(INVALID_PORT.to_owned()),
+        _ => Err(format!("write an IP address and a port, such as 127.0.0.1:{EXAMPLE_PORT}")),
+    }
+}
+
 impl ServeCommand {
-    pub(super) fn log_form(&self) -> LogFormat {
+    pub(super) fn log_format(&self) -> LogFormat {
         self.log
     }
 
@@ -82,28 +107,25 @@ impl ServeCommand {
         tell(&diagnostics, screen)?;
         let settings = self.with_flags(settings)?;
         let deadline = settings.shutdown_deadline;
-        let trouble = |error: &dyn std::fmt::Display| {
-            CliError::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
-        };
-        // Before the first hook runs: a signal that comes earlier ends a program that has nothing to tidy up.
-        let mut interrupt = StopSignals::for_service().map_err(|error| trouble(&error))?;
-        let mut hangup = signal(SignalKind::hangup()).map_err(|error| trouble(&error))?;
-        // Where files may not grow any more, writing them fails, and nothing else ends.
+        // Before the first hook runs: a signal that comes earlier ends a program that has nothing to clean up.
+        let mut stop_signals = StopSignals::for_service().map_err(|error| start_error(&error))?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(|error| start_error(&error))?;
+        // Where files may not grow any more, writing one fails, and the daemon goes on.
         let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
-            .map_err(|error| trouble(&error))?;
+            .map_err(|error| start_error(&error))?;
         let started = tokio::select! {
             started = Daemon::start(settings, &|name| std::env::var(name).ok()) => started,
-            exit = interrupt.next() => return Ok(exit),
+            exit = stop_signals.next() => return Ok(exit),
         };
-        let daemon = started.map_err(|error| trouble(&error))?;
+        let daemon = started.map_err(|error| start_error(&error))?;
         announce(&daemon, screen);
         sd_notify::notify("READY=1");
-        serve(&daemon, &mut interrupt, &mut hangup).await;
+        serve(&daemon, &mut stop_signals, &mut hangup).await;
         sd_notify::notify("STOPPING=1");
-        Ok(stop(daemon, deadline, &mut interrupt, screen).await)
+        Ok(stop(daemon, deadline, &mut stop_signals, screen).await)
     }
 
-    /// The settings with what the flags say.
+    /// The settings, overridden by flags.
     fn with_flags(&self, mut settings: Settings) -> Result<Settings, CliError> {
         let listen = &mut settings.listen;
         listen.socket = self.socket.as_deref().map(absolute).transpose()?.or_else(|| listen.socket.take());
@@ -112,81 +134,110 @@ impl ServeCommand {
         listen.token_file = token_file.or_else(|| listen.token_file.take());
         for given in &self.workspace {
             let root = given.canonicalize().map_err(|error| {
-                CliError::new(format!("the workspace `{}` cannot be used: {error}", escape::path(given)))
+                let name = escape::path(given);
+                CliError::new(format!("the workspace `{name}` cannot be used: {}", io_reason(&error)))
             })?;
             let id = WorkspaceId::of_directory(&root);
             if let Some(other) = settings.workspaces.insert(id.clone(), WorkspaceSettings::new(&root))
                 && other.root != root
             {
-                let what = format!(
-                    "two workspaces have the id `{id}`: {} and {}",
-                    other.root.display(),
-                    root.display()
-                );
-                return Err(CliError::with_help(
-                    what,
-                    "name them in a settings file, each under an id of its own",
-                ));
+                return Err(same_id(&id, &other.root, &root));
             }
         }
         Ok(settings)
     }
 }
 
-/// A path that is the same wherever the program is.
-fn absolute(given: &Path) -> Result<PathBuf, CliError> {
-    std::path::absolute(given)
-        .map_err(|error| CliError::new(format!("the path `{}` cannot be used: {error}", escape::path(given))))
+fn same_id(id: &WorkspaceId, one: &Path, other: &Path) -> CliError {
+    CliError::with_help(
+        format!("two workspaces have the id `{id}`: {} and {}", one.display(), other.display()),
+        "name them in a settings file, each under its own id",
+    )
 }
 
-/// Says that it is there.
+fn absolute(given: &Path) -> Result<PathBuf, CliError> {
+    std::path::absolute(given).map_err(|error| {
+        CliError::new(format!("the path `{}` cannot be used: {}", escape::path(given), io_reason(&error)))
+    })
+}
+
+/// Reports where the daemon listens.
 fn announce(daemon: &Daemon, screen: &Screen) {
     let reports = daemon.orchestrator().load_reports();
     let hooks: usize = reports.values().map(|report| report.hooks).sum();
     let errors: usize = reports.values().map(|report| report.errors().count()).sum();
-    let (workspaces, hooks) = (plural(reports.len(), "workspace"), plural(hooks, "hook"));
+    let workspaces = plural(reports.len(), "workspace");
+    let hooks = plural(hooks, "hook");
+    // A log is read elsewhere, where a relative path means nothing.
+    let socket = match screen.message_format {
+        MessageFormat::Text => display_path(daemon.socket()),
+        MessageFormat::Log => escape::path(daemon.socket()),
+    };
     let tcp = daemon.tcp().map(|address| format!(" and http://{address}")).unwrap_or_default();
-    screen.note(&format!("listening on {}{tcp}: {workspaces}, {hooks}", display_path(daemon.socket())));
+    screen.note(&format!("listening on {socket}{tcp}: {workspaces}, {hooks}"));
     if errors > 0 {
-        let errors = plural(errors, "mistake");
+        let errors = plural(errors, "error");
         screen.note(&format!(
-            "note: {errors} in hook files, whose hooks are left out; `hookyard status` tells"
+            "note: {errors} in hook files; those hooks are left out; `hookyard status` lists them"
         ));
     }
 }
 
 /// Serves until a signal ends it.
-async fn serve(daemon: &Daemon, interrupt: &mut StopSignals, hangup: &mut Signal) {
+async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Signal) {
     loop {
         tokio::select! {
-            _ = interrupt.next() => return,
+            _ = stop_signals.next() => return,
             _ = hangup.recv() => {
-                tracing::info!("reading hook files again, as SIGHUP asks");
+                tracing::info!("reloading hook files after SIGHUP");
                 if let Err(error) = daemon.reload().await {
-                    tracing::error!(%error, "hook files could not be read again");
+                    tracing::error!(%error, "hook files could not be reloaded");
                 }
             }
         }
     }
 }
 
-/// Lets events under way finish; a second signal ends the program at once, and every hook with it.
-async fn stop(daemon: Daemon, deadline: Duration, interrupt: &mut StopSignals, screen: &Screen) -> Exit {
-    let underway = daemon.orchestrator().in_flight();
-    if underway > 0 {
-        screen.note(&format!("stopping; waiting for {} under way", plural(underway, "event")));
+/// Waits for in-flight events; a second signal ends the program, and every hook, at once.
+async fn stop(daemon: Daemon, deadline: Duration, stop_signals: &mut StopSignals, screen: &Screen) -> Exit {
+    let in_flight = daemon.orchestrator().in_flight();
+    if in_flight > 0 {
+        screen.note(&format!("stopping; waiting for {} in flight", plural(in_flight, "event")));
     }
     tokio::select! {
         finished = daemon.stop(deadline) => {
             if !finished {
                 let seconds = deadline.as_secs_f64();
-                screen.note(&format!("note: events that were not done after {seconds} s were cancelled"));
+                screen.note(&format!("note: events not finished after {seconds} s were cancelled"));
             }
             Exit::Done
         }
-        exit = interrupt.next() => {
+        exit = stop_signals.next() => {
             screen.note("stopped at once");
             exit
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tcp_address_has_an_ip_address_and_a_port() {
+        assert_eq!(tcp_address("127.0.0.1:80").unwrap().to_string(), "127.0.0.1:80");
+        assert_eq!(tcp_address("[::1]:80").unwrap().to_string(), "[::1]:80");
+        assert_eq!(tcp_address("localhost:80").unwrap().to_string(), "127.0.0.1:80");
+        for (text, expected) in [
+            ("127.0.0.1", "a port is missing; write `127.0.0.1:8787`"),
+            ("::1", "a port is missing; write `[::1]:8787`"),
+            ("localhost", "a port is missing; write `localhost:8787`"),
+            ("127.0.0.1:http", "the port is a number from 0 to 65535"),
+            ("localhost:99999", "the port is a number from 0 to 65535"),
+            ("example.com:80", "write an IP address and a port, such as 127.0.0.1:8787"),
+            ("8787", "write an IP address and a port, such as 127.0.0.1:8787"),
+        ] {
+            assert_eq!(tcp_address(text).unwrap_err(), expected, "{text}");
         }
     }
 }

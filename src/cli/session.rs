@@ -1,7 +1,7 @@
-//! An orchestrator at work for one command. Owns its end, after the work or at a signal; refuses to let a
-//! hook outlive the command.
+//! An orchestrator for the time of one command. It is shut down at the end or at a signal, so that no hook outlives
+//! the command.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use super::{
     escape,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{LoadReport, Orchestrator, model::WorkspaceId};
 
-/// How long hooks are given once nobody waits for them any more; their processes are asked to end at once.
+/// How long hooks may take to end after a signal. Their processes are asked to end at once.
 const ABORT_GRACE: Duration = Duration::from_secs(3);
 
 /// An orchestrator with one workspace.
@@ -21,7 +21,7 @@ pub(super) struct CommandSession {
     pub(super) orchestrator: Orchestrator,
     pub(super) workspace: WorkspaceId,
     pub(super) report: LoadReport,
-    interrupt: StopSignals,
+    signals: StopSignals,
     deadline: Duration,
 }
 
@@ -30,50 +30,48 @@ impl CommandSession {
     ///
     /// Returns an error if it does not start.
     pub(super) async fn start(found: &LocatedWorkspace) -> Result<Self, CliError> {
-        let started = Orchestrator::builder().workspace(&found.root).settings(found.settings.clone()).start();
-        let trouble = |error: &dyn std::fmt::Display| {
-            CliError::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
-        };
-        let orchestrator = started.await.map_err(|error| trouble(&error))?;
+        let builder = Orchestrator::builder().workspace(&found.root).settings(found.settings.clone());
+        let orchestrator = builder.start().await.map_err(|error| start_error(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();
-        let (workspace, report) = loaded.ok_or_else(|| trouble(&"the workspace was not loaded"))?;
-        let interrupt = StopSignals::listen().map_err(|error| trouble(&error))?;
-        Ok(Self { orchestrator, workspace, report, interrupt, deadline: found.settings.shutdown_deadline })
+        let (workspace, report) = loaded.ok_or_else(|| start_error(&"the workspace was not loaded"))?;
+        let signals = StopSignals::listen().map_err(|error| start_error(&error))?;
+        Ok(Self { orchestrator, workspace, report, signals, deadline: found.settings.shutdown_deadline })
     }
 
-    /// Does some work, or gives it up at a signal.
+    /// Waits for some work, or for a signal.
     ///
-    /// Returns how the program ends if a signal came first.
-    pub(super) async fn until_interrupted<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Exit> {
+    /// Returns the exit code if a signal came first.
+    pub(super) async fn until_signal<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Exit> {
         tokio::select! {
             done = work => Ok(done),
-            exit = self.interrupt.next() => Err(exit),
+            exit = self.signals.next() => Err(exit),
         }
     }
 
-    /// Waits for hooks of lifecycle events that nobody waited for, then stops.
+    /// Waits for hooks that run in the background, then stops.
     pub(super) async fn stop(mut self, screen: &Screen) -> Result<(), Exit> {
         let orchestrator = self.orchestrator.clone();
         let deadline = self.deadline;
-        match self.until_interrupted(orchestrator.shutdown(deadline)).await {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                let seconds = deadline.as_secs_f64();
-                screen.note(&format!("note: hooks that nobody waited for were stopped after {seconds} s"));
-                Ok(())
-            }
-            Err(exit) => Err(exit),
+        if !self.until_signal(orchestrator.shutdown(deadline)).await? {
+            let seconds = deadline.as_secs_f64();
+            screen.note(&format!("note: background hooks were stopped after {seconds} s"));
         }
+        Ok(())
     }
 
-    /// Ends what is under way after a signal; a second signal ends the program without waiting for it. `when`
-    /// tells how far the work was.
-    pub(super) async fn abort(mut self, exit: Exit, when: &str, screen: &Screen) -> Exit {
-        screen.note(&format!("interrupted {when}; stopping the hooks that run"));
+    /// Stops the hooks after a signal; a second signal ends the program without waiting for them. `progress` says how
+    /// far the work was.
+    pub(super) async fn abort(mut self, exit: Exit, progress: &str, screen: &Screen) -> Exit {
+        screen.note(&format!("interrupted {progress}; stopping running hooks"));
         let orchestrator = self.orchestrator.clone();
-        match self.until_interrupted(orchestrator.shutdown(ABORT_GRACE)).await {
+        match self.until_signal(orchestrator.shutdown(ABORT_GRACE)).await {
             Ok(_) => exit,
             Err(second) => second,
         }
     }
+}
+
+/// The error of an orchestrator that did not start.
+pub(super) fn start_error(error: &dyn Display) -> CliError {
+    CliError::new(format!("hookyard did not start: {}", escape::line(&error.to_string())))
 }

@@ -1,14 +1,13 @@
-//! Tables of plain columns. Owns their layout, and what they give up where there is little room; refuses
-//! borders, which get in the way of copying and searching, and to break a cell.
+//! Tables of plain columns, without borders: those get in the way of copying and searching.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
 use super::{page::Page, paint::Paint, wrap};
 
-/// What stands for nothing: zeros hide the other numbers.
+/// An empty cell, also instead of 0: zeros hide the other numbers.
 pub(super) const EMPTY_CELL: &str = "·";
 
-/// Rows under a header. Cells must be escaped already.
+/// A table of text. Cells must be escaped already.
 #[derive(Debug)]
 pub(super) struct TextTable {
     table: Table,
@@ -25,8 +24,8 @@ impl TextTable {
         Self { table, paint, right: Vec::new() }
     }
 
-    /// Puts these columns against their right edge.
-    pub(super) fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+    /// Aligns these columns to the right.
+    pub(super) fn right_aligned(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
         self.right.extend(columns);
         self
     }
@@ -58,40 +57,40 @@ impl TextTable {
     }
 }
 
-/// Names with numbers about each.
+/// A table of names with numbers for each, which adapts to narrow terminals.
 #[derive(Debug)]
 pub(super) struct AdaptiveTable {
     header: Vec<&'static str>,
-    words: &'static [&'static str],
+    text: &'static [&'static str],
     rows: Vec<Vec<String>>,
     paint: Paint,
 }
 
 impl AdaptiveTable {
-    /// A grid without rows; the first column is that of the names.
+    /// A table without rows. The first column has the names.
     pub(super) fn new(header: Vec<&'static str>, paint: Paint) -> Self {
-        Self { header, words: &[], rows: Vec::new(), paint }
+        Self { header, text: &[], rows: Vec::new(), paint }
     }
 
-    /// Has columns of words, not of numbers.
-    pub(super) fn words(self, columns: &'static [&'static str]) -> Self {
-        Self { words: columns, ..self }
+    /// These columns have text, not numbers.
+    pub(super) fn text_columns(self, columns: &'static [&'static str]) -> Self {
+        Self { text: columns, ..self }
     }
 
     pub(super) fn add(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
-    /// The grid as a table. Where that is too wide, the column `spare` goes, then those that say nothing, and
-    /// at last a name is a line of its own, with its numbers below it.
+    /// The table. Where it is too wide, the column `spare` is left out, then empty columns. If that is not enough,
+    /// each name gets a line, with its numbers below it.
     pub(super) fn render(&self, spare: &str, width: Option<usize>) -> String {
         let is_spare = |column: &usize| self.header[*column] == spare;
-        let says_nothing = |column: &usize| self.rows.iter().all(|row| row[*column] == EMPTY_CELL);
+        let is_empty = |column: &usize| self.rows.iter().all(|row| row[*column] == EMPTY_CELL);
         let all = 0..self.header.len();
         let choices = [
             all.clone().collect::<Vec<_>>(),
             all.clone().filter(|column| !is_spare(column)).collect(),
-            all.filter(|column| !is_spare(column) && !says_nothing(column)).collect(),
+            all.filter(|column| !is_spare(column) && !is_empty(column)).collect(),
         ];
         let tables = choices.iter().map(|columns| self.table(columns));
         tables
@@ -102,8 +101,8 @@ impl AdaptiveTable {
 
     fn table(&self, columns: &[usize]) -> TextTable {
         let header: Vec<_> = columns.iter().map(|column| self.header[*column]).collect();
-        let numbers = (1..columns.len()).filter(|column| !self.words.contains(&header[*column]));
-        let mut table = TextTable::new(&header, self.paint).right(numbers);
+        let numbers = (1..columns.len()).filter(|column| !self.text.contains(&header[*column]));
+        let mut table = TextTable::new(&header, self.paint).right_aligned(numbers);
         for row in &self.rows {
             table.add(columns.iter().map(|column| row[*column].clone()));
         }
@@ -118,10 +117,10 @@ impl AdaptiveTable {
             for name in names {
                 page.line(&self.paint.bold(name));
             }
-            let said = self.header[1..].iter().zip(numbers).filter(|(_, number)| *number != EMPTY_CELL);
-            let said: Vec<_> = said.map(|(column, number)| format!("{column} {number}")).collect();
+            let known = self.header[1..].iter().zip(numbers).filter(|(_, number)| *number != EMPTY_CELL);
+            let known: Vec<_> = known.map(|(column, number)| format!("{column} {number}")).collect();
             let fitting = width.saturating_sub(INDENT.len());
-            for line in wrap::lines(said.iter().map(String::as_str), fitting, INDENT) {
+            for line in wrap::lines(known.iter().map(String::as_str), fitting, INDENT) {
                 page.line(&format!("{INDENT}{line}"));
             }
         }
@@ -129,7 +128,7 @@ impl AdaptiveTable {
     }
 }
 
-/// The columns of the terminal that standard output is, if it is one.
+/// The width of the terminal, if standard output is one.
 pub(super) fn terminal_columns() -> Option<usize> {
     Table::new().width().map(usize::from).filter(|columns| *columns > 0)
 }
@@ -139,14 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_grid_gives_up_columns_before_it_breaks_a_word() {
-        let mut grid = AdaptiveTable::new(vec!["event", "count", "ask", "p50", "p99"], Paint::Plain);
-        grid.add(["run_failed", "12", EMPTY_CELL, "1 ms", "2 ms"].map(str::to_owned).to_vec());
-        let header = |width| grid.render("p99", Some(width)).lines().next().unwrap().to_owned();
+    fn a_narrow_table_drops_columns_before_it_breaks_a_word() {
+        let mut table = AdaptiveTable::new(vec!["event", "count", "ask", "p50", "p99"], Paint::Plain);
+        table.add(["run_failed", "12", EMPTY_CELL, "1 ms", "2 ms"].map(str::to_owned).to_vec());
+        let header = |width| table.render("p99", Some(width)).lines().next().unwrap().to_owned();
         assert_eq!(header(80), " event       count  ask   p50   p99");
         assert_eq!(header(35), " event       count  ask   p50");
         assert_eq!(header(26), " event       count   p50");
         let blocks = "run_failed\n  count 12\n  p50 1 ms\n  p99 2 ms\n";
-        assert_eq!(grid.render("p99", Some(16)), blocks);
+        assert_eq!(table.render("p99", Some(16)), blocks);
     }
 }

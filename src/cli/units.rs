@@ -3,8 +3,13 @@
 use std::time::Duration;
 
 /// A count and its noun: `1 event`, `3 events`.
-pub(super) fn plural(number: usize, thing: &str) -> String {
-    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+pub(super) fn plural(number: usize, noun: &str) -> String {
+    plural_u64(number as u64, noun)
+}
+
+/// A count and its noun: `1 event`, `3 events`.
+pub(super) fn plural_u64(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// A duration in its largest one or two units: `3 min 20 s`.

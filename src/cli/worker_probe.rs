@@ -1,5 +1,5 @@
-//! Whether the hooks of `mode: worker` say hello: each is started once, all at the same time. Owns what is said of
-//! those that do not; refuses to leave one running, also at a signal.
+//! Starts the workers of a workspace once, all at the same time, to see whether they say hello. None is left running,
+//! also not at a signal.
 
 use std::{io, sync::Arc};
 
@@ -20,11 +20,12 @@ use crate::{
 const DIAGNOSTIC_CODE: &str = "worker-hello";
 
 /// What to do.
-const HELP: &str = "make it with one of the SDKs (`hookyard_worker.py`, `hookyard-worker.mjs` or \
-                    `hookyard-worker.sh` in config/workers), or remove `mode`; until then each event gets a process";
+const HELP: &str = "use one of the SDKs (`hookyard_worker.py`, `hookyard-worker.mjs` or `hookyard-worker.sh` in \
+                    config/workers), or remove `mode`; without a hello each event starts a process";
 
-/// A warning for each enabled hook of `mode: worker` that does not say hello, or how the program ends if a signal
-/// came first.
+/// Starts the worker of each enabled hook of `mode: worker`.
+///
+/// Returns a warning for each that does not say hello, or the exit code if a signal came first.
 pub(super) async fn probe_workers(
     loaded: &LoadedWorkspace,
     settings: &Settings,
@@ -33,14 +34,14 @@ pub(super) async fn probe_workers(
     if workers.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    let mut interrupt = StopSignals::listen()?;
+    let mut signals = StopSignals::listen()?;
     let base = BaseEnvironment::of_process(&settings.pass_environment);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
     let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, &loaded.workspace)));
     Ok(tokio::select! {
         warnings = probes => Ok(warnings.into_iter().flatten().collect()),
-        exit = interrupt.next() => Err(exit),
+        exit = signals.next() => Err(exit),
     })
 }
 
@@ -48,13 +49,13 @@ fn is_worker(hook: &Hook) -> bool {
     matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, CommandMode::Worker(_)))
 }
 
-async fn probe(runner: &CommandRunner, hook: &Hook, place: &Workspace) -> Option<Diagnostic> {
-    let why = runner.probe_worker(hook, &sample_draft(hook)?, place).await.err()?;
+async fn probe(runner: &CommandRunner, hook: &Hook, workspace: &Workspace) -> Option<Diagnostic> {
+    let why = runner.probe_worker(hook, &sample_draft(hook)?, workspace).await.err()?;
     let why = Redactor::of(&hook.handler).string(why);
     config::warn_of_mode(hook, DIAGNOSTIC_CODE, format!("no hello from the worker: {why}"), HELP)
 }
 
-/// An event to ask the dialect about variables; a worker gets none that are of one event.
+/// An event from which the dialect makes the environment. A worker gets no variables of a single event.
 fn sample_draft(hook: &Hook) -> Option<Draft> {
     const UNKNOWN: &str = "unknown";
     let kind = hook.events.iter().next()?;

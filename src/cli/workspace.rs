@@ -1,5 +1,4 @@
-//! Finds the workspace a command works with, and loads it. Owns what is said when there is no workspace; refuses
-//! to guess one.
+//! Finds the workspace of a command, and loads it.
 
 use std::path::{Path, PathBuf};
 
@@ -18,42 +17,42 @@ use crate::{
     registry::Snapshot,
 };
 
-/// A workspace that is there, and the settings for it.
+/// A workspace directory that exists, and its settings.
 #[derive(Debug)]
 pub(super) struct LocatedWorkspace {
-    /// Its directory, absolute and without symbolic links.
+    /// The directory, absolute and without symbolic links.
     pub(super) root: PathBuf,
     /// The settings; the defaults if they have errors.
     pub(super) settings: Settings,
     /// What is wrong with the settings.
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Its directory as it was given on the command line, to be repeated in advice.
+    /// The directory as typed, to be repeated in advice.
     given: Option<PathBuf>,
 }
 
-/// How a workspace came to be the one.
+/// How a workspace was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WorkspaceOrigin {
     /// The command line names it.
     Given,
-    /// It is the nearest one.
+    /// It is the nearest one, from the current directory upwards.
     Nearest,
-    /// It is the current directory, because there was none.
-    Here,
+    /// There is none, so it is the current directory.
+    CurrentDirectory,
 }
 
 impl LocatedWorkspace {
     /// Finds the workspace and reads the settings.
     ///
-    /// Returns an error if there is no workspace, or no settings file where one is named.
+    /// Returns an error if there is no workspace, or the settings file cannot be read.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
 
-    /// The same for a command that can do with a settings file alone: where one is named, and no workspace is named or
-    /// near, what is wrong with the settings.
+    /// Finds the workspace, or the diagnostics of the settings alone where only a settings file is named and there is
+    /// no workspace near.
     pub(super) fn find_or_settings(
         flags: &WorkspaceFlags,
     ) -> Result<Result<Self, Vec<Diagnostic>>, CliError> {
@@ -64,64 +63,64 @@ impl LocatedWorkspace {
         }
     }
 
-    /// The same for a command that may make a workspace: where there is none, it is the current directory. The
-    /// settings must be sound.
+    /// Finds the workspace; where there is none, takes the current directory. The settings must be valid.
     pub(super) fn find_or_current_dir(
         flags: &WorkspaceFlags,
         screen: &Screen,
     ) -> Result<(Self, WorkspaceOrigin), CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings)?;
-        let (root, chosen) = if let Some(given) = &flags.workspace {
+        let (root, origin) = if let Some(given) = &flags.workspace {
             (root(Some(given), &settings)?, WorkspaceOrigin::Given)
         } else {
-            let here = here()?;
-            let nearest = above(&here, &settings).map(|nearest| (nearest, WorkspaceOrigin::Nearest));
-            nearest.unwrap_or((here, WorkspaceOrigin::Here))
+            let current = current_dir()?;
+            match nearest_above(&current, &settings) {
+                Some(nearest) => (nearest, WorkspaceOrigin::Nearest),
+                None => (current, WorkspaceOrigin::CurrentDirectory),
+            }
         };
         let found = Self { root, settings, diagnostics, given: flags.workspace.clone() };
-        found.sound(screen).map(|found| (found, chosen))
+        found.with_valid_settings(screen).map(|found| (found, origin))
     }
 
-    /// The same, where the command cannot work with settings that have errors.
+    /// Finds the workspace. The settings must be valid.
     ///
-    /// Returns an error after the mistakes have been shown.
+    /// Returns an error after the mistakes in the settings have been printed.
     pub(super) fn find_valid(flags: &WorkspaceFlags, screen: &Screen) -> Result<Self, CliError> {
-        Self::find(flags)?.sound(screen)
+        Self::find(flags)?.with_valid_settings(screen)
     }
 
-    fn sound(self, screen: &Screen) -> Result<Self, CliError> {
+    fn with_valid_settings(self, screen: &Screen) -> Result<Self, CliError> {
         tell(&self.diagnostics, screen).map(|()| self)
     }
 
-    /// Loads its hooks.
+    /// Loads the hooks.
     pub(super) fn load(&self) -> LoadedWorkspace {
         config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok())
     }
 
-    /// Says on standard error that not every hook was loaded, or that there is none.
+    /// Prints a note on standard error if hooks are left out, or if there are none.
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
+        let note = screen.err.paint.yellow("note:");
         let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
         if errors > 0 {
-            let (errors, flag) = (plural(errors, "error"), self.flag());
-            let paint = screen.err.paint;
-            let note =
-                format!("{errors} in hook files; those hooks are left out; run `hookyard check{flag}`");
-            screen.note(&format!("{} {note}", paint.yellow("note:")));
+            let errors = plural(errors, "error");
+            let check = format!("`hookyard check{}`", self.flag());
+            screen.note(&format!("{note} {errors} in hook files; those hooks are left out; run {check}"));
         }
         if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
-            screen.note(&format!("{} {}", screen.err.paint.yellow("note:"), escape::line(&info.message)));
+            screen.note(&format!("{note} {}", escape::line(&info.message)));
         } else if files.is_empty() {
-            screen.note(&self.no_files());
+            screen.note(&self.no_files_note());
         }
     }
 
-    /// The flag that names it as the command line did, to be put behind a command.
+    /// The flag that names the workspace as the command line did, with a space before it.
     pub(super) fn flag(&self) -> String {
         self.given.as_ref().map(|path| format!(" --workspace {}", shell_quoted(path))).unwrap_or_default()
     }
 
-    /// What to say about a workspace without hook files.
-    pub(super) fn no_files(&self) -> String {
+    /// The note about a workspace without hook files.
+    pub(super) fn no_files_note(&self) -> String {
         let name = self.given.as_deref().map_or_else(|| display_path(&self.root), escape::path);
         format!("note: {name} has no hook files ({HOOK_FILES} or *.yml, or settings of agents)")
     }
@@ -139,7 +138,7 @@ fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> 
         Ok(root) if root.is_dir() => Ok(root),
         Ok(_) => Err(CliError::with_help(
             format!("the workspace `{name}` is not a directory"),
-            "give the directory that holds the hook files' directory",
+            "name the directory that contains the directory of hook files",
         )),
         Err(error) => {
             Err(CliError::new(format!("the workspace `{name}` cannot be used: {}", io_reason(&error))))
@@ -147,32 +146,32 @@ fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> 
     }
 }
 
-fn here() -> Result<PathBuf, CliError> {
-    let here = std::env::current_dir().and_then(|here| here.canonicalize());
-    here.map_err(|error| {
+fn current_dir() -> Result<PathBuf, CliError> {
+    let current = std::env::current_dir().and_then(|current| current.canonicalize());
+    current.map_err(|error| {
         CliError::with_help(
             format!("the current directory cannot be used: {}", io_reason(&error)),
-            "give a workspace with `--workspace DIR`",
+            "name a workspace with `--workspace DIR`",
         )
     })
 }
 
-/// The nearest workspace, from a directory upwards.
-fn above(here: &Path, settings: &Settings) -> Option<PathBuf> {
+fn nearest_above(directory: &Path, settings: &Settings) -> Option<PathBuf> {
     let home = config::home_directory(settings, &|name| std::env::var(name).ok());
-    config::nearest_workspace(here, home.as_deref())
+    config::nearest_workspace(directory, home.as_deref())
 }
 
 fn nearest(settings: &Settings) -> Result<PathBuf, CliError> {
-    let here = here()?;
-    above(&here, settings).ok_or_else(|| {
+    let current = current_dir()?;
+    nearest_above(&current, settings).ok_or_else(|| {
         CliError::with_help(
             format!(
                 "no workspace: looked for {HOOK_FILES} or *.yml, and for the settings of agents, in {} and every \
                  directory above it",
-                escape::path(&here)
+                escape::path(&current)
             ),
-            "change to a directory with hook files, or give one with `--workspace DIR`",
+            "create a first hook here with `hookyard new NAME`, change to a directory with hook files, or name one \
+             with `--workspace DIR`",
         )
     })
 }

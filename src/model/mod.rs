@@ -13,6 +13,7 @@ mod hook;
 mod hook_source;
 mod id;
 mod json;
+mod json_diff;
 mod language_model;
 mod matcher;
 mod missing_feature;
@@ -46,6 +47,7 @@ pub use id::{
 };
 pub(crate) use json::check as check_json;
 pub use json::{Json, JsonError, JsonFields};
+pub(crate) use json_diff::{ArrayDiff, JsonChange, PathStep, changes as json_changes};
 pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler,
     TokenUsage,

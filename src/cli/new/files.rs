@@ -1,5 +1,4 @@
-//! Puts new files into a workspace. Refuses to overwrite one, to follow a link out of the workspace, and to begin
-//! where it could not end.
+//! Writes new files into a workspace. No file is overwritten, and no link is followed out of the workspace.
 
 use super::super::paths::{display_path, io_reason};
 use std::{
@@ -20,18 +19,18 @@ pub(super) struct NewFile {
     pub(super) part: FileRole,
 }
 
-/// What a file is to the workspace.
+/// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileRole {
-    /// Read by programs.
-    Own,
-    /// Run by itself.
+    /// Configuration or text that the hook reads.
+    Config,
+    /// A program.
     Script,
-    /// Used by several hooks: one that is there already is kept.
+    /// Used by several hooks: an existing one is kept.
     Shared,
 }
 
-/// What became of a file.
+/// A file, and whether it was written.
 #[derive(Debug)]
 pub(super) struct FileResult {
     pub(super) path: PathBuf,
@@ -41,30 +40,30 @@ pub(super) struct FileResult {
 /// Whether a file was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileStatus {
-    /// It was.
+    /// It was written.
     Written,
-    /// It was there already.
+    /// It existed already.
     Kept,
-    /// One with another text was there already.
-    KeptOther,
+    /// One with another text existed already.
+    KeptDifferent,
 }
 
 impl FileStatus {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Written => "wrote",
-            Self::Kept | Self::KeptOther => "kept ",
+            Self::Kept | Self::KeptDifferent => "kept ",
         }
     }
 }
 
 /// Writes the files.
 ///
-/// Returns an error, before anything is written, if one of them is there already or would lie elsewhere.
+/// Returns an error, before anything is written, if one of them exists or would be outside the workspace.
 pub(super) fn write(root: &Path, files: &[NewFile]) -> Result<Vec<FileResult>, CliError> {
-    for (place, file) in files.iter().enumerate() {
+    for (index, file) in files.iter().enumerate() {
         let path = root.join(&file.path);
-        let is_twice = files[..place].iter().any(|other| other.path == file.path);
+        let is_twice = files[..index].iter().any(|other| other.path == file.path);
         if is_twice || (file.part != FileRole::Shared && path.symlink_metadata().is_ok()) {
             return Err(exists(&path));
         }
@@ -75,10 +74,10 @@ pub(super) fn write(root: &Path, files: &[NewFile]) -> Result<Vec<FileResult>, C
 
 fn exists(path: &Path) -> CliError {
     let help = "choose another name, or remove the file";
-    CliError::with_help(format!("{} is there already, and is not overwritten", display_path(path)), help)
+    CliError::with_help(format!("{} already exists; it is not overwritten", display_path(path)), help)
 }
 
-/// Checks the part of a path that is there: what is below it is made new.
+/// Checks the part of a path that exists. What is below it is created.
 fn stays_inside(root: &Path, path: &Path) -> Result<(), CliError> {
     let parent = path.ancestors().skip(1).find(|parent| parent.symlink_metadata().is_ok());
     match parent.map(Path::canonicalize) {
@@ -86,7 +85,7 @@ fn stays_inside(root: &Path, path: &Path) -> Result<(), CliError> {
         _ => {
             let help = "hooks are read from directories inside the workspace only";
             let place = display_path(parent.unwrap_or(path));
-            Err(CliError::with_help(format!("{place} is no directory inside the workspace"), help))
+            Err(CliError::with_help(format!("{place} is not a directory inside the workspace"), help))
         }
     }
 }
@@ -97,7 +96,7 @@ fn put(root: &Path, file: &NewFile) -> Result<FileResult, CliError> {
         Ok(()) => FileStatus::Written,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.part == FileRole::Shared => {
             let is_same = fs::read_to_string(&path).is_ok_and(|text| text == file.text);
-            if is_same { FileStatus::Kept } else { FileStatus::KeptOther }
+            if is_same { FileStatus::Kept } else { FileStatus::KeptDifferent }
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&path)),
         Err(error) => {
@@ -116,7 +115,7 @@ fn create(path: &Path, file: &NewFile) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     let mode = if file.part == FileRole::Script { 0o777 } else { 0o666 };
-    // A new file or none: a link that someone put there meanwhile is not followed.
+    // `create_new` fails if anyone has put a file or a link there meanwhile.
     let mut new = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     new.write_all(file.text.as_bytes())
 }

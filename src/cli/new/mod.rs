@@ -1,13 +1,13 @@
-//! `new`: a hook file and what it runs, to be changed into one's own. Owns what can be asked for and what is told
-//! afterwards; refuses to overwrite anything, and runs nothing.
+//! `new`: create a hook file and a script that work at once. Runs nothing.
 
 mod files;
+mod options;
 mod skeleton;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{
-    Args, ValueEnum,
+    Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use serde::Serialize;
@@ -27,43 +27,43 @@ use crate::{
     model::{EventKind, HookName, Severity},
 };
 use files::{FileResult, FileStatus};
+use options::{HandlerType, ProcessMode, ScriptLanguage};
 use skeleton::HookSkeleton;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard new my-guard
   hookyard new my-guard --type command --language python --mode worker
   hookyard new end-of-run --event run_completed,run_failed --language node
   hookyard new judge --type prompt --config hookyard.yaml --workspace ~/projects/shop
 
-What is written passes the check, and blocks one made-up command or
-tells that it saw the event. Files that are there already are never
-overwritten.";
+The new hook passes `hookyard check`. It blocks one made-up command, or reports that it saw the event. Existing files \
+are never overwritten.";
 
-/// Writes a hook file and a script that work at once
+/// Create a working hook: a hook file and a script
 ///
-/// They come into `.openharness/hooks/` of the workspace, with the schema that lets an editor help with the hook
-/// file; for `--mode worker` also the functions that speak the worker protocol.
+/// Writes into `.openharness/hooks/` of the workspace, with the JSON Schema for editors and, for `--mode worker`, the
+/// SDK of the worker protocol.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct NewCommand {
-    /// The hook's name: 1 to 64 of `A-Z a-z 0-9 . _ -`, not beginning with `.`
+    /// Name of the hook: 1 to 64 of `A-Z a-z 0-9 . _ -`, not beginning with `.`
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// What the hook is
+    /// Type of handler
     #[arg(long = "type", short = 't', value_name = "TYPE", default_value = "command")]
     kind: HandlerType,
 
-    /// What the script of a command is written in; `sh` if left out
+    /// Language of a command's script; default: `sh`
     #[arg(long, short, value_name = "LANGUAGE")]
     language: Option<ScriptLanguage>,
 
-    /// The events it runs for, several with commas or again; `before_tool_dispatch` if left out
+    /// Event to run for; repeat it or separate several with commas; default: `before_tool_dispatch`
     #[arg(long, short, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
     event: Vec<EventKind>,
 
-    /// How the process of a command is started; `oneshot` if left out
+    /// How a command's process is started; default: `oneshot`
     #[arg(long, short, value_name = "MODE")]
     mode: Option<ProcessMode>,
 
@@ -76,47 +76,10 @@ pub(super) struct NewCommand {
 
 fn kinds() -> impl TypedValueParser<Value = EventKind> {
     let names = OPENHARNESS_KINDS.iter().map(|kind| kind.as_str());
-    PossibleValuesParser::new(names).try_map(|name| EventKind::from_name(&name).ok_or("no kind of event"))
+    PossibleValuesParser::new(names).try_map(|name| EventKind::from_name(&name).ok_or("not an event kind"))
 }
 
-/// The types of handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum HandlerType {
-    /// A program
-    Command,
-    /// A request to a web server
-    Http,
-    /// A question to a language model
-    Prompt,
-    /// A task for an agent
-    Agent,
-}
-
-/// The languages of scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum ScriptLanguage {
-    /// The POSIX shell; with `--mode worker` it needs `jq`
-    #[default]
-    Sh,
-    /// Python 3
-    Python,
-    /// JavaScript, for Node
-    Node,
-}
-
-/// How a command's process is started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum ProcessMode {
-    /// One for each event
-    #[default]
-    Oneshot,
-    /// One for each event, started before it
-    Prespawn,
-    /// One for many events
-    Worker,
-}
-
-/// What was done, as programs see it.
+/// The result as JSON.
 #[derive(Serialize)]
 struct NewReport<'a> {
     name: &'a str,
@@ -135,8 +98,8 @@ struct NewReport<'a> {
 impl NewCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         if let Some(flag) = self.misplaced() {
-            let help = "leave it out, or write `--type command`";
-            screen.error(&format!("`{flag}` is for hooks of `--type command`"), Some(help));
+            let help = "remove it, or use `--type command`";
+            screen.error(&format!("`{flag}` needs `--type command`"), Some(help));
             return Ok(Exit::Usage);
         }
         if let Err((what, help)) = check_name(&self.name) {
@@ -147,16 +110,16 @@ impl NewCommand {
         let loaded = found.load();
         if let Some(twin) = loaded.hooks.iter().find(|hook| hook.name.as_str() == self.name) {
             let place = twin.source.file.as_deref().map_or_else(|| "this workspace".to_owned(), display_path);
-            let what = format!("there is a hook `{}` already, in {place}", self.name);
+            let what = format!("a hook `{}` already exists in {place}", self.name);
             return Err(CliError::with_help(
                 what,
-                "choose another name: of two hooks with one name none runs",
+                "choose another name: of two hooks with the same name, neither runs",
             ));
         }
         let skeleton = self.skeleton(&found)?;
         let written = files::write(&found.root, &skeleton.files)?;
         let next = self.next(&found, &skeleton);
-        let told = NewSummary {
+        let summary = NewSummary {
             new: &self,
             found: &found,
             chosen,
@@ -164,33 +127,31 @@ impl NewCommand {
             written: &written,
             next: &next,
         };
-        told.tell(screen)?;
-        // Other hooks' mistakes are theirs; that no hook of the workspace runs concerns the new one.
+        summary.print(screen)?;
+        // Errors in other hooks are not shown; that no hook of the workspace runs concerns the new one.
         let mut after = found.load();
         after.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Info);
         found.note_problems(&after.diagnostics, &after.files, screen);
         Ok(Exit::Done)
     }
 
-    /// A flag that is for another type.
+    /// A flag of commands, given for another type.
     fn misplaced(&self) -> Option<&'static str> {
         let flags = [("--language", self.language.is_some()), ("--mode", self.mode.is_some())];
         flags.into_iter().find(|(_, given)| *given && self.kind != HandlerType::Command).map(|(flag, _)| flag)
     }
 
     fn skeleton(&self, found: &LocatedWorkspace) -> Result<HookSkeleton, CliError> {
-        let mut events = self.event.clone();
+        let mut events = Vec::new();
+        for kind in &self.event {
+            if !events.contains(kind) {
+                events.push(*kind);
+            }
+        }
         if events.is_empty() {
             events.push(EventKind::BeforeToolDispatch);
         }
-        let mut seen = Vec::new();
-        events.retain(|kind| {
-            !seen.contains(kind) && {
-                seen.push(*kind);
-                true
-            }
-        });
-        let order = skeleton::SkeletonRequest {
+        let request = skeleton::SkeletonRequest {
             name: &self.name,
             kind: self.kind,
             language: self.language.unwrap_or_default(),
@@ -198,7 +159,7 @@ impl NewCommand {
             events,
             model: found.settings.models.keys().next().map(String::as_str),
         };
-        order.skeleton().map_err(|error| CliError::new(format!("the schema cannot be written: {error}")))
+        request.skeleton().map_err(|error| CliError::new(format!("the schema cannot be written: {error}")))
     }
 
     /// What to type next.
@@ -218,7 +179,7 @@ impl NewCommand {
     }
 }
 
-/// Refuses what is no name, or would make a hidden file, which is no hook file.
+/// Checks the name. One that begins with `.` would make a hidden file, which is not read.
 fn check_name(name: &str) -> Result<(), (String, &'static str)> {
     const HELP: &str = "use 1 to 64 of `A-Z a-z 0-9 . _ -`, not beginning with `.`";
     match HookName::new(name) {
@@ -228,7 +189,7 @@ fn check_name(name: &str) -> Result<(), (String, &'static str)> {
     }
 }
 
-/// What was done, and how to go on.
+/// What was written, and what to do next.
 struct NewSummary<'a> {
     new: &'a NewCommand,
     found: &'a LocatedWorkspace,
@@ -239,7 +200,7 @@ struct NewSummary<'a> {
 }
 
 impl NewSummary<'_> {
-    fn tell(&self, screen: &Screen) -> Result<(), CliError> {
+    fn print(&self, screen: &Screen) -> Result<(), CliError> {
         if self.new.output.json {
             screen.print_json(&self.report())
         } else {
@@ -252,7 +213,7 @@ impl NewSummary<'_> {
         self.written.iter().filter(of).map(|written| written.path.as_path()).collect()
     }
 
-    /// The entry that the settings need, unless the model is one of theirs.
+    /// The entry that the settings need, unless they have the model.
     fn entry(&self) -> Option<String> {
         let model = self.skeleton.model.as_deref()?;
         (!self.found.settings.models.contains_key(model)).then(|| skeleton::settings_for(model))
@@ -261,14 +222,14 @@ impl NewSummary<'_> {
     fn report(&self) -> serde_json::Value {
         let entry = self.entry();
         let mut kept = self.with(FileStatus::Kept);
-        kept.extend(self.with(FileStatus::KeptOther));
+        kept.extend(self.with(FileStatus::KeptDifferent));
         let report = NewReport {
             name: &self.new.name,
             workspace: &self.found.root,
             chosen: match self.chosen {
                 WorkspaceOrigin::Given => "given",
                 WorkspaceOrigin::Nearest => "nearest",
-                WorkspaceOrigin::Here => "here",
+                WorkspaceOrigin::CurrentDirectory => "here",
             },
             written: self.with(FileStatus::Written),
             kept,
@@ -285,15 +246,14 @@ impl NewSummary<'_> {
         let why = match self.chosen {
             WorkspaceOrigin::Given => "as given",
             WorkspaceOrigin::Nearest => "the nearest with hooks",
-            WorkspaceOrigin::Here => "the current directory: neither it nor one above has hooks",
+            WorkspaceOrigin::CurrentDirectory => "the current directory: neither it nor one above has hooks",
         };
         let place = format!("workspace {} ({why})", escape::path(&self.found.root));
         page.line(&wrap::hanging(&place, screen.table_width(), 2));
         for FileResult { path, status } in self.written {
             page.line(&format!("{} {}", screen.out.paint.green(status.as_str()), display_path(path)));
-            if *status == FileStatus::KeptOther {
-                let note =
-                    "note: it is not the one of this version; remove it and run this again to have that";
+            if *status == FileStatus::KeptDifferent {
+                let note = "note: it differs from the one of this version; to replace it, remove it and run this again";
                 page.line(&wrap::hanging(&format!("  {note}"), screen.table_width(), 2));
             }
         }
@@ -301,11 +261,11 @@ impl NewSummary<'_> {
             page.line(&format!("\n{}", wrap::hanging(remark, screen.table_width(), 0)));
         }
         if let Some(entry) = self.entry() {
-            let what = "The settings must have this model, or another one that `model_ref` then names. In \
-                        `hookyard.yaml`, say, which `--config hookyard.yaml` names:";
+            let what = "Add this model to the settings, for example to `hookyard.yaml`, and pass \
+                        `--config hookyard.yaml`; or change `model_ref` to a model of the settings:";
             page.line(&format!("\n{}\n\n{}", wrap::hanging(what, screen.table_width(), 0), indented(&entry)));
         } else if let Some(model) = &self.skeleton.model {
-            let what = format!("It asks the model `{}` of the settings.", escape::line(model));
+            let what = format!("It uses the model `{}` of the settings.", escape::line(model));
             page.line(&format!("\n{}", wrap::hanging(&what, screen.table_width(), 0)));
         }
         page.line("\nNext:");
@@ -318,9 +278,4 @@ impl NewSummary<'_> {
 
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
-}
-
-/// A path below the directory of hooks.
-fn in_hooks(rest: &str) -> PathBuf {
-    Path::new(".openharness/hooks").join(rest)
 }

@@ -1,4 +1,4 @@
-//! What a new hook consists of: the texts of its files, and an event to try it with. Refuses to touch the disk.
+//! The contents of a new hook: its files, and an event to try it with. Pure: nothing is written.
 
 use std::path::PathBuf;
 
@@ -6,38 +6,37 @@ use serde_json::{Value, json};
 
 use super::{
     super::schema,
-    HandlerType, ProcessMode, ScriptLanguage,
     files::{FileRole, NewFile},
-    in_hooks,
+    options::{HandlerType, ProcessMode, ScriptLanguage, in_hooks},
 };
 use crate::model::{EventKind, MatchField};
 
 /// The schema's file, from the directory of hook files.
 const SCHEMA: &str = "resources/openharness-hook.schema.json";
 
-/// The model of hooks that ask one, where the settings have none yet.
+/// The model of prompt and agent hooks, if the settings have none.
 const MODEL: &str = "local/small";
 
-/// What somebody wants.
+/// What the command line asks for.
 pub(super) struct SkeletonRequest<'a> {
     pub(super) name: &'a str,
     pub(super) kind: HandlerType,
     pub(super) language: ScriptLanguage,
     pub(super) start: ProcessMode,
     pub(super) events: Vec<EventKind>,
-    /// A model that the settings have.
+    /// The first model of the settings.
     pub(super) model: Option<&'a str>,
 }
 
-/// What is written, and what there is to say about it.
+/// The files to write, and what to say about them.
 pub(super) struct HookSkeleton {
     pub(super) files: Vec<NewFile>,
-    /// The model it asks.
+    /// The model that the hook uses.
     pub(super) model: Option<String>,
-    /// The server it asks.
+    /// The server that the hook calls.
     pub(super) server: Option<PathBuf>,
     pub(super) remarks: Vec<&'static str>,
-    /// An event that it runs for; a guard blocks it.
+    /// An event that selects the hook. A guard blocks it.
     pub(super) event: Value,
 }
 
@@ -46,22 +45,22 @@ pub(super) fn settings_for(model: &str) -> String {
     let name = plain(model);
     format!(
         "models:\n  {name}:\n    api: openai                             # or anthropic\n    \
-         base_url: http://127.0.0.1:11434/v1     # where it is spoken\n    \
+         base_url: http://127.0.0.1:11434/v1     # the address of the API\n    \
          model: qwen3:8b                         # the model's name there\n"
     )
 }
 
-/// A language's templates and what goes with it.
+/// The templates of a language.
 struct ScriptTemplates {
     guard: &'static str,
     note: &'static str,
     program: &'static str,
     extension: &'static str,
-    /// The functions that speak the worker protocol, and their file's name.
+    /// The worker SDK: its file name and text.
     functions: (&'static str, &'static str),
-    /// What a script needs above it and below it, to serve one event.
+    /// Code above and below the hook function, to serve one event.
     alone: (&'static str, &'static str),
-    /// The same to serve as a worker.
+    /// The same, to serve as a worker.
     worker: (&'static str, &'static str),
 }
 
@@ -126,7 +125,7 @@ impl ScriptLanguage {
 }
 
 impl SkeletonRequest<'_> {
-    /// Everything that is to be written.
+    /// The files of the hook.
     ///
     /// Returns an error if the schema cannot be written as JSON.
     pub(super) fn skeleton(&self) -> serde_json::Result<HookSkeleton> {
@@ -146,12 +145,12 @@ impl SkeletonRequest<'_> {
             HandlerType::Agent => self.agent(&mut skeleton),
         };
         let path = in_hooks(&format!("{}.yaml", self.name));
-        skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Own });
+        skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Config });
         skeleton.files.push(schema);
         Ok(skeleton)
     }
 
-    /// Whether there is something to guard; other events are noted.
+    /// Whether the hook is a guard, which can block; otherwise it only logs.
     fn is_guard(&self) -> bool {
         self.events.contains(&EventKind::BeforeToolDispatch)
     }
@@ -159,15 +158,15 @@ impl SkeletonRequest<'_> {
     fn hook_file(&self, handler: &str) -> String {
         let events: Vec<&str> = self.events.iter().map(|kind| kind.as_str()).collect();
         let of_tools = self.events.iter().all(|kind| kind.match_field() == Some(MatchField::ToolName));
-        let matcher = if of_tools { "matcher: ^Bash$             # left out, every tool\n" } else { "" };
+        let matcher = if of_tools { "matcher: ^Bash$             # without it: every tool\n" } else { "" };
         let policies = match self.kind {
             _ if !self.is_guard() => "",
             HandlerType::Command => {
-                "on_error: deny             # a guard that fails blocks; left out, it is ignored\non_timeout: deny\n"
+                "on_error: deny             # if the guard fails, it blocks; without this, failures are ignored\non_timeout: deny\n"
             }
             HandlerType::Http | HandlerType::Prompt | HandlerType::Agent => {
-                "# on_error: deny           # a guard says so, once what it asks can be relied on: then its\n\
-                 # on_timeout: deny         # failures block instead of being ignored\n"
+                "# on_error: deny           # for a guard: failures block instead of being ignored.\n\
+                 # on_timeout: deny         # Set both once the service is reliable.\n"
             }
         };
         format!(
@@ -197,20 +196,19 @@ impl SkeletonRequest<'_> {
             let path = in_hooks("scripts").join(name);
             skeleton.files.push(NewFile { path, text: text.to_owned(), part: FileRole::Shared });
             if self.language == ScriptLanguage::Sh {
-                skeleton.remarks.push("As a worker the script needs `jq`.");
+                skeleton.remarks.push("As a worker, the script needs `jq`.");
             }
         }
         let mode = match self.start {
             ProcessMode::Oneshot => "",
-            ProcessMode::Prespawn => {
-                "  mode: prespawn           # its next process is already started, and waits\n"
-            }
+            ProcessMode::Prespawn => "  mode: prespawn           # the next process is started in advance\n",
             ProcessMode::Worker => "  mode: worker             # one process serves many events\n",
         };
         format!("  type: command\n  command: {line}\n{mode}  timeout_seconds: 10\n")
     }
 
-    /// A module of Python's own would be hidden from every script beside one of its name.
+    /// The name of the script. A Python file next to others must not have the name of a standard module: it would
+    /// hide it from them.
     fn script_name(&self) -> String {
         let could_be_imported = !self.name.contains(['-', '.']);
         if self.language == ScriptLanguage::Python && could_be_imported {
@@ -228,7 +226,7 @@ impl SkeletonRequest<'_> {
             text: self.filled(template!("server.py")),
             part: FileRole::Script,
         });
-        skeleton.remarks.push("The hook fails, which is no opinion, as long as its server is not started.");
+        skeleton.remarks.push("Until its server is started, the hook fails; by default that is ignored.");
         "  type: http\n  url: http://127.0.0.1:8377/    # where the server of scripts/ listens\n  \
          timeout_seconds: 5\n"
             .to_owned()
@@ -243,7 +241,7 @@ impl SkeletonRequest<'_> {
     fn prompt(&self, skeleton: &mut HookSkeleton) -> String {
         let path = in_hooks(&format!("prompts/{}.md", self.name));
         let shown = path.display().to_string();
-        skeleton.files.push(NewFile { path, text: self.question().to_owned(), part: FileRole::Own });
+        skeleton.files.push(NewFile { path, text: self.question().to_owned(), part: FileRole::Config });
         let model = self.model(skeleton);
         format!("  type: prompt\n  prompt:\n    file: {shown}\n  model_ref: {model}\n  timeout_seconds: 30\n")
     }
@@ -256,7 +254,7 @@ impl SkeletonRequest<'_> {
         let path = PathBuf::from(format!(".openharness/agents/{}.md", self.name));
         let model = self.model(skeleton);
         let text = template!("agent.md").replace("{{model}}", &model);
-        skeleton.files.push(NewFile { path, text, part: FileRole::Own });
+        skeleton.files.push(NewFile { path, text, part: FileRole::Config });
         let task: Vec<String> = self.question().lines().map(|line| format!("      {line}")).collect();
         let task = task.join("\n").replace("\n      \n", "\n\n");
         let name = plain(self.name);
@@ -283,7 +281,7 @@ impl SkeletonRequest<'_> {
     }
 }
 
-/// A text as YAML, in quotes only if it would be something else without them.
+/// A text as YAML, quoted only where YAML would read it as something else.
 fn plain(text: &str) -> String {
     let old_words = ["y", "n", "yes", "no", "on", "off"];
     let is_text = matches!(serde_yaml::from_str(text), Ok(Value::String(read)) if read == text);

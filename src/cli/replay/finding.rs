@@ -1,8 +1,10 @@
-//! What is worth telling about a played event: verdicts, patches, notes, failures, warnings. Refuses to tell of
-//! events that hooks left alone.
+//! Findings: verdicts, patches, notes, failures and warnings of replayed events. Events that hooks left alone have none.
 
 use super::{
-    super::{escape, json_diff, outcome_view::audience},
+    super::{
+        change_text, escape,
+        outcome_view::{audience, failure_effect},
+    },
     play::{AnswerOrigin, PlayedEvent},
 };
 use crate::model::{Ended, EventKind, HookReport, Json, Outcome, Target, Verdict};
@@ -10,13 +12,13 @@ use crate::model::{Ended, EventKind, HookReport, Json, Outcome, Target, Verdict}
 /// How much of a text from a hook or host is shown, in characters.
 const LONGEST_TEXT: usize = 160;
 
-/// Up to how many characters a changed value is shown; of a longer one only its place.
+/// Longer changed values, in characters, are not shown: only where they are.
 const LONGEST_VALUE: usize = 60;
 
 /// How many changes of one patch are shown.
 const MOST_CHANGES: usize = 3;
 
-/// What sort of finding it is, the strictest first.
+/// The kind of a finding, the strictest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FindingKind {
     /// The event got no outcome.
@@ -25,13 +27,13 @@ pub(super) enum FindingKind {
     Verdict(Verdict),
     /// The payload was changed.
     Patched,
-    /// The tool's output is not to be shown.
+    /// The tool's output is hidden.
     Hidden,
-    /// A hook brought no reply.
+    /// A hook failed.
     Failed,
-    /// A hook answered oddly.
+    /// A hook's answer has a warning.
     Warning,
-    /// A hook had something to say.
+    /// A hook sent a note.
     Note,
 }
 
@@ -49,12 +51,11 @@ impl FindingKind {
     }
 }
 
-/// Something worth telling, in the order of the recording, but for the words: those of a hook may differ with
-/// every copy of the event.
+/// A finding without its text, which may differ between copies of the event. Ordered as in the recording.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     pub(super) line: usize,
-    pub(super) sort: FindingKind,
+    pub(super) kind: FindingKind,
     /// The hook or target that it is about, and which of several remarks it is.
     about: (String, usize),
     /// As in the recording.
@@ -62,14 +63,14 @@ pub(super) struct Finding {
     pub(super) event: String,
 }
 
-/// How a finding was found in the copies of its event.
+/// In how many copies of its event a finding occurs.
 #[derive(Debug, Clone)]
 pub(super) struct Occurrences {
-    /// On one line, ready to print; in the words of the first copy.
+    /// The text of the first copy, on one line and escaped.
     pub(super) what: String,
-    /// In how many copies.
+    /// The number of copies.
     pub(super) copies: u64,
-    /// Whether other copies have other words for it.
+    /// Whether the text differs in other copies.
     pub(super) varies: bool,
 }
 
@@ -84,81 +85,98 @@ impl Occurrences {
     }
 }
 
-/// What was found, before its place is added.
-type UnplacedFinding = (FindingKind, (String, usize), String);
+/// A finding before its line, run and event are known.
+struct Remark {
+    kind: FindingKind,
+    /// The hook or target that it is about.
+    about: String,
+    /// Which of several remarks about it this is.
+    number: usize,
+    text: String,
+}
 
-/// Everything worth telling about an event, with its words.
-pub(super) fn of(finished: &PlayedEvent) -> Vec<(Finding, String)> {
-    let mut found = Vec::new();
-    match &finished.result {
-        Ok(outcome) if finished.origin == AnswerOrigin::Stored => {
+impl Remark {
+    fn new(kind: FindingKind, about: impl ToString, text: String) -> Self {
+        Self { kind, about: about.to_string(), number: 0, text }
+    }
+
+    fn numbered(self, number: usize) -> Self {
+        Self { number, ..self }
+    }
+}
+
+/// The findings of an event, with their texts.
+pub(super) fn of(played: &PlayedEvent) -> Vec<(Finding, String)> {
+    let mut remarks = Vec::new();
+    match &played.result {
+        Ok(outcome) if played.origin == AnswerOrigin::Stored => {
             if outcome.verdict != Verdict::Proceed {
-                let what = format!("{}, as before", by(outcome));
-                found.push((FindingKind::Verdict(outcome.verdict), (String::new(), 0), what));
+                let text = format!("{}, as before", by(outcome));
+                remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), "", text));
             }
         }
-        Ok(outcome) => of_outcome(finished, outcome, &mut found),
+        Ok(outcome) => add_outcome(played, outcome, &mut remarks),
         Err(error) => {
-            found.push((FindingKind::NoOutcome, (String::new(), 0), escape::short(error, LONGEST_TEXT)));
+            remarks.push(Remark::new(FindingKind::NoOutcome, "", escape::short(error, LONGEST_TEXT)));
         }
     }
-    if found.is_empty() {
-        return Vec::new();
-    }
-    let (line, run, event) = (finished.line, escape::short(finished.run.as_str(), 40), subject(finished));
-    let placed = |(sort, about, what): UnplacedFinding| {
-        (Finding { line, sort, about, run: run.clone(), event: event.clone() }, what)
+    remarks.into_iter().map(|remark| located(remark, played)).collect()
+}
+
+/// A finding with its line, run and event.
+fn located(remark: Remark, played: &PlayedEvent) -> (Finding, String) {
+    let finding = Finding {
+        line: played.line,
+        kind: remark.kind,
+        about: (remark.about, remark.number),
+        run: escape::short(played.run.as_str(), 40),
+        event: subject(played),
     };
-    found.into_iter().map(placed).collect()
+    (finding, remark.text)
 }
 
 /// The event's kind, and what its matchers looked at.
-pub(super) fn subject(finished: &PlayedEvent) -> String {
-    let matched = finished.matched.as_ref().map(|text| format!(" {}", escape::short(text, 40)));
-    format!("{}{}", finished.kind, matched.unwrap_or_default())
+pub(super) fn subject(played: &PlayedEvent) -> String {
+    let matched = played.matched.as_ref().map(|text| format!(" {}", escape::short(text, 40)));
+    format!("{}{}", played.kind, matched.unwrap_or_default())
 }
 
-fn of_outcome(finished: &PlayedEvent, outcome: &Outcome, found: &mut Vec<UnplacedFinding>) {
-    let about = |audience: &dyn std::fmt::Display| (audience.to_string(), 0);
+fn add_outcome(played: &PlayedEvent, outcome: &Outcome, remarks: &mut Vec<Remark>) {
     if outcome.verdict != Verdict::Proceed {
-        found.push((FindingKind::Verdict(outcome.verdict), (String::new(), 0), verdict(outcome)));
+        remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), "", verdict(outcome)));
     }
     for (target, after) in outcome.patched.iter() {
-        let what = patch(target, outcome, finished.before.get(target), after);
-        found.push((FindingKind::Patched, about(&target), what));
+        let text = patch(target, outcome, played.before.get(target), after);
+        remarks.push(Remark::new(FindingKind::Patched, target, text));
     }
     if outcome.suppress_output {
-        found.push((
-            FindingKind::Hidden,
-            (String::new(), 0),
-            "the tool's output is not to be shown".to_owned(),
-        ));
+        remarks.push(Remark::new(FindingKind::Hidden, "", "the tool's output is hidden".to_owned()));
     }
     for report in &outcome.hooks {
         if report.ended != Ended::Completed {
-            found.push((FindingKind::Failed, about(&report.hook), failure(report, outcome.event)));
+            remarks.push(Remark::new(FindingKind::Failed, &report.hook, failure(report, outcome.event)));
         }
         for (number, warning) in report.warnings.iter().enumerate() {
-            let what = format!("{}: {}", report.hook, escape::short(warning, LONGEST_TEXT));
-            found.push((FindingKind::Warning, (report.hook.to_string(), number), what));
+            let text = format!("{}: {}", report.hook, escape::short(warning, LONGEST_TEXT));
+            remarks.push(Remark::new(FindingKind::Warning, &report.hook, text).numbered(number));
         }
     }
     for (number, note) in outcome.notes.iter().enumerate() {
         let text = escape::short(note.text.trim_end(), LONGEST_TEXT);
-        let what = format!("{} to {}: {text}", note.hook, audience(note.kind));
-        found.push((FindingKind::Note, (note.hook.to_string(), number), what));
+        let text = format!("{} to {}: {text}", note.hook, audience(note.kind));
+        remarks.push(Remark::new(FindingKind::Note, &note.hook, text).numbered(number));
     }
 }
 
-/// Who changed a part of the payload, and where it changed.
+/// Which hooks changed a part of the payload, and where.
 fn patch(target: Target, outcome: &Outcome, before: Option<&Json>, after: &Json) -> String {
     let patched = |report: &&HookReport| report.patched.contains(&target);
     let by: Vec<_> = outcome.hooks.iter().filter(patched).map(|report| report.hook.as_str()).collect();
-    let changes = json_diff::between(before, after);
-    let shown = changes.iter().take(MOST_CHANGES).map(|change| change.phrase(LONGEST_VALUE));
+    let changes = change_text::changes(before, after);
+    let shown = changes.iter().take(MOST_CHANGES).map(|change| change_text::phrase(change, LONGEST_VALUE));
     let mut shown: Vec<_> = shown.filter(|phrase| !phrase.is_empty()).collect();
     if changes.is_empty() {
-        shown.push("to what it was".to_owned());
+        shown.push("to the same value".to_owned());
     } else if changes.len() > MOST_CHANGES {
         shown.push(format!("and {} more", changes.len() - MOST_CHANGES));
     }
@@ -181,10 +199,7 @@ fn verdict(outcome: &Outcome) -> String {
 
 fn failure(report: &HookReport, event: EventKind) -> String {
     let error = report.error.as_ref().map(|error| format!(": {}", escape::short(error, LONGEST_TEXT)));
-    let then = match report.verdict {
-        Verdict::Proceed if event.is_interceptor() => "; the event went on without it".to_owned(),
-        Verdict::Proceed => String::new(),
-        verdict => format!("; that counts as {verdict}"),
-    };
-    format!("{} {}{}{then}", report.hook, report.ended.phrase(), error.unwrap_or_default())
+    let effect = failure_effect(report, event);
+    let separator = if effect.is_empty() { "" } else { "; " };
+    format!("{} {}{}{separator}{effect}", report.hook, report.ended.phrase(), error.unwrap_or_default())
 }

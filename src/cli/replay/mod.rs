@@ -1,5 +1,4 @@
-//! `replay`: a recorded session, as often as wanted, and how its hooks fared. Owns the course of the command;
-//! reading, playing, counting and showing have a file each.
+//! `replay`: run the hooks for a recorded session and summarise what they did.
 
 mod finding;
 mod play;
@@ -26,43 +25,42 @@ use super::{
     workspace::LocatedWorkspace,
 };
 
-/// How often the progress bar is drawn, in a second.
+/// How often the progress bar is drawn per second.
 const FRAMES: u8 = 10;
 
-/// How many lines that cannot be read are shown.
-const MOST_BROKEN: usize = 10;
+/// How many unreadable lines are listed.
+const MOST_LISTED: usize = 10;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard replay session.jsonl
   hookyard replay session.jsonl --dialect openharness --verbose
   hookyard replay session.jsonl --sessions 100 --concurrency 32
   hookyard replay session.jsonl --json | jq '.events[] | select(.verdict == \"block\")'
 
-The events of a run are played in the order of the file, each after the answer
-to the one before; runs are played side by side. With --sessions N, each id
-gets the suffix #1 to #N.
+The events of a run are replayed in the order of the file, each after the answer to the previous one. Runs are \
+replayed in parallel. With `--sessions N`, each id gets a suffix from `#1` to `#N`.
 
-Exit code 1 means that a line could not be read, or that an event got no
-outcome. Blocks and failing hooks are part of the result.";
+Exit codes: 0 every event got an outcome, also if hooks blocked it or failed; 1 a line is invalid, or an event got no \
+outcome.";
 
-/// Plays a recorded session, and shows what its hooks did and how long they took
+/// Run the hooks for a recorded session and summarise the outcomes
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct ReplayCommand {
-    /// A recording: one event as JSON on each line; `-` is standard input
+    /// Recording: one JSON event per line; `-` reads standard input
     #[arg(value_name = "FILE.jsonl")]
     recording: PathBuf,
 
-    /// Plays the recording N times, each time as a session of its own
+    /// Replay the recording N times, each time as its own session
     #[arg(long, short = 'n', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
 
-    /// How many runs are played at the same time; without it, twice the number of processors
+    /// How many runs are replayed in parallel; default: twice the number of processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: Option<u32>,
 
-    /// Prints every event as it is answered, and every finding at the end
+    /// Print every event as it is answered, and every finding at the end
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
 
@@ -83,49 +81,49 @@ impl ReplayCommand {
         let recording = Recording::read(&self.recording, self.dialect.dialect, limit)?;
         print_unreadable_lines(&recording, screen);
         if recording.events == 0 {
-            return Err(empty(&recording));
+            return Err(no_events(&recording));
         }
-        let mut started = CommandSession::start(&found).await?;
-        found.note_problems(&started.report.diagnostics, &started.report.files, screen);
+        let mut session = CommandSession::start(&found).await?;
+        found.note_problems(&session.report.diagnostics, &session.report.files, screen);
         let mut tally = ReplayTally::new(self.output.json);
-        let begun = Instant::now();
-        let played = self.play(&recording, &mut started, &mut tally, screen).await;
-        let took = begun.elapsed();
+        let start = Instant::now();
+        let played = self.play(&recording, &mut session, &mut tally, screen).await;
+        let took = start.elapsed();
         if let Err(exit) = played? {
             let all = recording.events * u64::from(self.sessions);
             let when = format!("after {} of {all} events", tally.events());
-            return Ok(started.abort(exit, &when, screen).await);
+            return Ok(session.abort(exit, &when, screen).await);
         }
-        let told = self.tell(&recording, &started, tally, took, screen);
-        match started.stop(screen).await {
-            Ok(()) => told,
+        let result = self.print_result(&recording, &session, tally, took, screen);
+        match session.stop(screen).await {
+            Ok(()) => result,
             Err(exit) => Ok(exit),
         }
     }
 
-    /// Plays everything, or until a signal; the outer error is that of the output.
+    /// Replays everything, or until a signal: the inner error. The outer error is one of the output.
     async fn play(
         &self,
         recording: &Recording,
-        started: &mut CommandSession,
+        session: &mut CommandSession,
         tally: &mut ReplayTally,
         screen: &Screen,
     ) -> Result<Result<(), Exit>, CliError> {
-        let player = ReplayPlayer::new(started, self.sessions, self.concurrency());
+        let player = ReplayPlayer::new(session, self.sessions, self.concurrency());
         let bar = self.progress(recording, screen);
         let work = async {
-            let mut finished = player.play(recording);
-            while let Some(finished) = finished.next().await {
+            let mut played = player.play(recording);
+            while let Some(played) = played.next().await {
                 if self.verbose {
-                    let line = view::event(&finished, &player, screen);
+                    let line = view::event(&played, &player, screen);
                     bar.suspend(|| screen.print(&line))?;
                 }
-                tally.add(finished);
+                tally.add(played);
                 bar.inc(1);
             }
             Ok(())
         };
-        let ended = started.until_interrupted(work).await;
+        let ended = session.until_signal(work).await;
         bar.finish_and_clear();
         match ended {
             Ok(Ok(())) => Ok(Ok(())),
@@ -134,16 +132,16 @@ impl ReplayCommand {
         }
     }
 
-    fn tell(
+    fn print_result(
         &self,
         recording: &Recording,
-        started: &CommandSession,
+        session: &CommandSession,
         tally: ReplayTally,
         took: Duration,
         screen: &Screen,
     ) -> CliResult {
         let failed = !recording.unreadable.is_empty() || tally.without_outcome() > 0;
-        if let Some(snapshot) = started.orchestrator.snapshot(Some(&started.workspace)) {
+        if let Some(snapshot) = session.orchestrator.snapshot(Some(&session.workspace)) {
             let report = ReplayReport::new(recording, self.sessions, tally, took, &snapshot);
             if self.output.json {
                 screen.print_json(&report)?;
@@ -155,8 +153,10 @@ impl ReplayCommand {
     }
 
     fn concurrency(&self) -> usize {
-        let processors = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        self.concurrency.map_or_else(|| processors() * 2, |runs| usize::try_from(runs).unwrap_or(usize::MAX))
+        match self.concurrency {
+            Some(runs) => usize::try_from(runs).unwrap_or(usize::MAX),
+            None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get) * 2,
+        }
     }
 
     fn progress(&self, recording: &Recording, screen: &Screen) -> ProgressBar {
@@ -174,25 +174,22 @@ impl ReplayCommand {
 
 fn print_unreadable_lines(recording: &Recording, screen: &Screen) {
     let name = escape::path(&recording.name);
-    for unreadable in recording.unreadable.iter().take(MOST_BROKEN) {
+    for unreadable in recording.unreadable.iter().take(MOST_LISTED) {
         screen.error(
             &format!("{name}:{}: {}", unreadable.line, escape::line(&unreadable.message)),
             unreadable.help,
         );
     }
-    let more = recording.unreadable.len().saturating_sub(MOST_BROKEN);
+    let more = recording.unreadable.len().saturating_sub(MOST_LISTED);
     if more > 0 {
         screen.note(&format!("and {}", plural(more, "more line")));
     }
 }
 
-fn empty(recording: &Recording) -> CliError {
+fn no_events(recording: &Recording) -> CliError {
     let name = escape::path(&recording.name);
     match recording.unreadable.len() {
-        0 => CliError::with_help(
-            format!("{name} has no events"),
-            "a recording has one event as JSON on each line",
-        ),
+        0 => CliError::with_help(format!("{name} has no events"), "a recording has one JSON event per line"),
         unreadable => {
             CliError::new(format!("{name} has no events: {} could not be read", plural(unreadable, "line")))
         }

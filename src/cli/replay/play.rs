@@ -1,5 +1,4 @@
-//! Plays a recording: the events of a run one after the other, runs side by side, each copy under ids of its
-//! own. Refuses to look at outcomes.
+//! Replays a recording: the events of a run one after the other, runs in parallel, each copy under its own ids.
 
 use std::{collections::HashSet, future::ready, sync::Arc, time::Duration};
 
@@ -18,7 +17,7 @@ use crate::{
     },
 };
 
-/// An event that was played.
+/// An event that was replayed.
 #[derive(Debug)]
 pub(super) struct PlayedEvent {
     /// Its line in the recording.
@@ -28,12 +27,12 @@ pub(super) struct PlayedEvent {
     /// Its run, as in the recording.
     pub(super) run: RunId,
     pub(super) kind: EventKind,
-    /// What its matchers looked at: the tool's name, say.
+    /// What its matchers looked at, such as the tool's name.
     pub(super) matched: Option<Arc<str>>,
-    /// What hooks may change, before they did.
+    /// The payload before hooks changed it.
     pub(super) before: Targets,
     pub(super) took: Duration,
-    /// Whether it got the answer of an earlier event of its run, and ran no hook.
+    /// Whether it was answered by its own hooks.
     pub(super) origin: AnswerOrigin,
     /// The outcome, or why there is none.
     pub(super) result: Result<Outcome, String>,
@@ -42,9 +41,9 @@ pub(super) struct PlayedEvent {
 /// Where the outcome of an event comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerOrigin {
-    /// From its own hooks, if it has any.
+    /// Its own hooks, if it has any.
     Fresh,
-    /// From an earlier event of its run, which it repeats.
+    /// An earlier event of its run, which it repeats. No hook ran.
     Stored,
 }
 
@@ -55,7 +54,7 @@ impl PlayedEvent {
         has_hooks && self.origin == AnswerOrigin::Fresh
     }
 
-    /// Tells a stored answer by the earlier outcomes of its run.
+    /// Marks a stored answer, recognised by an earlier decision id of its run.
     fn mark_stored(mut self, earlier: &mut HashSet<DecisionId>) -> Self {
         if self.result.as_ref().is_ok_and(|outcome| !earlier.insert(outcome.decision_id)) {
             self.origin = AnswerOrigin::Stored;
@@ -64,7 +63,7 @@ impl PlayedEvent {
     }
 }
 
-/// Plays recordings to one workspace.
+/// Replays recordings in one workspace.
 #[derive(Debug)]
 pub(super) struct ReplayPlayer {
     orchestrator: Orchestrator,
@@ -74,10 +73,10 @@ pub(super) struct ReplayPlayer {
 }
 
 impl ReplayPlayer {
-    pub(super) fn new(started: &CommandSession, sessions: u32, concurrency: usize) -> Self {
+    pub(super) fn new(session: &CommandSession, sessions: u32, concurrency: usize) -> Self {
         Self {
-            orchestrator: started.orchestrator.clone(),
-            workspace: started.workspace.clone(),
+            orchestrator: session.orchestrator.clone(),
+            workspace: session.workspace.clone(),
             sessions,
             concurrency,
         }
@@ -88,7 +87,7 @@ impl ReplayPlayer {
         self.sessions
     }
 
-    /// Plays everything, and hands out each event when it has its outcome.
+    /// Replays everything, and yields each event once it has its outcome.
     pub(super) fn play<'a>(
         &'a self,
         recording: &'a Recording,
@@ -97,7 +96,7 @@ impl ReplayPlayer {
         let play_run = move |(copy, run): (u32, &'a Vec<RecordedEvent>)| {
             let played = stream::iter(run).then(move |recorded| self.play_event(copy, recorded));
             let known =
-                |earlier: &mut HashSet<_>, finished: PlayedEvent| ready(Some(finished.mark_stored(earlier)));
+                |earlier: &mut HashSet<_>, played: PlayedEvent| ready(Some(played.mark_stored(earlier)));
             Box::pin(played.scan(HashSet::new(), known))
         };
         stream::iter(runs).flat_map_unordered(self.concurrency, play_run)
@@ -107,7 +106,7 @@ impl ReplayPlayer {
         let event = &recorded.event;
         let suffix = (self.sessions > 1).then(|| format!("#{copy}"));
         let copied = suffix.map_or_else(|| Ok(event.clone()), |suffix| copy_of(event, &suffix));
-        let begun = Instant::now();
+        let start = Instant::now();
         let result = match copied {
             Ok(event) => {
                 self.orchestrator.dispatch_in(&self.workspace, event).await.map_err(|e| e.to_string())
@@ -121,14 +120,14 @@ impl ReplayPlayer {
             kind: event.kind,
             matched: event.match_text().map(Into::into),
             before: event.targets.clone(),
-            took: begun.elapsed(),
+            took: start.elapsed(),
             origin: AnswerOrigin::Fresh,
             result,
         }
     }
 }
 
-/// The event as another session would have it.
+/// The event with ids of another session.
 ///
 /// Returns an error if an id with the suffix is too long.
 fn copy_of(event: &Event, suffix: &str) -> Result<Event, IdError> {

@@ -1,5 +1,4 @@
-//! Reads a recording: one event on each line. A line that cannot be read costs itself and no other; refuses
-//! to read on where a line is longer than an event may be, or is no text.
+//! Reads a recording: one event per line. A line that cannot be read is reported and skipped.
 
 use std::{
     collections::HashMap,
@@ -20,13 +19,13 @@ use crate::{
     model::{Dialect, DialectName, Event, EventError, RunId},
 };
 
-/// Advice about lines that are parts of one event.
-const ONE_A_LINE: &str = "one event a line; `jq -c .` makes it so";
+/// Advice for an event over several lines.
+const ONE_A_LINE: &str = "write one event per line; `jq -c .` does that";
 
-/// What some editors put in front of the first line of a text.
+/// Some editors put it before the first line of a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// An event, and where it stands.
+/// An event and its line.
 #[derive(Debug)]
 pub(super) struct RecordedEvent {
     /// From 1.
@@ -63,16 +62,18 @@ impl Recording {
     pub(super) fn read(path: &Path, dialect: DialectName, limit: usize) -> Result<Self, CliError> {
         let is_standard = path == Path::new("-");
         let name = if is_standard { PathBuf::from("standard input") } else { path.to_owned() };
-        let unreadable = |error: io::Error| {
-            let name = escape::path(&name);
-            CliError::new(format!("the recording `{name}` cannot be read: {}", io_reason(&error)))
-        };
         let read = if is_standard {
             Self::collect(io::stdin().lock(), dialect, limit)
         } else {
             File::open(path).and_then(|file| Self::collect(BufReader::new(file), dialect, limit))
         };
-        read.map(|recording| Self { name: name.clone(), ..recording }).map_err(unreadable)
+        match read {
+            Ok(recording) => Ok(Self { name, ..recording }),
+            Err(error) => {
+                let name = escape::path(&name);
+                Err(CliError::new(format!("the recording `{name}` cannot be read: {}", io_reason(&error))))
+            }
+        }
     }
 
     fn collect(mut input: impl BufRead, dialect: DialectName, limit: usize) -> io::Result<Self> {
@@ -114,13 +115,14 @@ impl Recording {
     }
 }
 
-/// Why nothing after this line is read: binary data and lines without an end would only bring more trouble.
+/// Why reading stops at this line: after binary data or a line without an end, nothing useful follows.
 fn fatal_line_error(text: &[u8], length: usize, limit: usize) -> Option<String> {
     if text.contains(&0) {
         return Some("this is not a text file".to_owned());
     }
-    let too_long = || format!("the line is longer than the {} allowed; reading ends here", byte_size(limit));
-    (length > limit).then(too_long)
+    let is_too_long = length > limit;
+    is_too_long
+        .then(|| format!("the line is longer than the {} allowed; reading stops here", byte_size(limit)))
 }
 
 /// What to do about the first line.
@@ -131,21 +133,21 @@ fn advice(dialect: &dyn Dialect, text: &[u8]) -> Option<&'static str> {
     is_canonical(dialect.name(), text).then_some(CANONICAL_HINT)
 }
 
-/// Whether a line looks like the first of JSON that is laid out over several.
+/// Whether a line looks like the first of indented JSON.
 fn is_laid_out(text: &[u8]) -> bool {
     matches!(text.trim_ascii(), b"{" | b"[" | b"[{")
 }
 
 fn event(dialect: &dyn Dialect, text: &[u8]) -> Result<Event, String> {
     dialect.read_event(text).map_err(|error| match error {
-        // The line is that of the recording; the JSON's own is always 1.
+        // The JSON's own line is always 1; the line of the recording is printed elsewhere.
         EventError::Json(json) => format!("not valid JSON: {} at column {}", json.message, json.column),
         error => error.to_string(),
     })
 }
 
-/// Reads the next line without its end, and tells its size; `None` at the end. A line that is larger than
-/// `limit` is read no further than needed to tell: it may have no end.
+/// Reads the next line without its line end, and returns its size in bytes; `None` at the end. A line larger than
+/// `limit` is read no further: it may have no end.
 fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<Option<usize>> {
     line.clear();
     let mut size = 0;
@@ -202,7 +204,7 @@ mod tests {
                 (4, "not valid JSON: EOF while parsing a value at column 9"),
                 (7, "not valid JSON: expected value at column 1"),
                 (8, "the event must be a JSON object, not an array"),
-                (10, "the line is longer than the 80 bytes allowed; reading ends here"),
+                (10, "the line is longer than the 80 bytes allowed; reading stops here"),
             ]
         );
     }

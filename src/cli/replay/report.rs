@@ -1,4 +1,4 @@
-//! The result of a replay as programs read it, and as the view lays it out. Refuses to format anything.
+//! The result of a replay, as `--json` prints it and as the view lays it out.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     registry::Snapshot,
 };
 
-/// Everything there is to say about a replay.
+/// The result of a replay.
 #[derive(Debug, Serialize)]
 pub(super) struct ReplayReport<'a> {
     recording: &'a Path,
@@ -87,7 +87,7 @@ pub(super) struct HookSummary {
     pub(super) p99_ms: Option<f64>,
 }
 
-/// Everything together.
+/// The totals.
 #[derive(Debug, Serialize)]
 pub(super) struct ReplayTotals {
     pub(super) events: u64,
@@ -110,7 +110,7 @@ impl<'a> ReplayReport<'a> {
         snapshot: &Snapshot,
     ) -> Self {
         let mut kept = tally.kept.take().unwrap_or_default();
-        kept.sort_by_key(|finished| (finished.copy, finished.line));
+        kept.sort_by_key(|played| (played.copy, played.line));
         let mut by_hook = Vec::new();
         for registered in snapshot.hooks() {
             let hook = &registered.hook;
@@ -119,7 +119,7 @@ impl<'a> ReplayReport<'a> {
         Self {
             recording: &recording.name,
             sessions,
-            events: kept.into_iter().map(|finished| played(finished, sessions)).collect(),
+            events: kept.into_iter().map(|played| event_record(played, sessions)).collect(),
             broken_lines: recording
                 .unreadable
                 .iter()
@@ -136,22 +136,22 @@ impl<'a> ReplayReport<'a> {
     }
 }
 
-fn played(finished: PlayedEvent, sessions: u32) -> EventRecord {
+fn event_record(played: PlayedEvent, sessions: u32) -> EventRecord {
     let run = match sessions {
-        1 => finished.run.to_string(),
-        _ => format!("{}#{}", finished.run, finished.copy),
+        1 => played.run.to_string(),
+        _ => format!("{}#{}", played.run, played.copy),
     };
-    let repeated = finished.origin == AnswerOrigin::Stored;
-    let (outcome, error) = match finished.result {
+    let repeated = played.origin == AnswerOrigin::Stored;
+    let (outcome, error) = match played.result {
         Ok(outcome) => (Some(outcome), None),
         Err(error) => (None, Some(error)),
     };
     EventRecord {
-        line: finished.line,
-        copy: finished.copy,
+        line: played.line,
+        copy: played.copy,
         run,
-        event: finished.kind,
-        matched: finished.matched,
+        event: played.kind,
+        matched: played.matched,
         verdict: outcome.as_ref().map(|outcome| outcome.verdict),
         reason: outcome.as_ref().and_then(|outcome| outcome.reason.clone()),
         by: outcome.as_ref().and_then(|outcome| outcome.by.clone()),
@@ -163,7 +163,7 @@ fn played(finished: PlayedEvent, sessions: u32) -> EventRecord {
         notes: outcome.iter().flat_map(|outcome| outcome.notes.clone()).collect(),
         repeated,
         hooks: outcome.map(|outcome| outcome.hooks).unwrap_or_default(),
-        duration_ms: milliseconds(finished.took),
+        duration_ms: milliseconds(played.took),
         error,
     }
 }

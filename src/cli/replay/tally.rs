@@ -1,5 +1,5 @@
-//! Counts what was played: verdicts and times per event kind and per hook, and what is worth telling. Bounded
-//! by the recording and the hooks, however often it is played; only with `--json` is every event kept.
+//! Counts what was replayed: verdicts, times and findings per event kind and per hook. Memory is bounded by the recording
+//! and the hooks, however often it is replayed; only with `--json` is every event kept.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,13 +9,13 @@ use std::{
 use hdrhistogram::Histogram;
 
 use super::{
-    super::verdict_counts::VerdictCounts,
+    super::{outcome_view::given_verdict, verdict_counts::VerdictCounts},
     finding::{self, Finding, Occurrences},
     play::{AnswerOrigin, PlayedEvent},
 };
 use crate::model::{Ended, EventKind, HookName, HookReport};
 
-/// Digits of a time that are kept.
+/// Significant digits of a time.
 const DIGITS: u8 = 3;
 
 /// Longer times count as this.
@@ -27,18 +27,18 @@ pub(super) struct DurationHistogram(Histogram<u64>);
 
 impl DurationHistogram {
     fn new() -> Self {
-        // One of these bounds is refused only if they contradict each other, which constants do not.
+        // Only more than five digits are refused.
         let histogram = Histogram::new(DIGITS);
         Self(histogram.unwrap_or_else(|_| unreachable!("three digits are allowed")))
     }
 
     fn add(&mut self, time: Duration) {
         let micros = u64::try_from(time.min(LONGEST).as_micros()).unwrap_or(u64::MAX);
-        // It grows up to the longest time; a saturating record would keep it as small as it begins.
+        // The histogram grows up to the longest time; a saturating record would not let it grow.
         _ = self.0.record(micros);
     }
 
-    /// The time that this share of all stays within, or `None` if there is none.
+    /// A quantile, from 0 to 1; `None` if there are no times.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
         (!self.0.is_empty()).then(|| Duration::from_micros(self.0.value_at_quantile(share)))
     }
@@ -49,9 +49,9 @@ impl DurationHistogram {
 pub(super) struct ReplayCounts {
     pub(super) count: u64,
     pub(super) verdicts: VerdictCounts,
-    /// Events without an outcome; invocations without a reply.
+    /// Events without an outcome, or invocations that failed.
     pub(super) failed: u64,
-    /// Those of events that ran hooks: the others would hide how long hooks take.
+    /// Times of events that ran hooks: the others would hide how long hooks take.
     pub(super) times: DurationHistogram,
 }
 
@@ -61,16 +61,16 @@ impl ReplayCounts {
     }
 }
 
-/// Everything that was counted.
+/// All counts of a replay.
 #[derive(Debug)]
 pub(super) struct ReplayTally {
     pub(super) by_event: BTreeMap<EventKind, ReplayCounts>,
     pub(super) by_hook: HashMap<HookName, ReplayCounts>,
     /// How many events got the answer of an earlier one.
     pub(super) repeated: u64,
-    /// What is worth telling, with how it was found.
+    /// Findings, each with the number of copies that have it.
     pub(super) findings: BTreeMap<Finding, Occurrences>,
-    /// Every event, where they are kept.
+    /// Every event, if they are kept.
     pub(super) kept: Option<Vec<PlayedEvent>>,
 }
 
@@ -86,31 +86,31 @@ impl ReplayTally {
         }
     }
 
-    pub(super) fn add(&mut self, finished: PlayedEvent) {
-        let row = self.by_event.entry(finished.kind).or_insert_with(ReplayCounts::new);
+    pub(super) fn add(&mut self, played: PlayedEvent) {
+        let row = self.by_event.entry(played.kind).or_insert_with(ReplayCounts::new);
         row.count += 1;
-        if finished.ran_hooks() {
-            row.times.add(finished.took);
+        if played.ran_hooks() {
+            row.times.add(played.took);
         }
-        self.repeated += u64::from(finished.origin == AnswerOrigin::Stored);
-        match &finished.result {
+        self.repeated += u64::from(played.origin == AnswerOrigin::Stored);
+        match &played.result {
             Ok(outcome) => {
                 row.verdicts.add(outcome.verdict);
-                if finished.ran_hooks() {
+                if played.ran_hooks() {
                     outcome.hooks.iter().for_each(|report| self.add_hook(report));
                 }
             }
             Err(_) => row.failed += 1,
         }
-        for (finding, what) in finding::of(&finished) {
+        for (finding, what) in finding::of(&played) {
             self.findings.entry(finding).or_insert_with(|| Occurrences::new(&what)).add(&what);
         }
         if let Some(kept) = &mut self.kept {
-            kept.push(finished);
+            kept.push(played);
         }
     }
 
-    /// How many events were played.
+    /// How many events were replayed.
     pub(super) fn events(&self) -> u64 {
         self.by_event.values().map(|row| row.count).sum()
     }
@@ -126,7 +126,10 @@ impl ReplayTally {
         }
         let Some(row) = self.by_hook.get_mut(&report.hook) else { return };
         row.count += 1;
-        row.verdicts.add(report.verdict);
+        // A failure that is ignored is no `proceed`: the hook gave no verdict.
+        if let Some(verdict) = given_verdict(report) {
+            row.verdicts.add(verdict);
+        }
         row.failed += u64::from(report.ended != Ended::Completed);
         row.times.add(report.duration);
     }

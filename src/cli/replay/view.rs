@@ -1,4 +1,4 @@
-//! A replay as a person reads it: what the hooks did, then tables, then the totals. Refuses to count.
+//! A replay as a person reads it: what the hooks did, tables, totals.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,7 +9,7 @@ use super::{
         paint::Paint,
         screen::Screen,
         table::{AdaptiveTable, EMPTY_CELL},
-        units::{plural, precise_duration},
+        units::{plural, plural_u64, precise_duration},
         wrap,
     },
     finding::{self, Finding, FindingKind, Occurrences},
@@ -28,27 +28,27 @@ const LEAST_ROOM: usize = 48;
 const INDENT: usize = 7;
 
 /// An event as soon as it is answered.
-pub(super) fn event(finished: &PlayedEvent, player: &ReplayPlayer, screen: &Screen) -> String {
+pub(super) fn event(played: &PlayedEvent, player: &ReplayPlayer, screen: &Screen) -> String {
     let paint = screen.out.paint;
-    let copy = if player.sessions() > 1 { format!("#{}", finished.copy) } else { String::new() };
-    let verdict = match &finished.result {
+    let copy = if player.sessions() > 1 { format!("#{}", played.copy) } else { String::new() };
+    let verdict = match &played.result {
         Ok(outcome) => paint.verdict(outcome.verdict, &format!("{:<7}", outcome.verdict)),
         Err(_) => paint.red("no outcome"),
     };
-    let took = match finished.origin {
-        AnswerOrigin::Fresh => precise_duration(finished.took),
+    let took = match played.origin {
+        AnswerOrigin::Fresh => precise_duration(played.took),
         AnswerOrigin::Stored => "as before".to_owned(),
     };
     format!(
         "{:>6}  {}{copy}  {verdict}  {}  {}",
-        finished.line,
-        escape::short(finished.run.as_str(), 40),
-        finding::subject(finished),
+        played.line,
+        escape::short(played.run.as_str(), 40),
+        finding::subject(played),
         paint.dim(&took),
     )
 }
 
-/// Everything at the end.
+/// The summary at the end.
 pub(super) fn summary(report: &ReplayReport<'_>, all: bool, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
@@ -72,10 +72,10 @@ fn findings(report: &ReplayReport<'_>, all: bool, screen: &Screen) -> String {
     let mut page = Page::default();
     page.line(&paint.bold("What the hooks did, by line of the recording"));
     let mut before = None;
-    for (found, told) in shown.iter().copied() {
-        let told = format!("{}{}", told.what, copies(told, report.sessions));
+    for (found, text) in shown.iter().copied() {
+        let text = format!("{}{}", text.what, copies(text, report.sessions));
         let place = (found.line, &found.event);
-        page.line(&layout.finding(found, &told, before == Some(place), paint));
+        page.line(&layout.finding(found, &text, before == Some(place), paint));
         before = Some(place);
     }
     let hidden = report.findings.len() - shown.len();
@@ -85,11 +85,11 @@ fn findings(report: &ReplayReport<'_>, all: bool, screen: &Screen) -> String {
     page.into_text()
 }
 
-/// The widths of what stands before the words of a finding.
+/// The widths of the columns before the text of a finding.
 struct FindingLayout {
     run: usize,
     event: usize,
-    sort: usize,
+    kind: usize,
     width: Option<usize>,
 }
 
@@ -100,40 +100,40 @@ impl FindingLayout {
         Self {
             run: widest(|found| found.run.chars().count()),
             event: widest(|found| found.event.chars().count()),
-            sort: widest(|found| found.sort.as_str().len()),
+            kind: widest(|found| found.kind.as_str().len()),
             width,
         }
     }
 
     /// A finding on one line, where there is room for it; else below its event, which the next finding about
     /// it does not repeat.
-    fn finding(&self, found: &Finding, told: &str, same_event: bool, paint: Paint) -> String {
-        let Self { run, event, sort, width } = *self;
+    fn finding(&self, found: &Finding, text: &str, same_event: bool, paint: Paint) -> String {
+        let Self { run, event, kind, width } = *self;
         let place = format!("{:>5}  {:<run$}  {:<event$}", found.line, found.run, found.event);
-        let sort_shown = colored(found.sort, &format!("{:<sort$}", found.sort.as_str()), paint);
-        let beside = place.chars().count() + sort + 4;
+        let kind_shown = colored(found.kind, &format!("{:<kind$}", found.kind.as_str()), paint);
+        let beside = place.chars().count() + kind + 4;
         if width.is_none_or(|width| width >= beside + LEAST_ROOM) {
-            return format!("{place}  {sort_shown}  {}", wrap::hanging(told, width, beside));
+            return format!("{place}  {kind_shown}  {}", wrap::hanging(text, width, beside));
         }
-        let below = wrap::hanging(told, width, INDENT + sort + 2);
-        let below = format!("{:INDENT$}{sort_shown}  {below}", "");
+        let below = wrap::hanging(text, width, INDENT + kind + 2);
+        let below = format!("{:INDENT$}{kind_shown}  {below}", "");
         let place = format!("{:>5}  {}  {}", found.line, found.run, found.event);
         if same_event { below } else { format!("{}\n{below}", wrap::hanging(&place, width, INDENT)) }
     }
 }
 
-/// In which copies of an event something was found.
-fn copies(told: &Occurrences, sessions: u32) -> String {
-    let copies = told.copies;
-    match (told.varies, sessions) {
+/// In how many copies of its event a finding occurs.
+fn copies(text: &Occurrences, sessions: u32) -> String {
+    let copies = text.copies;
+    match (text.varies, sessions) {
         (false, 1) => String::new(),
         (false, _) => format!("  (in {copies} of {sessions} sessions)"),
         (true, _) => format!("  (and the like, in {copies} of {sessions} sessions)"),
     }
 }
 
-fn colored(sort: FindingKind, text: &str, paint: Paint) -> String {
-    match sort {
+fn colored(kind: FindingKind, text: &str, paint: Paint) -> String {
+    match kind {
         FindingKind::Verdict(verdict) => paint.verdict(verdict, text),
         FindingKind::NoOutcome | FindingKind::Failed => paint.red(text),
         FindingKind::Warning => paint.yellow(text),
@@ -149,27 +149,27 @@ fn events(report: &ReplayReport<'_>, screen: &Screen) -> String {
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(failed.then_some("no outcome"));
     header.extend(["p50", "p99"]);
-    let mut grid = AdaptiveTable::new(header, screen.out.paint);
+    let mut table = AdaptiveTable::new(header, screen.out.paint);
     for row in &report.by_event {
         let mut cells = vec![row.event.to_string(), row.count.to_string()];
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
         cells.extend(failed.then(|| number(row.no_outcome)));
         cells.extend([row.p50_ms, row.p99_ms].map(milliseconds));
-        grid.add(cells);
+        table.add(cells);
     }
-    grid.render("p99", screen.table_width())
+    table.render("p99", screen.table_width())
 }
 
 fn hooks(report: &ReplayReport<'_>, screen: &Screen) -> String {
     let verdicts = given(report.by_hook.iter().map(|row| &row.verdicts));
-    // Where all hooks are run alike, how is nothing to read row by row.
+    // A column with the same text in every row says nothing.
     let alike = report.by_hook.windows(2).all(|pair| handler(&pair[0]) == handler(&pair[1]));
     let mut header = vec!["hook"];
     header.extend((!alike).then_some("handler"));
     header.push("runs");
     header.extend(verdicts.iter().map(|verdict| verdict.as_str()));
     header.extend(["failed", "p50", "p99"]);
-    let mut grid = AdaptiveTable::new(header, screen.out.paint).words(&["handler"]);
+    let mut table = AdaptiveTable::new(header, screen.out.paint).text_columns(&["handler"]);
     for row in &report.by_hook {
         let mut cells = vec![row.hook.clone()];
         cells.extend((!alike).then(|| handler(row)));
@@ -177,17 +177,17 @@ fn hooks(report: &ReplayReport<'_>, screen: &Screen) -> String {
         cells.extend(verdicts.iter().map(|verdict| number(row.verdicts[verdict.as_str()])));
         cells.push(number(row.failures));
         cells.extend([row.p50_ms, row.p99_ms].map(milliseconds));
-        grid.add(cells);
+        table.add(cells);
     }
-    grid.render("p99", screen.table_width())
+    table.render("p99", screen.table_width())
 }
 
-/// The kind of handler, and how its process is started where there is one.
+/// The kind of handler and, for commands, the mode.
 fn handler(row: &HookSummary) -> String {
     row.mode.map_or_else(|| row.handler.to_string(), |mode| format!("{}, {mode}", row.handler))
 }
 
-/// The verdicts worth a column.
+/// The verdicts that need a column.
 fn given<'a>(rows: impl Iterator<Item = &'a BTreeMap<&'static str, u64>>) -> Vec<Verdict> {
     let rows: Vec<_> = rows.collect();
     let is_given = |verdict: &Verdict| {
@@ -206,30 +206,37 @@ fn milliseconds(milliseconds: Option<f64>) -> String {
 }
 
 fn totals(totals: &ReplayTotals, paint: Paint, width: Option<usize>) -> String {
-    let number = |number: u64, thing| plural(usize::try_from(number).unwrap_or(usize::MAX), thing);
     let repeated = match totals.repeated {
         0 => String::new(),
-        repeated => format!("; {} answered as before", number(repeated, "event")),
+        repeated => format!("; {} answered as before", plural_u64(repeated, "event")),
     };
     let played = format!(
         "{} of {} in {}, {} per second{repeated}; hooks ran {}",
-        number(totals.events, "event"),
-        number(totals.runs, "run"),
+        plural_u64(totals.events, "event"),
+        plural_u64(totals.runs, "run"),
         precise_duration(Duration::from_secs_f64(totals.seconds)),
         totals.events_per_second,
-        number(totals.invocations, "time"),
+        plural_u64(totals.invocations, "time"),
     );
-    let trouble = [
-        (totals.failures > 0).then(|| format!(", {} of them without a reply", totals.failures)),
-        (totals.no_outcome > 0).then(|| format!("; {} got no outcome", number(totals.no_outcome, "event"))),
-        (totals.broken_lines > 0)
-            .then(|| format!("; {} could not be read", plural(totals.broken_lines, "line"))),
-    ];
-    let trouble: String = trouble.into_iter().flatten().collect();
-    let told = wrap::hanging(&format!("{played}{trouble}"), width, 0);
-    // Breaking lines turns spaces into line breaks, so that the trouble stays where it was.
-    match told.split_at_checked(played.len()) {
-        Some((played, trouble)) if !trouble.is_empty() => format!("{played}{}", paint.red(trouble)),
-        _ => told,
+    let problems = problems(totals);
+    let text = wrap::hanging(&format!("{played}{problems}"), width, 0);
+    // Breaking lines turns spaces into line breaks, so the problems begin where they did.
+    match text.split_at_checked(played.len()) {
+        Some((played, problems)) if !problems.is_empty() => format!("{played}{}", paint.red(problems)),
+        _ => text,
     }
+}
+
+fn problems(totals: &ReplayTotals) -> String {
+    let mut problems = String::new();
+    if totals.failures > 0 {
+        problems += &format!(", {} of them failed", totals.failures);
+    }
+    if totals.no_outcome > 0 {
+        problems += &format!("; {} got no outcome", plural_u64(totals.no_outcome, "event"));
+    }
+    if totals.broken_lines > 0 {
+        problems += &format!("; {} could not be read", plural(totals.broken_lines, "line"));
+    }
+    problems
 }

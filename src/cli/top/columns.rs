@@ -1,5 +1,4 @@
-//! The columns of the two tables: what stands in them, how they are sorted, and which go first where there is little
-//! room. Refuses to know what they are drawn on.
+//! The columns of the two tables: their cells, how they are sorted, and which are dropped where there is little room.
 
 use super::super::units::{coarse_duration, precise_duration};
 use std::{cmp::Ordering, time::Duration};
@@ -15,7 +14,7 @@ use crate::{
 /// Between two columns.
 pub(super) const GAP: usize = 2;
 
-/// The longest text of a cell, in characters: an error may be pages long.
+/// The longest text of a cell, in characters.
 const LONGEST_CELL: usize = 200;
 
 /// How a column is shown.
@@ -27,14 +26,14 @@ pub(super) enum ColumnKind {
     Words(usize),
 }
 
-/// What comes first where a column is sorted by and nothing else is said.
+/// What comes first when a table is sorted by a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SortDirection {
     Smallest,
     Largest,
 }
 
-/// What a column says beyond its words.
+/// How a cell is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CellStyle {
     Plain,
@@ -42,35 +41,35 @@ pub(super) enum CellStyle {
     Failure,
 }
 
-/// A column of rows of this kind.
+/// A column of a table.
 #[derive(Debug)]
 pub(super) struct TableColumn<R> {
     pub(super) name: &'static str,
     pub(super) shape: ColumnKind,
     pub(super) first: SortDirection,
     pub(super) tone: CellStyle,
-    /// What is given up first has the highest number; what is never has zero.
+    /// The column with the highest number is dropped first; one with 0 never.
     drop_order: u8,
     cell: fn(&R) -> String,
     order: fn(&R, &R) -> Ordering,
 }
 
-/// Rows of which there is a table.
+/// A row of a table.
 pub(super) trait TableRow: Sized + 'static {
     const COLUMNS: &'static [TableColumn<Self>];
 
-    /// What a filter looks at, and what orders rows that are equal otherwise.
+    /// What a filter matches. Also orders rows that are equal otherwise.
     fn name(&self) -> (&str, &str);
 }
 
-/// A column that is shown, and how wide.
+/// A column that is shown, and its width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ColumnLayout {
     pub(super) column: usize,
     pub(super) width: usize,
 }
 
-/// Which way rows go.
+/// How rows are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortOrder {
     pub(super) column: usize,
@@ -148,12 +147,12 @@ impl TableRow for RunRow {
 }
 
 impl SortOrder {
-    /// By this column, the way it usually goes.
+    /// By this column, in its usual direction.
     pub(super) fn by(column: usize) -> Self {
         Self { column, is_reversed: false }
     }
 
-    /// Puts rows in order; equal ones by their names.
+    /// Sorts rows; equal ones by their names.
     pub(super) fn sort<R: TableRow>(self, rows: &mut [&R]) {
         let column = &R::COLUMNS[self.column];
         let descending = (column.first == SortDirection::Largest) != self.is_reversed;
@@ -164,7 +163,7 @@ impl SortOrder {
         });
     }
 
-    /// The sign beside the name of the column.
+    /// The mark beside the name of the column.
     pub(super) fn mark<R: TableRow>(self) -> char {
         if (R::COLUMNS[self.column].first == SortDirection::Largest) == self.is_reversed {
             '▲'
@@ -186,14 +185,13 @@ pub(super) fn header<R: TableRow>(sorting: SortOrder) -> Vec<String> {
     R::COLUMNS.iter().enumerate().map(name).collect()
 }
 
-/// What stands in a row.
+/// The cells of a row.
 pub(super) fn cells<R: TableRow>(row: &R) -> Vec<String> {
     R::COLUMNS.iter().map(|column| (column.cell)(row)).collect()
 }
 
-/// Which columns are shown where there is so much room, and how wide; all of them, as wide as they are, if there is no
-/// edge.
-pub(super) fn place<R: TableRow>(
+/// The columns that fit into `room`, and their widths; all of them if there is no limit.
+pub(super) fn layout<R: TableRow>(
     header: &[String],
     rows: &[Vec<String>],
     room: Option<usize>,
@@ -237,7 +235,7 @@ fn total(placed: &[ColumnLayout]) -> usize {
     widths + GAP * placed.len().saturating_sub(1)
 }
 
-/// A text in a column of this width: filled up, or cut.
+/// A text padded or cut to the width of a column.
 pub(super) fn fill(text: &str, width_of_column: usize, shape: ColumnKind) -> String {
     let own = width(text);
     if own > width_of_column {
@@ -258,7 +256,7 @@ pub(super) fn fill(text: &str, width_of_column: usize, shape: ColumnKind) -> Str
     if shape == ColumnKind::Number { space + text } else { text.to_owned() + &space }
 }
 
-/// How many columns of a terminal a text takes.
+/// The width of a text on the terminal.
 pub(super) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { Span::raw(text).width() }
 }
@@ -296,12 +294,12 @@ const fn verdict(
     TableColumn { tone: CellStyle::Verdict(verdict), ..number(verdict.as_str(), drop_order, cell, order) }
 }
 
-/// A number as it is shown: zeros hide the others.
+/// A number; 0 is an empty cell.
 pub(super) fn count(number: u64) -> String {
     if number == 0 { EMPTY_CELL.to_owned() } else { number.to_string() }
 }
 
-/// A rate with three digits that matter.
+/// A rate with three significant digits.
 pub(super) fn rate(rate: f64) -> String {
     match rate {
         r if r <= 0.0 => EMPTY_CELL.to_owned(),
@@ -332,7 +330,7 @@ fn last_failure(row: &HookActivity) -> String {
     text(&format!("{} ago: {}", coarse_duration(last.ago.max(Duration::from_secs(1))), last.why))
 }
 
-/// The latest first, and those that never failed last.
+/// How long ago; hooks that never failed come last.
 fn failed_at(row: &HookActivity) -> Duration {
     row.last_failure.as_ref().map_or(Duration::MAX, |last| last.ago)
 }

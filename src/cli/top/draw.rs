@@ -1,5 +1,4 @@
-//! The picture on a terminal: the facts of the daemon, one of the tables, and what keys are for. Refuses to know more than
-//! the picture, and to show a text from outside that was not escaped.
+//! Draws a snapshot: the header, one of the tables, and the keys.
 
 use ratatui::{
     Frame,
@@ -20,7 +19,7 @@ use crate::{
     model::Verdict,
 };
 
-/// What keys are for, the most important first.
+/// The help line, the most important key first.
 const KEYS: [&str; 8] = [
     "q quit",
     "tab view",
@@ -54,7 +53,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, snapshot: &TopSnapshot, ui: &mut TopUi
         TopView::Runs => draw_table(frame, table, &snapshot.runs, ui, ui.runs),
     }
     let help = if ui.is_typing() {
-        "enter keeps the filter · esc takes it away".to_owned()
+        "enter keeps the filter · esc removes it".to_owned()
     } else {
         header::joined(&KEYS.map(str::to_owned), room(keys))
     };
@@ -88,14 +87,14 @@ fn draw_table<R: TableRow>(frame: &mut Frame<'_>, area: Rect, all: &[R], ui: &mu
     let visible = usize::from(area.height).saturating_sub(1);
     ui.scroll_offset = ui.scroll_offset.min(rows.len().saturating_sub(visible));
     let header = columns::header::<R>(sorting);
-    let placed = columns::place::<R>(&header, &rows, Some(usize::from(area.width)));
+    let placed = columns::layout::<R>(&header, &rows, Some(usize::from(area.width)));
     let mut lines = vec![line(&header, &placed, |_: &TableColumn<R>, _| Style::new().bold().underlined())];
     let shown = rows.iter().skip(ui.scroll_offset).take(visible);
     lines.extend(
         shown.map(|row| line(row, &placed, |column: &TableColumn<R>, cell| ui.tone(column.tone, cell))),
     );
     if rows.is_empty() {
-        let why = if all.is_empty() { "nothing yet" } else { "nothing passes the filter" };
+        let why = if all.is_empty() { "nothing yet" } else { "nothing matches the filter" };
         lines.push(Line::from(Span::styled(why, Style::new().dim())));
     }
     frame.render_widget(Paragraph::new(lines), area);

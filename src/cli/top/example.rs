@@ -1,4 +1,4 @@
-//! A picture for tests, with words that must not reach a terminal as they are.
+//! A snapshot for tests, with text that must be escaped.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{daemon::DaemonStatus, model::Verdict};
 
-/// How a daemon might be.
+/// The status of a daemon.
 pub(super) fn status() -> DaemonStatus {
     DaemonStatus {
         version: "0.1.0".into(),
@@ -32,7 +32,7 @@ pub(super) fn status() -> DaemonStatus {
     }
 }
 
-/// What a watch of a minute might show.
+/// A state after a minute.
 pub(super) fn state() -> TopState {
     let mut state = TopState::default();
     let mut tell = |hook: &str, handler: &str, times: u64, verdict, failure: Option<&str>| {
@@ -72,7 +72,7 @@ pub(super) fn state() -> TopState {
     state
 }
 
-/// The picture of that.
+/// Its snapshot.
 pub(super) fn snapshot() -> TopSnapshot {
     state().snapshot(Duration::from_secs(64))
 }

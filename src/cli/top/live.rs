@@ -1,5 +1,4 @@
-//! The table that stays on the terminal. Owns the terminal's modes, which are given back on every way out; refuses to wait
-//! for the daemon, which its threads do.
+//! The live view. It restores the terminal on every way out.
 
 use std::{
     io,
@@ -25,11 +24,10 @@ use crate::{
     daemon::ResponseLines,
 };
 
-/// Between two pictures, unless a key is pressed.
+/// Between two frames, unless a key is pressed.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// The terminal in the modes of a full screen, until it is dropped. A panic gives the modes back as well, before it
-/// prints what happened.
+/// RAII guard: the terminal in full-screen mode. A panic restores it as well, before it prints its message.
 struct FullScreen(DefaultTerminal);
 
 impl FullScreen {
@@ -53,23 +51,23 @@ pub(super) fn show(source: &DaemonSource, lines: ResponseLines, screen: &Screen)
     source.clone().spawn_stream_reader(lines, sender.clone());
     source.clone().spawn_poller(sender.clone());
     sources::spawn_key_reader(sender);
-    follow(&mut terminal.0, &events, TopUi::new(screen.out.paint))
+    run(&mut terminal.0, &events, TopUi::new(screen.out.paint))
 }
 
 const ONCE: &str = "`--once` prints one table and needs no terminal";
 
-/// A signal that ends the program must not leave the terminal as it is.
+/// A signal must not leave the terminal in full-screen mode.
 fn forward_signals(events: SyncSender<TopEvent>) -> io::Result<()> {
-    let mut interrupt = StopSignals::listen()?;
+    let mut signals = StopSignals::listen()?;
     tokio::spawn(async move {
-        let exit = interrupt.next().await;
-        // With nobody to take the news the end has come already.
+        let exit = signals.next().await;
+        // If the receiver is gone, the program is ending already.
         drop(tokio::task::spawn_blocking(move || events.send(TopEvent::Interrupted(exit))).await);
     });
     Ok(())
 }
 
-fn follow(terminal: &mut DefaultTerminal, events: &Receiver<TopEvent>, mut ui: TopUi) -> CliResult {
+fn run(terminal: &mut DefaultTerminal, events: &Receiver<TopEvent>, mut ui: TopUi) -> CliResult {
     let start = Instant::now();
     let mut state = TopState::default();
     loop {
@@ -80,7 +78,7 @@ fn follow(terminal: &mut DefaultTerminal, events: &Receiver<TopEvent>, mut ui: T
         loop {
             let left = PERIOD.saturating_sub(drawn.elapsed());
             if left.is_zero() {
-                // Also when news keeps coming.
+                // Draw also while updates keep coming.
                 break;
             }
             match events.recv_timeout(left) {
@@ -90,7 +88,7 @@ fn follow(terminal: &mut DefaultTerminal, events: &Receiver<TopEvent>, mut ui: T
                 Ok(TopEvent::Key(key)) => {
                     match ui.press(key) {
                         KeyAction::Stay => {}
-                        KeyAction::Pause => ui.paused = (!was_paused).then_some(snapshot),
+                        KeyAction::TogglePause => ui.paused = (!was_paused).then_some(snapshot),
                         KeyAction::Quit => return Ok(Exit::Done),
                         KeyAction::Interrupt => return Ok(Exit::INTERRUPTED),
                     }
@@ -98,7 +96,7 @@ fn follow(terminal: &mut DefaultTerminal, events: &Receiver<TopEvent>, mut ui: T
                 }
                 Ok(TopEvent::Interrupted(exit)) => return Ok(exit),
                 Ok(TopEvent::KeyboardLost(why)) => {
-                    return Err(CliError::with_help(format!("no key can be read: {why}"), ONCE));
+                    return Err(CliError::with_help(format!("the keyboard cannot be read: {why}"), ONCE));
                 }
                 Ok(TopEvent::Resized) | Err(RecvTimeoutError::Timeout) => break,
                 Err(RecvTimeoutError::Disconnected) => return Ok(Exit::Done),

@@ -1,8 +1,8 @@
-//! `top`: hooks and runs of a running daemon, as they go. Owns what is typed; refuses to change anything at the daemon.
+//! `top`: a live view of hooks and runs.
 //!
-//! `feed` brings events, `told` reads the stream, `watch` folds it into a picture (with `window` for the last minute and
-//! `pools` for the metrics); `columns` and `facts` make words of a picture, `ui` knows what was chosen. `live` draws it
-//! with `draw` until it is told to end, `once` prints it a single time.
+//! `sources` sends updates, `stream` decodes them, `state` adds them up (with `window` and `pools`) into a snapshot.
+//! `columns`, `header` and `ui` say what to show, `draw` draws it. `live` redraws until a key or signal; `once` prints one
+//! table.
 
 mod columns;
 mod draw;
@@ -22,36 +22,42 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{daemon_flag::SocketFlag, exit::CliResult, exit::Exit, flags::JsonFlag, screen::Screen};
+use super::{
+    daemon_flag::{SocketFlag, WorkspaceIdFlag},
+    exit::CliResult,
+    exit::Exit,
+    flags::JsonFlag,
+    screen::Screen,
+};
 use sources::DaemonSource;
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard top
-  hookyard top --id shop
+  hookyard top --workspace-id shop
   hookyard top --once --seconds 10
   hookyard top --json | jq '.hooks[].p99_ms'
 
-Keys: tab shows hooks or runs; s and the arrows choose what they are sorted by, r turns the order round; / keeps
-those with a name; p holds the picture; q ends it.
-Rates and times are those of the last minute, counts those since the start. What a busy daemon could not tell
-in time is counted as dropped.";
+Keys: tab switches between hooks and runs; s and the arrow keys choose the sort column; r reverses the order; / filters \
+by name; p pauses; q quits.
 
-/// Shows hooks and runs of the daemon as they go
+Rates and times cover the last minute; counts cover the time since the start. Events that a busy daemon could not send \
+in time are counted as dropped.";
+
+/// Live view of the daemon's hooks and runs
 ///
 /// Without a terminal, or with `--once` or `--json`, it watches for a while, prints one table and ends.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct TopCommand {
-    /// Those of this workspace only
-    #[arg(long, value_name = "ID")]
-    id: Option<String>,
+    #[command(flatten)]
+    workspace: WorkspaceIdFlag,
 
-    /// Prints one table and ends
+    /// Print one table and end
     #[arg(long)]
     once: bool,
 
-    /// How long it watches before that
+    /// Seconds to watch before the table is printed
     #[arg(long, value_name = "NUMBER", default_value = "2", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
 
@@ -63,10 +69,12 @@ pub(super) struct TopCommand {
 }
 
 impl TopCommand {
-    /// Watches. The threads that do so wait by themselves; the runtime is there for the signals.
+    /// Needs a runtime for signals only; the sources are threads.
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let source = DaemonSource::new(self.socket.interactive_client(), self.id.as_deref());
-        let lines = source.follow()?;
+        let client = self.socket.interactive_client();
+        let query = self.workspace.query(&client)?;
+        let source = DaemonSource::new(client, query);
+        let lines = source.open_stream()?;
         if !(self.once || self.output.json) && screen.out.is_terminal {
             return live::show(&source, lines, screen);
         }

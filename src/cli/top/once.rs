@@ -1,4 +1,4 @@
-//! One table after watching for a while: for programs, and for those who want to keep it. Refuses to repeat itself.
+//! One table after watching for a while.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, sync_channel},
@@ -23,9 +23,9 @@ use crate::{
     daemon::ResponseLines,
 };
 
-/// Watches for so long, and says what there was to see.
+/// Watches for this long.
 ///
-/// Returns an error if the daemon goes away meanwhile.
+/// Returns an error if the stream ends meanwhile.
 pub(super) fn watch(
     source: &DaemonSource,
     lines: ResponseLines,
@@ -49,7 +49,7 @@ pub(super) fn watch(
     Ok(state.snapshot(start.elapsed()))
 }
 
-/// Prints everything.
+/// Prints both tables.
 pub(super) fn print(snapshot: &TopSnapshot, screen: &Screen) -> Result<Exit, CliError> {
     let room = screen.table_width();
     let ui = TopUi::new(screen.out.paint);
@@ -61,7 +61,7 @@ pub(super) fn print(snapshot: &TopSnapshot, screen: &Screen) -> Result<Exit, Cli
     add(&mut page, &ui, &snapshot.runs, ui.runs, room);
     screen.print(&page.into_text())?;
     if snapshot.hooks.is_empty() {
-        screen.note("no hook was run meanwhile; `--seconds` watches for longer");
+        screen.note("no hook ran meanwhile; watch for longer with `--seconds`");
     }
     if snapshot.runs_left_out > 0 {
         screen.note(&format!("and {} more; `hookyard runs --limit` shows them", snapshot.runs_left_out));
@@ -75,7 +75,7 @@ fn add<R: TableRow>(page: &mut Page, ui: &TopUi, rows: &[R], sorting: SortOrder,
     }
     let rows: Vec<Vec<String>> = ui.rows(rows, sorting).into_iter().map(columns::cells).collect();
     let header: Vec<String> = R::COLUMNS.iter().map(|column| column.name.to_owned()).collect();
-    let placed = columns::place::<R>(&header, &rows, room);
+    let placed = columns::layout::<R>(&header, &rows, room);
     let line = |cells: &[String]| {
         let cell = |place: &columns::ColumnLayout| {
             columns::fill(&cells[place.column], place.width, R::COLUMNS[place.column].shape)

@@ -1,5 +1,4 @@
-//! How full the pools of a daemon are, out of its metrics. Refuses to insist: a daemon without these metrics has pools of
-//! which nothing is known.
+//! Pool usage, read from the daemon's metrics. Metrics that are missing or invalid are skipped.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +7,29 @@ use serde::Serialize;
 const QUEUE: &str = "hookyard_queue_depth";
 const SLOTS: &str = "hookyard_pool_slots";
 
-/// How full a pool is.
+/// The state of slots that run a hook.
+const BUSY: &str = "busy";
+
+/// The usage of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct PoolUsage {
     pub(super) pool: String,
-    /// How many invocations wait for a place.
+    /// How many invocations wait in its queue.
     pub(super) queued: Option<f64>,
-    /// How many places are in which state.
+    /// How many slots are in each state.
     pub(super) slots: BTreeMap<String, f64>,
+}
+
+impl PoolUsage {
+    /// How many slots run a hook.
+    pub(super) fn busy(&self) -> f64 {
+        self.slots.get(BUSY).copied().unwrap_or_default()
+    }
+
+    /// Whether a hook runs or waits.
+    pub(super) fn is_in_use(&self) -> bool {
+        self.busy() > 0.0 || self.queued.is_some_and(|queued| queued > 0.0)
+    }
 }
 
 /// The pools in a text of metrics, by name.
@@ -36,7 +50,7 @@ pub(super) fn read(metrics: &str) -> Vec<PoolUsage> {
     pools.into_values().collect()
 }
 
-/// The name, the labels and the value of a line.
+/// The name, labels and value of a line.
 fn sample(line: &str) -> Option<(&str, BTreeMap<String, String>, f64)> {
     let (name, rest) = line.split_once('{')?;
     let (labels, value) = rest.rsplit_once('}')?;
@@ -78,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_makes_no_sense_is_no_trouble() {
+    fn missing_and_invalid_metrics_are_skipped() {
         assert_eq!(read(""), []);
         assert_eq!(
             read(

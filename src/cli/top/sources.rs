@@ -1,5 +1,5 @@
-//! Where the news comes from: threads that read the stream, look at the daemon every second, and listen to the keyboard.
-//! Refuses to make anything of it. The threads end with the program, or when nobody takes their events.
+//! Where updates come from: threads that read the stream, poll the daemon and read the keyboard. They end with the program,
+//! or when the receiver is gone.
 
 use std::{
     sync::mpsc::{SendError, SyncSender},
@@ -19,50 +19,52 @@ use crate::{
     daemon::{Client, ClientError, ResponseLines},
 };
 
-/// Between two looks, and before a daemon that is gone is asked again.
+/// Between two polls, and before a daemon that is gone is asked again.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// How much news may wait. Beyond this the stream is not read, and the daemon counts what is lost.
+/// How many updates may wait. Beyond this the stream is not read, and the daemon counts what is lost.
 pub(super) const EVENT_BUFFER: usize = 10_000;
 
-/// Something to take in.
+/// An update.
 #[derive(Debug)]
 pub(super) enum TopEvent {
-    /// A message of the stream.
+    /// An event of the stream.
     Event(StreamEvent),
-    /// Whether the stream is there; if not, why.
+    /// The stream was opened, or the error that ended it.
     Stream(Result<(), String>),
+    /// The result of a poll.
     Poll(Box<Result<DaemonPoll, String>>),
     Key(KeyEvent),
+    /// The terminal was resized.
     Resized,
-    /// No key can be read any more.
+    /// The keyboard cannot be read any more.
     KeyboardLost(String),
+    /// A signal asks the program to end.
     Interrupted(Exit),
 }
 
-/// Nobody takes news any more.
+/// The receiver of updates is gone.
 type ReceiverGone = SendError<TopEvent>;
 
-/// What is looked at.
+/// The daemon that is watched.
 #[derive(Debug, Clone)]
 pub(super) struct DaemonSource {
     client: Client,
-    /// The workspace that is wanted, as a query; empty if all are.
+    /// The workspace as a query parameter; empty for all.
     query: String,
 }
 
 impl DaemonSource {
-    pub(super) fn new(client: Client, workspace: Option<&str>) -> Self {
-        let encoded = workspace.map(crate::cli::daemon_flag::percent_encoded);
-        Self { client, query: encoded.map(|id| format!("workspace_id={id}")).unwrap_or_default() }
+    pub(super) fn new(client: Client, query: Option<String>) -> Self {
+        Self { client, query: query.unwrap_or_default() }
     }
 
-    /// The stream, from now on.
-    pub(super) fn follow(&self) -> Result<ResponseLines, ClientError> {
+    /// Opens the stream.
+    pub(super) fn open_stream(&self) -> Result<ResponseLines, ClientError> {
         self.client.stream(&format!("/v1/stream?{}", self.query))
     }
 
-    /// How the daemon is. Runs and pools may be missing where it has no time for them.
+    /// Polls the daemon. Runs and pools may be missing if it is too busy.
     pub(super) fn poll(&self) -> Result<DaemonPoll, ClientError> {
         #[derive(serde::Deserialize)]
         struct List {
@@ -81,10 +83,10 @@ impl DaemonSource {
     pub(super) fn spawn_stream_reader(self, first: ResponseLines, events: SyncSender<TopEvent>) {
         thread::spawn(move || {
             let mut lines = Ok(first);
-            // An error means that nobody takes the events.
+            // An error means that the receiver is gone.
             while self.forward_stream(lines, &events).is_ok() {
                 thread::sleep(PERIOD);
-                lines = self.follow();
+                lines = self.open_stream();
             }
         });
     }
@@ -114,7 +116,7 @@ impl DaemonSource {
         events.send(TopEvent::Stream(Err(why)))
     }
 
-    /// Looks at the daemon again and again.
+    /// Polls the daemon every second.
     pub(super) fn spawn_poller(self, events: SyncSender<TopEvent>) {
         thread::spawn(move || {
             loop {
@@ -128,7 +130,7 @@ impl DaemonSource {
     }
 }
 
-/// Listens to the keyboard.
+/// Reads the keyboard.
 pub(super) fn spawn_key_reader(events: SyncSender<TopEvent>) {
     thread::spawn(move || {
         loop {

@@ -1,5 +1,4 @@
-//! What is known from watching a daemon, and the picture of it at a moment. Owns the folding of what is told; refuses to
-//! look at a clock, a connection or a terminal.
+//! What is known from watching a daemon, and a snapshot of it. Pure: clock, connection and terminal are elsewhere.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -16,10 +15,10 @@ use super::{
 };
 use crate::{cli::runs, daemon::DaemonStatus};
 
-/// How many hooks are told apart. Beyond this only those that are known are counted.
+/// The most hooks that are counted. Further ones are ignored.
 const MOST_HOOKS: usize = 5000;
 
-/// What is known. Times are counted from the start of watching.
+/// What is known. Times count from the start of watching.
 #[derive(Debug, Default)]
 pub(super) struct TopState {
     hooks: BTreeMap<String, HookTally>,
@@ -31,16 +30,16 @@ pub(super) struct TopState {
     poll_error: Option<String>,
 }
 
-/// What a look at the daemon shows.
+/// The result of a poll.
 #[derive(Debug, Clone)]
 pub(super) struct DaemonPoll {
     pub(super) status: DaemonStatus,
-    /// None if the daemon had other things to do than to list them.
+    /// `None` if the daemon was too busy to list them.
     pub(super) runs: Option<ListedRuns>,
     pub(super) pools: Vec<PoolUsage>,
 }
 
-/// The runs with work in flight, or not long ago.
+/// Runs that are or were recently active.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ListedRuns {
     pub(super) shown: Vec<runs::RunRow>,
@@ -57,17 +56,17 @@ struct HookTally {
     last_failure: Option<(Duration, String)>,
 }
 
-/// Everything that is shown, as of a moment.
+/// Everything that is shown at one moment.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct TopSnapshot {
     /// How long the daemon has been watched.
     #[serde(serialize_with = "seconds")]
     pub(super) seconds: Duration,
-    /// What keeps the picture from being true any more.
+    /// Why the snapshot may be out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
     pub(super) status: Option<DaemonStatus>,
-    /// How much was lost, because it was not read in time.
+    /// How many events were lost because they were not read in time.
     pub(super) dropped: u64,
     pub(super) events: EventTotals,
     pub(super) pools: Vec<PoolUsage>,
@@ -76,26 +75,26 @@ pub(super) struct TopSnapshot {
     pub(super) runs_left_out: usize,
 }
 
-/// The answered events that concerned a hook.
+/// The answered events that selected a hook.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct EventTotals {
-    /// A second, within the last minute.
+    /// Per second, within the last minute.
     #[serde(serialize_with = "rounded")]
     pub(super) rate: f64,
     pub(super) verdicts: VerdictCounts,
 }
 
-/// How a hook fares.
+/// The activity of a hook.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct HookActivity {
     pub(super) hook: String,
     pub(super) handler: String,
-    /// How often it was run.
+    /// How often it ran.
     pub(super) runs: u64,
-    /// A second, within the last minute.
+    /// Per second, within the last minute.
     #[serde(serialize_with = "rounded")]
     pub(super) rate: f64,
-    /// How long it ran within the last minute.
+    /// How long it took within the last minute.
     #[serde(flatten, serialize_with = "quantiles")]
     pub(super) took: Option<LatencyQuantiles>,
     pub(super) verdicts: VerdictCounts,
@@ -104,7 +103,7 @@ pub(super) struct HookActivity {
     pub(super) last_failure: Option<LastFailure>,
 }
 
-/// The last time that a hook brought no reply.
+/// The last failure of a hook.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct LastFailure {
     #[serde(rename = "seconds_ago", serialize_with = "seconds")]
@@ -113,7 +112,7 @@ pub(super) struct LastFailure {
 }
 
 impl TopState {
-    /// Takes in what happened.
+    /// Adds an event of the stream.
     pub(super) fn apply(&mut self, event: StreamEvent, now: Duration) {
         match event {
             StreamEvent::Invocation(invocation) => self.invocation(invocation, now),
@@ -125,12 +124,12 @@ impl TopState {
         }
     }
 
-    /// Takes in whether the stream is there.
-    pub(super) fn set_stream_error(&mut self, trouble: Option<String>) {
-        self.stream_error = trouble;
+    /// Sets why there is no stream; `None` while there is one.
+    pub(super) fn set_stream_error(&mut self, error: Option<String>) {
+        self.stream_error = error;
     }
 
-    /// Takes in what a look showed. What it did not show stays as it was.
+    /// Adds the result of a poll. What it does not have stays as it was.
     pub(super) fn apply_poll(&mut self, poll: Result<DaemonPoll, String>) {
         match poll {
             Ok(mut poll) => {
@@ -159,7 +158,7 @@ impl TopState {
         }
     }
 
-    /// Everything as of now.
+    /// Everything at this moment.
     pub(super) fn snapshot(&self, now: Duration) -> TopSnapshot {
         let hooks = self.hooks.iter().map(|(name, tally)| tally.row(name, now)).collect();
         let poll = self.poll.as_ref();
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_is_folded_into_rows() {
+    fn events_are_added_to_the_rows_of_their_hooks() {
         let mut state = TopState::default();
         state.apply(invocation("guard", Verdict::Proceed, None), Duration::ZERO);
         state.apply(invocation("guard", Verdict::Block, Some("timed_out")), Duration::from_secs(1));
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_hooks_have_a_bound() {
+    fn the_number_of_hooks_is_bounded() {
         let mut state = TopState::default();
         for number in 0..=MOST_HOOKS {
             state.apply(invocation(&number.to_string(), Verdict::Proceed, None), NOW);
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_is_gone_is_told_until_it_is_back() {
+    fn an_unreachable_daemon_is_reported_until_it_is_back() {
         let status = DaemonStatus {
             version: "1".into(),
             pid: 1,

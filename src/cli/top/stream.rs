@@ -1,5 +1,4 @@
-//! What the stream of a daemon tells, out of its lines. Refuses to keep what the table does not show, and to stumble
-//! over events of a newer daemon.
+//! Reads the daemon's stream of server-sent events. Unknown and invalid events are skipped: the daemon may be newer.
 
 use std::time::Duration;
 
@@ -7,29 +6,29 @@ use serde::Deserialize;
 
 use crate::model::Verdict;
 
-/// Something that happened.
+/// An event of the stream.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StreamEvent {
-    /// A hook was run.
+    /// A hook ran.
     Invocation(HookInvocation),
     /// An event was answered.
     Outcome(Verdict),
-    /// So much was lost, because it was not read in time.
+    /// This many events were lost because they were not read in time.
     Dropped(u64),
 }
 
-/// How one run of a hook went.
+/// One invocation of a hook.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HookInvocation {
     pub(super) hook: String,
     pub(super) handler: String,
     pub(super) verdict: Verdict,
     pub(super) took: Duration,
-    /// Why it brought no reply, if it did not.
+    /// Why it failed, if it did.
     pub(super) failure: Option<String>,
 }
 
-/// The lines of an event until it is whole.
+/// The lines of an event until it is complete.
 #[derive(Debug, Default)]
 pub(super) struct SseDecoder {
     event: String,
@@ -67,7 +66,7 @@ struct DroppedData {
 }
 
 impl SseDecoder {
-    /// Takes a line, and tells what happened if it ends an event.
+    /// Takes a line, and returns the event that it completes.
     pub(super) fn take(&mut self, line: &str) -> Option<StreamEvent> {
         if line.is_empty() {
             let Self { event, data } = std::mem::take(self);
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_nobody_waited_for_has_not_failed() {
+    fn a_cancelled_hook_has_not_failed() {
         let ended = |word: &str| {
             let report =
                 format!(r#"{{"hook":{{"hook":"h","handler":"http","ended":"{word}","duration_ms":1}}}}"#);
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_passed_over() {
+    fn invalid_events_are_skipped() {
         for text in [
             "event: invocation\ndata: {\n\n",
             "event: invocation\ndata: {\"hook\":{\"hook\":\"h\",\"handler\":\"x\",\"ended\":\"completed\",\"duration_ms\":-1}}\n\n",

@@ -1,4 +1,4 @@
-//! What a person has chosen: the table, its order, a filter, a pause. Owns what each key does; refuses to draw.
+//! What the person has chosen (table, order, filter, pause), and what each key does.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -14,20 +14,20 @@ const LONGEST_FILTER: usize = 100;
 /// How many rows a page is.
 const PAGE: usize = 10;
 
-/// The column of hooks that is sorted by in the beginning: the rate.
+/// The first sort column of hooks: the rate.
 const RATE: usize = 2;
 
-/// The column of runs that is sorted by in the beginning: the age.
+/// The first sort column of runs: the age.
 const AGE: usize = 2;
 
-/// Which table.
+/// The table that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TopView {
     Hooks,
     Runs,
 }
 
-/// What keys are for.
+/// What keys do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InputMode {
     Commands,
@@ -35,18 +35,18 @@ pub(super) enum InputMode {
     Filter,
 }
 
-/// What follows from a key, beyond another picture.
+/// What a key asks for, apart from drawing again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyAction {
     Stay,
-    /// Hold the picture, or let it go on.
-    Pause,
+    /// Pause, or go on.
+    TogglePause,
     Quit,
-    /// The key that a terminal otherwise makes an interrupt of.
+    /// Ctrl-C, which is no signal in this terminal mode.
     Interrupt,
 }
 
-/// What a person has chosen.
+/// The state of the live view.
 #[derive(Debug)]
 pub(super) struct TopUi {
     pub(super) view: TopView,
@@ -54,9 +54,9 @@ pub(super) struct TopUi {
     pub(super) runs: SortOrder,
     pub(super) filter: String,
     pub(super) keys: InputMode,
-    /// How many rows are above the first that is shown.
+    /// How many rows are scrolled out at the top.
     pub(super) scroll_offset: usize,
-    /// The picture that is held.
+    /// The snapshot that is shown while paused.
     pub(super) paused: Option<TopSnapshot>,
     pub(super) paint: Paint,
 }
@@ -80,7 +80,7 @@ impl TopUi {
         self.keys == InputMode::Filter
     }
 
-    /// The rows that pass the filter, in order.
+    /// The rows that match the filter, in order.
     pub(super) fn rows<'a, R: TableRow>(&self, rows: &'a [R], sorting: SortOrder) -> Vec<&'a R> {
         let filter = self.filter.to_lowercase();
         let passes = |row: &&R| {
@@ -92,7 +92,7 @@ impl TopUi {
         rows
     }
 
-    /// Does what a key is for.
+    /// Handles a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> KeyAction {
         if key.kind == KeyEventKind::Release {
             return KeyAction::Stay;
@@ -126,7 +126,7 @@ impl TopUi {
     fn command(&mut self, key: KeyCode) -> KeyAction {
         match key {
             KeyCode::Char('q') => return KeyAction::Quit,
-            KeyCode::Char('p' | ' ') => return KeyAction::Pause,
+            KeyCode::Char('p' | ' ') => return KeyAction::TogglePause,
             KeyCode::Tab | KeyCode::BackTab => {
                 self.view = if self.view == TopView::Hooks { TopView::Runs } else { TopView::Hooks };
                 self.scroll_offset = 0;
@@ -156,7 +156,7 @@ impl TopUi {
         }
     }
 
-    /// Sorts by a column to the right or to the left, round and round.
+    /// Sorts by the next column to the right or left, around the end.
     fn sort_by_neighbour(&mut self, distance: isize) {
         let columns = match self.view {
             TopView::Hooks => HookActivity::COLUMNS.len(),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_typed_until_enter_and_taken_away_by_escape() {
+    fn a_filter_is_typed_until_enter_and_removed_by_escape() {
         let mut ui = TopUi::new(Paint::Plain);
         assert_eq!(press(&mut ui, "/Qx-"), KeyAction::Stay);
         assert!(ui.is_typing());
@@ -226,10 +226,10 @@ mod tests {
     }
 
     #[test]
-    fn keys_end_and_hold_it() {
+    fn keys_quit_pause_and_scroll() {
         let mut ui = TopUi::new(Paint::Plain);
         assert_eq!(press(&mut ui, "q"), KeyAction::Quit);
-        assert_eq!(press(&mut ui, "p"), KeyAction::Pause);
+        assert_eq!(press(&mut ui, "p"), KeyAction::TogglePause);
         assert_eq!(press(&mut ui, "/q"), KeyAction::Stay);
         let control = |c| KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL);
         assert_eq!(ui.press(control('c')), KeyAction::Interrupt);

@@ -1,23 +1,22 @@
-//! How often, and how long, within the last minute. Owns the slots that make a minute slide; refuses to look at a clock:
-//! times are counted from the start of watching.
+//! Rates and latencies within the last minute. Times count from the start of watching; the clock is elsewhere.
 
 use std::{collections::VecDeque, time::Duration};
 
 use hdrhistogram::Histogram;
 
-/// How long a slot is. A minute slides in steps of this.
+/// The length of a slot. The window slides in steps of this.
 const SLOT: Duration = Duration::from_secs(5);
 
-/// How many slots make the window.
+/// How many slots the window has.
 const SLOTS: u64 = 12;
 
-/// A rate over less than this would jump.
+/// Over less than this, a rate would jump.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-/// What takes longer counts as this.
+/// Longer times count as this.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// What happened within the last minute.
+/// Counts and times within the last minute.
 #[derive(Debug, Default)]
 pub(super) struct SlidingWindow {
     slots: VecDeque<WindowSlot>,
@@ -27,11 +26,11 @@ pub(super) struct SlidingWindow {
 struct WindowSlot {
     number: u64,
     count: u64,
-    /// In microseconds; none where nothing was measured.
+    /// In microseconds; `None` if nothing was measured.
     times: Option<Histogram<u32>>,
 }
 
-/// Half were no longer than the first, 99 % no longer than the second.
+/// The median and the 99th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LatencyQuantiles {
     pub(super) p50: Duration,
@@ -39,25 +38,25 @@ pub(super) struct LatencyQuantiles {
 }
 
 impl SlidingWindow {
-    /// Something happened.
+    /// Counts an occurrence.
     pub(super) fn count(&mut self, now: Duration) {
         self.slot(now).count += 1;
     }
 
-    /// Something happened, and took so long.
+    /// Counts an occurrence that took this long.
     pub(super) fn measure(&mut self, now: Duration, took: Duration) {
         let slot = self.slot(now);
         slot.count += 1;
         let times = slot.times.take().or_else(empty);
         slot.times = times.map(|mut times| {
             let micros = took.min(LONGEST).max(Duration::from_micros(1)).as_micros();
-            // It grows as far as the longest time.
+            // The histogram grows up to the longest time.
             let _ = times.record(u64::try_from(micros).unwrap_or(u64::MAX));
             times
         });
     }
 
-    /// How often a second.
+    /// Occurrences per second.
     pub(super) fn rate(&self, now: Duration) -> f64 {
         let first = first(now);
         let covered = now.saturating_sub(SLOT * u32::try_from(first).unwrap_or(u32::MAX)).max(SHORTEST);
@@ -67,11 +66,11 @@ impl SlidingWindow {
         count / covered.as_secs_f64()
     }
 
-    /// How long it took; none if nothing was measured.
+    /// The latencies; `None` if nothing was measured.
     pub(super) fn quantiles(&self, now: Duration) -> Option<LatencyQuantiles> {
         let mut all = empty()?;
         for times in self.since(first(now)).filter_map(|slot| slot.times.as_ref()) {
-            // Histograms that grow take any other.
+            // A growing histogram can add any other.
             let _ = all.add(times);
         }
         let at = |quantile| Duration::from_micros(all.value_at_quantile(quantile));
@@ -95,7 +94,7 @@ impl SlidingWindow {
 }
 
 fn empty() -> Option<Histogram<u32>> {
-    // Two digits that matter: it is looked at, not calculated with.
+    // Two significant digits are enough to look at.
     Histogram::new(2).ok()
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// {{name}}: blocks one command that nobody has. Put your own rule in its place.
+// {{name}}: blocks a made-up command. Replace it with your own rule.
 {{imports}}
 
-// Gets the event; returns the answer, or nothing for no opinion. An exception is the hook's failure.
+// Gets the event. Returns the answer, or nothing for no opinion. An exception makes the hook fail.
 function hook(envelope) {
   const command = String(envelope.tool_input?.command ?? "");
   // Your rule goes here.

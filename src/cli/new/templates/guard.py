@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""{{name}}: blocks one command that nobody has. Put your own rule in its place."""
+"""{{name}}: blocks a made-up command. Replace it with your own rule."""
 
 {{imports}}
 
 def hook(envelope):
-    """Gets the event; returns the answer, or None for no opinion. An exception is the hook's failure."""
+    """Gets the event. Returns the answer, or None for no opinion. An exception makes the hook fail."""
     command = str((envelope.get("tool_input") or {}).get("command", ""))
     # Your rule goes here.
     if "frobnicate --everything" in command:

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// {{name}}: tells that it saw the event. Put what you want to do in its place.
+// {{name}}: reports that it saw the event. Replace this with your own code.
 {{imports}}
 
-// Gets the event; returns the answer, or nothing for no opinion. An exception is the hook's failure.
+// Gets the event. Returns the answer, or nothing for no opinion. An exception makes the hook fail.
 function hook(envelope) {
-  // What you want to do goes here.
+  // Your code goes here.
   return { systemMessage: `{{name}} saw ${envelope.hook_event_name}` };
 }
 

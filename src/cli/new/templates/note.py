@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""{{name}}: tells that it saw the event. Put what you want to do in its place."""
+"""{{name}}: reports that it saw the event. Replace this with your own code."""
 
 {{imports}}
 
 def hook(envelope):
-    """Gets the event; returns the answer, or None for no opinion. An exception is the hook's failure."""
-    # What you want to do goes here.
+    """Gets the event. Returns the answer, or None for no opinion. An exception makes the hook fail."""
+    # Your code goes here.
     return {"systemMessage": "{{name}} saw " + envelope["hook_event_name"]}
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# {{name}}: tells that it saw the event. Put what you want to do in its place.
+# {{name}}: reports that it saw the event. Replace this with your own code.
 
-# Gets the event as one JSON object on standard input. Exit code 0: standard output is the answer, and nothing is no
-# opinion; 2: it is blocked, where that is possible, and standard error says why; anything else: the hook has failed.
+# Gets the event as one JSON object on standard input. Exit code 0: standard output is the answer, and an empty one is no
+# opinion; 2: block, where that is possible, with standard error as the reason; any other: the hook failed.
 hook() {
-    # What you want to do goes here. `jq -r .hook_event_name`, say, has the event's kind.
+    # Your code goes here. `jq -r .hook_event_name` prints the kind of event.
     bytes=$(wc -c)
     printf '{"systemMessage": "{{name}} saw an event of %d bytes"}\n' "$bytes"
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""{{name}}: a server for the hook of this name. Start it before the agent; any server that speaks JSON does as well."""
+"""{{name}}: the server of this hook. Start it before the agent. Any server that answers in JSON works too."""
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -8,7 +8,7 @@ ADDRESS = ("127.0.0.1", 8377)
 
 
 def hook(envelope):
-    """Gets the event; returns the answer, or None for no opinion."""
+    """Gets the event. Returns the answer, or None for no opinion."""
     command = str((envelope.get("tool_input") or {}).get("command", ""))
     # Your rule goes here.
     if "frobnicate --everything" in command:
@@ -16,7 +16,7 @@ def hook(envelope):
     return None
 
 
-class Door(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
@@ -31,4 +31,4 @@ class Door(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     print("{{name}} listens on http://%s:%d" % ADDRESS, flush=True)
-    ThreadingHTTPServer(ADDRESS, Door).serve_forever()
+    ThreadingHTTPServer(ADDRESS, Handler).serve_forever()

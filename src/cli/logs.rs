@@ -29,10 +29,7 @@ impl DefaultLogs {
     fn filter(self) -> &'static str {
         match self {
             Self::Nothing => "off",
-            Self::Warnings => {
-                "warn,ractor=warn,hookyard::events=off,hookyard::orchestrator::reload_log=off,\
-                 hookyard::orchestrator::told=off"
-            }
+            Self::Warnings => "warn,ractor=warn,hookyard::events=off,hookyard::orchestrator=off",
             #[cfg(feature = "daemon")]
             Self::Events => "warn,hookyard=info,ractor=warn",
         }

@@ -331,7 +331,7 @@ fn the_command_shows_or_writes_and_overwrites_nothing() {
     run(&["--write"]).success();
     let written = fs::read(&target).unwrap();
     let again = run(&["--write"]).failure().code(1).get_output().clone();
-    assert!(String::from_utf8_lossy(&again.stderr).contains(".claude/settings.json is there already"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains(".claude/settings.json already exists"));
     assert_eq!(fs::read(&target).unwrap(), written);
     let json = run(&["--json"]).success().get_output().stdout.clone();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();

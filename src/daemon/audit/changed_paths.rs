@@ -1,64 +1,36 @@
-//! The paths of the values of a payload that hooks changed, without the values. Pure.
+//! JSON pointers to the values that hooks changed, without the values.
 
-use serde_json::Value;
+use crate::model::{ArrayDiff, Json, JsonChange, PathStep, Target, Targets, json_changes};
 
-use crate::model::{Json, Target, Targets};
-
-/// How many places of one part are told: more say only that it is another one.
+/// A part of the payload with more changed paths than this is listed as a whole.
 const MAX_PATHS: usize = 64;
 
-/// The places of changed values as JSON pointers, each below the name of its part: `/tool_input/command`.
+/// The changed values as JSON pointers, each below the name of its part: `/tool_input/command`. Sorted within a part.
 pub(super) fn changed_paths(before: &Targets, patched: &Targets) -> Vec<String> {
     patched.iter().flat_map(|(target, after)| of_part(target, before.get(target), after)).collect()
 }
 
 fn of_part(target: Target, before: Option<&Json>, after: &Json) -> Vec<String> {
-    let whole = format!("/{target}");
-    let read = |json: &Json| json.read::<Value>().ok();
-    let mut found = Vec::new();
-    if let (Some(before), Some(after)) = (before.and_then(read), read(after)) {
-        compare(&before, &after, &mut whole.clone(), &mut found);
+    let changes = json_changes(before, after, ArrayDiff::Whole, MAX_PATHS + 1);
+    // Another spelling of the same value is listed as a whole.
+    if changes.is_empty() || changes.len() > MAX_PATHS {
+        return vec![format!("/{target}")];
     }
-    if found.is_empty() || found.len() > MAX_PATHS { vec![whole] } else { found }
+    let mut paths: Vec<String> = changes.iter().map(|change| pointer(target, change)).collect();
+    paths.sort_unstable();
+    paths
 }
 
-fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<String>) {
-    if found.len() > MAX_PATHS || before == after {
-        return;
-    }
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            for (key, new) in after {
-                below(place, key, found, |place, found| match before.get(key) {
-                    Some(old) => compare(old, new, place, found),
-                    None => found.push(place.clone()),
-                });
-            }
-            for key in before.keys().filter(|key| !after.contains_key(*key)) {
-                below(place, key, found, |place, found| found.push(place.clone()));
-            }
+fn pointer(target: Target, change: &JsonChange<'_>) -> String {
+    let mut pointer = format!("/{target}");
+    for step in &change.path {
+        pointer.push('/');
+        match step {
+            PathStep::Key(key) => pointer.push_str(&key.replace('~', "~0").replace('/', "~1")),
+            PathStep::Index(index) => pointer.push_str(&index.to_string()),
         }
-        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
-            for (number, (old, new)) in before.iter().zip(after).enumerate() {
-                below(place, &number.to_string(), found, |place, found| compare(old, new, place, found));
-            }
-        }
-        _ => found.push(place.clone()),
     }
-}
-
-/// Goes one step down for as long as this takes.
-fn below(
-    place: &mut String,
-    key: &str,
-    found: &mut Vec<String>,
-    go: impl FnOnce(&mut String, &mut Vec<String>),
-) {
-    let length = place.len();
-    place.push('/');
-    place.push_str(&key.replace('~', "~0").replace('/', "~1"));
-    go(place, found);
-    place.truncate(length);
+    pointer
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ async fn find_run(
         (Some(run), 0) => Ok(run),
         (Some(_), others) => {
             let message = format!("{} workspaces have a run {id}", others + 1);
-            let hint = "name the workspace with `?workspace_id=`, or with `--id` on the command line";
+            let hint =
+                "name the workspace with `?workspace_id=`, or with `--workspace-id` on the command line";
             Err(ApiError::new(StatusCode::CONFLICT, "several_runs", message, hint))
         }
         (None, _) => Err(ApiError::not_found(

@@ -179,7 +179,7 @@ fn hooks_that_ask_models_say_what_the_settings_need() {
         let text = "models: { a/b: { api: anthropic, model: m } }\n";
         fs::write(workspace.path().join("hookyard.yaml"), text).unwrap();
         let told = new(workspace.path(), &["third", "--type", kind, "--config", "hookyard.yaml"]).out;
-        assert!(told.contains("It asks the model `a/b` of the settings."), "{told}");
+        assert!(told.contains("It uses the model `a/b` of the settings."), "{told}");
     }
 }
 
@@ -187,8 +187,8 @@ fn hooks_that_ask_models_say_what_the_settings_need() {
 fn invalid_flags_and_names_exit_with_2() {
     let workspace = empty();
     for (arguments, expected) in [
-        (&["a", "--type", "http", "--language", "node"][..], "`--language` is for hooks of `--type command`"),
-        (&["a", "--type", "agent", "--mode", "worker"], "`--mode` is for hooks of `--type command`"),
+        (&["a", "--type", "http", "--language", "node"][..], "`--language` needs `--type command`"),
+        (&["a", "--type", "agent", "--mode", "worker"], "`--mode` needs `--type command`"),
         (&["a/b"], "NAME contains '/'"),
         (&[""], "NAME is empty"),
         (&[".a"], "begins with `.`"),
@@ -211,7 +211,7 @@ fn nothing_is_overwritten() {
     fs::write(scripts.join("guard.sh"), "mine").unwrap();
     let done = run(workspace.path(), &["new", "guard"], "");
     assert_eq!((done.code, done.out.as_str()), (1, ""));
-    let expected = "error: .openharness/hooks/scripts/guard.sh is there already, and is not overwritten\n help: choose another name, or remove the file\n";
+    let expected = "error: .openharness/hooks/scripts/guard.sh already exists; it is not overwritten\n help: choose another name, or remove the file\n";
     assert_eq!(done.err, expected);
     assert_eq!(fs::read_to_string(scripts.join("guard.sh")).unwrap(), "mine");
     assert!(!workspace.path().join(HOOKS).join("guard.yaml").exists());
@@ -220,13 +220,13 @@ fn nothing_is_overwritten() {
     let done = run(workspace.path(), &["new", "other"], "");
     assert_eq!(done.code, 1);
     assert!(
-        done.err.contains("there is a hook `other` already, in .openharness/hooks/other.yaml"),
+        done.err.contains("a hook `other` already exists in .openharness/hooks/other.yaml"),
         "{}",
         done.err
     );
     let done = run(workspace.path(), &["new", "hookyard-worker", "--mode", "worker"], "");
     assert_eq!(done.code, 1);
-    assert!(done.err.contains("hookyard-worker.sh is there already"), "{}", done.err);
+    assert!(done.err.contains("hookyard-worker.sh already exists"), "{}", done.err);
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn files_that_hooks_share_are_kept() {
     new(workspace.path(), &["one", "--mode", "worker"]);
     let told = new(workspace.path(), &["two", "--mode", "worker"]).out;
     assert!(told.contains("kept  .openharness/hooks/scripts/hookyard-worker.sh\n"), "{told}");
-    assert!(!told.contains("not the one of this version"), "{told}");
+    assert!(!told.contains("differs from the one of this version"), "{told}");
     let schema = workspace.path().join(HOOKS).join("resources/openharness-hook.schema.json");
     fs::write(&schema, "{}").unwrap();
     let told = new(workspace.path(), &["three"]).out;
-    assert!(told.contains("it is not the one of this version"), "{told}");
+    assert!(told.contains("it differs from the one of this version"), "{told}");
     assert_eq!(fs::read_to_string(&schema).unwrap(), "{}");
 }
 
@@ -249,7 +249,7 @@ fn links_that_lead_out_of_the_workspace_are_not_followed() {
     std::os::unix::fs::symlink(outside.path(), workspace.path().join(".openharness")).unwrap();
     let done = run(workspace.path(), &["new", "guard", "--workspace", "."], "");
     assert_eq!((done.code, done.out.as_str()), (1, ""));
-    assert!(done.err.contains("no directory inside the workspace"), "{}", done.err);
+    assert!(done.err.contains("is not a directory inside the workspace"), "{}", done.err);
     assert!(fs::read_dir(outside.path()).unwrap().next().is_none());
 }
 

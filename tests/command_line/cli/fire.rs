@@ -34,6 +34,17 @@ fn an_event_is_fired_and_its_outcome_is_canonical_json() {
 }
 
 #[test]
+fn a_broken_hook_file_is_noted_once_by_commands_that_run_hooks() {
+    let shop = broken_shop();
+    let fired = run_with(shop.path(), &["fire", "--event", "-"], &tool("ls"));
+    let replayed = run_with(shop.path(), &["replay", "-"], &tool("ls"));
+    for done in [fired, replayed] {
+        assert!(done.err.starts_with("note: ") && done.err.contains("run `hookyard check`"), "{}", done.err);
+        assert_eq!(done.err.lines().count(), 1, "{}", done.err);
+    }
+}
+
+#[test]
 fn a_native_answer_is_that_of_the_dialect() {
     let shop = shop();
     let event = tool("rm -rf /").replace("\"event\"", "\"hook_event_name\"");

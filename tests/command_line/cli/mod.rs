@@ -120,7 +120,8 @@ fn every_command_has_an_example_in_its_help() {
         let help = run(here.path(), &arguments);
         assert_eq!((help.code, help.err.as_str()), (0, ""), "{name:?}");
         let start = help.out.find("\nExamples:\n").unwrap_or_else(|| panic!("{name:?}: {}", help.out));
-        let invocations = help.out[start..].lines().filter_map(|line| {
+        let examples = help.out[start..].lines().filter(|line| line.starts_with("  "));
+        let invocations = examples.filter_map(|line| {
             let words = line.split("hookyard ").nth(1)?;
             let end = words.find(" > ").or(words.find(" | ")).or(words.find("   ")).unwrap_or(words.len());
             Some(&words[..end])

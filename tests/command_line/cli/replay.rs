@@ -69,6 +69,14 @@ fn a_broken_line_is_counted_and_the_others_go_on() {
 }
 
 #[test]
+fn an_ignored_failure_is_counted_apart_from_proceed() {
+    let shop = workspace(&[("odd", &hook("odd", "before_tool_dispatch", "exit 3", ""))]);
+    let done = run_with(shop.path(), &["replay", "-", "--json"], &tool("ls"));
+    let row = &done.json()["by_hook"][0];
+    assert_eq!((&row["failures"], &row["verdicts"]["proceed"]), (&json!(1), &json!(0)), "{row}");
+}
+
+#[test]
 fn a_failing_hook_is_part_of_the_result() {
     let fails = r#"printf "\033[2Jboo" >&2; exit 3"#;
     let shop = workspace(&[("odd", &hook("odd", "before_tool_dispatch", fails, ""))]);
@@ -76,7 +84,7 @@ fn a_failing_hook_is_part_of_the_result() {
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     assert!(done.out.contains("odd failed"), "{}", done.out);
     assert!(!done.out.contains('\x1b'), "{:?}", done.out);
-    assert!(done.out.contains("hooks ran 1 time, 1 of them without a reply"), "{}", done.out);
+    assert!(done.out.contains("hooks ran 1 time, 1 of them failed"), "{}", done.out);
 }
 
 #[test]
@@ -108,7 +116,7 @@ fn a_file_that_is_no_recording_gets_a_short_message() {
     assert_eq!((done.code, done.out.as_str()), (1, ""));
     assert!(done.err.contains("error: /dev/zero:1: this is not a text file\n"), "{}", done.err);
     let done = run_with(shop.path(), &["replay", "-"], &format!("{{\n{}", "\"a\":1,\n".repeat(20)));
-    assert!(done.err.contains("help: one event a line; `jq -c .` makes it so"), "{}", done.err);
+    assert!(done.err.contains("help: write one event per line; `jq -c .` does that"), "{}", done.err);
     assert!(done.err.contains("and 11 more lines\n"), "{}", done.err);
     assert_eq!(done.err.matches("standard input:").count(), 10, "{}", done.err);
 }

@@ -60,7 +60,7 @@ fn runs_shows_what_a_run_does_and_cancels_it() {
     let (daemon, directory) = daemon();
     let none = run(&daemon, &["runs"]);
     assert_eq!((none.out.as_str(), none.code), ("", Some(0)));
-    assert_eq!(none.err, "no run has work in flight, or had it lately\n");
+    assert_eq!(none.err, "no run is active or was active recently\n");
     thread::scope(|scope| {
         let first = scope.spawn(|| daemon.post("/v1/events", &call("shop", "7f3a")));
         let pid = hanging(&directory);
@@ -76,9 +76,9 @@ fn runs_shows_what_a_run_does_and_cancels_it() {
         assert!(lines[2].ends_with(": slow") && lines[2].contains("before_tool_dispatch"), "{}", said.out);
         let listed = json_of(&daemon, &["runs", "--json", "--id", "shop"]);
         assert_eq!((&listed["runs"][0]["pending"], &listed["left_out"]), (&json!(1), &json!(0)));
-        assert_eq!(json_of(&daemon, &["runs", "--json", "--id", "bar"])["runs"], json!([]));
+        assert_eq!(json_of(&daemon, &["runs", "--json", "--workspace-id", "bar"])["runs"], json!([]));
         let cancelled = run(&daemon, &["runs", "--cancel", "7f3a"]);
-        assert_eq!(cancelled.out, "cancelled 7f3a with 2 events under way\n");
+        assert_eq!(cancelled.out, "cancelled 7f3a with 2 events in flight\n");
         for event in [first, second] {
             assert_eq!(event.join().unwrap()["verdict"], "halt");
         }
@@ -106,7 +106,7 @@ fn reload_says_what_changed_and_what_is_broken() {
     let said = run(&daemon, &["reload"]);
     assert_eq!(said.code, Some(1), "there is a mistake: {said:?}");
     assert!(
-        said.out.starts_with("bar  0 hooks, none changed\n  broken 1 mistake; `hookyard check --workspace "),
+        said.out.starts_with("bar  0 hooks, none changed\n  broken 1 error; `hookyard check --workspace "),
         "{}",
         said.out
     );
@@ -121,9 +121,29 @@ fn reload_says_what_changed_and_what_is_broken() {
     assert_eq!((&told[0]["id"], &told[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
     assert_eq!(told[0]["hooks"], 1, "a broken file keeps its former rules");
     let said = run(&daemon, &["reload", "--id", "bar"]);
-    assert!(said.out.contains("bad.yaml keeps its former rules"), "{}", said.out);
-    let said = run(&daemon, &["reload", "--id", "elsewhere"]);
-    assert!(said.code == Some(1) && said.err.contains("unknown workspace `elsewhere`"), "{}", said.err);
+    assert!(said.out.contains("bad.yaml keeps its previous rules"), "{}", said.out);
+    let said = run(&daemon, &["reload", "--workspace-id", "bar"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+}
+
+#[test]
+fn an_unknown_workspace_id_is_an_error_that_lists_the_known_ones() {
+    let (daemon, _) = daemon();
+    for arguments in [
+        &["runs", "--workspace-id", "elsewhere"][..],
+        &["runs", "--id", "elsewhere"],
+        &["runs", "--cancel", "7f3a", "--workspace-id", "elsewhere"],
+        &["reload", "--workspace-id", "elsewhere"],
+        &["top", "--once", "--workspace-id", "elsewhere"],
+    ] {
+        let said = run(&daemon, arguments);
+        let expected = "error: unknown workspace `elsewhere`\n help: known ids: bar, shop\n";
+        assert_eq!(
+            (said.out.as_str(), said.err.as_str(), said.code),
+            ("", expected, Some(1)),
+            "{arguments:?}"
+        );
+    }
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! The command-line program. Owns the allocator and nothing else: it hands its arguments over and refuses to look at
-//! them.
+//! The command-line program and its allocator.
 
 use std::process::ExitCode;
 
-/// What an event allocates on one thread is mostly given back on another, which the system's allocator answers with
-/// locks.
+/// Most memory of an event is freed on another thread than the one that allocated it, for which the system's allocator
+/// takes locks.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

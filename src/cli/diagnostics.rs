@@ -57,7 +57,7 @@ impl RenderedDiagnostic {
         let message = wrap::glue(&escape::line(&diagnostic.message));
         Self {
             severity: diagnostic.severity,
-            code: format!("{}[{}]", word(diagnostic.severity), diagnostic.code),
+            code: format!("{}[{}]", severity_word(diagnostic.severity), diagnostic.code),
             message: if excerpt.is_some() { message } else { format!("{place}: {message}") },
             help: diagnostic.help.as_deref().map(|help| wrap::glue(&escape::block(help, 0))),
             excerpt,
@@ -65,7 +65,7 @@ impl RenderedDiagnostic {
     }
 }
 
-fn word(severity: Severity) -> &'static str {
+fn severity_word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -124,7 +124,8 @@ fn excerpt(diagnostic: &Diagnostic, text: &str, place: &str) -> Option<(NamedSou
     }
     let start: usize = source.split_inclusive('\n').take(number - 1).map(str::len).sum();
     let bytes = |characters: usize| line.chars().take(characters).map(char::len_utf8).sum::<usize>();
-    let (from, to) = (bytes(column), bytes(column + diagnostic.length.max(1)));
+    let from = bytes(column);
+    let to = bytes(column + diagnostic.length.max(1));
     let span = LabeledSpan::new_primary_with_span(
         None,
         (start + from, (to - from).max(usize::from(from < line.len()))),

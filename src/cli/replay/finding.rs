@@ -1,5 +1,7 @@
 //! Findings: verdicts, patches, notes, failures and warnings of replayed events. Events that hooks left alone have none.
 
+use std::fmt::Display;
+
 use super::{
     super::{
         change_text, escape,
@@ -96,7 +98,7 @@ struct Remark {
 }
 
 impl Remark {
-    fn new(kind: FindingKind, about: impl ToString, text: String) -> Self {
+    fn new(kind: FindingKind, about: &dyn Display, text: String) -> Self {
         Self { kind, about: about.to_string(), number: 0, text }
     }
 
@@ -112,12 +114,12 @@ pub(super) fn of(played: &PlayedEvent) -> Vec<(Finding, String)> {
         Ok(outcome) if played.origin == AnswerOrigin::Stored => {
             if outcome.verdict != Verdict::Proceed {
                 let text = format!("{}, as before", by(outcome));
-                remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), "", text));
+                remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), &"", text));
             }
         }
         Ok(outcome) => add_outcome(played, outcome, &mut remarks),
         Err(error) => {
-            remarks.push(Remark::new(FindingKind::NoOutcome, "", escape::short(error, LONGEST_TEXT)));
+            remarks.push(Remark::new(FindingKind::NoOutcome, &"", escape::short(error, LONGEST_TEXT)));
         }
     }
     remarks.into_iter().map(|remark| located(remark, played)).collect()
@@ -143,14 +145,14 @@ pub(super) fn subject(played: &PlayedEvent) -> String {
 
 fn add_outcome(played: &PlayedEvent, outcome: &Outcome, remarks: &mut Vec<Remark>) {
     if outcome.verdict != Verdict::Proceed {
-        remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), "", verdict(outcome)));
+        remarks.push(Remark::new(FindingKind::Verdict(outcome.verdict), &"", verdict(outcome)));
     }
     for (target, after) in outcome.patched.iter() {
         let text = patch(target, outcome, played.before.get(target), after);
-        remarks.push(Remark::new(FindingKind::Patched, target, text));
+        remarks.push(Remark::new(FindingKind::Patched, &target, text));
     }
     if outcome.suppress_output {
-        remarks.push(Remark::new(FindingKind::Hidden, "", "the tool's output is hidden".to_owned()));
+        remarks.push(Remark::new(FindingKind::Hidden, &"", "the tool's output is hidden".to_owned()));
     }
     for report in &outcome.hooks {
         if report.ended != Ended::Completed {

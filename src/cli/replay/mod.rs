@@ -109,13 +109,13 @@ impl ReplayCommand {
         tally: &mut ReplayTally,
         screen: &Screen,
     ) -> Result<Result<(), Exit>, CliError> {
-        let player = ReplayPlayer::new(session, self.sessions, self.concurrency());
+        let replayer = ReplayPlayer::new(session, self.sessions, self.concurrency());
         let bar = self.progress(recording, screen);
         let work = async {
-            let mut played = player.play(recording);
+            let mut played = replayer.play(recording);
             while let Some(played) = played.next().await {
                 if self.verbose {
-                    let line = view::event(&played, &player, screen);
+                    let line = view::event(&played, &replayer, screen);
                     bar.suspend(|| screen.print(&line))?;
                 }
                 tally.add(played);

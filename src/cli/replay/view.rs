@@ -28,9 +28,9 @@ const LEAST_ROOM: usize = 48;
 const INDENT: usize = 7;
 
 /// An event as soon as it is answered.
-pub(super) fn event(played: &PlayedEvent, player: &ReplayPlayer, screen: &Screen) -> String {
+pub(super) fn event(played: &PlayedEvent, replayer: &ReplayPlayer, screen: &Screen) -> String {
     let paint = screen.out.paint;
-    let copy = if player.sessions() > 1 { format!("#{}", played.copy) } else { String::new() };
+    let copy = if replayer.sessions() > 1 { format!("#{}", played.copy) } else { String::new() };
     let verdict = match &played.result {
         Ok(outcome) => paint.verdict(outcome.verdict, &format!("{:<7}", outcome.verdict)),
         Err(_) => paint.red("no outcome"),
@@ -228,15 +228,17 @@ fn totals(totals: &ReplayTotals, paint: Paint, width: Option<usize>) -> String {
 }
 
 fn problems(totals: &ReplayTotals) -> String {
-    let mut problems = String::new();
-    if totals.failures > 0 {
-        problems += &format!(", {} of them failed", totals.failures);
-    }
-    if totals.no_outcome > 0 {
-        problems += &format!("; {} got no outcome", plural_u64(totals.no_outcome, "event"));
-    }
-    if totals.broken_lines > 0 {
-        problems += &format!("; {} could not be read", plural(totals.broken_lines, "line"));
-    }
-    problems
+    let failures = match totals.failures {
+        0 => String::new(),
+        failures => format!(", {failures} of them failed"),
+    };
+    let no_outcome = match totals.no_outcome {
+        0 => String::new(),
+        events => format!("; {} got no outcome", plural_u64(events, "event")),
+    };
+    let broken_lines = match totals.broken_lines {
+        0 => String::new(),
+        lines => format!("; {} could not be read", plural(lines, "line")),
+    };
+    failures + &no_outcome + &broken_lines
 }

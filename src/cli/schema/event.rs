@@ -1,5 +1,4 @@
-//! The shape of a canonical event, and which fields a kind makes no sense without. Refuses native events: each
-//! dialect's hosts have their own.
+//! Schema of a canonical event, with the fields that each kind requires.
 
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
@@ -7,12 +6,12 @@ use serde_json::{Value, json};
 use super::shape;
 use crate::model::EventKind;
 
-/// The schema; what a host does not have, many write as `null`.
+/// The schema. Optional fields may be `null`, as many hosts write them.
 pub(super) fn schema() -> Schema {
     shape::with_nulls::<EventSchema>()
 }
 
-/// One occurrence in a run, as a host tells hookyard of it. Further fields are kept as they are.
+/// An event of a run, as a host sends it to hookyard. Unknown fields are kept as they are.
 #[derive(JsonSchema)]
 #[schemars(title = "Canonical event", transform = needs)]
 #[schemars(extend("anyOf" = [{ "required": ["event"] }, { "required": ["hook_event_name"] }]))]
@@ -23,27 +22,27 @@ struct EventSchema {
     /// Another name of the field `event`.
     #[schemars(transform = shape::without_null)]
     hook_event_name: Option<shape::AnyEvent>,
-    /// The conversation: 1 to 256 bytes without control characters.
+    /// Id of the conversation: 1 to 256 bytes without control characters.
     session_id: shape::Id,
-    /// The piece of work in it; hosts without run ids say the session's.
+    /// Id of the run within it. Hosts without run ids send the session's id.
     run_id: shape::Id,
-    /// The host's id for this occurrence; the same id again runs no hook twice.
+    /// The host's id of this event. A second event with the same id gets the first answer; no hook runs twice.
     event_id: Option<shape::Id>,
-    /// The workspace it belongs to.
+    /// Id of the workspace.
     workspace_id: Option<shape::Id>,
-    /// The tool call it is about; the same call in two events of one kind is the same event sent twice.
+    /// Id of the tool call. Two events of one kind with the same call are the same event sent twice.
     tool_call_id: Option<shape::Id>,
     /// The host's working directory.
     cwd: Option<String>,
-    /// Whether the host waits for the outcome. An event that is only watched and has `false` here is answered
-    /// `proceed` at once. Default: true.
+    /// Whether the host waits for the outcome. With `false`, a lifecycle event is answered `proceed` at once.
+    /// Default: true.
     #[schemars(transform = shape::without_null, extend("default" = true))]
     wait: Option<bool>,
-    /// The agent that the run belongs to.
+    /// The agent of the run.
     agent_name: Option<String>,
-    /// The agent that acts, where it is another one (a subagent).
+    /// The acting agent, if it is another one (a subagent).
     effective_agent_name: Option<String>,
-    /// The model that a call goes to.
+    /// The model that is called.
     model_ref: Option<String>,
     /// The tool's name.
     tool_name: Option<String>,
@@ -65,7 +64,7 @@ struct EventSchema {
     agent_type: Option<String>,
     /// The name of an event that has no canonical kind, with `event: host_event`.
     host_event: Option<String>,
-    /// The prompt that a person or program sent.
+    /// The prompt.
     prompt: Option<shape::Anything>,
     /// The context, with its `messages`.
     context: Option<shape::Anything>,
@@ -73,7 +72,7 @@ struct EventSchema {
     model_request: Option<shape::Anything>,
     /// The answer of a model.
     model_response: Option<shape::Anything>,
-    /// Which tools a model may choose from.
+    /// The tools that the model may choose from.
     tool_config: Option<shape::Anything>,
     /// The input of a tool call.
     tool_input: Option<shape::Anything>,
@@ -81,7 +80,7 @@ struct EventSchema {
     tool_output: Option<shape::Anything>,
 }
 
-/// The fields that kinds make no sense without.
+/// Adds the fields that kinds require.
 fn needs(schema: &mut Schema) {
     let rules = EventKind::ALL.iter().filter_map(|kind| {
         let (fact, target) = needed(*kind);
@@ -91,7 +90,7 @@ fn needs(schema: &mut Schema) {
     schema.insert("allOf".to_owned(), rules.flatten().collect());
 }
 
-/// The text and the part of the payload that a kind needs.
+/// The text field and the payload field that a kind requires.
 fn needed(kind: EventKind) -> (Option<&'static str>, Option<&'static str>) {
     use EventKind as K;
     let target = kind.target().map(crate::model::Target::as_str);

@@ -1,5 +1,4 @@
-//! The shape of a hook file's `handler`: four types, each with keys of its own. Refuses keys of another type and of
-//! another mode.
+//! Schema of a hook file's `handler`: four types, each with its own keys.
 
 use std::borrow::Cow;
 
@@ -12,8 +11,8 @@ use super::{
 };
 use crate::model::HandlerKind;
 
-/// A handler of one of the four types. Not an enum: editors tell what is wrong with a handler much better when its
-/// `type` says which shape it should have than when it may have any of four.
+/// A handler of one of the four types. Not an enum: with `if` on its `type`, editors report what is wrong with a
+/// handler much better than with `oneOf`.
 pub(super) struct HandlerSchema;
 
 impl JsonSchema for HandlerSchema {
@@ -39,8 +38,8 @@ impl JsonSchema for HandlerSchema {
             "required": ["type"],
             "properties": {
                 "type": {
-                    "description": "What the hook is: a program, a web server, a question to a language model, \
-                                    or a task for an agent.",
+                    "description": "The handler: a program, a web server, a question to a language model, or a \
+                                    task for an agent.",
                     "enum": types,
                 },
             },
@@ -54,7 +53,7 @@ fn rule(kind: HandlerKind, shape: &Schema) -> Value {
     json!({ "if": is_it, "then": shape })
 }
 
-/// A key that makes sense only in one mode.
+/// Requires a mode for a key.
 fn only_in(mode: &str) -> Value {
     json!({ "required": ["mode"], "properties": { "mode": { "const": mode } } })
 }
@@ -66,8 +65,8 @@ fn modes(schema: &mut Schema) {
     schema.insert("dependentSchemas".to_owned(), Value::Object(rules.collect()));
 }
 
-/// A program, which gets the event as JSON on standard input. Exit code 0: standard output is its answer, or
-/// nothing; 2: a block, with standard error as the reason; any other: it failed.
+/// A program that gets the event as JSON on standard input. Exit code 0: standard output is the answer, or empty;
+/// 2: block, with standard error as the reason; any other: the hook failed.
 #[derive(JsonSchema)]
 #[schemars(rename = "CommandHandler", deny_unknown_fields, transform = modes)]
 #[schemars(extend("oneOf" = [{ "required": ["command"] }, { "required": ["args"] }]))]
@@ -75,45 +74,45 @@ struct CommandHandlerSchema {
     /// `command`: a program.
     #[schemars(extend("const" = "command"))]
     r#type: Value,
-    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
-    /// Default: the setting `default_timeout`, 60.
+    /// Timeout per event, in seconds, fractions allowed; at most the setting `max_timeout`. Default: the setting
+    /// `default_timeout`, 60.
     #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
     timeout_seconds: Option<f64>,
-    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    /// Maximum number of concurrent invocations of the hook, over all runs. Default: the size of its pool.
     #[schemars(range(min = 1))]
     max_concurrency: Option<i64>,
-    /// A line for `/bin/sh`, run at the workspace's root or in `cwd`. Instead of it: `args`.
+    /// A line for `/bin/sh`, run in the workspace's root or in `cwd`. Alternative: `args`.
     command: Option<shape::ShellLine>,
-    /// A program and its arguments, without a shell. Instead of it: `command`.
+    /// A program and its arguments, without a shell. Alternative: `command`.
     #[schemars(length(min = 1))]
     args: Option<Vec<shape::Argument>>,
-    /// The directory it runs in: a path from the workspace's root, inside the workspace. Default: the root.
+    /// Working directory: a path relative to the workspace's root and inside it. Default: the root.
     #[schemars(extend("default" = "."))]
     cwd: Option<shape::InsidePath>,
-    /// Variables of the program, beside the few it gets from hookyard's own environment. `${env.NAME}` and
+    /// Environment variables, in addition to the few that it inherits from hookyard. `${env.NAME}` and
     /// `${secrets.NAME}` are replaced.
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
     environment: Option<NamedMap<shape::Argument>>,
-    /// How its process is started: `oneshot` starts one for each event, `prespawn` starts it before its event,
-    /// `worker` has one serve many events, over the worker protocol. Default: oneshot.
+    /// How the process is started. `oneshot`: one process per event; `prespawn`: one process per event, started in
+    /// advance; `worker`: one process for many events, over the worker protocol. Default: oneshot.
     #[schemars(extend("default" = "oneshot"))]
     mode: Option<ModeSchema>,
-    /// With `mode: prespawn`: how many processes wait, 1 to 64. Default: 1.
+    /// With `mode: prespawn`: number of processes that wait, 1 to 64. Default: 1.
     #[schemars(range(min = 1, max = 64), extend("default" = 1))]
     spares: Option<i64>,
-    /// With `mode: worker`: how many processes there are at most, 1 to 64. Default: 1.
+    /// With `mode: worker`: maximum number of processes, 1 to 64. Default: 1.
     #[schemars(range(min = 1, max = 64), extend("default" = 1))]
     workers: Option<i64>,
-    /// With `mode: worker`: a new process after so many events. Default: 10000.
+    /// With `mode: worker`: replace a process after this many events. Default: 10000.
     #[schemars(range(min = 1), extend("default" = 10000))]
     max_requests: Option<i64>,
-    /// With `mode: worker`: it ends after so many seconds without events. Default: 60.
+    /// With `mode: worker`: stop a process after this many seconds without events. Default: 60.
     #[schemars(range(min = 1, max = 31_622_400), extend("default" = 60))]
     max_idle_seconds: Option<i64>,
-    /// With `mode: worker`: a new process after so many seconds. Default: no limit.
+    /// With `mode: worker`: replace a process after this many seconds. Default: no limit.
     #[schemars(range(min = 1, max = 31_622_400))]
     max_age_seconds: Option<i64>,
-    /// With `mode: worker`: a new process once it has more memory than this, in MiB. Default: no limit.
+    /// With `mode: worker`: replace a process that uses more memory than this, in MiB. Default: no limit.
     #[schemars(range(min = 1))]
     max_rss_mib: Option<i64>,
 }
@@ -127,68 +126,68 @@ enum ModeSchema {
     Worker,
 }
 
-/// A request to a web server, with the event as its body. A status from 200 to 299: its body is the answer, or
-/// nothing; anything else: it failed.
+/// A request to a web server, with the event as its body. Status 200 to 299: the body is the answer, or empty; any
+/// other: the hook failed.
 #[derive(JsonSchema)]
 #[schemars(rename = "HttpHandler", deny_unknown_fields)]
 struct HttpHandlerSchema {
     /// `http`: a request to a web server.
     #[schemars(extend("const" = "http"))]
     r#type: Value,
-    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
-    /// Default: the setting `default_timeout`, 60.
+    /// Timeout per event, in seconds, fractions allowed; at most the setting `max_timeout`. Default: the setting
+    /// `default_timeout`, 60.
     #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
     timeout_seconds: Option<f64>,
-    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    /// Maximum number of concurrent invocations of the hook, over all runs. Default: the size of its pool.
     #[schemars(range(min = 1))]
     max_concurrency: Option<i64>,
-    /// Where it goes: `http://` or `https://`, without user or password; with the setting `allow_unix_sockets`
+    /// Address: `http://` or `https://`, without user or password; with the setting `allow_unix_sockets`
     /// also `unix:/path/to.sock:/route`.
     url: shape::HookAddress,
-    /// The method; a `GET` has no body, so the server is not told the event. Default: POST.
+    /// Method. A `GET` has no body, so the server does not get the event. Default: POST.
     #[schemars(extend("default" = "POST"))]
     method: Option<shape::Method>,
-    /// Headers by their names. `${env.NAME}` and `${secrets.NAME}` are replaced.
+    /// Headers. `${env.NAME}` and `${secrets.NAME}` are replaced.
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$" }))]
     headers: Option<NamedMap<shape::HeaderValue>>,
 }
 
-/// A question to a language model, which gets the event with it and answers with one JSON object.
+/// A question to a language model. The model gets the event with it, and answers with one JSON object.
 #[derive(JsonSchema)]
 #[schemars(rename = "PromptHandler", deny_unknown_fields)]
 struct PromptHandlerSchema {
     /// `prompt`: a question to a language model.
     #[schemars(extend("const" = "prompt"))]
     r#type: Value,
-    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
-    /// Default: the setting `default_timeout`, 60.
+    /// Timeout per event, in seconds, fractions allowed; at most the setting `max_timeout`. Default: the setting
+    /// `default_timeout`, 60.
     #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
     timeout_seconds: Option<f64>,
-    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    /// Maximum number of concurrent invocations of the hook, over all runs. Default: the size of its pool.
     #[schemars(range(min = 1))]
     max_concurrency: Option<i64>,
-    /// The question: here (`inline`), or in a file (`file`).
+    /// The question: `inline`, or in a `file`.
     prompt: TextSchema,
-    /// The model that is asked, by its name under `models` in the settings.
+    /// The model, by its name under `models` in the settings.
     model_ref: String,
 }
 
-/// A task for an agent: a language model that may look around the workspace before it answers with one JSON object.
+/// A task for an agent: a language model that may read the workspace before it answers with one JSON object.
 #[derive(JsonSchema)]
 #[schemars(rename = "AgentHandler", deny_unknown_fields)]
 struct AgentHandlerSchema {
     /// `agent`: a task for an agent.
     #[schemars(extend("const" = "agent"))]
     r#type: Value,
-    /// How long one event's hook may take, in seconds, fractions allowed; at most the setting `max_timeout`.
-    /// Default: the setting `default_timeout`, 60.
+    /// Timeout per event, in seconds, fractions allowed; at most the setting `max_timeout`. Default: the setting
+    /// `default_timeout`, 60.
     #[schemars(extend("default" = 60, "exclusiveMinimum" = 0))]
     timeout_seconds: Option<f64>,
-    /// How many invocations of the hook run at once, over all runs. Default: as many as its pool has places.
+    /// Maximum number of concurrent invocations of the hook, over all runs. Default: the size of its pool.
     #[schemars(range(min = 1))]
     max_concurrency: Option<i64>,
     /// The agent, by the name of its file: `.openharness/agents/NAME.md`.
     agent: shape::AgentName,
-    /// The task: here (`inline`), or in a file (`file`).
+    /// The task: `inline`, or in a `file`.
     task: TextSchema,
 }

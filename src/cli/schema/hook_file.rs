@@ -1,5 +1,4 @@
-//! The shape of an OpenHarness hook file, with what its keys mean together. Refuses what the reader refuses, as far
-//! as that can be said without the machine.
+//! Schema of an OpenHarness hook file, with the dependencies between its keys.
 
 use std::collections::BTreeMap;
 
@@ -9,33 +8,32 @@ use serde_json::{Value, json};
 use super::{handler::HandlerSchema, shape};
 use crate::{dialect::OPENHARNESS_KINDS, model::Capability};
 
-/// A hook of hookyard in the OpenHarness dialect: for which events which handler runs, and under which policies.
+/// A hook in the OpenHarness dialect: its events, handler and policies.
 #[derive(JsonSchema)]
 #[schemars(title = "OpenHarness hook file", deny_unknown_fields, transform = capabilities_fit)]
 pub(super) struct HookFileSchema {
     /// The hook's name, unique in the workspace: 1 to 64 of `A-Z a-z 0-9 . _ -`.
     name: shape::HookName,
-    /// The events it runs for, at least one. Those that begin with `run_` are only watched; at all others the hook
-    /// may change or stop what happens.
+    /// The events that the hook runs for, at least one. Events that begin with `run_` are only observed; at all
+    /// others the hook may change or stop what happens.
     #[schemars(length(min = 1))]
     events: Vec<shape::HookEvent>,
-    /// A regular expression (syntax of the Rust crate `regex`), searched anywhere in the tool's name, the
-    /// `model_ref` of model events or the `trigger_type` of run events. Left out, every event matches; it is no
-    /// glob.
+    /// A regular expression (syntax of the Rust crate `regex`, not a glob). It is searched anywhere in the tool's
+    /// name, the `model_ref` of model events or the `trigger_type` of run events. Default: every event matches.
     matcher: Option<shape::Pattern>,
-    /// What is run.
+    /// What runs.
     handler: HandlerSchema,
-    /// What the hook may change besides giving its verdict; a change without its capability is ignored.
+    /// What the hook may change, in addition to its verdict. Changes without the capability are ignored.
     #[schemars(extend("default" = []))]
     capabilities: Option<Vec<shape::HookCapability>>,
-    /// Hooks with a lower number run earlier; equal ones in order of their file names. Default: 0.
+    /// Hooks with a lower number run earlier; equal ones in the order of their file names. Default: 0.
     #[schemars(range(min = -2_147_483_648, max = 2_147_483_647), extend("default" = 0))]
     priority: Option<i32>,
-    /// `false` switches the hook off; it is still listed. Default: true.
+    /// `false` disables the hook; it is still listed. Default: true.
     #[schemars(extend("default" = true))]
     enabled: Option<bool>,
-    /// What a failure of the hook counts as: `ignore` is no opinion, `deny` a block, `ask` a question to a person.
-    /// A guard says `deny`. Default: ignore.
+    /// What a failure of the hook counts as. `ignore`: no opinion; `deny`: a block; `ask`: a question to a person.
+    /// Guards use `deny`. Default: ignore.
     #[schemars(extend("default" = "ignore"))]
     on_error: Option<shape::Policy>,
     /// The same for a timeout. Default: ignore.
@@ -43,20 +41,20 @@ pub(super) struct HookFileSchema {
     on_timeout: Option<shape::Policy>,
 }
 
-/// Text that stands here or in a file.
+/// A text, inline or in a file.
 #[derive(JsonSchema)]
 #[schemars(rename = "Text", deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
 pub(super) struct TextSchema {
-    /// The text itself.
+    /// The text.
     inline: Option<shape::SomeText>,
-    /// A UTF-8 file with the text: a path from the workspace's root, at most 256 KiB.
+    /// A UTF-8 file with the text, at most 256 KiB: a path relative to the workspace's root.
     file: Option<shape::InsidePath>,
 }
 
 /// Variables or headers by their names.
 pub(super) type NamedMap<T> = BTreeMap<String, T>;
 
-/// A capability is of use for one of the hook's events, or a mistake.
+/// Requires that each capability applies to one of the events.
 fn capabilities_fit(schema: &mut Schema) {
     let own = Capability::ALL.map(|capability| (capability.as_str(), capability));
     let rules = own.into_iter().chain(Capability::ALIASES).filter_map(|(name, capability)| {

@@ -1,16 +1,16 @@
 //! `hookyard schema`: JSON Schemas of hook files, settings, events, outcomes and agents.
 
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod agent;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod event;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod handler;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod hook_file;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod outcome;
-#[expect(dead_code, reason = "only the shape of these types is asked for")]
+#[expect(dead_code, reason = "only the schema of these types is used")]
 mod shape;
 
 use clap::{Args, ValueEnum};
@@ -28,28 +28,27 @@ use super::{
 const SETTINGS: &str =
     include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/schema/hookyard-settings.schema.json"));
 
-const EXAMPLES: &str = "\
+const FOOTER: &str = "\
 Examples:
   hookyard schema
   hookyard schema hook-file > .openharness/hooks/resources/openharness-hook.schema.json
   hookyard schema settings > hookyard-settings.schema.json
   hookyard schema event outcome | jq '.outcome.properties.verdict'
 
-An editor with the YAML language server reads the schema that a file's first
-line names, by a path from the file or by an address:
+An editor with the YAML language server reads the schema that the first line of a file names, by a relative path or a \
+URL:
   # yaml-language-server: $schema=resources/openharness-hook.schema.json
 
-With one name the schema itself is printed, with several an object of them;
-without any, what there is.";
+One name prints the schema, several names print an object of schemas, no name lists them.";
 
-/// Prints JSON Schemas of hook files, settings, events and outcomes, for editors
+/// Print JSON Schemas of hook files, settings, events and outcomes
 ///
-/// An editor that knows the schema of a file completes its keys, explains them and marks mistakes while one
-/// types. What depends on the machine, such as whether a program is there, only `hookyard check` knows.
+/// With a schema, an editor completes and explains keys and marks mistakes. `hookyard check` also finds mistakes that
+/// depend on the machine, such as a missing program.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = FOOTER)]
 pub(super) struct SchemaCommand {
-    /// Which ones
+    /// Schemas to print
     #[arg(value_name = "NAME")]
     names: Vec<SchemaName>,
 
@@ -57,18 +56,18 @@ pub(super) struct SchemaCommand {
     output: JsonFlag,
 }
 
-/// What there is a schema of.
+/// The schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SchemaName {
-    /// A hook file of OpenHarness: `.openharness/hooks/*.yaml`
+    /// OpenHarness hook file: `.openharness/hooks/*.yaml`
     HookFile,
-    /// The settings of hookyard: `hookyard.yaml`
+    /// Settings of hookyard: `hookyard.yaml`
     Settings,
-    /// A canonical event, as `fire` and `replay` read it
+    /// Canonical event, as `fire` and `replay` read it
     Event,
-    /// A canonical outcome, as `fire --json` prints it
+    /// Canonical outcome, as `fire --json` prints it
     Outcome,
-    /// The keys of an agent, between the two lines `---` of `.openharness/agents/NAME.md`
+    /// Front matter of an agent: `.openharness/agents/NAME.md`
     Agent,
 }
 
@@ -83,7 +82,7 @@ impl SchemaName {
         }
     }
 
-    /// What it is about, as the help has it.
+    /// The description in the help.
     fn about(self) -> String {
         let value = self.to_possible_value();
         value.and_then(|value| value.get_help().map(ToString::to_string)).unwrap_or_default()
@@ -133,7 +132,7 @@ fn object_of(names: &[SchemaName]) -> serde_json::Result<String> {
     laid_out(&schemas?)
 }
 
-/// Laid out also where no person looks: such a file is kept, and compared with the one before it.
+/// Indented JSON, also when it is not printed on a terminal: people keep and compare these files.
 fn laid_out(value: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -1,4 +1,4 @@
-//! The shape of a canonical outcome, as it is written. Refuses to say what a host should make of one.
+//! Schema of a canonical outcome.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,46 @@ use super::shape;
 #[derive(JsonSchema)]
 #[schemars(title = "Canonical outcome", deny_unknown_fields)]
 pub(super) struct OutcomeSchema {
-    /// Names this answer in logs.
+    /// Id of this answer, also used in logs.
     decision_id: String,
-    /// The kind of the event that it answers.
+    /// The kind of the event.
     event: shape::AnyEvent,
-    /// What the host should do. `proceed`: no hook had an opinion; `allow`: go on without asking a person; `ask` a
-    /// person; `block`: don't; `halt`: end the run.
+    /// What the host should do. `proceed`: no hook has an opinion; `allow`: proceed without asking a person; `ask`: ask
+    /// a person; `block`: do not proceed; `halt`: end the run.
     verdict: shape::AnyVerdict,
-    /// Why, for a person or a model to read.
+    /// The reason, for a person or a model.
     reason: Option<String>,
     /// The hook that decided.
     by: Option<shape::HookName>,
-    /// The parts of the payload that hooks changed, with their final values: run these.
+    /// The parts of the payload that hooks changed, with their final values. Use these.
     #[schemars(extend("propertyNames" = shape::one_of(crate::model::Target::ALL.map(crate::model::Target::as_str))))]
     patched: Option<BTreeMap<String, shape::Anything>>,
-    /// What hooks had to say, in the order of the plan.
+    /// Notes of hooks, in the order of the plan.
     notes: Option<Vec<NoteSchema>>,
-    /// Whether the tool's output should not be shown.
+    /// Whether to hide the tool's output.
     suppress_output: bool,
-    /// Words without a canonical meaning, said by hooks of the host's own dialect.
+    /// Fields without a canonical meaning, from hooks of the host's own dialect.
     native: Option<BTreeMap<String, shape::Anything>>,
-    /// How each hook fared, in the order of the plan.
+    /// How each hook ended, in the order of the plan.
     hooks: Vec<HookReportSchema>,
-    /// The version of the registry that was used; it grows with each reload.
+    /// The version of the hook registry; it grows with each reload.
     snapshot_version: u64,
 }
 
-/// Something a hook had to say.
+/// A note of a hook.
 #[derive(JsonSchema)]
 #[schemars(rename = "Note", deny_unknown_fields)]
 struct NoteSchema {
-    /// Who says it.
+    /// The hook.
     hook: shape::HookName,
     /// For whom: `system_message` and `loop_broken` are for the person at the host, `additional_context` is for the
     /// model.
     kind: NoteKindSchema,
-    /// What it says.
+    /// The text.
     text: String,
 }
 
-/// For whom a note is.
+/// Whom a note is for.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case", inline)]
 enum NoteKindSchema {
@@ -58,32 +58,32 @@ enum NoteKindSchema {
     LoopBroken,
 }
 
-/// How one hook fared.
+/// How one hook ended.
 #[derive(JsonSchema)]
 #[schemars(rename = "Report", deny_unknown_fields)]
 struct HookReportSchema {
     /// The hook.
     hook: shape::HookName,
-    /// What it runs.
+    /// The type of its handler.
     handler: HandlerKindSchema,
-    /// How its invocation ended.
+    /// How the invocation ended.
     ended: shape::AnyEnd,
-    /// What it thought of the event, after its policies; left out for `proceed`.
+    /// Its verdict, after its policies; left out for `proceed`.
     verdict: Option<shape::AnyVerdict>,
     /// What it changed.
     patched: Option<Vec<shape::AnyTarget>>,
     /// How long it ran, in milliseconds.
     #[schemars(range(min = 0))]
     duration_ms: f64,
-    /// What it cost, if a model was asked and said so.
+    /// The tokens that a model used, if it reported them.
     tokens: Option<TokensSchema>,
-    /// Why it brought no reply.
+    /// Why it failed.
     error: Option<String>,
-    /// What was odd about how it was run, and about its answer.
+    /// Warnings about the invocation and its answer.
     warnings: Option<Vec<String>>,
 }
 
-/// What a hook runs.
+/// The type of a handler.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", inline)]
 enum HandlerKindSchema {
@@ -94,12 +94,12 @@ enum HandlerKindSchema {
     Native,
 }
 
-/// How many tokens were read and written.
+/// The tokens of model calls.
 #[derive(JsonSchema)]
 #[schemars(rename = "Tokens", deny_unknown_fields)]
 struct TokensSchema {
-    /// Read by the model.
+    /// Tokens read.
     input: u64,
-    /// Written by the model.
+    /// Tokens written.
     output: u64,
 }

@@ -8,21 +8,21 @@ use crate::{
     model::{AgentTool, Capability, Ended, EventKind, FailurePolicy, HttpMethod, Target, Verdict},
 };
 
-/// A schema of a file in which a key is there or not, but never empty.
+/// A schema in which a key may be missing but not `null`.
 pub(super) fn generate<T: JsonSchema>() -> Schema {
     let mut schema = with_nulls::<T>();
     without_null(&mut schema);
     schema
 }
 
-/// A schema in which whatever may be left out may also be `null`.
+/// A schema in which an optional key may also be `null`.
 pub(super) fn with_nulls<T: JsonSchema>() -> Schema {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     tidy(&mut schema);
     schema
 }
 
-/// Takes away the line ends of this code, and the formats of Rust's numbers, of which no editor knows.
+/// Removes the line breaks of doc comments, and number formats that only Rust has.
 fn tidy(schema: &mut Schema) {
     schema.remove("format");
     if let Some(Value::String(text)) = schema.get_mut("description") {
@@ -31,15 +31,15 @@ fn tidy(schema: &mut Schema) {
     transform_subschemas(&mut tidy, schema);
 }
 
-/// Takes away the `null` of everything that may be left out.
+/// Removes `null` from optional keys.
 pub(super) fn without_null(schema: &mut Schema) {
     if let Some(object) = schema.as_object_mut() {
-        strip(object);
+        strip_null(object);
     }
     transform_subschemas(&mut without_null, schema);
 }
 
-fn strip(object: &mut Map<String, Value>) {
+fn strip_null(object: &mut Map<String, Value>) {
     if let Some(Value::Array(words)) = object.get_mut("enum") {
         words.retain(|word| !word.is_null());
     }
@@ -63,13 +63,13 @@ fn strip(object: &mut Map<String, Value>) {
     }
 }
 
-/// One of some words.
+/// A string that is one of these words.
 pub(super) fn one_of(words: impl IntoIterator<Item = &'static str>) -> Schema {
     let words: Vec<&str> = words.into_iter().collect();
     json_schema!({ "type": "string", "enum": words })
 }
 
-/// Types that stand for texts of a certain form.
+/// Declares types whose schema is a string with constraints.
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $schema:expr;)*) => {$(
         $(#[$doc])*
@@ -96,22 +96,22 @@ texts! {
     HookName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$" });
     /// The name of an agent, which is that of its file.
     AgentName = json_schema!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" });
-    /// Text with anything to read in it.
+    /// Text that is not blank.
     SomeText = json_schema!({ "type": "string", "pattern": r"\S" });
-    /// A text for a program: NUL would cut it.
+    /// An argument of a program, without NUL.
     Argument = json_schema!({ "type": "string", "pattern": r"^[^\x00]*$" });
     /// A line for the shell.
     ShellLine = json_schema!({ "type": "string", "pattern": r"^[^\x00]*[^\s\x00][^\x00]*$" });
-    /// What a regular expression may be that is searched for.
+    /// A regular expression.
     Pattern = json_schema!({ "type": "string", "minLength": 1, "maxLength": 1024, "not": { "const": "*" } });
     /// A path inside the workspace.
     InsidePath = json_schema!({ "type": "string", "not": { "pattern": r"^(/|\.\./|\.\.$)" } });
-    /// An address that hooks may ask, and nobody may log a password of.
+    /// An address that hooks may call, without user and password.
     HookAddress = json_schema!({
         "type": "string",
         "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?://[^\s\x00-\x1f\\@$/?#]+([/?#][^\s\x00-\x1f\\$]*)?|unix:/([^\s\x00-\x1f\\$:]*[^\s\x00-\x1f\\$:/]):/[^\s\x00-\x1f\\$]*)$",
     });
-    /// A header has one line.
+    /// The value of a header, on one line.
     HeaderValue = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x08\x0a-\x1f\x7f]*$" });
     /// An id of a host.
     Id = json_schema!({ "type": "string", "pattern": r"^[^\x00-\x1f\x7f-\x9f]{1,256}$" });
@@ -122,7 +122,7 @@ texts! {
     HookEvent = one_of(OPENHARNESS_KINDS.iter().map(|kind| kind.as_str()));
     /// Every kind of event.
     AnyEvent = one_of(EventKind::ALL.iter().map(|kind| kind.as_str()));
-    /// The capabilities that hooks on those kinds can make use of.
+    /// The capabilities that apply to those kinds.
     HookCapability = {
         let fits = |capability: &Capability| OPENHARNESS_KINDS.iter().any(|kind| capability.applies_to(*kind));
         let own = Capability::ALL.into_iter().filter(fits).map(Capability::as_str);

@@ -107,7 +107,8 @@ fn line<R: TableRow>(
 ) -> Line<'static> {
     let mut spans = Vec::with_capacity(placed.len() * 2);
     for place in placed {
-        let (column, cell) = (&R::COLUMNS[place.column], &cells[place.column]);
+        let column = &R::COLUMNS[place.column];
+        let cell = &cells[place.column];
         if !spans.is_empty() {
             spans.push(Span::raw(" ".repeat(GAP)));
         }

@@ -15,6 +15,7 @@ mod event_reader;
 mod event_table;
 mod gemini;
 mod native;
+mod native_dialect;
 mod openharness;
 mod output;
 mod patch_merge;

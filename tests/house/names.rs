@@ -114,6 +114,10 @@ impl<'ast> Visit<'ast> for Paths {
 
 impl Paths {
     fn in_tokens(&mut self, tokens: TokenStream) {
+        if matches!(tokens.clone().into_iter().next(), Some(TokenTree::Ident(first)) if first == "in") {
+            // `pub(in crate::dialect)`, as above.
+            return;
+        }
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;
         for token in tokens {

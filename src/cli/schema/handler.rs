@@ -5,10 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use super::{
-    hook_file::{NamedMap, TextSchema},
-    shape,
-};
+use super::shape::{self, NamedMap, TextSchema};
 use crate::model::HandlerKind;
 
 /// A handler of one of the four types. Not an enum: with `if` on its `type`, editors report what is wrong with a

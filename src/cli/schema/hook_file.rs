@@ -1,7 +1,5 @@
 //! Schema of an OpenHarness hook file, with the dependencies between its keys.
 
-use std::collections::BTreeMap;
-
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
@@ -40,19 +38,6 @@ pub(super) struct HookFileSchema {
     #[schemars(extend("default" = "ignore"))]
     on_timeout: Option<shape::Policy>,
 }
-
-/// A text, inline or in a file.
-#[derive(JsonSchema)]
-#[schemars(rename = "Text", deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
-pub(super) struct TextSchema {
-    /// The text.
-    inline: Option<shape::SomeText>,
-    /// A UTF-8 file with the text, at most 256 KiB: a path relative to the workspace's root.
-    file: Option<shape::InsidePath>,
-}
-
-/// Variables or headers by their names.
-pub(super) type NamedMap<T> = BTreeMap<String, T>;
 
 /// Requires that each capability applies to one of the events.
 fn capabilities_fit(schema: &mut Schema) {

@@ -1,5 +1,7 @@
 //! Generation of the JSON Schemas, and schemas of strings that several of them share.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, Schema, generate::SchemaSettings, json_schema, transform::transform_subschemas};
 use serde_json::{Map, Value};
 
@@ -141,3 +143,16 @@ texts! {
     /// The parts of a payload that hooks may patch.
     AnyTarget = one_of(Target::ALL.map(Target::as_str));
 }
+
+/// A text, inline or in a file.
+#[derive(JsonSchema)]
+#[schemars(rename = "Text", deny_unknown_fields, extend("oneOf" = [{ "required": ["inline"] }, { "required": ["file"] }]))]
+pub(super) struct TextSchema {
+    /// The text.
+    inline: Option<SomeText>,
+    /// A UTF-8 file with the text, at most 256 KiB: a path relative to the workspace's root.
+    file: Option<InsidePath>,
+}
+
+/// Variables or headers by their names.
+pub(super) type NamedMap<T> = BTreeMap<String, T>;

@@ -16,7 +16,7 @@ const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The bounds of the queue.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct QueueLimits {
+pub(super) struct AuditQueueLimits {
     pub(super) lines: usize,
     pub(super) bytes: usize,
 }
@@ -44,7 +44,7 @@ struct LossReport {
 
 impl AuditCounters {
     /// Takes a slot in the queue for a line of this weight. Returns whether there was one.
-    pub(super) fn try_reserve(&self, weight: usize, limits: QueueLimits) -> bool {
+    pub(super) fn try_reserve(&self, weight: usize, limits: AuditQueueLimits) -> bool {
         let lines = self.waiting.fetch_add(1, Ordering::AcqRel);
         let bytes = self.weight.fetch_add(weight, Ordering::AcqRel);
         // An empty queue takes a line of any weight: a large one would never fit otherwise.

@@ -16,7 +16,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
 use super::{
-    counters::{AuditCounters, QueueLimits},
+    counters::{AuditCounters, AuditQueueLimits},
     line::AuditEntry,
     rotating_file::RotatingFile,
     sink::{AuditSink, StdoutSink},
@@ -59,7 +59,7 @@ pub enum AuditError {
 pub(in crate::daemon) struct Audit {
     /// None once it is closed.
     queue: ArcSwapOption<Sender<WriterCommand>>,
-    limits: QueueLimits,
+    limits: AuditQueueLimits,
     patches: AuditPatches,
     counters: Arc<AuditCounters>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -95,7 +95,7 @@ impl Audit {
         let thread = thread::Builder::new().name("audit".to_owned()).spawn(move || writer.run(&commands))?;
         Ok(Self {
             queue: ArcSwapOption::from_pointee(sender),
-            limits: QueueLimits { lines: settings.queue.get(), bytes: MAX_QUEUED_BYTES },
+            limits: AuditQueueLimits { lines: settings.queue.get(), bytes: MAX_QUEUED_BYTES },
             patches: settings.patches,
             counters,
             writer: Mutex::new(Some(thread)),

@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    counters::{AuditCounters, QueueLimits},
+    counters::{AuditCounters, AuditQueueLimits},
     line::{self, AuditEntry},
     queue::{Audit, weight},
     sink::AuditSink,
@@ -167,7 +167,7 @@ fn what_has_no_place_is_dropped_and_counted() {
 
 #[test]
 fn large_lines_have_fewer_places() {
-    let (counters, limits) = (AuditCounters::default(), QueueLimits { lines: 10, bytes: 100 });
+    let (counters, limits) = (AuditCounters::default(), AuditQueueLimits { lines: 10, bytes: 100 });
     assert!(counters.try_reserve(500, limits), "the first has a place whatever it weighs");
     assert!(!counters.try_reserve(1, limits));
     counters.release(500);

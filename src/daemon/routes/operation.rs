@@ -29,7 +29,7 @@ pub(in crate::daemon) enum RequestLimit {
 /// One method of a route.
 #[derive(Debug)]
 pub(super) struct Operation {
-    pub(super) method: HttpMethod,
+    pub(super) method: RouteMethod,
     /// The `operationId`.
     pub(super) id: &'static str,
     pub(super) tag: &'static str,
@@ -48,14 +48,14 @@ pub(super) struct Operation {
 
 /// The methods in use.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum HttpMethod {
+pub(super) enum RouteMethod {
     Delete,
     Get,
     Post,
     Put,
 }
 
-impl HttpMethod {
+impl RouteMethod {
     /// The key of an operation in the `OpenAPI` document.
     pub(super) fn as_str(self) -> &'static str {
         match self {

@@ -7,9 +7,9 @@ use super::{
     health, hooks, openapi,
     operation::{
         BodySchema::{AnyObject, AnyObjects, List, One},
-        ErrorResponse, HttpMethod, Operation, RequestLimit,
+        ErrorResponse, Operation, RequestLimit,
         ResponseContent::{self, Empty, Json, Text},
-        Route, SuccessResponse,
+        Route, RouteMethod, SuccessResponse,
     },
     parameters::{
         AS, DIALECT, EVENT_KIND, ONE_WORKSPACE, RUN_ID, RUN_LIMIT, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
@@ -82,7 +82,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
-            method: HttpMethod::Post,
+            method: RouteMethod::Post,
             id: "sendEvent",
             tag: "events",
             summary: "Run the hooks for an event.",
@@ -99,7 +99,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
-            method: HttpMethod::Post,
+            method: RouteMethod::Post,
             id: "sendNativeEvent",
             tag: "events",
             summary: "Run the hooks for an agent's event.",
@@ -119,7 +119,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "listHooks",
             tag: "hooks",
             summary: "List the hooks of all workspaces, or of one, in the order in which they run.",
@@ -136,7 +136,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "listRuns",
             tag: "runs",
             summary: "List the runs that have work in flight or had it recently.",
@@ -154,7 +154,7 @@ pub(super) static ROUTES: [Route; 14] = [
         limit: RequestLimit::Exempt,
         operations: &[
             Operation {
-                method: HttpMethod::Get,
+                method: RouteMethod::Get,
                 id: "getRun",
                 tag: "runs",
                 summary: "Show a run.",
@@ -166,7 +166,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 handler: |method| on(method, runs::show),
             },
             Operation {
-                method: HttpMethod::Delete,
+                method: RouteMethod::Delete,
                 id: "cancelRun",
                 tag: "runs",
                 summary: "Cancel a run.",
@@ -184,7 +184,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "listWorkspaces",
             tag: "workspaces",
             summary: "List the workspaces in the order of their IDs.",
@@ -202,7 +202,7 @@ pub(super) static ROUTES: [Route; 14] = [
         limit: RequestLimit::Counted,
         operations: &[
             Operation {
-                method: HttpMethod::Put,
+                method: RouteMethod::Put,
                 id: "registerWorkspace",
                 tag: "workspaces",
                 summary: "Register a workspace, or replace the one with this ID.",
@@ -221,7 +221,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 handler: |method| on(method, workspaces::register),
             },
             Operation {
-                method: HttpMethod::Get,
+                method: RouteMethod::Get,
                 id: "getWorkspace",
                 tag: "workspaces",
                 summary: "Show a workspace and what is wrong with its files.",
@@ -233,7 +233,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 handler: |method| on(method, workspaces::show),
             },
             Operation {
-                method: HttpMethod::Delete,
+                method: RouteMethod::Delete,
                 id: "removeWorkspace",
                 tag: "workspaces",
                 summary: "Remove a workspace: cancel its runs and stop its workers.",
@@ -255,7 +255,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Post,
+            method: RouteMethod::Post,
             id: "reload",
             tag: "workspaces",
             summary: "Read the hook files of all workspaces again, or of one.",
@@ -272,7 +272,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "getStatus",
             tag: "operation",
             summary: "Show the status of the daemon.",
@@ -289,7 +289,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "followStream",
             tag: "operation",
             summary: "Stream finished invocations and outcomes as server-sent events.",
@@ -306,7 +306,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "getDescription",
             tag: "operation",
             summary: "Describe the API as OpenAPI 3.1.",
@@ -323,7 +323,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Metrics,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "getMetrics",
             tag: "operation",
             summary: "Export metrics for Prometheus.",
@@ -340,7 +340,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Public,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "isAlive",
             tag: "operation",
             summary: "Check that the daemon is alive.",
@@ -357,7 +357,7 @@ pub(super) static ROUTES: [Route; 14] = [
         access: RouteAccess::Public,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
-            method: HttpMethod::Get,
+            method: RouteMethod::Get,
             id: "isReady",
             tag: "operation",
             summary: "Check that the daemon takes events.",

@@ -7,7 +7,7 @@ use super::{
         document::{Mapping, Value},
         event_table::{EventRow, MatchSource},
     },
-    file::{FileContext, SettingsHook, warn_misspelt_keys},
+    context::{FileContext, SettingsHook, warn_misspelt_keys},
     format::{DuplicateHooks, EventFilter},
     handler::{self, SettingsHandler},
     tool_rule::ToolRule,

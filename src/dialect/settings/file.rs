@@ -1,19 +1,20 @@
 //! One settings file: its switches, and its events with their entries.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use super::{
     super::{
-        document::{Document, Mapping, Value},
+        document::{Document, Value},
         native::NativeDialect,
         openharness::{HookRules, ReferenceLookup},
         suggest::{did_you_mean, nearest, shorten},
     },
+    context::{FileContext, SettingsHook, unknown_key},
     entry,
     format::SharedKey,
     shared::SharedSettings,
 };
-use crate::model::{Diagnostic, Hook, Scope};
+use crate::model::{Diagnostic, Scope};
 
 /// The hooks of one settings file.
 #[derive(Debug, Default)]
@@ -28,35 +29,6 @@ pub struct SettingsHooks {
     pub events: Vec<&'static str>,
     /// What it says about all hooks.
     pub shared: SharedSettings,
-}
-
-/// A hook of a settings file.
-#[derive(Debug)]
-pub struct SettingsHook {
-    /// The hook.
-    pub hook: Hook,
-    /// The event it is configured for, as its dialect calls it.
-    pub event: &'static str,
-    /// What files may call it: its command, and its name if it has one.
-    pub aliases: Vec<String>,
-    /// The timeout that it has of its own.
-    pub own_timeout: Option<Duration>,
-}
-
-/// What every hook of a file has in common.
-pub(super) struct FileContext<'a> {
-    pub(super) native: &'static NativeDialect,
-    pub(super) file: &'a Path,
-    pub(super) scope: Scope,
-    pub(super) rules: &'a HookRules,
-    pub(super) resolver: &'a dyn ReferenceLookup,
-}
-
-impl FileContext<'_> {
-    /// What a hook says under a key, if the key means something in its dialect.
-    pub(super) fn get<'d>(&self, item: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
-        item.get(key).filter(|_| self.native.settings.keys.hook.contains(&key))
-    }
 }
 
 /// Reads a settings file of a dialect.
@@ -109,18 +81,4 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
         let position = found.hooks.len();
         found.hooks.extend(entry::read(context, row, number, position, entry));
     }
-}
-
-/// Warns of keys that look like slips of known ones. Others are left to whom they belong.
-pub(in crate::dialect) fn warn_misspelt_keys(mapping: &Mapping<'_>, known: &[&str]) {
-    for value in mapping.values().filter(|value| !known.contains(&value.name())) {
-        if let Some(near) = nearest(value.name(), known) {
-            unknown_key(&value, near);
-        }
-    }
-}
-
-fn unknown_key(value: &Value<'_>, near: &str) {
-    let message = format!("unknown key `{}`", shorten(value.name(), 64));
-    value.error_at(value.key_span(), "unknown-key", message, format!("did you mean `{near}`?"));
 }

@@ -9,7 +9,7 @@ use super::{
         openharness::{ResolvedPath, argument, http_address, http_header, variable},
         suggest::{did_you_mean, shorten},
     },
-    file::{FileContext, warn_misspelt_keys},
+    context::{FileContext, warn_misspelt_keys},
     format::{HookIdentity, Shell},
     variables::{TextPart, text_parts},
 };

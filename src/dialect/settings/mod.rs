@@ -2,6 +2,7 @@
 //! a mistake costs the entry it is in, with a warning that has a place, and what is not about hooks is nobody's
 //! concern here.
 
+mod context;
 mod disable;
 mod entry;
 mod file;
@@ -12,8 +13,9 @@ mod shared;
 mod tool_rule;
 mod variables;
 
-pub(super) use file::warn_misspelt_keys;
-pub use file::{SettingsHook, SettingsHooks, read_settings};
+pub use context::SettingsHook;
+pub(super) use context::warn_misspelt_keys;
+pub use file::{SettingsHooks, read_settings};
 pub(super) use format::{
     DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,
     SettingsKeys, SharedSetting, Shell, TimeUnit,

@@ -7,7 +7,7 @@ use super::{
         document::{Document, Value},
         openharness::ReferenceLookup,
     },
-    file::SettingsHook,
+    context::SettingsHook,
     format::{SharedKey, SharedSetting, TimeUnit},
 };
 use crate::model::{Diagnostic, FailurePolicy, Json, Severity};

@@ -15,7 +15,7 @@ use super::tools::{self, WorkspaceReader};
 use crate::{
     handler::{
         HandlerOutput, Invocation, Runner,
-        models::{Conversation, ModelCall, ModelRouter, ToolCall, ToolResult, ToolUse, run_call},
+        models::{Conversation, ModelCall, ModelRouter, ModelToolCall, ToolResult, ToolUse, run_call},
     },
     model::{Agent, AgentTool, Ended, Failure, Handler, ModelAccess, RawReply},
 };
@@ -95,7 +95,7 @@ impl ContextBudget {
         &mut self,
         root: &Path,
         agent: &Agent,
-        calls: &[ToolCall],
+        calls: &[ModelToolCall],
     ) -> Result<Vec<ToolResult>, Failure> {
         let stop = StopWhenDropped::default();
         let mut results = Vec::with_capacity(calls.len());
@@ -133,7 +133,7 @@ impl Drop for StopWhenDropped {
     }
 }
 
-fn tool(agent: &Agent, call: &ToolCall) -> Result<AgentTool, String> {
+fn tool(agent: &Agent, call: &ModelToolCall) -> Result<AgentTool, String> {
     let known = AgentTool::from_name(&call.name).filter(|tool| agent.tools.contains(tool));
     known.ok_or_else(|| {
         let names: Vec<&str> = agent.tools.iter().map(|tool| tool.as_str()).collect();
@@ -147,7 +147,7 @@ fn tool(agent: &Agent, call: &ToolCall) -> Result<AgentTool, String> {
 async fn run(
     root: &Path,
     tool: AgentTool,
-    call: &ToolCall,
+    call: &ModelToolCall,
     stop: &Arc<AtomicBool>,
 ) -> Result<Result<String, String>, Failure> {
     let root = root.to_owned();

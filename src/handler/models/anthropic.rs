@@ -7,7 +7,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     api_request::ApiRequest,
-    client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolUse, Turn},
+    client::{ModelAnswer, ModelRequest, ModelToolCall, ToolResult, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
@@ -89,7 +89,7 @@ fn message(turn: &Turn) -> Value {
     }
 }
 
-fn tool_use(call: &ToolCall) -> Value {
+fn tool_use(call: &ModelToolCall) -> Value {
     // The protocol wants an object. If the model wrote something else, the call's result tells it so.
     let input = serde_json::from_str(&call.arguments).ok().filter(Value::is_object);
     json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input.unwrap_or_else(|| json!({})) })
@@ -150,7 +150,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
                 break;
             }
             ("tool_use", _, Some(id), Some(name), Some(input)) => {
-                answer.calls.push(ToolCall { id, name, arguments: input.get().to_owned() });
+                answer.calls.push(ModelToolCall { id, name, arguments: input.get().to_owned() });
             }
             _ => {}
         }

@@ -61,7 +61,7 @@ pub enum Turn {
         /// Its text; may be empty if it calls tools.
         text: String,
         /// The tools it calls.
-        calls: Vec<ToolCall>,
+        calls: Vec<ModelToolCall>,
     },
     /// The results of all tool calls of the turn before.
     Results(Vec<ToolResult>),
@@ -80,7 +80,7 @@ pub struct ToolSpecification {
 
 /// A model's call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolCall {
+pub struct ModelToolCall {
     /// The id that the model gave the call.
     pub id: String,
     /// The name of the tool.
@@ -104,7 +104,7 @@ pub struct ModelAnswer {
     /// Its text.
     pub text: String,
     /// The tools it calls before it goes on.
-    pub calls: Vec<ToolCall>,
+    pub calls: Vec<ModelToolCall>,
     /// The tokens used, if the model's server reports them.
     pub tokens: Option<TokenUsage>,
     /// Whether the answer was cut off at the limit of output tokens.

@@ -18,8 +18,8 @@ mod router;
 pub(super) use api::ApiClient;
 pub(super) use call::{ModelCall, run_call};
 pub use client::{
-    ModelAnswer, ModelClient, ModelError, ModelRequest, ToolCall, ToolResult, ToolSpecification, ToolUse,
-    Turn,
+    ModelAnswer, ModelClient, ModelError, ModelRequest, ModelToolCall, ToolResult, ToolSpecification,
+    ToolUse, Turn,
 };
 pub(super) use conversation::Conversation;
 pub(crate) use router::ModelRouter;

@@ -6,7 +6,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{
     api_request::ApiRequest,
-    client::{ModelAnswer, ModelRequest, ToolCall, ToolResult, ToolSpecification, ToolUse, Turn},
+    client::{ModelAnswer, ModelRequest, ModelToolCall, ToolResult, ToolSpecification, ToolUse, Turn},
 };
 use crate::model::{ApiModel, JsonOutput, TokenUsage};
 
@@ -95,7 +95,7 @@ fn messages(turn: &Turn) -> Vec<Value> {
     }
 }
 
-fn function_call(call: &ToolCall) -> Value {
+fn function_call(call: &ModelToolCall) -> Value {
     let function = json!({ "name": call.name, "arguments": call.arguments });
     json!({ "id": call.id, "type": "function", "function": function })
 }
@@ -165,6 +165,6 @@ pub(super) fn read(bytes: &[u8]) -> Result<ModelAnswer, String> {
     })
 }
 
-fn tool_call(call: Call) -> ToolCall {
-    ToolCall { id: call.id, name: call.function.name, arguments: call.function.arguments }
+fn tool_call(call: Call) -> ModelToolCall {
+    ModelToolCall { id: call.id, name: call.function.name, arguments: call.function.arguments }
 }

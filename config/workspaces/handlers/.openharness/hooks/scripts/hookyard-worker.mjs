@@ -3,9 +3,9 @@
 //     import { serve } from "./hookyard-worker.mjs";
 //     serve((envelope, signal) => (isBad(envelope) ? { decision: "block", reason: "no" } : undefined));
 //
-// The function gets the envelope and returns the output object, or nothing for no opinion; it may be async. An
-// exception is the hook's failure. In worker mode many calls may be under way at once in one process; `signal` is
-// aborted when nobody waits for the answer any more. What the function logs goes to standard error.
+// The function gets the envelope and returns the output object, or nothing if it has no opinion; it may be async. If it
+// throws, the hook fails. In worker mode one process may run many calls at the same time; `signal` is aborted when
+// nobody waits for the answer any more. Whatever the function logs goes to standard error.
 
 import { readFile } from "node:fs";
 
@@ -17,8 +17,8 @@ export async function serve(hook) {
 }
 
 async function serveOne(hook) {
-  // Whatever is loaded at its first use is loaded before the event comes: a spare has the time for it.
-  // For the same reason standard input is no stream here; nothing else has to wait for it to be read.
+  // Modules that load on first use are loaded before the event comes, because a spare process has the time. For the same
+  // reason standard input is read as a file and not as a stream.
   const { stdout } = process;
   const { signal } = new AbortController();
   const output = await hook(JSON.parse(await input()), signal);
@@ -26,7 +26,7 @@ async function serveOne(hook) {
 }
 
 async function serveAll(hook) {
-  // Standard output belongs to the protocol; a stray console.log goes to the log instead.
+  // Standard output carries the protocol, so console.log writes to standard error.
   console.log = console.info = console.debug = console.error;
   const { stdin, stdout } = process;
   const open = new Map();
@@ -58,7 +58,7 @@ function input() {
   });
 }
 
-// Not `readline`: that ends a line at U+2028 too, which may stand within a JSON text.
+// Not `readline`, which also ends a line at U+2028, a character that JSON texts may contain.
 function lines(take) {
   let parts = [];
   return (chunk) => {

@@ -101,7 +101,8 @@
 // `dialect/claude/reply.rs`          reads the reply
 // `pool/job.rs`                      returns the conclusion to the actor, whatever happens
 // `run/actor.rs`                     takes the conclusion
-// `run/course.rs`                    applies policy and patches, goes on to the next stage or ends
+// `run/settlement.rs`                turns a conclusion into patches and a verdict; a failure counts as its policy says
+// `run/course.rs`                    goes on to the next stage or ends
 // `run/verdict_merge.rs`             which verdict decides
 // `dialect/patch_merge.rs`           merges a patch into the payload
 // `model/outcome.rs`                 the outcome

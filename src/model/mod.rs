@@ -13,6 +13,7 @@ mod hook;
 mod hook_source;
 mod id;
 mod json;
+#[cfg(any(feature = "cli", feature = "daemon"))]
 mod json_diff;
 mod language_model;
 mod matcher;
@@ -47,6 +48,7 @@ pub use id::{
 };
 pub(crate) use json::check as check_json;
 pub use json::{Json, JsonError, JsonFields};
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use json_diff::{ArrayDiff, JsonChange, PathStep, changes as json_changes};
 pub use language_model::{
     Agent, AgentHandler, AgentTool, ApiModel, JsonOutput, Model, ModelAccess, ModelApi, PromptHandler,

@@ -65,6 +65,7 @@
 // `orchestrator/dispatch.rs`         has the dialect read the event
 // `dialect/mod.rs`                   the dialect of the name
 // `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/definition.rs`
+// `dialect/native_dialect.rs`        reads and writes by those tables
 // `dialect/event_reader.rs`          reads the fields of the event
 // `model/json.rs`                    the strict check of the JSON
 // `model/trace.rs`                   the host's traceparent

@@ -28,7 +28,7 @@ pub struct ResponseFormat {
 pub enum MergeRule {
     /// Each reply counts by itself: the strictest verdict wins, the first of equally strict ones.
     Strictest,
-    /// Replies are combined by [`Dialect::combine`], and the last combination wins; all notes are kept.
+    /// Replies are combined by [`Dialect::combine`](super::Dialect::combine), and the last combination wins; all notes are kept.
     Combined,
     /// As `Combined`, but of each kind of note only those of the last reply that has any are kept.
     CombinedLatestNotes,

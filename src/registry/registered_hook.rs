@@ -7,7 +7,7 @@ use crate::model::{Hook, Redactor};
 pub struct RegisteredHook {
     /// The hook.
     pub hook: Hook,
-    /// Its position in [`Snapshot::hooks`].
+    /// Its position in [`Snapshot::hooks`](super::Snapshot::hooks).
     pub rank: usize,
     /// Removes the hook's secrets from its output.
     pub(crate) redactor: Redactor,

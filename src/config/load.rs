@@ -164,7 +164,7 @@ impl LoadedWorkspace {
                 format!("`{}` cannot run: this build of hookyard lacks the feature `{feature}`", hook.name);
             let help = format!("build hookyard with the feature `{feature}`, which {kind} hooks need");
             let diagnostic =
-                Diagnostic::of_file(Severity::Error, "missing-feature", file, message).help(help);
+                Diagnostic::of_file(Severity::Error, Diagnostic::MISSING_FEATURE, file, message).help(help);
             self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
         }
     }

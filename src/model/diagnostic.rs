@@ -58,6 +58,14 @@ impl Diagnostic {
         }
     }
 
+    /// The code of a hook whose handler this build cannot run.
+    pub(crate) const MISSING_FEATURE: &str = "missing-feature";
+
+    /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read.
+    pub(crate) fn is_of_broken_file(&self) -> bool {
+        self.severity == Severity::Error && self.code != Self::MISSING_FEATURE
+    }
+
     /// Adds what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::registered_hook::RegisteredHook;
-use crate::model::{Diagnostic, Hook, HookName, Matcher, Severity};
+use crate::model::{Diagnostic, Hook, HookName, Matcher};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub fn keep_rules_of_broken_files(
     root: &Path,
     diagnostics: &[Diagnostic],
 ) -> Vec<PathBuf> {
-    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_of_broken_file());
     let broken: BTreeSet<&Path> = errors.map(|diagnostic| &*diagnostic.file).collect();
     if broken.is_empty() {
         return Vec::new();

@@ -31,6 +31,18 @@ pub(super) struct MappingEntry {
     pub(super) node: Node,
 }
 
+impl Node {
+    /// How many lists and mappings are in each other in it, itself included.
+    pub(super) fn height(&self) -> usize {
+        let highest = match &self.value {
+            NodeValue::List(items) => items.iter().map(Self::height).max(),
+            NodeValue::Mapping(entries) => entries.iter().map(|entry| entry.node.height()).max(),
+            _ => return 0,
+        };
+        highest.unwrap_or(0) + 1
+    }
+}
+
 impl NodeValue {
     /// What kind of value this is, as a message names it.
     pub(super) fn kind(&self) -> &'static str {

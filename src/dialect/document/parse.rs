@@ -50,8 +50,17 @@ struct TreeBuilder<'t> {
     current_end: usize,
     /// How much the tree may still grow.
     budget: usize,
-    /// The finished nodes that aliases may refer to, by the parser's numbers, each with its size.
-    anchors: HashMap<usize, (Node, usize)>,
+    /// The finished nodes that aliases may refer to, by the parser's numbers.
+    anchors: HashMap<usize, AnchoredNode>,
+}
+
+/// A node with an anchor.
+struct AnchoredNode {
+    node: Node,
+    /// How much of the budget each copy takes.
+    size: usize,
+    /// How many lists and mappings are in each other in it, itself included.
+    height: usize,
 }
 
 impl<'t> TreeBuilder<'t> {
@@ -133,7 +142,7 @@ impl<'t> TreeBuilder<'t> {
     fn node(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Node, DocumentError> {
         let before = self.budget;
         let (node, anchor) = match event {
-            Event::Alias(anchor) => return self.alias(anchor, span),
+            Event::Alias(anchor) => return self.alias(anchor, span, depth),
             Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, Some(_))
             | Event::MappingStart(_, Some(_)) => {
@@ -149,7 +158,8 @@ impl<'t> TreeBuilder<'t> {
             _ => return Err(DocumentError { span: Some(span), ..empty_document() }),
         };
         if anchor > 0 {
-            self.anchors.insert(anchor, (node.clone(), before - self.budget));
+            let (size, height) = (before - self.budget, node.height());
+            self.anchors.insert(anchor, AnchoredNode { node: node.clone(), size, height });
         }
         Ok(node)
     }
@@ -235,24 +245,43 @@ impl<'t> TreeBuilder<'t> {
     }
 
     /// A copy of the node that an alias stands for, at the place of the alias.
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<Node, DocumentError> {
+    fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Node, DocumentError> {
         // An anchor whose value is not finished is around the alias.
-        let Some((node, size)) = self.anchors.get(&anchor) else {
+        let Some(AnchoredNode { node, size, height }) = self.anchors.get(&anchor) else {
             let message = "an alias stands for a value that it is in";
             return Err(DocumentError::new("aliases", message, "write the value out").at(span));
         };
+        // Without this, each line could add the whole depth to that of an alias in it.
+        if depth + height > DEEPEST {
+            return Err(too_deep().at(span));
+        }
         self.budget = self.budget.checked_sub(*size).ok_or_else(|| too_large().at(span))?;
         Ok(Node { span, ..node.clone() })
     }
 
     /// A bracketed collection has the span from bracket to bracket; another has that of its first key or item.
     fn collection_span(&self, opening: Span, first: Option<Span>, closing: Span) -> Span {
-        // No anchor has a bracket in it, and a block has no opening of its own.
-        let is_flow = self.text[opening.start..opening.end].contains(['[', '{']);
-        match first {
-            Some(first) if !is_flow => Span { start: opening.start, end: first.end.max(opening.start) },
+        let end = match first {
+            Some(first) if !self.opens_with_bracket(opening) => first.end.max(opening.start),
             // The parser's closing token goes on over the blanks and the comment behind it.
-            _ => Span { start: opening.start, end: (closing.start + 1).min(self.text.len()) },
+            _ => self.text.floor_char_boundary(closing.start + 1),
+        };
+        Span { start: opening.start, end }
+    }
+
+    /// Whether a bracket comes after the anchor with which the span of an opening may begin, and the blanks and
+    /// comments behind that. The span of a block, which has no opening of its own, ends before its first key or item.
+    fn opens_with_bracket(&self, opening: Span) -> bool {
+        let mut rest = &self.text[opening.start..opening.end];
+        if rest.starts_with('&') {
+            rest = rest.trim_start_matches(|c: char| !c.is_ascii_whitespace());
+        }
+        loop {
+            rest = rest.trim_start();
+            if !rest.starts_with('#') {
+                return rest.starts_with(['[', '{']);
+            }
+            rest = rest.trim_start_matches(|c| c != '\n');
         }
     }
 

@@ -1,5 +1,7 @@
 //! Documents are read as `serde_yaml` reads them, and every node has the span at which it is written.
 
+use std::fmt::Write as _;
+
 use proptest::prelude::*;
 use serde::Deserialize as _;
 
@@ -163,7 +165,7 @@ fn almost_yaml() -> impl Strategy<Value = String> {
     let pieces = [
         "a", "b", "1", "- ", ": ", "? ", "\n", "\n  ", "\n    ", "[", "]", "{", "}", ", ", "'", "\"", "|",
         ">", "&x ", "*x", " # c", "---\n", "...\n", "\t", "~", "a: ", "- a\n", "a: b\n", "é", "\\", "%",
-        "!t ", "|\n  x\n", "\r\n",
+        "!t ", "|\n  x\n", "\r\n", " # [\n",
     ];
     prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..24).prop_map(|pieces| pieces.concat())
 }
@@ -209,6 +211,30 @@ fn nesting_has_one_bound_for_every_form() {
         let error = parse(&nested(open, close, 128)).unwrap_err();
         assert_eq!(error.code, "too-deep", "{open}: {error:?}");
     }
+}
+
+#[test]
+fn aliases_do_not_nest_beyond_the_bound() {
+    let stacked = |keys: usize| {
+        let mut text = format!("k0: &k0 {}x{}\n", "[".repeat(100), "]".repeat(100));
+        for key in 1..=keys {
+            let below = key - 1;
+            writeln!(text, "k{key}: &k{key} [[[[[[[[[[*k{below}]]]]]]]]]]").unwrap();
+        }
+        text
+    };
+    assert!(parse(&stacked(2)).is_ok());
+    assert_eq!(parse(&stacked(3)).unwrap_err().code, "too-deep");
+}
+
+#[test]
+fn a_bracket_in_the_comment_behind_an_anchor_opens_nothing() {
+    let text = "name: &x # [\n  b: 1\né: 2\n";
+    let root = parse(text).unwrap();
+    check_spans(text, &root);
+    let NodeValue::Mapping(entries) = &root.value else { panic!("{root:?}") };
+    let location = location_of(text, entries[0].node.span);
+    assert_eq!((location.line, location.column), (1, 7));
 }
 
 #[test]

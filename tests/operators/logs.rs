@@ -158,7 +158,7 @@ fn a_start_error_is_logged_in_the_configured_format() {
 #[test]
 fn a_filter_that_selects_nothing_is_reported() {
     let daemon = setting().argument("--log=human").variable("HOOKYARD_LOG", "debgu").serve();
-    assert!(daemon.log().contains("HOOKYARD_LOG=debgu lets hookyard say nothing"), "{}", daemon.log());
+    assert!(daemon.log().contains("HOOKYARD_LOG=debgu turns all logs of hookyard off"), "{}", daemon.log());
 }
 
 #[test]

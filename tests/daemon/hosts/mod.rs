@@ -133,3 +133,14 @@ fn said(mut command: Command, input: &str) -> Said {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Said { out: text(output.stdout), err: text(output.stderr), code: output.status.code() }
 }
+
+/// A daemon with a guard of tool calls that takes for ever, and the directory in which it says that it runs.
+fn hanging_guard() -> (Daemon, PathBuf) {
+    let setting = DaemonSetup::new();
+    let directory = setting.path();
+    let daemon = setting
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
+        .serve();
+    (daemon, directory)
+}

@@ -305,17 +305,6 @@ fn openharness_gets_the_same_answer_with_and_without_the_daemon() {
     assert_eq!(agree(&of_openharness()), 6);
 }
 
-/// A daemon with a guard for every dialect's tool calls that takes for ever.
-fn hanging_guard() -> (Daemon, PathBuf) {
-    let setting = DaemonSetup::new();
-    let directory = setting.path();
-    let daemon = setting
-        .settings("workspaces: { shop: { root: $DIR/shop } }")
-        .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
-        .serve();
-    (daemon, directory)
-}
-
 /// A tool call and the end of a session in the words of a dialect, of an agent that does not say where it is.
 fn words(dialect: &'static str) -> (Value, Value) {
     let (before, end) = match dialect {

@@ -4,20 +4,9 @@ use std::{io::Write, os::unix::net::UnixStream, thread};
 
 use super::*;
 
-/// A daemon with a hook that takes for ever, and where it says that it runs.
-fn slow() -> (Daemon, PathBuf) {
-    let setting = DaemonSetup::new();
-    let directory = setting.path();
-    let daemon = setting
-        .settings("workspaces: { shop: { root: $DIR/shop } }")
-        .file("shop/.openharness/hooks/slow.yaml", &hook("slow", "before_tool_dispatch", &hangs(&directory)))
-        .serve();
-    (daemon, directory)
-}
-
 #[test]
 fn a_run_is_listed_with_its_hook_and_what_waits_and_cancelled() {
-    let (daemon, directory) = slow();
+    let (daemon, directory) = hanging_guard();
     thread::scope(|scope| {
         let first = scope.spawn(|| daemon.post("/v1/events", &call("shop", "r")));
         let pid = hanging(&directory);
@@ -41,7 +30,7 @@ fn a_run_is_listed_with_its_hook_and_what_waits_and_cancelled() {
 
 #[test]
 fn a_client_that_closes_its_connection_cancels_its_event() {
-    let (daemon, directory) = slow();
+    let (daemon, directory) = hanging_guard();
     for path in ["/v1/events", "/v1/events/claude"] {
         let mut event = call("shop", "r");
         if path.ends_with("claude") {

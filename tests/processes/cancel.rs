@@ -1,6 +1,7 @@
 //! Listing and cancelling runs. The clock is paused where no process runs.
 
 use crate::support::child_processes;
+use crate::support::native_hooks::counting;
 use std::{
     fs,
     sync::{
@@ -57,20 +58,6 @@ fn tool(id: &str) -> Event {
 
 fn call(id: &str, number: &str) -> Event {
     Event { tool_call_id: Some(ToolCallId::new(number).unwrap()), ..tool(id) }
-}
-
-/// A hook that counts how often it ran and then waits as long as told.
-fn counting(name: &str, kind: EventKind, wait: Duration) -> (NativeHook, Arc<AtomicUsize>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&count);
-    let hook = NativeHook::task(name, [kind], move |_| {
-        counter.fetch_add(1, Ordering::SeqCst);
-        async move {
-            sleep(wait).await;
-            Ok(Reply::proceed())
-        }
-    });
-    (hook, count)
 }
 
 fn slow(name: &str, kind: EventKind) -> NativeHook {

@@ -9,6 +9,7 @@ pub(crate) mod daemon;
 pub(crate) mod grafana;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) mod load;
+pub(crate) mod native_hooks;
 pub(crate) mod python;
 pub(crate) mod servers;
 pub(crate) mod wait;

@@ -4,13 +4,11 @@ mod lifetime;
 mod limits;
 mod repeated_events;
 
+use crate::support::native_hooks::counting;
 use std::{
     future::pending,
     num::NonZeroUsize,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -43,20 +41,6 @@ fn tool(run: &str) -> Event {
 
 fn call(run: &str, id: &str) -> Event {
     Event { tool_call_id: Some(ToolCallId::new(id).unwrap()), ..tool(run) }
-}
-
-/// A hook that counts how often it ran and then waits as long as told.
-fn counting(name: &str, kind: EventKind, wait: Duration) -> (NativeHook, Arc<AtomicUsize>) {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&count);
-    let hook = NativeHook::task(name, [kind], move |_| {
-        counter.fetch_add(1, Ordering::SeqCst);
-        async move {
-            sleep(wait).await;
-            Ok(Reply::proceed())
-        }
-    });
-    (hook, count)
 }
 
 async fn orchestrator(hooks: impl IntoIterator<Item = NativeHook>) -> Orchestrator {

@@ -240,8 +240,12 @@ async fn oneshot() {
     let hook =
         "name: nothing\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
     std::fs::write(hooks.join("nothing.yaml"), hook).expect("a file");
-    let orchestrator =
-        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .expect("an orchestrator");
     // A reference that lives as long as the program makes the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
     let ours = move |run: usize| async move {
@@ -334,8 +338,12 @@ async fn http() {
     std::fs::create_dir_all(&hooks).expect("a directory");
     let hook = format!("name: asks\nevents: [before_tool_dispatch]\nhandler:\n  type: http\n  url: {url}\n");
     std::fs::write(hooks.join("asks.yaml"), hook).expect("a file");
-    let orchestrator =
-        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .expect("an orchestrator");
     // References that live as long as the program make the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
     let client: &'static reqwest::Client = Box::leak(Box::new(bare_client()));

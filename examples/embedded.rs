@@ -8,6 +8,7 @@ use std::error::Error;
 
 use hookyard::{
     NativeHook, Orchestrator, ToolCall,
+    config::TrustPolicy,
     model::{EventKind, NoteKind, Outcome, Reply},
 };
 use serde_json::json;
@@ -18,6 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Ok(Reply::proceed().note(NoteKind::AdditionalContext, "Answer in one sentence."))
     });
     let orchestrator = Orchestrator::builder()
+        .trust(TrustPolicy::Off) // The workspace comes with this program; others need the trust of a person.
         .workspace(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workspace"))
         .native_hook(house_style)
         .strict() // A guard whose file is broken would not run: do not start then.

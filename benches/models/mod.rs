@@ -81,7 +81,10 @@ async fn asking(handler: &str, base_url: &str) -> (TempDir, Orchestrator) {
     std::fs::write(home.join("agents/reviewer.md"), agent).expect("a file");
     let settings = format!("models: {{ small: {{ api: openai, model: m, base_url: '{base_url}' }} }}");
     let (settings, _) = Settings::from_yaml(&settings, "bench".as_ref());
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings.expect("settings"));
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings.expect("settings"));
     let orchestrator = builder.start().await.expect("an orchestrator");
     (workspace, orchestrator)
 }

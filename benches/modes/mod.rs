@@ -73,8 +73,12 @@ async fn guard(language: &Language, mode: &str) -> (TempDir, Orchestrator) {
          command: exec {program} {root}/config/workers/examples/{guard}\n  mode: {mode}\n"
     );
     std::fs::write(hooks.join("guard.yaml"), hook).expect("a file");
-    let orchestrator =
-        Orchestrator::builder().workspace(workspace.path()).start().await.expect("an orchestrator");
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .expect("an orchestrator");
     (workspace, orchestrator)
 }
 

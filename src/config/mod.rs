@@ -11,6 +11,7 @@ mod raw_files;
 mod resolver;
 mod secrets;
 mod settings;
+mod trust;
 #[cfg(feature = "daemon")]
 mod watch;
 mod workspace_options;
@@ -33,6 +34,7 @@ pub use settings::{
     NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
     WorkspaceSettings,
 };
+pub use trust::TrustPolicy;
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub use workspace_options::{DialectSelection, WorkspaceKind};

@@ -24,7 +24,7 @@ use super::{
     workspaces::with_canonical_root,
 };
 use crate::{
-    config::{LoadedWorkspace, Settings, WorkerPoolSettings, WorkspaceSettings},
+    config::{LoadedWorkspace, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
     handler::{
         CommandLimits, HttpLimits, ModelClient,
         agent::AgentRunner,
@@ -58,6 +58,7 @@ pub struct Builder {
     event_log: Option<Arc<EventLog>>,
     without_workspaces: WithoutWorkspaces,
     hook_file_errors: HookFileErrors,
+    trust: Option<TrustPolicy>,
 }
 
 /// What an orchestrator starts with if no workspace is added.
@@ -170,12 +171,34 @@ impl Builder {
         self
     }
 
+    /// Says whether hooks of workspaces need the trust of a person before they run, whatever the settings say. Give
+    /// [`TrustPolicy::Off`] only for directories whose content is that of the program itself.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hookyard::{Orchestrator, config::TrustPolicy};
+    ///
+    /// let workspace = tempfile::tempdir()?;
+    /// let builder = Orchestrator::builder().workspace(workspace.path());
+    /// let orchestrator = builder.trust(TrustPolicy::Off).start().await?;
+    /// # drop(orchestrator);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn trust(mut self, policy: TrustPolicy) -> Self {
+        self.trust = Some(policy);
+        self
+    }
+
     /// Starts the actors and loads the workspaces.
     ///
     /// Returns an error if a workspace's directory is not there, two workspaces have one id, or a native hook
     /// is not valid. Mistakes in hook files are an error only if the builder is [strict](Builder::strict); see
     /// [`Orchestrator::load_reports`].
-    pub async fn start(self) -> Result<Orchestrator, StartError> {
+    pub async fn start(mut self) -> Result<Orchestrator, StartError> {
+        self.settings.trust = self.trust.unwrap_or(self.settings.trust);
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = with_ids(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));

@@ -82,7 +82,12 @@ async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
     std::fs::create_dir_all(&hooks).unwrap();
     let hook = "name: quick\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
     std::fs::write(hooks.join("quick.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(crate::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .unwrap();
     let pool = orchestrator.0.context.pools.of(HandlerKind::Command).unwrap();
     let mut restarts = 0;
     // One more death than the supervisor forgives.
@@ -114,7 +119,12 @@ async fn a_pool_that_dies_gives_the_places_of_its_hooks_back() {
     let hook = "name: slow\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
                 command: '[ -e started ] || { echo > started; sleep 600; }'\n  max_concurrency: 1\n";
     std::fs::write(hooks.join("slow.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(crate::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .unwrap();
     let call = |run: &'static str| {
         let orchestrator = orchestrator.clone();
         tokio::spawn(async move { orchestrator.dispatch(tool(run)).await.unwrap().hooks.remove(0).ended })

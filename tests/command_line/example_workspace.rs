@@ -61,6 +61,7 @@ fn replay() -> Value {
         .arg(workspace.path().join("hookyard.yaml"))
         .arg("--workspace")
         .arg(workspace.path())
+        .args(crate::support::trust::OFF)
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

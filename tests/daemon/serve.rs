@@ -23,6 +23,7 @@ fn a_daemon_survives_the_end_of_the_reader_of_its_log() {
     let mut daemon = Command::new(env!("CARGO_BIN_EXE_hookyard"))
         .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
         .args(["--socket".as_ref(), socket.as_os_str()])
+        .args(crate::support::trust::OFF)
         .env("HOOKYARD_HOME", here.join("home"))
         .stderr(Stdio::piped())
         .spawn()

@@ -6,6 +6,8 @@ use assert_cmd::cargo::cargo_bin_cmd;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::trust::without_trust;
+
 struct Done {
     code: i32,
     out: String,
@@ -14,7 +16,11 @@ struct Done {
 
 fn run(directory: &Path, arguments: &[&str], input: &str) -> Done {
     let mut command = cargo_bin_cmd!("hookyard");
-    command.current_dir(directory).env_remove("HOOKYARD_LOG").args(arguments).write_stdin(input);
+    command
+        .current_dir(directory)
+        .env_remove("HOOKYARD_LOG")
+        .args(without_trust(arguments))
+        .write_stdin(input);
     let output = command.output().unwrap();
     Done {
         code: output.status.code().unwrap(),
@@ -89,7 +95,7 @@ fn the_home_directory_comes_from_the_flag_then_the_variable_then_the_file() {
         if let Some(name) = variable {
             command.env("HOOKYARD_HOME", home(name));
         }
-        let output = command.args(["list", "--json"]).args(more).output().unwrap();
+        let output = command.args(without_trust(&["list", "--json"])).args(more).output().unwrap();
         let listed = String::from_utf8(output.stdout).unwrap();
         (listed.contains("claude.user.Stop"), listed.contains("claude.user.SubagentStop"))
     };

@@ -9,9 +9,15 @@ use hookyard::{
 };
 use serde_json::{Value, json};
 
+use crate::support::trust::without_trust;
+
 fn run(directory: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
     let mut command = cargo_bin_cmd!("hookyard");
-    command.current_dir(directory).env_remove("HOOKYARD_LOG").args(arguments).write_stdin(input);
+    command
+        .current_dir(directory)
+        .env_remove("HOOKYARD_LOG")
+        .args(without_trust(arguments))
+        .write_stdin(input);
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))

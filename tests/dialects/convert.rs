@@ -321,7 +321,7 @@ fn the_command_shows_or_writes_and_overwrites_nothing() {
     let run = |more: &[&str]| {
         let mut command = assert_cmd::Command::cargo_bin("hookyard").unwrap();
         command.args(["convert", "--from", "openharness", "--to", "claude", "--workspace"]).arg(root.path());
-        command.args(more).assert()
+        command.args(more).args(crate::support::trust::OFF).assert()
     };
     let target = root.path().join(".claude/settings.json");
     let shown = run(&[]).success().get_output().clone();

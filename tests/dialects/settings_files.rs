@@ -228,7 +228,10 @@ async fn a_hook_that_ran_once_per_session_does_not_run_again_after_passivation()
     let hook = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"echo hello"}]}]}}"#;
     fs::write(workspace.path("workspace/.codebuddy/settings.json"), hook).unwrap();
     let settings = Settings { run_idle: std::time::Duration::from_millis(10), ..workspace.settings() };
-    let builder = Orchestrator::builder().workspace(workspace.path("workspace")).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path("workspace"))
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     let event = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"resume"}"#;
     let start = || orchestrator.dispatch_json(DialectName::CodeBuddy, event.as_bytes());

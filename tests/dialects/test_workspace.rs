@@ -41,7 +41,9 @@ impl TestWorkspace {
     }
 
     pub(crate) async fn start(&self) -> Orchestrator {
-        let builder = Orchestrator::builder().workspace(self.path("workspace"));
+        let builder = Orchestrator::builder()
+            .trust(hookyard::config::TrustPolicy::Off)
+            .workspace(self.path("workspace"));
         builder.settings(self.settings()).start().await.unwrap()
     }
 

@@ -424,7 +424,12 @@ fn hooks_of_every_mode_are_recorded_until_their_end() {
     }
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     within(async {
-        let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+        let orchestrator = Orchestrator::builder()
+            .trust(hookyard::config::TrustPolicy::Off)
+            .workspace(workspace.path())
+            .start()
+            .await
+            .unwrap();
         let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
         event.attributes.tool_name = Some("Bash".into());

@@ -63,7 +63,9 @@ async fn a_strict_start_lists_the_mistakes_of_all_hook_files() {
         fs::write(hooks.join("broken.yaml"), "name: broken\nevents: [no_such_event]\n").unwrap();
     }
     let builder = || {
-        let first = Orchestrator::builder().workspace_as("one".parse_id(), workspaces[0].path());
+        let first = Orchestrator::builder()
+            .trust(hookyard::config::TrustPolicy::Off)
+            .workspace_as("one".parse_id(), workspaces[0].path());
         first.workspace_as("two".parse_id(), workspaces[1].path())
     };
     let Err(StartError::HookFiles(errors)) = builder().strict().start().await else { panic!("it started") };

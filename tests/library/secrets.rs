@@ -228,7 +228,10 @@ async fn told(handler: &Value) -> (Outcome, String) {
     let (workspace, secrets) = (workspace(handler), tempfile::tempdir().unwrap());
     fs::write(secrets.path().join("KEY"), VALUE).unwrap();
     let settings = Settings { secrets: sources(Some(secrets.path()), None), ..Settings::default() };
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     let mut notices = orchestrator.subscribe();
     let outcome = orchestrator.dispatch(event()).await.unwrap();
@@ -325,7 +328,7 @@ fn no_command_prints_a_secret() {
         for json in [&["--json"][..], &[]] {
             let mut hookyard = Command::cargo_bin("hookyard").unwrap();
             hookyard.env("HOOKYARD_SECRET_KEY", VALUE).args(command).args(json);
-            hookyard.arg("--workspace").arg(root.path());
+            hookyard.arg("--workspace").arg(root.path()).args(crate::support::trust::OFF);
             if ["explain", "fire"].contains(&command[0]) {
                 hookyard.args(event);
             }

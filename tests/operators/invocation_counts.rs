@@ -63,7 +63,10 @@ async fn a_hook_dropped_in_the_queue_is_neither_started_nor_shed() {
     fs::write(hooks.join("hook.yaml"), hook).unwrap();
     let mut settings = Settings::default();
     settings.pools.command.concurrency = 1.try_into().unwrap();
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     let second = async {
         wait_until_async("the first runs", || workspace.path().join("started").exists()).await;

@@ -179,7 +179,8 @@ fn a_command_that_shows_a_failure_does_not_log_it_as_well() {
     let mut fire = Command::cargo_bin("hookyard").unwrap();
     fire.env("HOOKYARD_SECRET_KEY", SECRET)
         .args(["fire", "--dialect", "canonical", "--workspace"])
-        .arg(&workspace);
+        .arg(&workspace)
+        .args(crate::support::trust::OFF);
     let output = fire.arg("--event").arg(workspace.join("event.json")).output().unwrap();
     let (shown, said) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

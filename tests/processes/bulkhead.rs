@@ -78,7 +78,10 @@ async fn started(workspace: &Path, count: usize) {
 }
 
 async fn with_commands(workspace: &TempDir, settings: Settings) -> Orchestrator {
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     for report in orchestrator.load_reports().values() {
         assert!(report.diagnostics.is_empty(), "{:?}", report.diagnostics);

@@ -77,6 +77,7 @@ async fn orchestrator(hooks: impl IntoIterator<Item = NativeHook>) -> Orchestrat
 async fn two_workspaces(hooks: impl IntoIterator<Item = NativeHook>) -> (Orchestrator, [TempDir; 2]) {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
         .workspace_as(workspace("a"), folders[0].path())
         .workspace_as(workspace("b"), folders[1].path());
     let builder = hooks.into_iter().fold(builder, hookyard::Builder::native_hook);
@@ -454,7 +455,12 @@ async fn a_cancel_kills_the_processes_of_its_run_and_of_no_other() {
         json!(command)
     );
     fs::write(hooks.join("hook.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder().workspace(folder.path()).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(folder.path())
+        .start()
+        .await
+        .unwrap();
     let cut_short = send(&orchestrator, tool("doomed-run")).await;
     let other = send(&orchestrator, tool("spared-run")).await;
     let (_, survivor) = (child_processes::started("doomed").await, child_processes::started("spared").await);

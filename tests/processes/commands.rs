@@ -28,7 +28,13 @@ fn workspace(handler: &str, policies: &str) -> TempDir {
 }
 
 async fn start(workspace: &Path, settings: Settings) -> Orchestrator {
-    let orchestrator = Orchestrator::builder().workspace(workspace).settings(settings).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace)
+        .settings(settings)
+        .start()
+        .await
+        .unwrap();
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
     }
@@ -358,7 +364,10 @@ async fn an_event_that_cannot_be_read_is_blocked_where_a_hook_fails_closed() {
 async fn a_native_hook_takes_the_place_of_a_file_with_its_name() {
     let workspace = workspace("command: exit 2", "");
     let native = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::ask("really?")));
-    let builder = Orchestrator::builder().workspace(workspace.path()).native_hook(native);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .native_hook(native);
     let orchestrator = builder.start().await.unwrap();
     let outcome = orchestrator.dispatch(event()).await.unwrap();
     assert_eq!((outcome.verdict, outcome.hooks.len()), (Verdict::Ask, 1));

@@ -59,7 +59,12 @@ async fn a_workers_log_is_read_in_flat_memory() {
         python()
     );
     std::fs::write(hooks.join("noisy.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .unwrap();
     let answer = async |command: &str| {
         let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
         let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);

@@ -15,7 +15,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::wait::{LONGEST_WAIT, wait_until};
+use crate::support::{
+    trust,
+    wait::{LONGEST_WAIT, wait_until},
+};
 
 /// A daemon that is about to be started.
 pub(crate) struct DaemonSetup {
@@ -24,7 +27,15 @@ pub(crate) struct DaemonSetup {
     socket: PathBuf,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
+    trust: TrustMode,
     stdout: Stdio,
+}
+
+/// Whether the daemon runs hooks without the trust of a person.
+#[derive(PartialEq)]
+enum TrustMode {
+    Off,
+    Enforced,
 }
 
 /// A daemon at work.
@@ -51,6 +62,7 @@ impl DaemonSetup {
             socket: "hookyard.sock".into(),
             arguments: Vec::new(),
             variables: Vec::new(),
+            trust: TrustMode::Off,
             stdout: Stdio::null(),
         }
     }
@@ -91,6 +103,12 @@ impl DaemonSetup {
         self
     }
 
+    /// Has it run only the hooks that a person trusts.
+    pub(crate) fn enforces_trust(mut self) -> Self {
+        self.trust = TrustMode::Enforced;
+        self
+    }
+
     /// Where its standard output goes.
     pub(crate) fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
         self.stdout = stdout.into();
@@ -107,7 +125,8 @@ impl DaemonSetup {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Daemon {
-        let Self { directory, settings, socket, arguments, variables, stdout } = self;
+        let Self { directory, settings, socket, arguments, variables, trust, stdout } = self;
+        let trust = if trust == TrustMode::Off { &trust::OFF[..] } else { &[] };
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
@@ -117,6 +136,7 @@ impl DaemonSetup {
             .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
             .args(["--socket".as_ref(), socket.as_os_str()])
             .args(["--log", "human"])
+            .args(trust)
             .args(arguments)
             .env("HOOKYARD_HOME", here.join("home"))
             .envs(variables)
@@ -237,7 +257,15 @@ impl Daemon {
         let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
         let (socket, stdout) = (self.socket.clone(), Stdio::null());
-        DaemonSetup { directory, settings, socket, arguments: Vec::new(), variables: Vec::new(), stdout }
+        DaemonSetup {
+            directory,
+            settings,
+            socket,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+            trust: TrustMode::Off,
+            stdout,
+        }
     }
 }
 

@@ -12,5 +12,6 @@ pub(crate) mod load;
 pub(crate) mod native_hooks;
 pub(crate) mod python;
 pub(crate) mod servers;
+pub(crate) mod trust;
 pub(crate) mod wait;
 pub(crate) mod yaml;

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 use serde_json::{Value as Json, json};
 
 use super::{
-    super::workspace_options::{DialectSelection, WorkspaceKind},
+    super::{
+        trust::TrustPolicy,
+        workspace_options::{DialectSelection, WorkspaceKind},
+    },
     audit::{AuditDestination, AuditPatches, AuditSync},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,
@@ -203,7 +206,7 @@ macro_rules! describe_words {
     )+};
 }
 
-describe_words! { AuditPatches JsonOutput ModelApi WorkspaceKind }
+describe_words! { AuditPatches JsonOutput ModelApi TrustPolicy WorkspaceKind }
 
 impl DescribedValue for VariablePattern {
     fn form() -> ValueForm {

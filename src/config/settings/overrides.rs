@@ -32,6 +32,9 @@ const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 /// How to write a value that YAML takes apart.
 pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in brackets, `[a, b]`";
 
+/// The key that no variable sets: an agent takes variables from the files of a project.
+pub(super) const NOT_A_VARIABLE: &str = "trust";
+
 /// How much of an unknown key is repeated, in characters.
 const LONGEST_ECHO: usize = 64;
 
@@ -120,6 +123,15 @@ impl SettingVariables {
             let name = variable_of(key);
             match self.0.get(&name).map(|value| value.to_str()) {
                 None => {}
+                Some(_) if key == NOT_A_VARIABLE => {
+                    let message = "`trust` cannot be set by an environment variable: a project can set variables of its agent";
+                    invalid.push(error(
+                        "trust",
+                        &name,
+                        message,
+                        "set it in the settings file or with `--set trust=…`",
+                    ));
+                }
                 Some(Some(value)) => keep(Override::new(name, key, value), &mut overrides, invalid),
                 Some(None) => {
                     invalid.push(error("not-utf8", &name, "the value is not UTF-8", "write it in UTF-8"));

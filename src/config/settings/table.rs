@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::workspace_options::{DialectSelection, WorkspaceKind},
+    super::{
+        trust::TrustPolicy,
+        workspace_options::{DialectSelection, WorkspaceKind},
+    },
     audit::{AuditDestination, AuditPatches, AuditSync},
     declare::settings,
     value_types::{
@@ -80,6 +83,15 @@ settings! {
         /// Directory with the hooks that an administrator installed; `null` means `/etc`.
         #[example = "/usr/local/etc"]
         system_directory: Option<PathBuf> = None,
+
+        /// Whether hooks of workspaces need the trust of a person before they run: `enforce` or `off`. Only the
+        /// settings file and `--set` can say so, not an environment variable.
+        trust: TrustPolicy as NullIsDefault<TrustPolicy> = TrustPolicy::default(),
+
+        /// Directory with the record of trusted hooks; `null` means `$XDG_STATE_HOME/hookyard` or else
+        /// `.local/state/hookyard` in the home directory.
+        #[example = "/var/lib/hookyard"]
+        state_directory: Option<PathBuf> = None,
 
         /// Sources of `${secrets.NAME}` in hook files, in the order in which they are searched.
         secrets: SecretSources = SecretSources::default(),

@@ -5,6 +5,7 @@ use std::{marker::PhantomData, net::SocketAddr, num::NonZeroUsize, path::PathBuf
 use super::{
     super::{
         quantity,
+        trust::TrustPolicy,
         workspace_options::{DialectSelection, WorkspaceKind},
     },
     keys::{KeyType, ValueType},
@@ -282,6 +283,14 @@ impl ValueType for ModelApi {
 
     fn parse(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|api| (api.as_str(), api)))
+    }
+}
+
+impl ValueType for TrustPolicy {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|policy| (policy.as_str(), policy)))
     }
 }
 

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use assert_cmd::cargo::cargo_bin_cmd;
 use serde_json::Value;
 
+use crate::support::trust::without_trust;
+
 /// What one run of the program did.
 struct Done {
     code: i32,
@@ -25,7 +27,7 @@ impl Done {
 fn run(directory: &Path, arguments: &[&str], input: &str) -> Done {
     let mut command = cargo_bin_cmd!("hookyard");
     command.current_dir(directory).env_remove("HOOKYARD_LOG").env_remove("NO_COLOR");
-    let output = command.args(arguments).write_stdin(input).output().unwrap();
+    let output = command.args(without_trust(arguments)).write_stdin(input).output().unwrap();
     Done {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),

@@ -111,7 +111,7 @@ fn an_event_of_another_dialect_or_without_a_name_gets_a_hint() {
 fn start(directory: &Path, arguments: &[&str]) -> std::process::Child {
     std::process::Command::new(cargo_bin!("hookyard"))
         .current_dir(directory)
-        .args(arguments)
+        .args(without_trust(arguments))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

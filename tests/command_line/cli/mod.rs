@@ -14,6 +14,8 @@ use assert_cmd::{Command, cargo::cargo_bin, cargo::cargo_bin_cmd};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::support::trust::without_trust;
+
 /// What one run of the program did.
 #[derive(Debug)]
 struct Done {
@@ -78,7 +80,7 @@ fn program(directory: &Path) -> Command {
 }
 
 fn run_with(directory: &Path, arguments: &[&str], input: &str) -> Done {
-    let output = program(directory).args(arguments).write_stdin(input).output().unwrap();
+    let output = program(directory).args(without_trust(arguments)).write_stdin(input).output().unwrap();
     Done {
         code: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
@@ -246,7 +248,7 @@ fn colours_come_only_when_asked_for() {
     assert!(!plain.out.contains('\x1b'));
     let always = run(shop.path(), &["check", "--color", "always"]);
     assert!(always.out.contains("\x1b["));
-    let never = program(shop.path()).args(["list", "--color", "never"]).output().unwrap();
+    let never = program(shop.path()).args(without_trust(&["list", "--color", "never"])).output().unwrap();
     assert!(!never.stdout.contains(&0x1b));
 }
 

@@ -19,6 +19,7 @@ use std::{
 };
 
 use crate::support::daemon::{self, Daemon, DaemonSetup};
+use crate::support::trust::without_trust;
 use crate::support::wait::{LONGEST_WAIT, wait_until};
 use serde_json::{Value, json};
 
@@ -113,7 +114,7 @@ struct Said {
 fn hookyard(daemon: &Daemon, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
     command
-        .args(arguments)
+        .args(without_trust(arguments))
         .current_dir(daemon.path())
         .env("HOOKYARD_LISTEN_SOCKET", daemon.socket())
         .env("HOOKYARD_HOME", daemon.path().join("home"))

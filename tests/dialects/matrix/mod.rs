@@ -49,7 +49,10 @@ impl Yard {
             system_directory: Some(root.join("system")),
             ..Settings::default()
         };
-        let builder = Orchestrator::builder().workspace(workspace).settings(settings);
+        let builder = Orchestrator::builder()
+            .trust(hookyard::config::TrustPolicy::Off)
+            .workspace(workspace)
+            .settings(settings);
         let orchestrator = builder.start().await.unwrap();
         let report = orchestrator.load_reports().into_values().next().unwrap();
         let said: Vec<_> = report.diagnostics.iter().map(Diagnostic::to_string).collect();

@@ -55,7 +55,10 @@ fn workspace(url: &str, handler: &Value) -> TempDir {
 }
 
 async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
@@ -479,7 +482,7 @@ async fn fire(workspace: &TempDir, variables: &[(&str, &str)]) -> Value {
     let mut hookyard = assert_cmd::Command::cargo_bin("hookyard").unwrap();
     hookyard.envs(variables.iter().copied());
     hookyard.args(["fire", "--json", "--dialect", "openharness", "--event"]).arg(event);
-    hookyard.arg("--workspace").arg(workspace.path());
+    hookyard.arg("--workspace").arg(workspace.path()).args(crate::support::trust::OFF);
     let output = tokio::task::spawn_blocking(move || hookyard.output().unwrap()).await.unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -80,7 +80,10 @@ fn settings(server: &ModelServer, protocol: Protocol, more: &str) -> Settings {
 }
 
 async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
-    let builder = Orchestrator::builder().workspace(workspace.path()).settings(settings);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .settings(settings);
     let orchestrator = builder.start().await.unwrap();
     for report in orchestrator.load_reports().values() {
         assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);

@@ -31,7 +31,10 @@ async fn an_embedding_program_may_bring_its_own_client() {
     let client = Own::default();
     let asked = Arc::clone(&client.asked);
     let workspace = workspace(&prompt());
-    let builder = Orchestrator::builder().workspace(workspace.path()).model_client(client);
+    let builder = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .model_client(client);
     let orchestrator = builder.start().await.unwrap();
     let outcome = orchestrator.dispatch(event(1)).await.unwrap();
     assert_eq!(outcome.verdict, Verdict::Block, "{outcome:?}");

@@ -84,7 +84,12 @@ async fn the_recorded_session_is_decided_as_expected() {
         return;
     }
     let workspace = workspace();
-    let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+    let orchestrator = Orchestrator::builder()
+        .trust(hookyard::config::TrustPolicy::Off)
+        .workspace(workspace.path())
+        .start()
+        .await
+        .unwrap();
     let id = orchestrator.load_reports().into_keys().next().unwrap();
     assert_eq!(orchestrator.load_reports()[&id].diagnostics, []);
     let recording =

@@ -1,11 +1,13 @@
 //! `hookyard check` tries the workers of a workspace.
 
 use super::*;
+use crate::support::trust::OFF;
 
 /// What `hookyard check` prints as JSON, and its exit code.
 fn check(workspace: &Path, arguments: &[&str]) -> (Value, i32) {
     let mut program = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
-    let output = program.current_dir(workspace).args(["check", "--json"]).args(arguments).output().unwrap();
+    let output =
+        program.current_dir(workspace).args(["check", "--json"]).args(OFF).args(arguments).output().unwrap();
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code().unwrap())
 }
 

@@ -40,7 +40,12 @@ impl Fixture {
     async fn of(command: &str, keys: &str) -> Self {
         let workspace = tempfile::tempdir().unwrap();
         write_hook(workspace.path(), command, keys);
-        let orchestrator = Orchestrator::builder().workspace(workspace.path()).start().await.unwrap();
+        let orchestrator = Orchestrator::builder()
+            .trust(hookyard::config::TrustPolicy::Off)
+            .workspace(workspace.path())
+            .start()
+            .await
+            .unwrap();
         for report in orchestrator.load_reports().values() {
             assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
         }

@@ -6,18 +6,19 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::{escape, exit::CliError};
-use crate::daemon::{Client, ClientError, default_socket};
+use crate::daemon::{Client, ClientError, default_control_socket, default_socket};
 
-/// The variable with the daemon's socket. The daemon reads it too.
-const VARIABLE: &str = "HOOKYARD_LISTEN_SOCKET";
+/// The variables with the daemon's sockets. The daemon reads them too.
+const SOCKET_VARIABLE: &str = "HOOKYARD_LISTEN_SOCKET";
+const CONTROL_SOCKET_VARIABLE: &str = "HOOKYARD_LISTEN_CONTROL_SOCKET";
 
 /// How long a daemon may take to answer a person.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The daemon's socket.
+/// The daemon's event socket.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SocketFlag {
-    /// Unix socket of the daemon; default: `$HOOKYARD_LISTEN_SOCKET`, or `$XDG_RUNTIME_DIR/hookyard.sock`
+    /// Event socket of the daemon; default: `$HOOKYARD_LISTEN_SOCKET`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -25,15 +26,45 @@ pub(super) struct SocketFlag {
 impl SocketFlag {
     /// A client without a timeout: hooks take as long as their own timeouts allow.
     pub(super) fn client(&self) -> Client {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let named = || variable(VARIABLE).map(PathBuf::from);
-        Client::new(self.socket.clone().or_else(named).unwrap_or_else(|| default_socket(&variable)))
+        Client::new(self.path())
+    }
+
+    fn path(&self) -> PathBuf {
+        let named = self.socket.clone().or_else(|| variable(SOCKET_VARIABLE).map(PathBuf::from));
+        named.unwrap_or_else(|| default_socket(&variable))
     }
 
     /// A client for a person, who wants to know if there is no answer.
     pub(super) fn interactive_client(&self) -> Client {
         self.client().timeout(ANSWER_TIMEOUT)
     }
+}
+
+/// The sockets of a daemon that a command controls.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ControlSocketFlags {
+    #[command(flatten)]
+    pub(super) event_socket: SocketFlag,
+
+    /// Control socket of the daemon; default: `$HOOKYARD_LISTEN_CONTROL_SOCKET`, or `hookyard-control.sock` beside the
+    /// event socket
+    #[arg(long, value_name = "PATH")]
+    control_socket: Option<PathBuf>,
+}
+
+impl ControlSocketFlags {
+    /// A client for a person who controls the daemon.
+    pub(super) fn interactive_client(&self) -> Client {
+        let named =
+            self.control_socket.clone().or_else(|| variable(CONTROL_SOCKET_VARIABLE).map(PathBuf::from));
+        let path = named.unwrap_or_else(|| default_control_socket(&self.event_socket.path()));
+        Client::new(path).timeout(ANSWER_TIMEOUT)
+    }
+}
+
+/// An environment variable that is not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// One of the daemon's workspaces.

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    daemon_flag::{SocketFlag, WorkspaceIdFlag},
+    daemon_flag::{ControlSocketFlags, WorkspaceIdFlag},
     escape,
     exit::{CliResult, Exit},
     flags::JsonFlag,
@@ -30,7 +30,7 @@ pub(super) struct ReloadCommand {
     workspace: WorkspaceIdFlag,
 
     #[command(flatten)]
-    socket: SocketFlag,
+    sockets: ControlSocketFlags,
 
     #[command(flatten)]
     output: JsonFlag,
@@ -58,7 +58,7 @@ struct HookChanges {
 
 impl ReloadCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let client = self.socket.interactive_client();
+        let client = self.sockets.interactive_client();
         let query = self.workspace.query(&client)?.map(|query| format!("?{query}"));
         let path = format!("/v1/reload{}", query.unwrap_or_default());
         let reloaded: Vec<ReloadedWorkspace> = client.ask("POST", &path, None)?;

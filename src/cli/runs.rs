@@ -6,7 +6,7 @@ use clap::Args;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{
-    daemon_flag::{SocketFlag, WorkspaceIdFlag, percent_encoded},
+    daemon_flag::{ControlSocketFlags, WorkspaceIdFlag, percent_encoded},
     escape,
     exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
@@ -43,7 +43,7 @@ pub(super) struct RunsCommand {
     cancel: Option<String>,
 
     #[command(flatten)]
-    socket: SocketFlag,
+    sockets: ControlSocketFlags,
 
     #[command(flatten)]
     output: JsonFlag,
@@ -111,12 +111,14 @@ struct CancelResponse {
 
 impl RunsCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let client = self.socket.interactive_client();
+        let Some(run) = &self.cancel else {
+            let client = self.sockets.event_socket.interactive_client();
+            let workspace = self.workspace.query(&client)?;
+            return self.list(workspace, &client, screen);
+        };
+        let client = self.sockets.interactive_client();
         let workspace = self.workspace.query(&client)?;
-        match &self.cancel {
-            Some(run) => self.cancel(run, workspace, &client, screen),
-            None => self.list(workspace, &client, screen),
-        }
+        self.cancel(run, workspace, &client, screen)
     }
 
     fn cancel(&self, run: &str, workspace: Option<String>, client: &Client, screen: &Screen) -> CliResult {

@@ -48,7 +48,8 @@ reloads hook files.";
 
 /// Start the daemon, which runs hooks for hosts in any language
 ///
-/// Listens on a Unix socket that only its user can open and, if told so, on TCP. Settings come from a file, from
+/// Listens on two Unix sockets that only its user can open, one for events and one that also controls the daemon, and, if
+/// told so, on TCP. Settings come from a file, from
 /// environment variables such as `HOOKYARD_LISTEN_TCP`, and from flags. Environment variables override the file; flags
 /// override both.
 #[derive(Debug, Args)]
@@ -58,9 +59,13 @@ pub(super) struct ServeCommand {
     #[arg(long, short, value_name = "DIR")]
     workspace: Vec<PathBuf>,
 
-    /// Unix socket; default: the setting `listen.socket`, or `$XDG_RUNTIME_DIR/hookyard.sock`
+    /// Event socket; default: the setting `listen.socket`, or `$XDG_RUNTIME_DIR/hookyard.sock`
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+
+    /// Control socket; default: the setting `listen.control_socket`, or `hookyard-control.sock` beside the event socket
+    #[arg(long, value_name = "PATH")]
+    control_socket: Option<PathBuf>,
 
     /// TCP address to listen on as well: IP address and port, such as `127.0.0.1:8787`
     #[arg(long, value_name = "ADDRESS", value_parser = tcp_address)]
@@ -69,6 +74,10 @@ pub(super) struct ServeCommand {
     /// File with the token that TCP clients must send
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+
+    /// File with the token of TCP clients that control the daemon
+    #[arg(long, value_name = "FILE")]
+    control_token_file: Option<PathBuf>,
 
     /// Format of logs and messages on standard error
     #[arg(long, value_name = "FORMAT", default_value = "auto", overrides_with = "log")]
@@ -128,10 +137,11 @@ impl ServeCommand {
     /// The settings, overridden by flags.
     fn with_flags(&self, mut settings: Settings) -> Result<Settings, CliError> {
         let listen = &mut settings.listen;
-        listen.socket = self.socket.as_deref().map(absolute).transpose()?.or_else(|| listen.socket.take());
+        override_path(&mut listen.socket, self.socket.as_deref())?;
+        override_path(&mut listen.control_socket, self.control_socket.as_deref())?;
         listen.tcp = self.tcp.or(listen.tcp);
-        let token_file = self.token_file.as_deref().map(absolute).transpose()?;
-        listen.token_file = token_file.or_else(|| listen.token_file.take());
+        override_path(&mut listen.token_file, self.token_file.as_deref())?;
+        override_path(&mut listen.control_token_file, self.control_token_file.as_deref())?;
         for given in &self.workspace {
             let root = given.canonicalize().map_err(|error| {
                 let name = escape::path(given);
@@ -146,6 +156,14 @@ impl ServeCommand {
         }
         Ok(settings)
     }
+}
+
+/// Replaces the path of a setting by that of a flag, if it was given.
+fn override_path(setting: &mut Option<PathBuf>, flag: Option<&Path>) -> Result<(), CliError> {
+    if let Some(path) = flag {
+        *setting = Some(absolute(path)?);
+    }
+    Ok(())
 }
 
 fn same_id(id: &WorkspaceId, one: &Path, other: &Path) -> CliError {

@@ -15,8 +15,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tower_service::Service;
 
 use super::{
-    auth::ListenerAuth,
-    error::ApiError,
+    auth::{AccessRight, ListenerAuth},
+    error::{ApiError, HOOK_EVENT_HEADER},
     routes::{self, RequestLimit, Route},
     state::DaemonState,
 };
@@ -69,7 +69,14 @@ impl Admission {
         route: &Route,
         request: &Request,
     ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-        auth.authorize(request.uri(), request.headers(), route.access)?;
+        let right = route.right(request.method());
+        if let Err(denial) = auth.authorize(request.uri(), request.headers(), right) {
+            let control_socket = auth.is_event_socket().then_some(&*self.state.addresses.control_socket);
+            return Err(denial.into_error(control_socket));
+        }
+        if right == AccessRight::Control && request.headers().contains_key(HOOK_EVENT_HEADER) {
+            return Err(ApiError::own_hook());
+        }
         if route.limit == RequestLimit::Exempt {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! Authorizes requests by the listener they came in on: peer user, bearer token, or loopback without web pages.
+//! Authorizes requests: the right that an operation needs, and the rights that a listener or a token grants.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use axum::http::{
 };
 
 use super::error::ApiError;
-use crate::config;
+use crate::config::{self, ListenSettings};
 
 /// The shortest token, in bytes. Shorter ones can be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -36,6 +36,11 @@ pub enum TokenError {
     /// Other machines could send requests without a token.
     #[error("`listen.tcp` is {0}, which other machines can reach; set `listen.token_file`")]
     Needed(SocketAddr),
+    /// The token for events would grant control.
+    #[error(
+        "`listen.token_file` and `listen.control_token_file` hold the same token; use two different ones"
+    )]
+    Shared,
 }
 
 /// The bearer token that clients have to send.
@@ -73,65 +78,173 @@ impl fmt::Debug for Token {
     }
 }
 
+/// What a client may do. Each right includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum AccessRight {
+    /// Ask whether the daemon is alive and ready.
+    Health,
+    /// Scrape metrics, which show the names of hooks.
+    Metrics,
+    /// Send events.
+    Events,
+    /// Read status, hooks, runs and outcomes.
+    Read,
+    /// Change what the daemon does: its workspaces, its hooks and its runs.
+    Control,
+}
+
+impl AccessRight {
+    /// The name in the API description.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::Metrics => "metrics",
+            Self::Events => "events",
+            Self::Read => "read",
+            Self::Control => "control",
+        }
+    }
+}
+
 /// How a listener authorizes its requests.
 #[derive(Debug, Clone)]
 pub(super) enum ListenerAuth {
-    /// The Unix socket, whose peer's user was checked when it connected.
-    PeerUser,
-    /// A loopback address without a token: programs of this machine, but no web pages.
-    Loopback,
-    /// A TCP address with a token.
-    BearerToken(Token),
+    /// The event socket, whose peer's user was checked when it connected: everything but control.
+    EventSocket,
+    /// The control socket, whose peer's user was checked when it connected: everything.
+    ControlSocket,
+    /// A TCP address.
+    Tcp(TcpTokens),
     /// A TCP address that serves metrics and health only.
     MetricsOnly,
 }
 
-impl ListenerAuth {
-    /// How a TCP listener authorizes requests, with or without a token.
-    ///
-    /// Returns an error if other machines can reach it and there is no token.
-    pub(super) fn for_tcp(address: SocketAddr, token: Option<Token>) -> Result<Self, TokenError> {
-        match token {
-            Some(token) => Ok(Self::BearerToken(token)),
-            None if address.ip().to_canonical().is_loopback() => Ok(Self::Loopback),
-            None => Err(TokenError::Needed(address)),
+/// The tokens of a TCP address.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TcpTokens {
+    /// Grants events and reads. Without one, programs of this machine may send events, and web pages nothing.
+    events: Option<Token>,
+    /// Grants everything. Without one, nothing over TCP grants control.
+    control: Option<Token>,
+}
+
+impl TcpTokens {
+    /// Reads the tokens of the settings.
+    pub(super) fn read(listen: &ListenSettings) -> Result<Self, TokenError> {
+        let events = listen.token_file.as_deref().map(Token::read).transpose()?;
+        let control = listen.control_token_file.as_deref().map(Token::read).transpose()?;
+        match (&events, &control) {
+            (Some(events), Some(control)) if events.matches(&control.0) => Err(TokenError::Shared),
+            _ => Ok(Self { events, control }),
         }
     }
 
-    /// Authorizes a request of a route.
-    ///
-    /// Returns an error if the client may not use it.
-    pub(super) fn authorize(
-        &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-        access: RouteAccess,
-    ) -> Result<(), ApiError> {
-        match self {
-            Self::MetricsOnly if access == RouteAccess::Restricted => {
-                let hint = "use the socket, or the address of `listen.tcp`";
-                Err(ApiError::not_found("no_route", "this address serves metrics and health only", hint))
-            }
-            Self::PeerUser | Self::MetricsOnly => Ok(()),
-            Self::BearerToken(_) if access == RouteAccess::Public => Ok(()),
-            Self::BearerToken(token) => match bearer(headers) {
-                Some(sent) if token.matches(sent) => Ok(()),
-                sent => Err(unauthorized(sent.is_some())),
-            },
-            Self::Loopback => check_local_request(uri, headers),
+    /// Whether an address may be listened on: one that other machines can reach needs a token for events.
+    pub(super) fn permit(&self, address: SocketAddr) -> Result<(), TokenError> {
+        let is_open = self.events.is_none() && !address.ip().to_canonical().is_loopback();
+        if is_open { Err(TokenError::Needed(address)) } else { Ok(()) }
+    }
+
+    fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
+        let sent = bearer(headers);
+        let is_sent = |token: &Token| sent.is_some_and(|sent| token.matches(sent));
+        if self.control.as_ref().is_some_and(is_sent) {
+            return Ok(());
+        }
+        let Some(events) = &self.events else {
+            check_local_request(uri, headers)?;
+            return match right {
+                AccessRight::Health | AccessRight::Metrics | AccessRight::Events => Ok(()),
+                AccessRight::Read => Err(Denial::NoReadWithoutToken),
+                AccessRight::Control if self.control.is_some() && sent.is_some() => Err(Denial::WrongToken),
+                AccessRight::Control => Err(Denial::NoControl),
+            };
+        };
+        match right {
+            AccessRight::Health => Ok(()),
+            _ if sent.is_none() => Err(Denial::MissingToken),
+            _ if !is_sent(events) => Err(Denial::WrongToken),
+            AccessRight::Control => Err(Denial::NoControl),
+            _ => Ok(()),
         }
     }
 }
 
-/// Who may use a route.
+impl ListenerAuth {
+    /// Whether it is the event socket.
+    pub(super) fn is_event_socket(&self) -> bool {
+        matches!(self, Self::EventSocket)
+    }
+
+    /// Authorizes a request of an operation that needs this right.
+    ///
+    /// Returns an error if the client does not have it.
+    pub(super) fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
+        match self {
+            Self::MetricsOnly if right > AccessRight::Metrics => Err(Denial::NotServed),
+            Self::EventSocket if right == AccessRight::Control => Err(Denial::NoControl),
+            Self::EventSocket | Self::ControlSocket | Self::MetricsOnly => Ok(()),
+            Self::Tcp(tokens) => tokens.authorize(uri, headers, right),
+        }
+    }
+}
+
+/// Why a client may not use an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RouteAccess {
-    /// Those who may send events, and scrapers at the metrics address: it shows the names of hooks.
-    Metrics,
-    /// Everybody, without a token.
-    Public,
-    /// Those who may send events.
-    Restricted,
+pub(super) enum Denial {
+    /// The address serves metrics and health only.
+    NotServed,
+    /// The operation needs a token.
+    MissingToken,
+    /// The token is not one of the daemon's.
+    WrongToken,
+    /// A browser sent the request for a web page.
+    WebPage,
+    /// The `Host` is not this machine.
+    ForeignHost,
+    /// An address without a token takes events only.
+    NoReadWithoutToken,
+    /// The operation changes the daemon, and neither the listener nor the token permits that.
+    NoControl,
+}
+
+impl Denial {
+    /// The error for the client. A process of this user, which can see the control socket anyway, is given its path.
+    pub(super) fn into_error(self, control_socket: Option<&Path>) -> ApiError {
+        match self {
+            Self::NotServed => {
+                let hint = "use the socket, or the address of `listen.tcp`";
+                ApiError::not_found("no_route", "this address serves metrics and health only", hint)
+            }
+            Self::MissingToken => unauthorized("the bearer token is missing"),
+            Self::WrongToken => unauthorized("the bearer token is wrong"),
+            Self::WebPage => forbidden("the request comes from a web page"),
+            Self::ForeignHost => forbidden("the `Host` of the request is not this machine"),
+            Self::NoReadWithoutToken => {
+                let hint = "use the event socket, or set `listen.token_file` and send its token";
+                let message = "without a token, this address takes events and serves metrics and health only";
+                ApiError::new(StatusCode::FORBIDDEN, "needs_token", message, hint)
+            }
+            Self::NoControl => {
+                let socket = control_socket.map(|path| format!(" {}", path.display())).unwrap_or_default();
+                let hint = format!(
+                    "send it to the control socket{socket}, or over TCP with the token of `listen.control_token_file`"
+                );
+                let message = "this operation changes the daemon, which needs the right to control it";
+                ApiError::new(StatusCode::FORBIDDEN, "needs_control", message, hint)
+            }
+        }
+    }
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    let hint = "send the header `Authorization: Bearer TOKEN` with the token of `listen.token_file`";
+    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message, hint)
+}
+
+fn forbidden(message: &str) -> ApiError {
+    let hint = "this address is for programs of this machine; set `listen.token_file` to admit others";
+    ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -140,29 +253,18 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-fn unauthorized(sent: bool) -> ApiError {
-    let message = if sent { "the bearer token is wrong" } else { "the bearer token is missing" };
-    let hint = "send the header `Authorization: Bearer TOKEN` with the token of `listen.token_file`";
-    ApiError::new(StatusCode::UNAUTHORIZED, "unauthorized", message, hint)
-}
-
 /// Rejects what a web page makes its reader's browser send: such a request has an `Origin` or `Sec-Fetch-Site`, or, by
 /// DNS rebinding, a `Host` of the page's own that resolves to this machine.
-fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_local_request(uri: &Uri, headers: &HeaderMap) -> Result<(), Denial> {
     // `none` is an address that the user opened: no page reads the answer.
     let from_web_page = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "none");
     if from_web_page || headers.contains_key(ORIGIN) {
-        return Err(forbidden("the request comes from a web page"));
+        return Err(Denial::WebPage);
     }
     let mut hosts = headers.get_all(HOST).iter().map(|host| host.to_str().unwrap_or_default());
     // HTTP/2 sends the host in `:authority`.
     let is_here = uri.authority().is_none_or(|host| is_loopback(host.as_str())) && hosts.all(is_loopback);
-    if is_here { Ok(()) } else { Err(forbidden("the `Host` of the request is not this machine")) }
-}
-
-fn forbidden(message: &str) -> ApiError {
-    let hint = "this address is for programs of this machine; set `listen.token_file` to admit others";
-    ApiError::new(StatusCode::FORBIDDEN, "forbidden", message, hint)
+    if is_here { Ok(()) } else { Err(Denial::ForeignHost) }
 }
 
 fn is_loopback(host: &str) -> bool {

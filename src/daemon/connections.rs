@@ -54,7 +54,8 @@ pub(super) struct Connections {
 /// A listening socket, and how its requests are authorized.
 #[derive(Debug)]
 pub(super) enum Listener {
-    Unix(UnixListener),
+    /// The event socket or the control socket.
+    Unix(UnixListener, ListenerAuth),
     Tcp(TcpListener, ListenerAuth),
 }
 
@@ -75,10 +76,10 @@ impl Connections {
 
     async fn accept_one(&self, listener: &Listener) -> io::Result<()> {
         match listener {
-            Listener::Unix(listener) => {
+            Listener::Unix(listener, auth) => {
                 let (stream, _) = listener.accept().await?;
                 match stream.peer_cred() {
-                    Ok(peer) if socket::admits(peer) => self.spawn(stream, ListenerAuth::PeerUser),
+                    Ok(peer) if socket::admits(peer) => self.spawn(stream, auth.clone()),
                     Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
                     Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
                 }

@@ -3,7 +3,7 @@
 use axum::{
     Json,
     http::{
-        HeaderValue, StatusCode,
+        HeaderName, HeaderValue, StatusCode,
         header::{RETRY_AFTER, WWW_AUTHENTICATE},
     },
     response::{IntoResponse, Response},
@@ -21,6 +21,9 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// The `WWW-Authenticate` of every 401.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+
+/// The header of every request that hookyard's http hooks send.
+pub(super) const HOOK_EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event");
 
 /// Why a request fails.
 #[derive(Debug)]
@@ -96,6 +99,13 @@ impl ApiError {
     pub(super) fn shutting_down() -> Self {
         let hint = "retry after the seconds in `Retry-After`, when a new daemon may have started";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "hookyard is shutting down", hint)
+    }
+
+    /// The request comes from an http hook.
+    pub(super) fn own_hook() -> Self {
+        let message = "the request comes from a hook of hookyard and would loop";
+        let hint = "remove hookyard's address from the hook";
+        Self::new(StatusCode::LOOP_DETECTED, "own_hook", message, hint)
     }
 
     /// An invalid id in a path or a query.

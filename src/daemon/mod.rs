@@ -31,7 +31,7 @@ pub use client::{Client, ClientError, ClientResponse};
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus};
 pub use server::{Daemon, ServeError};
-pub use socket::{SocketError, default_socket};
+pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
 pub use traces::TracesError;

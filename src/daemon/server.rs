@@ -16,18 +16,18 @@ use tokio_util::task::TaskTracker;
 use super::{
     admission::Admission,
     audit::{Audit, AuditError},
-    auth::{ListenerAuth, Token, TokenError},
+    auth::{ListenerAuth, TcpTokens, TokenError},
     connection_timeouts::ConnectionTimeouts,
     connections::{Connections, Listener, MAX_REJECTIONS},
     routes,
-    socket::{Socket, SocketError, default_socket},
+    socket::{Socket, SocketError, default_control_socket, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
     traces::{Tracer, TracesError},
     watch::{self, WatchContext},
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::{self, Settings},
+    config::{self, ListenSettings, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
     telemetry::{ApiMeters, AuditDropped, Exporter, SpansDropped},
@@ -40,7 +40,7 @@ const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// The Unix socket cannot be used.
+    /// A Unix socket cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
     /// The record of process groups cannot be kept.
@@ -75,13 +75,13 @@ pub struct Daemon {
     connections: Connections,
     /// The accept loops, the reload loop and the upkeep of metrics.
     tasks: JoinSet<()>,
-    /// Dropped last: another daemon may start once it is gone.
-    _socket: Socket,
+    /// Dropped last: another daemon may start once they are gone.
+    _sockets: [Socket; 2],
     _ledger: GroupLedger,
 }
 
 impl Daemon {
-    /// Opens the socket, loads the workspaces and takes events. `environment` looks up environment variables.
+    /// Opens the sockets, loads the workspaces and takes events. `environment` looks up environment variables.
     ///
     /// Returns an error if it cannot listen, or another daemon does. A workspace that cannot be loaded is logged and left
     /// out: it must not keep the others from their hooks.
@@ -91,31 +91,29 @@ impl Daemon {
     ) -> Result<Self, ServeError> {
         raise_descriptor_limit();
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
-        let token = settings.listen.token_file.as_deref().map(Token::read).transpose()?;
+        let control_path = settings.listen.control_socket.clone();
+        let control_path = control_path.unwrap_or_else(|| default_control_socket(&path));
+        let tokens = TcpTokens::read(&settings.listen)?;
         Socket::prepare(&path)?;
+        Socket::prepare(&control_path)?;
         let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
         let claimed = claimed.map_err(|error| ledger_error(error, &path))?;
         // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
         // killed daemon left behind are ended.
         let (socket, listener) = Socket::listen(&path)?;
+        let (control_socket, control_listener) = Socket::listen(&control_path)?;
         let (ledger, reaped) = claimed.open()?;
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }
         let audit = Audit::start(&settings.audit)?;
-        let mut listeners = vec![Listener::Unix(listener)];
-        let mut addresses = DaemonAddresses { socket: path, tcp: None, metrics: None };
-        if let Some(address) = settings.listen.tcp {
-            let auth = ListenerAuth::for_tcp(address, token)?;
-            let listener = bind(address).await?;
-            addresses.tcp = listener.local_addr().ok();
-            listeners.push(Listener::Tcp(listener, auth));
-        }
-        if let Some(address) = settings.listen.metrics {
-            let listener = bind(address).await?;
-            addresses.metrics = listener.local_addr().ok();
-            listeners.push(Listener::Tcp(listener, ListenerAuth::MetricsOnly));
-        }
+        let mut listeners = vec![
+            Listener::Unix(listener, ListenerAuth::EventSocket),
+            Listener::Unix(control_listener, ListenerAuth::ControlSocket),
+        ];
+        let mut addresses =
+            DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
+        listen_on_tcp(&settings.listen, tokens, &mut listeners, &mut addresses).await?;
         let exporter = Exporter::install();
         AuditDropped::expect();
         SpansDropped::expect();
@@ -136,12 +134,17 @@ impl Daemon {
             tasks.spawn(watch::watch(watch_context(&state)));
         }
         state.set_phase(DaemonPhase::Ready);
-        Ok(Self { state, connections, tasks, _socket: socket, _ledger: ledger })
+        Ok(Self { state, connections, tasks, _sockets: [socket, control_socket], _ledger: ledger })
     }
 
-    /// The path of its Unix socket.
+    /// The path of its event socket.
     pub fn socket(&self) -> &Path {
         &self.state.addresses.socket
+    }
+
+    /// The path of its control socket.
+    pub fn control_socket(&self) -> &Path {
+        &self.state.addresses.control_socket
     }
 
     /// Its TCP address, if it listens on one.
@@ -203,6 +206,27 @@ async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orch
         builder = builder.observer(tracer.clone());
     }
     builder.start().await
+}
+
+/// Opens the TCP addresses of the settings.
+async fn listen_on_tcp(
+    listen: &ListenSettings,
+    tokens: TcpTokens,
+    listeners: &mut Vec<Listener>,
+    addresses: &mut DaemonAddresses,
+) -> Result<(), ServeError> {
+    if let Some(address) = listen.tcp {
+        tokens.permit(address)?;
+        let listener = bind(address).await?;
+        addresses.tcp = listener.local_addr().ok();
+        listeners.push(Listener::Tcp(listener, ListenerAuth::Tcp(tokens)));
+    }
+    if let Some(address) = listen.metrics {
+        let listener = bind(address).await?;
+        addresses.metrics = listener.local_addr().ok();
+        listeners.push(Listener::Tcp(listener, ListenerAuth::MetricsOnly));
+    }
+    Ok(())
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {

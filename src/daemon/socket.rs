@@ -1,4 +1,4 @@
-//! The Unix socket: its path, its permissions, and the users that may connect.
+//! The Unix sockets: their paths, their permissions, and the users that may connect.
 //!
 //! It never replaces the socket of a running daemon, or a file that is not a socket of this user.
 
@@ -14,7 +14,7 @@ use std::{
 use rustix::process::geteuid;
 use tokio::net::{UnixListener, unix::UCred};
 
-/// The file name of the socket in its default directory.
+/// The file name of the event socket in its default directory.
 const FILE_NAME: &str = "hookyard.sock";
 
 /// The longest path, in bytes: `sun_path` has 108 with the terminating byte.
@@ -25,10 +25,10 @@ const MAX_PATH_BYTES: usize = 107;
 #[non_exhaustive]
 pub enum SocketError {
     /// Another daemon listens on it.
-    #[error("another hookyard listens on {}; stop it first, or choose another `listen.socket`", .0.display())]
+    #[error("another hookyard listens on {}; stop it first, or choose another path under `listen` in the settings", .0.display())]
     Taken(PathBuf),
     /// The path is taken by something other than a socket of this user.
-    #[error("{} is {what}; remove it, or choose another `listen.socket`", path.display())]
+    #[error("{} is {what}; remove it, or choose another path under `listen` in the settings", path.display())]
     Foreign {
         /// The path.
         path: PathBuf,
@@ -36,10 +36,10 @@ pub enum SocketError {
         what: &'static str,
     },
     /// The path is too long for a socket.
-    #[error("the path {} is longer than the {MAX_PATH_BYTES} bytes of a socket's; choose a shorter `listen.socket`", .0.display())]
+    #[error("the path {} is longer than the {MAX_PATH_BYTES} bytes of a socket's; choose a shorter one under `listen` in the settings", .0.display())]
     TooLong(PathBuf),
     /// Other users could replace the socket.
-    #[error("the directory {} {why}; choose a `listen.socket` in a directory of your own", path.display())]
+    #[error("the directory {} {why}; choose a directory of your own under `listen` in the settings", path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -56,11 +56,22 @@ pub enum SocketError {
     },
 }
 
-/// The path of the socket by default, for the daemon and its clients:
+/// The path of the event socket by default, for the daemon and its clients:
 /// `$XDG_RUNTIME_DIR/hookyard.sock`, or else `/tmp/hookyard-UID/hookyard.sock`.
 pub fn default_socket(environment: &dyn Fn(&str) -> Option<String>) -> PathBuf {
     let runtime = environment("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
     runtime.unwrap_or_else(own_directory).join(FILE_NAME)
+}
+
+/// The path of the control socket by default: beside the event socket, as `hookyard-control.sock` beside `hookyard.sock`.
+pub fn default_control_socket(event_socket: &Path) -> PathBuf {
+    let mut name = event_socket.file_stem().unwrap_or_default().to_owned();
+    name.push("-control");
+    let mut path = event_socket.with_file_name(name);
+    if let Some(extension) = event_socket.extension() {
+        path = path.with_added_extension(extension);
+    }
+    path
 }
 
 fn own_directory() -> PathBuf {
@@ -189,6 +200,18 @@ fn check_path(path: &Path) -> Result<(), SocketError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_control_socket_is_beside_the_event_socket() {
+        for (event, control) in [
+            ("/run/user/7/hookyard.sock", "/run/user/7/hookyard-control.sock"),
+            ("/x/a.b.sock", "/x/a.b-control.sock"),
+            ("/x/s", "/x/s-control"),
+            ("/x/.s", "/x/.s-control"),
+        ] {
+            assert_eq!(default_control_socket(Path::new(event)), Path::new(control));
+        }
+    }
 
     #[test]
     fn the_default_is_in_the_directory_for_such_things() {

@@ -42,8 +42,9 @@ impl DaemonPhase {
 /// Where the daemon listens.
 #[derive(Debug)]
 pub(super) struct DaemonAddresses {
-    /// The Unix socket.
+    /// The event socket.
     pub(super) socket: PathBuf,
+    pub(super) control_socket: PathBuf,
     pub(super) tcp: Option<SocketAddr>,
     /// The TCP address that serves metrics and health only.
     pub(super) metrics: Option<SocketAddr>,

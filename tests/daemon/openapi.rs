@@ -170,14 +170,14 @@ fn responses_match_the_description() {
     for row in TABLE {
         let (method, _, path, body, status) = row;
         let body = body.map(|body| body.replace("$DIR", &here));
-        let answer = daemon.client().send(method, path, body.as_deref().map(str::as_bytes)).unwrap();
+        let answer = daemon.control().send(method, path, body.as_deref().map(str::as_bytes)).unwrap();
         let text = String::from_utf8_lossy(&answer.body);
         assert_eq!(answer.status, *status, "{method} {path} {body:?}: {text}");
         assert_described(&description, row, answer.status, &answer.body);
     }
     let large = " ".repeat(100_000);
     for row in [TABLE[5], TABLE[9], *TABLE.iter().find(|row| row.0 == "PUT").unwrap()] {
-        let answer = daemon.client().send(row.0, row.2, Some(large.as_bytes())).unwrap();
+        let answer = daemon.control().send(row.0, row.2, Some(large.as_bytes())).unwrap();
         assert_eq!(answer.status, 413);
         assert_described(&description, &row, 413, &answer.body);
     }
@@ -238,7 +238,7 @@ fn query_parameters_are_as_described() {
             continue;
         }
         let path = path.replace("{id}", "x").replace("{dialect}", "claude") + "?nonesuch=1";
-        let answer = daemon.client().send(&method.to_uppercase(), &path, None).unwrap();
+        let answer = daemon.control().send(&method.to_uppercase(), &path, None).unwrap();
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
         let error = &body["error"];
         assert_eq!((answer.status, &error["code"]), (400, &json!("bad_query")), "{path}");

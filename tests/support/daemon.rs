@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hookyard::daemon::{Client, ClientResponse};
+use hookyard::daemon::{Client, ClientResponse, default_control_socket};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -173,10 +173,22 @@ impl Daemon {
         Client::new(&self.socket).timeout(LONGEST_WAIT)
     }
 
-    /// Asks for something.
+    /// The default path of its control socket.
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        default_control_socket(&self.socket)
+    }
+
+    /// A client that may control it.
+    pub(crate) fn control(&self) -> Client {
+        Client::new(self.control_socket()).timeout(LONGEST_WAIT)
+    }
+
+    /// Asks for something, at the control socket where that is needed.
     pub(crate) fn send(&self, method: &str, path: &str, body: Option<&Value>) -> ClientResponse {
         let body = body.map(|body| body.to_string().into_bytes());
-        self.client().send(method, path, body.as_deref()).expect("an answer")
+        let controls = ["PUT", "DELETE"].contains(&method) || path.starts_with("/v1/reload");
+        let client = if controls { self.control() } else { self.client() };
+        client.send(method, path, body.as_deref()).expect("an answer")
     }
 
     /// Asks for something that is there, and reads the answer.
@@ -210,7 +222,7 @@ impl Daemon {
         self.signal(Signal::TERM);
         assert_eq!(self.wait().code(), Some(0), "{}", self.log());
         wait_until("nothing is left", || self.processes().is_empty());
-        assert!(!self.socket.exists());
+        assert!(!self.socket.exists() && !self.control_socket().exists());
     }
 
     /// Sends it a signal.

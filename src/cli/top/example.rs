@@ -18,6 +18,7 @@ pub(super) fn status() -> DaemonStatus {
         started_at: 0,
         uptime_ms: 3_723_000,
         socket: "/run/hookyard.sock".into(),
+        control_socket: "/run/hookyard-control.sock".into(),
         tcp: None,
         metrics: None,
         workspaces: 2,

@@ -285,6 +285,7 @@ mod tests {
             started_at: 0,
             uptime_ms: 0,
             socket: "s".into(),
+            control_socket: "s-control".into(),
             tcp: None,
             metrics: None,
             workspaces: 0,

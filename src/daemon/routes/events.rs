@@ -15,7 +15,7 @@ use super::extract::{ApiQuery, PathParameter};
 use crate::{
     DispatchError,
     daemon::{
-        error::ApiError,
+        error::{ApiError, HOOK_EVENT_HEADER},
         request_body::{self, BodyBounds},
         schema::{Component, object, string, unsigned_as},
         state::DaemonState,
@@ -23,9 +23,6 @@ use crate::{
     dialect,
     model::{DialectName, Event, HostResponse, Outcome},
 };
-
-/// The header of every request that hookyard's http hooks send.
-const HOOK_EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event");
 
 /// The W3C trace context of the host.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -146,9 +143,7 @@ fn parse_dialect(name: &str) -> Result<DialectName, ApiError> {
 
 async fn event_body(state: &DaemonState, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
     if headers.contains_key(HOOK_EVENT_HEADER) {
-        let message = "the request comes from a hook of hookyard and would loop";
-        let hint = "remove hookyard's address from the hook";
-        return Err(ApiError::new(StatusCode::LOOP_DETECTED, "own_hook", message, hint));
+        return Err(ApiError::own_hook());
     }
     let limits = &state.settings.limits;
     request_body::read(headers, body, BodyBounds { bytes: limits.payload, time: limits.body_timeout }).await

@@ -6,6 +6,7 @@ use super::operation::{
     BodySchema, ErrorResponse, Operation, Parameter, ParameterLocation, ResponseContent, Route,
 };
 use crate::daemon::{
+    auth::AccessRight,
     error::ERROR_BODY,
     schema::{Component, ComponentSchema},
 };
@@ -13,7 +14,10 @@ use crate::daemon::{
 /// The errors that every operation can answer.
 const COMMON_ERRORS: &[ErrorResponse] = &[
     (401, "The token is missing or wrong"),
-    (403, "The request comes from a web page, or its `Host` is not this machine"),
+    (
+        403,
+        "The listener or the token does not grant the right, the request comes from a web page, or its `Host` is not this machine",
+    ),
     (503, "The daemon is overloaded, starting or shutting down"),
 ];
 
@@ -34,7 +38,21 @@ pub(super) fn document(routes: &[Route], components: &[&Component]) -> Value {
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The token of `listen.token_file`: events and reads over TCP.",
+                },
+                "controlToken": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "The token of `listen.control_token_file`: everything over TCP.",
+                },
+            },
+        },
     })
 }
 
@@ -49,6 +67,8 @@ fn describe(operation: &Operation) -> Value {
         "tags": [operation.tag],
         "summary": operation.summary,
         "responses": responses(operation),
+        "security": security(operation.right),
+        "x-required-right": operation.right.as_str(),
     });
     if !operation.description.is_empty() {
         described["description"] = operation.description.into();
@@ -60,6 +80,17 @@ fn describe(operation: &Operation) -> Value {
         described["requestBody"] = json!({ "required": true, "content": json_content(body) });
     }
     described
+}
+
+/// What grants a right. Nothing is needed on the event socket except for control, and on the control socket.
+fn security(right: AccessRight) -> Value {
+    match right {
+        AccessRight::Health => json!([]),
+        AccessRight::Metrics | AccessRight::Events | AccessRight::Read => {
+            json!([{}, { "token": [] }, { "controlToken": [] }])
+        }
+        AccessRight::Control => json!([{}, { "controlToken": [] }]),
+    }
 }
 
 fn parameter(parameter: &Parameter) -> Value {

@@ -2,19 +2,30 @@
 
 use std::sync::Arc;
 
-use axum::routing::{MethodFilter, MethodRouter};
+use axum::{
+    http::Method,
+    routing::{MethodFilter, MethodRouter},
+};
 use serde_json::Value;
 
-use crate::daemon::{auth::RouteAccess, schema::Component, state::DaemonState};
+use crate::daemon::{auth::AccessRight, schema::Component, state::DaemonState};
 
 /// A path and what it answers.
 #[derive(Debug)]
 pub(in crate::daemon) struct Route {
     /// The path as the router and the `OpenAPI` document write it.
     pub(in crate::daemon) path: &'static str,
-    pub(in crate::daemon) access: RouteAccess,
     pub(in crate::daemon) limit: RequestLimit,
     pub(super) operations: &'static [Operation],
+}
+
+impl Route {
+    /// The right that a request with this method needs. A method that the route does not have reveals nothing, so it
+    /// needs no more than an event.
+    pub(in crate::daemon) fn right(&self, method: &Method) -> AccessRight {
+        let operation = self.operations.iter().find(|operation| operation.method.answers(method));
+        operation.map_or(AccessRight::Events, |operation| operation.right)
+    }
 }
 
 /// Whether requests of a route count against `limits.requests`.
@@ -33,6 +44,8 @@ pub(super) struct Operation {
     /// The `operationId`.
     pub(super) id: &'static str,
     pub(super) tag: &'static str,
+    /// The right that it needs.
+    pub(super) right: AccessRight,
     pub(super) summary: &'static str,
     /// More than the summary; may be empty.
     pub(super) description: &'static str,
@@ -63,6 +76,17 @@ impl RouteMethod {
             Self::Get => "get",
             Self::Post => "post",
             Self::Put => "put",
+        }
+    }
+
+    /// Whether the router takes a request with this method to the operation.
+    fn answers(self, method: &Method) -> bool {
+        match self {
+            Self::Delete => method == Method::DELETE,
+            // The router answers HEAD with the handler of GET.
+            Self::Get => method == Method::GET || method == Method::HEAD,
+            Self::Post => method == Method::POST,
+            Self::Put => method == Method::PUT,
         }
     }
 

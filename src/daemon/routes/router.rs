@@ -11,11 +11,10 @@ use super::{
     operation::{RequestLimit, Route},
     table::ROUTES,
 };
-use crate::daemon::{auth::RouteAccess, error::ApiError, state::DaemonState};
+use crate::daemon::{error::ApiError, state::DaemonState};
 
 /// Stands for the paths that are no route. They need a permit to nothing and reveal nothing.
-static NO_ROUTE: Route =
-    Route { path: "none", access: RouteAccess::Restricted, limit: RequestLimit::Exempt, operations: &[] };
+static NO_ROUTE: Route = Route { path: "none", limit: RequestLimit::Exempt, operations: &[] };
 
 /// The routes with their handlers.
 pub(in crate::daemon) fn router(state: Arc<DaemonState>) -> Router {
@@ -29,7 +28,7 @@ pub(in crate::daemon) fn router(state: Arc<DaemonState>) -> Router {
     router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(state)
 }
 
-/// The route that a request path belongs to; a restricted one without operations if there is none.
+/// The route that a request path belongs to; one without operations if there is none.
 pub(in crate::daemon) fn find(path: &str) -> &'static Route {
     ROUTES.iter().find(|route| matches(path, route.path)).unwrap_or(&NO_ROUTE)
 }

@@ -32,8 +32,10 @@ pub struct DaemonStatus {
     pub started_at: u64,
     /// How long it has been running, in milliseconds.
     pub uptime_ms: u64,
-    /// The path of its Unix socket.
+    /// The path of its event socket.
     pub socket: String,
+    /// The path of its control socket.
+    pub control_socket: String,
     /// Its TCP address, if it listens on one.
     pub tcp: Option<String>,
     /// Its TCP address for metrics only, if it listens on one.
@@ -101,7 +103,8 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("phase", string("`starting`, `ready` or `draining`.")),
             ("started_at", unsigned_as("int64", "When it started, in seconds since 1970.")),
             ("uptime_ms", unsigned_as("int64", "How long it has been running, in milliseconds.")),
-            ("socket", string("The path of its Unix socket.")),
+            ("socket", string("The path of its event socket.")),
+            ("control_socket", string("The path of its control socket.")),
             ("tcp", optional_string("Its TCP address, if it listens on one.")),
             ("metrics", optional_string("Its TCP address for metrics only, if it listens on one.")),
             ("workspaces", unsigned("The number of registered workspaces.")),
@@ -167,6 +170,7 @@ impl DaemonStatus {
             started_at: state.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             uptime_ms: u64::try_from(state.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             socket: state.addresses.socket.display().to_string(),
+            control_socket: state.addresses.control_socket.display().to_string(),
             tcp: state.addresses.tcp.map(|address| address.to_string()),
             metrics: state.addresses.metrics.map(|address| address.to_string()),
             workspaces: reports.len(),

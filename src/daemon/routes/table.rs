@@ -1,4 +1,4 @@
-//! The route table: every route is declared here once, with its access, its limit, its handlers and its description.
+//! The route table: every route is declared here once, with its rights, its limit, its handlers and its description.
 
 use std::sync::LazyLock;
 
@@ -21,7 +21,7 @@ use super::{
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
 use crate::daemon::{
-    auth::RouteAccess,
+    auth::AccessRight,
     error::{ERROR_BODY, ERROR_TEXT},
     schema::Component,
 };
@@ -79,12 +79,12 @@ const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")]
 pub(super) static ROUTES: [Route; 14] = [
     Route {
         path: "/v1/events",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
             method: RouteMethod::Post,
             id: "sendEvent",
             tag: "events",
+            right: AccessRight::Events,
             summary: "Run the hooks for an event.",
             description: "Takes a canonical event and answers with its outcome. `/v1/events/{dialect}` takes the events of agents.",
             parameters: &[],
@@ -96,12 +96,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/events/{dialect}",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
             method: RouteMethod::Post,
             id: "sendNativeEvent",
             tag: "events",
+            right: AccessRight::Events,
             summary: "Run the hooks for an agent's event.",
             description: "Takes what the agent sends to its own hooks and answers what such a hook would answer.",
             parameters: &[DIALECT, AS],
@@ -116,12 +116,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/hooks",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "listHooks",
             tag: "hooks",
+            right: AccessRight::Read,
             summary: "List the hooks of all workspaces, or of one, in the order in which they run.",
             description: "",
             parameters: &[ONE_WORKSPACE],
@@ -133,12 +133,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/runs",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "listRuns",
             tag: "runs",
+            right: AccessRight::Read,
             summary: "List the runs that have work in flight or had it recently.",
             description: "",
             parameters: &[ONE_WORKSPACE, RUN_LIMIT],
@@ -150,13 +150,13 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/runs/{id}",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[
             Operation {
                 method: RouteMethod::Get,
                 id: "getRun",
                 tag: "runs",
+                right: AccessRight::Read,
                 summary: "Show a run.",
                 description: "",
                 parameters: &[RUN_ID, WORKSPACE_OF_RUN],
@@ -169,6 +169,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 method: RouteMethod::Delete,
                 id: "cancelRun",
                 tag: "runs",
+                right: AccessRight::Control,
                 summary: "Cancel a run.",
                 description: "Kills the processes of its hooks, answers its interceptor events with `halt`, and forgets the run.",
                 parameters: &[RUN_ID, WORKSPACE_OF_RUN],
@@ -181,12 +182,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/workspaces",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "listWorkspaces",
             tag: "workspaces",
+            right: AccessRight::Read,
             summary: "List the workspaces in the order of their IDs.",
             description: "",
             parameters: &[],
@@ -198,13 +199,13 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/workspaces/{id}",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Counted,
         operations: &[
             Operation {
                 method: RouteMethod::Put,
                 id: "registerWorkspace",
                 tag: "workspaces",
+                right: AccessRight::Control,
                 summary: "Register a workspace, or replace the one with this ID.",
                 description: "Errors in its hook files do not fail the request: the answer lists them.",
                 parameters: &[WORKSPACE_ID],
@@ -224,6 +225,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 method: RouteMethod::Get,
                 id: "getWorkspace",
                 tag: "workspaces",
+                right: AccessRight::Read,
                 summary: "Show a workspace and what is wrong with its files.",
                 description: "",
                 parameters: &[WORKSPACE_ID],
@@ -236,6 +238,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 method: RouteMethod::Delete,
                 id: "removeWorkspace",
                 tag: "workspaces",
+                right: AccessRight::Control,
                 summary: "Remove a workspace: cancel its runs and stop its workers.",
                 description: "",
                 parameters: &[WORKSPACE_ID],
@@ -252,12 +255,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/reload",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Post,
             id: "reload",
             tag: "workspaces",
+            right: AccessRight::Control,
             summary: "Read the hook files of all workspaces again, or of one.",
             description: "Events in flight keep the hooks they began with. A file that is broken now keeps its previous rules.",
             parameters: &[ONE_WORKSPACE],
@@ -269,12 +272,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/status",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "getStatus",
             tag: "operation",
+            right: AccessRight::Read,
             summary: "Show the status of the daemon.",
             description: "",
             parameters: &[],
@@ -286,12 +289,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/stream",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "followStream",
             tag: "operation",
+            right: AccessRight::Read,
             summary: "Stream finished invocations and outcomes as server-sent events.",
             description: "Sends `invocation` and `outcome` events, and `dropped` with the number of those that a slow reader missed. Events without matching hooks are not sent.",
             parameters: &[ONE_WORKSPACE, EVENT_KIND, VERDICT],
@@ -303,12 +306,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/v1/openapi.json",
-        access: RouteAccess::Restricted,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "getDescription",
             tag: "operation",
+            right: AccessRight::Read,
             summary: "Describe the API as OpenAPI 3.1.",
             description: "",
             parameters: &[],
@@ -320,12 +323,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/metrics",
-        access: RouteAccess::Metrics,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "getMetrics",
             tag: "operation",
+            right: AccessRight::Metrics,
             summary: "Export metrics for Prometheus.",
             description: "",
             parameters: &[],
@@ -337,12 +340,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/healthz",
-        access: RouteAccess::Public,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "isAlive",
             tag: "operation",
+            right: AccessRight::Health,
             summary: "Check that the daemon is alive.",
             description: "",
             parameters: &[],
@@ -354,12 +357,12 @@ pub(super) static ROUTES: [Route; 14] = [
     },
     Route {
         path: "/readyz",
-        access: RouteAccess::Public,
         limit: RequestLimit::Exempt,
         operations: &[Operation {
             method: RouteMethod::Get,
             id: "isReady",
             tag: "operation",
+            right: AccessRight::Health,
             summary: "Check that the daemon takes events.",
             description: "",
             parameters: &[],

@@ -76,7 +76,8 @@ impl Home {
             .env("PATH", path)
             .env("XDG_RUNTIME_DIR", self.path())
             .env("HOOKYARD_HOME", self.path().join("home"))
-            .env_remove("HOOKYARD_LISTEN_SOCKET");
+            .env_remove("HOOKYARD_LISTEN_SOCKET")
+            .env_remove("HOOKYARD_LISTEN_CONTROL_SOCKET");
         command
     }
 
@@ -127,7 +128,8 @@ fn the_programs_of_the_page_obey_the_verdict() {
         assert_eq!((&registered["id"], &registered["hooks"]), (&json!("shop"), &json!(1)));
     } else {
         let body = json!({ "root": home.path().join("patched") }).to_string();
-        home.client().send("PUT", "/v1/workspaces/shop", Some(body.as_bytes())).unwrap();
+        let control = Client::new(home.path().join("hookyard-control.sock")).timeout(LONGEST_WAIT);
+        daemon::read(&control.send("PUT", "/v1/workspaces/shop", Some(body.as_bytes())).unwrap());
     }
     for (language, program, file) in [("js", "node", "host.mjs"), ("python", "python3", "host.py")] {
         let [code] = blocks(language).try_into().unwrap();

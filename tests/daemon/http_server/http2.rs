@@ -167,7 +167,7 @@ async fn the_authority_of_a_request_is_checked() {
     tokio::spawn(connection);
     let status = async |host: &str| {
         let mut sender: Sender = sender.clone().ready().await.unwrap();
-        let request = Request::builder().uri(format!("http://{host}/v1/status")).body(()).unwrap();
+        let request = Request::builder().uri(format!("http://{host}/metrics")).body(()).unwrap();
         in_time(sender.send_request(request, true).unwrap().0).await.unwrap().status().as_u16()
     };
     assert_eq!((status("localhost").await, status(&address).await), (200, 200));

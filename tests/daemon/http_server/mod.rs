@@ -10,6 +10,7 @@ mod http2;
 mod limits;
 mod raw_connection;
 mod requests;
+mod rights;
 mod socket;
 mod tcp;
 

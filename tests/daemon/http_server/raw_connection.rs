@@ -4,6 +4,7 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::TcpStream,
     os::unix::net::UnixStream,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -32,7 +33,11 @@ pub(crate) struct Reply {
 
 impl RawConnection {
     pub(crate) fn unix(daemon: &Daemon) -> Self {
-        let stream = UnixStream::connect(daemon.socket()).expect("a connection");
+        Self::unix_at(daemon.socket())
+    }
+
+    pub(crate) fn unix_at(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("a connection");
         stream.set_read_timeout(Some(LONGEST_WAIT)).expect("a timeout");
         stream.set_write_timeout(Some(LONGEST_WAIT)).expect("a timeout");
         Self { stream: Box::new(stream), read: Vec::new() }

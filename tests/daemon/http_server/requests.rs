@@ -234,7 +234,8 @@ fn json_that_is_no_event_is_refused() {
             assert_eq!(say(&daemon, post("/v1/events", event.as_bytes())).status, 400);
             assert_eq!(say(&daemon, post("/v1/events/claude", event.as_bytes())).status, 400);
         }
-        assert_eq!(say(&daemon, put("/v1/workspaces/w", deep.as_bytes())).status, 400);
+        let mut control = RawConnection::unix_at(&daemon.control_socket());
+        assert_eq!(control.send(put("/v1/workspaces/w", deep.as_bytes())).reply().status, 400);
     }
     let huge = say(&daemon, post("/v1/events", EVENT.replace("{}", "{\"a\":1e400}").as_bytes()));
     assert!([200, 400].contains(&huge.status));

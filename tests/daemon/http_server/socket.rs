@@ -35,9 +35,9 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn the_socket_belongs_to_its_user_alone() {
+fn the_sockets_belong_to_their_user_alone() {
     let daemon = DaemonSetup::new().serve();
-    assert_eq!(mode(daemon.socket()), 0o600);
+    assert_eq!((mode(daemon.socket()), mode(&daemon.control_socket())), (0o600, 0o600));
     let names: Vec<_> =
         fs::read_dir(daemon.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!names.iter().any(|name| name.to_string_lossy().starts_with(".hookyard-")), "{names:?}");
@@ -158,9 +158,20 @@ fn a_path_too_long_is_refused_before_anything_is_made() {
         assert!(said.contains("is longer than the 107 bytes"), "{said}");
         assert_eq!(fs::read_dir(daemon.path()).unwrap().count(), 3, "home, settings and log");
     }
+    // Both sockets have their limit.
+    let setting = DaemonSetup::new();
+    let name = "s".repeat(107 - "-control".len() - setting.path().as_os_str().len() - 1);
+    setting.socket(&name).serve().finish();
     let setting = DaemonSetup::new();
     let name = "s".repeat(107 - setting.path().as_os_str().len() - 1);
-    setting.socket(&name).serve().finish();
+    let (said, _) = refused(setting.socket(&name));
+    assert!(said.contains("-control is longer than the 107 bytes"), "{said}");
+    let setting = DaemonSetup::new().settings("listen: { control_socket: $DIR/c }").socket(&name);
+    let (directory, daemon) = (setting.path(), setting.spawn());
+    wait_until("it takes events", || {
+        daemon.client().send("GET", "/readyz", None).is_ok_and(|answer| answer.status == 200)
+    });
+    assert!(directory.join("c").exists());
 }
 
 #[test]

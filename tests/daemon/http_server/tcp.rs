@@ -37,7 +37,7 @@ fn programs_of_this_machine_need_no_token() {
         "host: [::1]:1\r\n".to_owned(),
         "host: 127.0.0.1\r\nsec-fetch-site: none\r\n".to_owned(),
     ] {
-        assert_eq!(ask(&address, "/v1/status", &headers).status, 200, "{headers}");
+        assert_eq!(ask(&address, "/metrics", &headers).status, 200, "{headers}");
     }
     daemon.finish();
 }
@@ -66,7 +66,7 @@ fn requests_of_web_pages_are_refused() {
     }
     assert_eq!(ask(&address, "/v1/status", "host: example.com\r\n").code(), "forbidden");
     let absolute =
-        |host: &str| ask(&address, &format!("http://{host}/v1/status"), "host: localhost\r\n").status;
+        |host: &str| ask(&address, &format!("http://{host}/metrics"), "host: localhost\r\n").status;
     assert_eq!((absolute("example.com"), absolute("localhost"), absolute(&address)), (403, 200, 200));
     daemon.finish();
 }

@@ -17,7 +17,9 @@ const LARGEST: f64 = 1_099_511_627_776.0;
 /// A duration such as `60s`, `500ms`, `10m` or `1.5h`, longer than zero and at most 366 days.
 pub(super) fn duration(text: &str) -> Option<Duration> {
     let seconds = amount(text, &TIMES)?;
-    (seconds > 0.0 && seconds <= LONGEST).then(|| Duration::from_secs_f64(seconds))
+    let duration = (seconds > 0.0 && seconds <= LONGEST).then(|| Duration::from_secs_f64(seconds));
+    // Less than a nanosecond is none at all.
+    duration.filter(|duration| !duration.is_zero())
 }
 
 /// A size such as `16MiB`, at least a byte and at most a tebibyte.
@@ -54,7 +56,7 @@ mod tests {
         assert_eq!(size("16MiB"), Some(16 << 20));
         assert_eq!(size("64KiB"), Some(64 << 10));
         assert_eq!(size("7B"), Some(7));
-        for text in ["60", "s", "-1s", "0s", "1e3s", "infs", "1d", "", "9999999h", "1..2s"] {
+        for text in ["60", "s", "-1s", "0s", "1e3s", "infs", "1d", "", "9999999h", "1..2s", "0.0000000001s"] {
             assert_eq!(duration(text), None, "{text}");
         }
         for text in ["16", "16MB", "16M", "0B", "-1B", "99999999GiB", "0.5B"] {

@@ -114,9 +114,14 @@ fn timeout(value: &Value<'_>, longest: Duration) -> Option<Duration> {
             value.error("timeout", message, "shorten it, or raise `max_timeout` in the settings");
             None
         }
-        None if number > 0.0 => {
+        None if number >= 1.0 => {
             let message = format!("`timeout_seconds` is longer than the {} allowed", seconds(longest));
             value.error("timeout", message, "shorten it");
+            None
+        }
+        None if number > 0.0 => {
+            let message = "`timeout_seconds` is less than a nanosecond";
+            value.error("timeout", message, "write seconds, such as `5` or `0.5`");
             None
         }
         None => {
@@ -240,17 +245,36 @@ pub(in crate::dialect) fn argument<'d>(value: &Value<'d>) -> Option<&'d str> {
     Some(text)
 }
 
+/// The line of a shell command. One that runs nothing is an error: a shell ends it with success, or with a syntax error
+/// whose exit code reads as a block.
+pub(in crate::dialect) fn shell_line<'d>(value: &Value<'d>) -> Option<&'d str> {
+    let line = argument(value)?;
+    if !is_empty_for_shell(line) {
+        return Some(line);
+    }
+    let message = if line.trim().is_empty() {
+        "`command` is empty"
+    } else {
+        "`command` is empty for the shell: there are only comments and separators"
+    };
+    value.error("command", message, "write the line that the shell runs");
+    None
+}
+
+/// Whether a line consists of white space, comments and separators. Anything else is left to the shell.
+fn is_empty_for_shell(line: &str) -> bool {
+    let is_separator = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|');
+    line.lines().all(|line| line.trim_start_matches(is_separator).chars().next().is_none_or(|c| c == '#'))
+}
+
 fn shell(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
     if value.is_list() {
         let help = "write `args` instead of `command`: the program and its arguments as a list";
         value.error("wrong-type", "`command` must be a string, not a list", help);
         return None;
     }
-    let line = argument(value)?;
-    let Some(first) = line.split_whitespace().next() else {
-        value.error("command", "`command` is empty", "write the line that the shell runs");
-        return None;
-    };
+    let line = shell_line(value)?;
+    let first = line.split_whitespace().next().unwrap_or_default();
     let is_plain = !first.contains(|c| SHELL_SYNTAX.contains(c)) && !SHELL_WORDS.contains(&first);
     if is_plain && let ResolvedPath::Missing(_, why) = resolver.program(first, cwd) {
         value.warn("program", why, "the hook will end `spawn_failed`");

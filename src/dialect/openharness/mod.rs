@@ -23,7 +23,7 @@ pub use dialect::OpenHarness;
 #[cfg(feature = "cli")]
 pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use event::{has_kind, is_matched};
-pub(super) use handlers::{argument, variable};
+pub(super) use handlers::{argument, shell_line, variable};
 pub use hook_file::read_hook;
 pub use lookup::{ReferenceLookup, ResolvedPath};
 pub(crate) use mode::warn_of_mode;

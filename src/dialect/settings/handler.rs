@@ -6,7 +6,7 @@ use super::{
     super::{
         document::{Mapping, Value},
         event_table::EventRow,
-        openharness::{ResolvedPath, argument, http_address, http_header, variable},
+        openharness::{ResolvedPath, argument, http_address, http_header, shell_line, variable},
         suggest::{did_you_mean, shorten},
     },
     context::{FileContext, warn_misspelt_keys},
@@ -121,9 +121,9 @@ fn model(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<Model> {
 
 fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
     let value = item.require_such_as("command", "\"command\": \"./check.sh\"")?;
-    let text = argument(&value)?;
+    let text = if context.get(item, "args").is_some() { argument(&value)? } else { shell_line(&value)? };
     if text.trim().is_empty() {
-        value.error("command", "`command` is empty", "write the line that the shell runs");
+        value.error("command", "`command` is empty", "write the program");
         return None;
     }
     let (ResolvedPath::Found(cwd) | ResolvedPath::Missing(cwd, _)) = context.resolver.directory("") else {

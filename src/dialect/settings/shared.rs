@@ -124,6 +124,10 @@ impl TimeUnit {
                 value.error("timeout", format!("`{name}` must be more than 0"), help);
                 None
             }
+            None if number < 1.0 => {
+                value.error("timeout", format!("`{name}` is less than a nanosecond"), help);
+                None
+            }
             Some(_) | None => {
                 let seconds = longest.as_secs_f64();
                 let message = format!("`{name}` is longer than the {seconds} s allowed, and is cut to that");

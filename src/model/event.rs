@@ -171,6 +171,12 @@ impl EventKind {
         self.row().target
     }
 
+    /// Whether it reports what has already happened, so that a block cannot undo it.
+    pub(crate) fn has_happened(self) -> bool {
+        use EventKind::{AfterContextBuild, AfterContextCompact, AfterModelCall, AfterToolDispatch};
+        matches!(self, AfterContextCompact | AfterContextBuild | AfterModelCall | AfterToolDispatch)
+    }
+
     /// Whether the run is over after it.
     pub fn ends_run(self) -> bool {
         matches!(self, Self::RunCompleted | Self::RunFailed | Self::SessionEnded)
@@ -233,7 +239,7 @@ pub enum Delivery {
 }
 
 /// The short texts that describe an event; each is there if the host said it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EventAttributes {
     /// The agent that the run belongs to.
     pub agent_name: Option<Arc<str>>,

@@ -25,6 +25,12 @@ pub struct Note {
 }
 
 impl Note {
+    /// A message of hookyard itself for the person at the host.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn of_hookyard(text: &str) -> Option<Self> {
+        Some(Self::new(HookName::new("hookyard").ok()?, NoteKind::SystemMessage, text))
+    }
+
     /// A note of a hook.
     pub fn new(hook: HookName, kind: NoteKind, text: impl Into<Arc<str>>) -> Self {
         Self { hook, kind, text: text.into() }
@@ -126,7 +132,8 @@ pub struct Outcome {
     /// The hook that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<HookName>,
-    /// The parts of the payload that hooks changed, with their final values.
+    /// The parts of the payload that hooks changed, with their final values. What a block or a halt keeps from
+    /// happening has none; what has already happened, such as a tool's output, has them all the same.
     #[serde(skip_serializing_if = "Targets::is_empty")]
     pub patched: Targets,
     /// The notes of the hooks, in plan order.
@@ -161,10 +168,18 @@ impl Outcome {
         }
     }
 
+    /// Drops the patches of what does not happen, so that no host runs it with them. A patch of what has happened stays:
+    /// it may remove what the model must not see.
+    pub(crate) fn drop_unused_patches(&mut self) {
+        if self.verdict >= Verdict::Block && !self.event.has_happened() {
+            self.patched = Targets::default();
+        }
+    }
+
     /// The tool input that hooks put in the place of the host's. `None` means that no hook changed it, so the final
     /// input is `outcome.tool_input()?.unwrap_or(input)`.
     ///
-    /// It says nothing about whether the tool may run: that is the verdict. Changes may be there whatever the verdict.
+    /// It says nothing about whether the tool may run: that is the verdict. A block or a halt has no changed input.
     ///
     /// ```
     /// use hookyard::{NativeHook, Orchestrator, ToolCall, model::{Capability, EventKind, Json, Reply, Target}};

@@ -83,6 +83,7 @@ impl RunActor {
                 outcome.verdict = Verdict::Halt;
                 outcome.reason = Some(CANCELLED.into());
                 outcome.by = None;
+                outcome.drop_unused_patches();
             }
             let waited = accepted.elapsed();
             if !is_detached {

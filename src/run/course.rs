@@ -212,7 +212,7 @@ impl Course {
             StepState::NotRun | StepState::Running(_) | StepState::Concluded(_) => None,
         };
         let MergedVerdict { verdict, notes, native } = self.merger.into_verdict();
-        Outcome {
+        let mut outcome = Outcome {
             decision_id,
             event: self.event.kind,
             verdict: verdict.verdict,
@@ -224,7 +224,9 @@ impl Course {
             native,
             hooks: self.states.into_iter().filter_map(report).collect(),
             snapshot_version: self.snapshot_version,
-        }
+        };
+        outcome.drop_unused_patches();
+        outcome
     }
 
     /// Starts the next stage. Stages of closed dialects are skipped; their steps stay `NotRun`.

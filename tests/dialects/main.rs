@@ -16,6 +16,7 @@ mod clawd;
 mod convert;
 mod matrix;
 mod openharness;
+mod patch_beside_block;
 mod reply_merge;
 mod settings_files;
 mod test_workspace;

@@ -90,21 +90,23 @@ fn decided(row: &EventRow, outcome: &Outcome) -> GeminiOutput {
 /// What hooks changed, in the words of the host; what it has no words for is denied.
 fn patched(output: &mut GeminiOutput, event: &Event, row: &EventRow, outcome: &Outcome) {
     let passes = outcome.verdict < Verdict::Block && !output.decision.is_some_and(GeminiDecision::blocks);
+    if !passes && !row.kind.has_happened() {
+        // The host must not be given a change of what does not happen.
+        return;
+    }
     for (target, value) in outcome.patched.iter() {
         let before = event.targets.get(target);
         match (changed(row).filter(|(_, known)| *known == target), target) {
             (Some((name, Target::ModelResponse)), _) => {
                 set(output, name, Some(payload::response_home(before, value)));
             }
-            (Some((name, Target::ToolInput)), _) => {
-                set(output, name, Some(value.clone()));
-                if let Some(gone) = before.and_then(|before| gone(before, value)).filter(|_| passes) {
-                    deny(
-                        output,
-                        format!("a hook took `{gone}` out of the input, which cannot be told to this host"),
-                    );
-                }
-            }
+            (Some((name, Target::ToolInput)), _) => match before.and_then(|before| gone(before, value)) {
+                Some(gone) => deny(
+                    output,
+                    format!("a hook took `{gone}` out of the input, which cannot be told to this host"),
+                ),
+                None => set(output, name, Some(value.clone())),
+            },
             (Some((_, Target::ToolConfig)), _) if outcome.verdict >= Verdict::Ask => {}
             (Some((name, _)), _) => set(output, name, Some(value.clone())),
             // The reason is told to the model in place of the output.

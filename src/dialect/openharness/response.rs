@@ -1,6 +1,6 @@
 //! Writes the response to an OpenHarness host: the unified output JSON.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use serde::Serialize;
 
@@ -47,18 +47,21 @@ pub(super) fn write(outcome: &Outcome) -> HostResponse {
         r#continue: !halted,
         stop_reason: halted.then(|| given.unwrap_or("stopped by a hook")),
         decision: reason.is_some().then_some("block"),
+        hook_specific_output: specific(outcome, halted || reason.is_some()),
         reason,
         suppress_output: outcome.suppress_output.then_some(true),
         system_message: response::user_message(outcome),
-        hook_specific_output: specific(outcome),
     };
     response::of(&output, STRICTEST)
 }
 
-fn specific(outcome: &Outcome) -> Option<Specific<'_>> {
+/// The context and the patches. Beside a refusal there is no patch of what does not happen.
+fn specific(outcome: &Outcome, is_refused: bool) -> Option<Specific<'_>> {
+    static NO_PATCH: LazyLock<Targets> = LazyLock::new(Targets::default);
     let additional_context = response::model_context(outcome);
-    if additional_context.is_none() && outcome.patched.is_empty() {
+    let patch = if is_refused && !outcome.event.has_happened() { &*NO_PATCH } else { &outcome.patched };
+    if additional_context.is_none() && patch.is_empty() {
         return None;
     }
-    Some(Specific { hook_event_name: outcome.event, additional_context, patch: &outcome.patched })
+    Some(Specific { hook_event_name: outcome.event, additional_context, patch })
 }

@@ -18,8 +18,8 @@ use crate::{
     model::{Arrival, DialectName, Event, EventError, Outcome, WorkspaceId},
     registry::Plan,
     run::{
-        Caller, EventRequest, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage, RunRejection,
-        next_decision_id,
+        Caller, EventRequest, IdempotencyKey, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage,
+        RunRejection, next_decision_id,
     },
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
@@ -153,6 +153,7 @@ impl Inner {
         let lease = self.lease(&key).await?;
         let actor = lease.actor().clone();
         let request = EventRequest {
+            key: IdempotencyKey::of(&event),
             event: Arc::new(event),
             plan,
             workspace: Arc::clone(snapshot.workspace()),

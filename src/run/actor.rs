@@ -15,7 +15,7 @@ use super::{
     context::RunContext,
     course::{Course, Progress},
     directory::RunKey,
-    idempotency::IdempotencyKey,
+    log,
     message::{EventRequest, InvocationId, RunMessage, RunRejection},
     notify::{EndedEvent, NoticeKind},
     record::RunRecord,
@@ -126,6 +126,9 @@ impl RunActor {
         }
         state.record.count_event();
         state.session.get_or_insert_with(|| self.context.directory.count_session(&request.event.session_id));
+        if state.reuses_id(&request) {
+            log::reused_id(&self.key, &request);
+        }
         match state.join(request) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
@@ -149,7 +152,8 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, plan, workspace, meters, snapshot_version, accepted, caller } = request;
+        let EventRequest { event, key, plan, workspace, meters, snapshot_version, accepted, caller } =
+            request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -172,7 +176,7 @@ impl RunActor {
         }
         let (course, progress) = Course::begin(Arc::clone(&event), awaited, workspace, snapshot_version);
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
-        running.key = IdempotencyKey::of(&event);
+        running.key = key;
         running.take_in(&event, snapshot_version, caller);
         if running.detached.is_some() {
             self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);

@@ -109,19 +109,27 @@ impl RunActorState {
     /// Answers an event that repeats an earlier one with the first outcome, now or when it is there. Returns an event
     /// that repeats none.
     pub(super) fn join(&mut self, request: EventRequest) -> Option<EventRequest> {
-        let Some(key) = IdempotencyKey::of(&request.event) else { return Some(request) };
-        if let Some(outcome) = self.run_state.answers.get(&key) {
+        let Some(key) = &request.key else { return Some(request) };
+        if let Some(outcome) = self.run_state.answers.get(key) {
             request.caller.answer(Ok(outcome.clone()));
             return None;
         }
         let twin =
-            |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(&key));
+            |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
         running.take_in(&request.event, request.snapshot_version, request.caller);
         None
     }
 
-    /// Does the same for pending events, after one was started or answered.
+    /// Whether an earlier event, answered or not, had the event id of this one and another payload.
+    pub(super) fn reuses_id(&self, request: &EventRequest) -> bool {
+        let Some(key) = &request.key else { return false };
+        let in_flight = self.running.values().filter_map(|running| running.key.as_ref());
+        let pending = self.pending.iter().filter_map(|pending| pending.key.as_ref());
+        self.run_state.answers.reuses_id(key) || in_flight.chain(pending).any(|known| known.reuses_id(key))
+    }
+
+    /// Joins pending events to the ones that they repeat, after one was started or answered.
     pub(super) fn join_pending(&mut self) {
         for request in std::mem::take(&mut self.pending) {
             let new = self.join(request);

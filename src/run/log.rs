@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{directory::RunKey, notify::EndedEvent};
+use super::{directory::RunKey, message::EventRequest, notify::EndedEvent};
 use crate::{
     model::{Ended, Verdict},
     telemetry::EVENTS_TARGET,
@@ -24,6 +24,15 @@ pub(super) fn verdict(run: &RunKey, ended: EndedEvent<'_>) {
     if let Some(reason) = &outcome.reason {
         tracing::debug!(target: EVENTS_TARGET, %decision_id, reason = &*ended.redactor.text(reason), "reason");
     }
+}
+
+/// An event id that was used again with another payload.
+pub(super) fn reused_id(run: &RunKey, request: &EventRequest) {
+    let id = request.plan.redactor().text(run.run.as_str());
+    tracing::warn!(
+        target: EVENTS_TARGET, workspace = %run.workspace, run = %id, event = %request.event.kind,
+        "an event id was used again with another payload; it counts as another event"
+    );
 }
 
 /// The hooks that failed.

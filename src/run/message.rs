@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::status::RunActivity;
+use super::{idempotency::IdempotencyKey, status::RunActivity};
 use crate::{
     model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, Workspace, WorkspaceId},
     registry::Plan,
@@ -58,6 +58,8 @@ pub(crate) enum RunMessage {
 #[derive(Debug)]
 pub(crate) struct EventRequest {
     pub(crate) event: Arc<Event>,
+    /// What a repetition of the event is recognised by.
+    pub(crate) key: Option<IdempotencyKey>,
     pub(crate) plan: Plan,
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) meters: SnapshotMeters,

@@ -26,6 +26,7 @@ pub use course::{Course, Progress};
 pub use decision_id::next_decision_id;
 pub(crate) use directory::{RunDirectory, RunEntry, RunKey};
 pub use halt::Halt;
+pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use message::{
     Caller, EventRequest, InFlightGuard, LeaseError, RunHandle, RunLease, RunMessage, RunRejection,
 };

@@ -56,6 +56,42 @@ async fn a_tool_call_id_used_again_for_something_else_is_another_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_id_used_again_for_something_else_is_another_event() {
+    let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, SECOND);
+    let orchestrator = orchestrator([hook]).await;
+    let named = |change: fn(&mut Event)| {
+        let mut event = Event { id: Some(EventId::new("e-1").unwrap()), ..tool("run") };
+        change(&mut event);
+        event
+    };
+    let changes: [fn(&mut Event); 7] = [
+        |_| {},
+        |event| event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"rm -rf /"}"#).unwrap()),
+        |event| event.attributes.tool_name = Some("Shell".into()),
+        |event| event.attributes.agent_name = Some("another".into()),
+        |event| event.extra.push(("permission_mode".into(), Json::parse(r#""plan""#).unwrap())),
+        |event| event.cwd = Some("/elsewhere".into()),
+        |event| {
+            event.tool_call_id = Some(ToolCallId::new("c-1").unwrap());
+            event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"ls /"}"#).unwrap());
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        // Also while the first is under way: the same runs once, another payload for itself.
+        let (a, b) = tokio::join!(orchestrator.dispatch(named(change)), orchestrator.dispatch(named(change)));
+        assert_eq!(a, b);
+        assert!(a.is_ok());
+        assert_eq!(ran.load(Ordering::SeqCst), number + 1, "change {number}");
+    }
+    let (a, b) = tokio::join!(
+        orchestrator.dispatch(Event { run_id: RunId::new("other").unwrap(), ..named(|_| {}) }),
+        orchestrator.dispatch(Event { run_id: RunId::new("other").unwrap(), ..named(changes[1]) }),
+    );
+    assert_ne!(a.unwrap().decision_id, b.unwrap().decision_id);
+    assert_eq!(ran.load(Ordering::SeqCst), changes.len() + 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_repeated_event_outlives_the_first_caller() {
     let (hook, ran) = counting("hook", EventKind::BeforeToolDispatch, 10 * SECOND);
     let orchestrator = orchestrator([hook]).await;

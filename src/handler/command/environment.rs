@@ -13,7 +13,21 @@ const ALLOWED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHE
 
 /// Set for every hook and inherited by what it starts. An agent whose hook is hookyard itself would otherwise run it
 /// recursively for ever.
-pub(crate) const OF_A_HOOK: &str = "HOOKYARD_HOOK";
+pub(super) const OF_A_HOOK: &str = "HOOKYARD_HOOK";
+
+/// The value of [`OF_A_HOOK`].
+const INSIDE: &str = "1";
+
+/// Whether this process was started by a hook. A variable that is empty or has another value means nothing.
+#[cfg(feature = "cli")]
+pub(crate) fn is_inside_hook() -> bool {
+    env::var_os(OF_A_HOOK).is_some_and(|value| value == INSIDE)
+}
+
+/// The variable by which processes inside a hook are recognised.
+pub(super) fn hook_variable() -> (OsString, OsString) {
+    (OF_A_HOOK.into(), INSIDE.into())
+}
 
 /// The W3C trace context of the event, as OpenTelemetry's tools read it.
 pub(crate) const TRACEPARENT: &str = "TRACEPARENT";
@@ -49,7 +63,7 @@ impl BaseEnvironment {
                 *value = safe_path(value, root);
             }
         }
-        variables.push((OF_A_HOOK.into(), "1".into()));
+        variables.push(hook_variable());
         variables
     }
 }

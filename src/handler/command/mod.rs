@@ -17,7 +17,11 @@ mod worker;
 
 pub(crate) use environment::BaseEnvironment;
 #[cfg(feature = "cli")]
-pub(crate) use environment::{OF_A_HOOK, TRACEPARENT};
+pub(crate) use environment::{TRACEPARENT, is_inside_hook};
+#[cfg(feature = "daemon")]
+pub(crate) use ledger::is_own_mark;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use ledger::mark_of_environment;
 pub use ledger::{GroupLedger, LedgerError, Reaped};
 pub use reap::unreaped;
 pub(crate) use runner::CommandRunner;

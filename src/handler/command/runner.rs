@@ -15,13 +15,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    environment::{BaseEnvironment, TRACEPARENT, Variables, stable_variables},
+    environment::{BaseEnvironment, TRACEPARENT, Variables, hook_variable, stable_variables},
     ledger,
     oneshot::OneshotRun,
     prespawn::SparePool,
     process::Program,
     warm_pool::WarmPool,
-    worker::{Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts},
+    worker::{
+        Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts, is_protocol_output,
+    },
 };
 use crate::{
     handler::{
@@ -71,6 +73,7 @@ impl CommandRunner {
         let started = Instant::now();
         let mut left = invocation.timeout;
         let mut warning = None;
+        let mut fleet = None;
         // Delays the start of new spares until the end of this event.
         let mut refill_guard = None;
         match handler.mode {
@@ -83,21 +86,25 @@ impl CommandRunner {
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
                 invocation.meters.looked_for_spare(found);
                 if let Some(spare) = spare {
-                    return oneshot.feed(spare, left, cancel).await.into();
+                    let result = oneshot.feed(spare, left, cancel).await;
+                    return result.and_then(|reply| refuse_protocol(reply, None)).into();
                 }
             }
             CommandMode::Worker(bounds) => {
-                let fleet = self.workers.of(invocation, handler, || self.fleet(invocation, handler, bounds));
-                match fleet.serve(invocation, cancel).await {
+                let workers =
+                    self.workers.of(invocation, handler, || self.fleet(invocation, handler, bounds));
+                match workers.serve(invocation, cancel).await {
                     ServeResult::Concluded(result) => return result.into(),
                     ServeResult::NoWorker(why) => warning = why,
                 }
+                fleet = Some(workers);
                 // No worker has seen the event, so it gets a process of its own in the time that is left.
                 left = left.saturating_sub(started.elapsed());
             }
         }
         let result = self.run_oneshot(&oneshot, handler, left, cancel).await;
         drop(refill_guard);
+        let result = result.and_then(|reply| refuse_protocol(reply, fleet.as_deref()));
         HandlerOutput { warnings: warning.into_iter().collect(), ..result.into() }
     }
 
@@ -181,8 +188,8 @@ impl CommandRunner {
         program
     }
 
-    /// The program of a handler. Of variables with the same name the last one counts: the handler's own, then the
-    /// dialect's, then inherited ones.
+    /// The program of a handler. Of variables with the same name the last one counts: the marks of hooks, then the
+    /// handler's own, then the dialect's, then inherited ones.
     fn program<'a>(
         &self,
         handler: &CommandHandler,
@@ -190,10 +197,12 @@ impl CommandRunner {
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
         let mut environment = Variables::clone(&self.inherited(root));
-        environment.extend(ledger::mark());
         environment.extend(dialect.map(|(name, value)| (OsString::from(name), value.into())));
         environment
             .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));
+        // Last, so that no hook file can take them away: by them hookyard recognises what its hooks have started.
+        environment.push(hook_variable());
+        environment.extend(ledger::mark());
         let (path, args) = match &handler.line {
             CommandLine::Shell(line) => (PathBuf::from("/bin/sh"), vec!["-c".into(), line.into()]),
             CommandLine::Exec { program, args } => {
@@ -211,6 +220,23 @@ impl CommandRunner {
         let variables = Arc::new(self.base.for_workspace(root));
         inherited.insert(root.to_owned(), Arc::clone(&variables));
         variables
+    }
+}
+
+/// A reply of a program that was run without the worker protocol, unless it speaks that all the same: a hello is no
+/// answer, and must not read as one without an opinion. The fleet of such a program is told.
+fn refuse_protocol(reply: RawReply, fleet: Option<&Fleet>) -> Result<RawReply, Failure> {
+    match &reply {
+        RawReply::Command { exit_code: 0, stdout, .. } if is_protocol_output(stdout) => {
+            let message = if let Some(fleet) = fleet {
+                fleet.note_protocol();
+                "this script speaks the worker protocol only, and no worker was ready; later events wait for one"
+            } else {
+                "this script speaks the worker protocol only; set `mode: worker`"
+            };
+            Err(Failure::new(Ended::InvalidOutput, message))
+        }
+        _ => Ok(reply),
     }
 }
 

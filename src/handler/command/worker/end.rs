@@ -1,5 +1,7 @@
 //! Why a worker ended, and what that means for its open events.
 
+use std::time::Duration;
+
 use crate::model::{Ended, Failure};
 
 /// Why a worker ended.
@@ -15,6 +17,14 @@ pub(super) enum WorkerEnd {
     Late,
     /// It reached a limit, or is not needed any more.
     Retired,
+}
+
+/// A worker that has ended.
+#[derive(Debug, Clone)]
+pub(super) struct EndedWorker {
+    pub(super) end: WorkerEnd,
+    pub(super) age: Duration,
+    pub(super) said_hello: bool,
 }
 
 impl WorkerEnd {

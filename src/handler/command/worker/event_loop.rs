@@ -23,7 +23,7 @@ use tokio::{
 };
 
 use super::{
-    end::WorkerEnd,
+    end::{EndedWorker, WorkerEnd},
     handle::{
         WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPermit, WorkerPhase, WorkerRequest,
     },
@@ -92,12 +92,12 @@ enum Wake {
     Command(Option<WorkerCommand>),
 }
 
-/// Starts a worker and its task. When the worker ends, `on_end` gets the reason and the worker's age, before the callers
-/// of its open events get their failures.
+/// Starts a worker and its task. When the worker ends, `on_end` gets its end, before the callers of its open events get
+/// their failures.
 pub(super) fn start(
     config: WorkerConfig,
     shared_capacity: Arc<WorkerCapacity>,
-    on_end: impl FnOnce(&WorkerEnd, Duration) + Send + 'static,
+    on_end: impl FnOnce(&EndedWorker) + Send + 'static,
 ) -> Result<WorkerHandle, SpawnError> {
     let begun = Instant::now();
     let (group, pipes) = ProcessGroup::start(&config.program)?;
@@ -138,7 +138,7 @@ fn open(pipes: StdioPipes, limits: CommandLimits) -> io::Result<(RequestWriter, 
 
 impl WorkerLoop {
     /// Serves until something ends the worker.
-    async fn run(mut self, on_end: impl FnOnce(&WorkerEnd, Duration)) {
+    async fn run(mut self, on_end: impl FnOnce(&EndedWorker)) {
         let running = self.config.meters.processes.running();
         let end = loop {
             let timer = self.next_timer();
@@ -167,7 +167,9 @@ impl WorkerLoop {
             }
         };
         // First of all: whoever finds this worker gone must see the pause before starting another one.
-        on_end(&end, self.timers.age(Instant::now()));
+        let ended = EndedWorker { end, age: self.timers.age(Instant::now()), said_hello: self.is_ready() };
+        on_end(&ended);
+        let end = ended.end;
         self.commands.close();
         self.fail_open_events(&end);
         if end == WorkerEnd::Retired {

@@ -12,12 +12,12 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
     sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
+    time::{Instant, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    end::WorkerEnd,
+    end::{EndedWorker, WorkerEnd},
     event_loop,
     handle::{WorkerCapacity, WorkerHandle, WorkerPermit, WorkerPhase},
     health::FleetHealth,
@@ -131,7 +131,23 @@ impl Fleet {
             // The worker retired before it read the event. Trying the next one is better than a process for each
             // event of that moment, which would keep the machine from starting the next worker.
         }
-        ServeResult::NoWorker(self.unavailable_reason())
+        let why = self.unavailable_reason();
+        if self.speaks_protocol() {
+            let message = why.unwrap_or_else(|| "no worker took the event".to_owned());
+            return ServeResult::Concluded(Err(Failure::new(Ended::Failed, message)));
+        }
+        ServeResult::NoWorker(why)
+    }
+
+    /// Whether the program is known to speak the protocol, so that it must not be run without it: what it prints then
+    /// is no answer.
+    fn speaks_protocol(&self) -> bool {
+        self.health.lock().speaks_protocol()
+    }
+
+    /// Takes down that the program speaks the protocol, although no hello came in time.
+    pub(in crate::handler::command) fn note_protocol(&self) {
+        self.health.lock().note_protocol();
     }
 
     /// A worker that can be asked now. `None` if there is none and none will be in time.
@@ -150,10 +166,55 @@ impl Fleet {
             return Err(Failure::new(Ended::TimedOut, "the hook's workers were busy with other events"));
         };
         let Some(shared) = shared else { return Ok(None) };
-        // At most half of the time: a program that is no worker still has to run once in what is left.
-        let hello_timeout = self.config.timeouts.hello.min(timeout / 2);
-        let acquired = tokio::time::timeout(hello_timeout, self.acquire_ready()).await;
-        Ok(acquired.ok().flatten().map(|(handle, own)| (handle, (shared, own))))
+        let acquired = if self.speaks_protocol() {
+            self.acquire_in_time(deadline).await?
+        } else {
+            // At most half of the time: a program that is no worker still has to run once in what is left.
+            let hello_timeout = self.config.timeouts.hello.min(timeout / 2);
+            let acquired = tokio::time::timeout(hello_timeout, self.acquire_ready()).await.ok().flatten();
+            if acquired.is_some() {
+                self.note_protocol();
+            }
+            acquired
+        };
+        Ok(acquired.map(|(handle, own)| (handle, (shared, own))))
+    }
+
+    /// Waits for a worker until the deadline, also through the pause after one that failed. `None` if no more workers
+    /// are started.
+    ///
+    /// Returns a failure if none is there in time.
+    async fn acquire_in_time(
+        &self,
+        deadline: Instant,
+    ) -> Result<Option<(Arc<WorkerHandle>, OwnedSemaphorePermit)>, Failure> {
+        loop {
+            match timeout_at(deadline, self.acquire_ready()).await {
+                Ok(Some(acquired)) => return Ok(Some(acquired)),
+                Ok(None) => {}
+                Err(_) => return Err(Failure::new(Ended::TimedOut, "no worker said hello in time")),
+            }
+            let pause = {
+                let health = self.health.lock();
+                if health.has_given_up() {
+                    return Ok(None);
+                }
+                health.pause_end()
+            };
+            match pause {
+                Some(end) if end < deadline => sleep_until(end).await,
+                Some(_) => {
+                    let message =
+                        "no worker in time: one has failed, and the pause before the next is too long";
+                    return Err(Failure::new(Ended::TimedOut, message));
+                }
+                None if Instant::now() >= deadline => {
+                    return Err(Failure::new(Ended::TimedOut, "no worker was free in time"));
+                }
+                // The worker retired just now; the next one is started at once.
+                None => tokio::task::yield_now().await,
+            }
+        }
     }
 
     /// Waits for a worker that has said hello and has capacity.
@@ -161,7 +222,8 @@ impl Fleet {
         loop {
             match self.find() {
                 Availability::Free(handle, permit) => {
-                    return handle.is_ready().await.then_some((handle, permit));
+                    let is_ready = handle.is_ready().await;
+                    return is_ready.then_some((handle, permit));
                 }
                 // How many events it takes is known only after its hello.
                 Availability::Starting(handle) => handle.is_ready().await.then_some(())?,
@@ -199,11 +261,15 @@ impl Fleet {
         let health = Arc::clone(&self.health);
         let hook = Arc::clone(&self.config.hook);
         let meters = Arc::clone(&self.config.meters.workers);
-        let on_end = move |end: &WorkerEnd, age| {
-            if end.is_failure() {
+        let on_end = move |ended: &EndedWorker| {
+            if ended.end.is_failure() {
                 meters.failed();
             }
-            health.lock().record(&hook, end, age);
+            let mut health = health.lock();
+            if ended.said_hello {
+                health.note_protocol();
+            }
+            health.record(&hook, &ended.end, ended.age);
         };
         let started = event_loop::start(self.config.clone(), Arc::clone(&self.shared_capacity), on_end);
         started.inspect_err(|error| self.record_failed_start(error.to_string())).ok()
@@ -221,7 +287,7 @@ impl WarmProcesses for Fleet {
     }
 
     fn stop(&self) {
-        self.health.lock().give_up("hookyard is stopping");
+        self.health.lock().stop();
         for handle in std::mem::take(&mut *self.handles.lock()) {
             handle.abort.abort();
         }

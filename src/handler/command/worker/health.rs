@@ -24,6 +24,9 @@ pub(super) struct FleetHealth {
     paused_until: Option<Instant>,
     /// Why no worker is started any more, until the next reload.
     given_up: Option<Arc<str>>,
+    /// Whether the program is known to speak the protocol: then it is never run without it.
+    speaks_protocol: bool,
+    is_stopped: bool,
 }
 
 impl FleetHealth {
@@ -35,9 +38,27 @@ impl FleetHealth {
         self.given_up.is_some()
     }
 
-    /// Starts no worker any more.
-    pub(super) fn give_up(&mut self, why: &str) {
-        self.given_up = Some(why.into());
+    /// Starts no worker any more: hookyard is stopping.
+    pub(super) fn stop(&mut self) {
+        self.is_stopped = true;
+        self.given_up = Some("hookyard is stopping".into());
+    }
+
+    pub(super) fn speaks_protocol(&self) -> bool {
+        self.speaks_protocol
+    }
+
+    /// Takes down that the program speaks the protocol. A missing hello was slow then, so workers are started again.
+    pub(super) fn note_protocol(&mut self) {
+        self.speaks_protocol = true;
+        if !self.is_stopped {
+            self.given_up = None;
+        }
+    }
+
+    /// The end of the pause before the next worker, if there is one.
+    pub(super) fn pause_end(&self) -> Option<Instant> {
+        self.paused_until.filter(|until| *until > Instant::now())
     }
 
     /// Why no worker is started, if so.
@@ -45,14 +66,17 @@ impl FleetHealth {
         if let Some(why) = &self.given_up {
             return Some(format!("no worker: {why}; until the next reload each event gets a process"));
         }
-        let is_paused = self.paused_until.is_some_and(|until| until > Instant::now());
-        is_paused.then(|| "no worker: one has failed, and there is a pause before the next".to_owned())
+        self.pause_end()
+            .is_some()
+            .then(|| "no worker: one has failed, and there is a pause before the next".to_owned())
     }
 
-    /// Records the end of a worker. Without a hello no other one is started; after a failure there is a pause.
+    /// Records the end of a worker. If the program has never said hello, no other one is started; after a failure there
+    /// is a pause.
     pub(super) fn record(&mut self, hook: &str, end: &WorkerEnd, age: Duration) {
         let why = match end {
             WorkerEnd::Retired => return,
+            WorkerEnd::NoHello(why) if self.speaks_protocol => why.as_str(),
             WorkerEnd::NoHello(why) => {
                 if self.given_up.replace(why.as_str().into()).is_none() {
                     tracing::warn!(hook, why, "no worker: until the next reload each event gets a process");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::{
-    end::WorkerEnd,
+    end::{EndedWorker, WorkerEnd},
     event_loop,
     handle::{WorkerCapacity, WorkerHandle},
     limits::WorkerConfig,
@@ -17,7 +17,7 @@ use super::{
 /// Returns why there is no hello.
 pub(super) async fn probe(config: WorkerConfig) -> Result<(), String> {
     let (tell, ending) = oneshot::channel();
-    let on_end = move |ending: &WorkerEnd, _| drop(tell.send(ending.clone()));
+    let on_end = move |ended: &EndedWorker| drop(tell.send(ended.end.clone()));
     let handle = event_loop::start(config, Arc::new(WorkerCapacity::of(1)), on_end)
         .map_err(|error| error.to_string())?;
     let said_hello = handle.is_ready().await;

@@ -24,3 +24,4 @@ mod timers;
 
 pub(super) use fleet::{Fleet, ServeResult};
 pub(super) use limits::{FleetMeters, StderrLogging, WorkerConfig, WorkerTimeouts};
+pub(super) use protocol::is_protocol_output;

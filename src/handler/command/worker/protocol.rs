@@ -78,6 +78,20 @@ pub(super) fn read(line: &[u8]) -> Result<WorkerMessage<'_>, String> {
     }
 }
 
+/// Whether a program that was run without the protocol speaks it all the same: it prints a hello, or its first line is
+/// another message. Such an output is no answer.
+pub(in crate::handler::command) fn is_protocol_output(stdout: &[u8]) -> bool {
+    let mut lines =
+        stdout.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else { return false };
+    let is_hello = |line: &[u8]| matches!(message(line), Some(WorkerMessage::Hello { .. }));
+    message(first).is_some() || lines.any(is_hello)
+}
+
+fn message(line: &[u8]) -> Option<WorkerMessage<'_>> {
+    line.starts_with(b"{").then(|| read(line).ok()).flatten()
+}
+
 /// Describes a line that is no message, without the parser's text: that repeats parts of the line, which may be long or
 /// secret.
 fn no_message(error: &serde_json::Error) -> String {
@@ -176,6 +190,35 @@ mod tests {
         ];
         for line in cases {
             assert!(read(line.as_bytes()).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn protocol_output_is_recognised() {
+        let protocol = [
+            "{\"hookyard\":1}",
+            " {\"hookyard\": 1, \"multiplex\": true}\r\n",
+            "loading\n\n{\"hookyard\":1}\n{}",
+            "{\"pong\":1}",
+            "{\"id\":\"7\",\"output\":{}}\n",
+            "{\"id\":\"7\",\"error\":\"e\"}",
+        ];
+        for output in protocol {
+            assert!(is_protocol_output(output.as_bytes()), "{output}");
+        }
+        let others = [
+            "",
+            "\n",
+            "{}",
+            "hookyard",
+            "{\"decision\":\"block\",\"reason\":\"{\\\"hookyard\\\":1}\"}",
+            "[{\"hookyard\":1}]",
+            "{\"id\":\"x\",\"output\":{}}",
+            "{\"id\":7}",
+            "{\n\"pong\":1\n}",
+        ];
+        for output in others {
+            assert!(!is_protocol_output(output.as_bytes()), "{output}");
         }
     }
 

@@ -2,6 +2,9 @@
 
 use std::{fmt::Display, io, process::ExitCode};
 
+/// The exit code of a block, in every dialect.
+pub(super) const BLOCK: u8 = 2;
+
 /// The exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     DispatchError, Orchestrator, dialect,
-    handler::command::OF_A_HOOK,
     model::{DialectName, Event, EventError, Outcome, WorkspaceId},
 };
 
@@ -73,10 +72,6 @@ impl FireCommand {
             let what = "--native answers in the format of a dialect; add, for example, --dialect openharness";
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
-        }
-        // Inside a hook of hookyard's own: no opinion, and nothing on standard error, which is one in some dialects.
-        if self.native && std::env::var_os(OF_A_HOOK).is_some() {
-            return Ok(Exit::Done);
         }
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
         let input = EventInput::read(&self.event.event, found.settings.limits.payload, screen)?;

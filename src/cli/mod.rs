@@ -62,9 +62,11 @@ use std::{
 use clap::{ColorChoice, CommandFactory, Parser};
 
 use arguments::{Arguments, CliCommand};
-use exit::{CliError, CliResult, Exit};
+use exit::{BLOCK, CliError, CliResult, Exit};
 use logs::{DefaultLogs, LogFormat};
 use screen::{MessageFormat, Screen};
+
+use crate::handler::command::is_inside_hook;
 
 /// Runs the command line. The first argument is the program's name.
 ///
@@ -105,6 +107,15 @@ fn run_command(arguments: Arguments) -> Exit {
     let messages = if format == LogFormat::Json { MessageFormat::Log } else { MessageFormat::Text };
     let screen = screen.with_messages(messages);
     logs::start(&screen, default_logs(&arguments.command), format);
+    if is_inside_hook()
+        && let Some(exit) = refusal_inside_hook(&arguments.command)
+    {
+        screen.error(
+            "this process was started by a hook of hookyard, and starts no hooks itself",
+            Some("run it outside; the variable `HOOKYARD_HOOK` says that this is inside"),
+        );
+        return exit;
+    }
     let result = match arguments.command {
         CliCommand::Check(check) => on_runtime(Box::pin(check.run(&screen))),
         CliCommand::List(list) => list.run(&screen),
@@ -117,7 +128,7 @@ fn run_command(arguments: Arguments) -> Exit {
         #[cfg(feature = "daemon")]
         CliCommand::Serve(serve) => on_runtime(Box::pin(serve.run(&screen))),
         #[cfg(feature = "daemon")]
-        CliCommand::Relay(relay) => relay.run(&screen),
+        CliCommand::Relay(relay) => Ok(relay.run(&screen)),
         #[cfg(feature = "daemon")]
         CliCommand::Status(status) => status.run(&screen),
         #[cfg(feature = "daemon")]
@@ -129,6 +140,19 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),
     };
     screen.report(result)
+}
+
+/// How a command ends that would start hooks, if it is run inside one. Otherwise hooks that call hookyard could start
+/// each other without end.
+fn refusal_inside_hook(command: &CliCommand) -> Option<Exit> {
+    match command {
+        // A host must not take the refusal for consent.
+        CliCommand::Fire(fire) if fire.is_native() => Some(Exit::Native(BLOCK)),
+        CliCommand::Fire(_) | CliCommand::Replay(_) => Some(Exit::Failed),
+        #[cfg(feature = "daemon")]
+        CliCommand::Serve(_) => Some(Exit::Failed),
+        _ => None,
+    }
 }
 
 /// What a command logs unless `HOOKYARD_LOG` says otherwise.

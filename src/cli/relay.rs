@@ -8,22 +8,22 @@ use clap::{Args, ValueEnum};
 use super::{
     daemon_flag::SocketFlag,
     escape,
-    exit::{CliResult, Exit},
+    exit::{BLOCK, Exit},
     screen::Screen,
 };
 use crate::{
     daemon::{ClientError, ProcessAnswer},
     dialect,
-    handler::command::{OF_A_HOOK, TRACEPARENT},
-    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
+    handler::command::{TRACEPARENT, mark_of_environment},
+    model::{DialectName, EventKind, HostResponse, Note, Outcome, Verdict},
     run::next_decision_id,
 };
 
 /// The largest event that is read, in bytes. The daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
 
-/// The exit code of a block, in every dialect.
-const BLOCK: u8 = 2;
+/// The status with which the daemon answers what its own hooks have started.
+const OWN_HOOK: u16 = 508;
 
 const FOOTER: &str = "\
 Examples:
@@ -62,32 +62,53 @@ enum IfDown {
 }
 
 impl RelayCommand {
-    pub(super) fn run(self, screen: &Screen) -> CliResult {
-        // Inside a hook of hookyard's own: no opinion, and nothing on standard error, which is one in some dialects.
-        if std::env::var_os(OF_A_HOOK).is_some() {
-            return Ok(Exit::Done);
-        }
+    pub(super) fn run(self, screen: &Screen) -> Exit {
         let mut event = Vec::new();
-        std::io::stdin().lock().take(LARGEST).read_to_end(&mut event)?;
+        // What was read before an error is the beginning of the event, which the daemon finds invalid.
+        let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut event);
+        if let Err(error) = read {
+            screen.note(&format!("note: standard input ended with an error: {error}"));
+        }
         let path = format!("/v1/events/{}?as=process", self.dialect);
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
-        let client = self.socket.client().trace(trace);
+        let client = self.socket.client().trace(trace).hook_mark(mark_of_environment());
         let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
-        match answer {
-            Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
-                screen.print_response(&HostResponse { stdout, stderr, exit_code })
+        let response = match answer {
+            Ok(ProcessAnswer { stdout, stderr, exit_code }) => HostResponse { stdout, stderr, exit_code },
+            Err(ClientError::Refused { status: OWN_HOOK, message, .. }) => {
+                self.no_opinion(&event, &format!("hookyard ran no hooks: {message}"))
             }
-            Err(error) => self.answer_without_daemon(&error, &event, screen),
-        }
+            Err(error) => match self.answer_without_daemon(&error, &event, screen) {
+                Some(response) => response,
+                None => return Exit::Done,
+            },
+        };
+        // An answer that cannot be printed must not read as consent.
+        screen.print_response(&response).unwrap_or(Exit::Native(BLOCK))
     }
 
-    fn answer_without_daemon(&self, error: &ClientError, event: &[u8], screen: &Screen) -> CliResult {
+    /// The answer of a hook that lets the event pass and has something to say to the person at the host.
+    fn no_opinion(&self, event: &[u8], note: &str) -> HostResponse {
+        let kind = dialect::named(self.dialect).kind_of(event).unwrap_or(EventKind::HostEvent);
+        let mut outcome = Outcome::proceed(next_decision_id(), kind, 0);
+        outcome.notes.extend(Note::of_hookyard(note));
+        let response = dialect::unreadable_event_response(self.dialect, &outcome);
+        response.unwrap_or_default()
+    }
+
+    /// The answer if the daemon gives none; `None` lets the agent proceed.
+    fn answer_without_daemon(
+        &self,
+        error: &ClientError,
+        event: &[u8],
+        screen: &Screen,
+    ) -> Option<HostResponse> {
         let what = escape::line(&error.to_string()).into_owned();
         let kind = dialect::named(self.dialect).kind_of(event);
         let can_block = kind.is_none_or(|kind| kind.is_interceptor() || kind == EventKind::HostEvent);
         if self.if_down == IfDown::Allow || !can_block {
             screen.note(&format!("note: {what}; going on without hooks"));
-            return Ok(Exit::Done);
+            return None;
         }
         let reason = format!("no hook could be asked: {what}");
         let outcome = kind.filter(|kind| *kind != EventKind::HostEvent).map(|kind| Outcome {
@@ -96,10 +117,7 @@ impl RelayCommand {
             ..Outcome::proceed(next_decision_id(), kind, 0)
         });
         let response = outcome.and_then(|outcome| dialect::unreadable_event_response(self.dialect, &outcome));
-        screen.print_response(&response.unwrap_or_else(|| HostResponse {
-            stdout: String::new(),
-            stderr: reason,
-            exit_code: BLOCK,
-        }))
+        let by_exit_code = || HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK };
+        Some(response.unwrap_or_else(by_exit_code))
     }
 }

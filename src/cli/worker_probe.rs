@@ -10,7 +10,7 @@ use crate::{
     config::{self, LoadedWorkspace, Settings},
     handler::{
         CommandLimits,
-        command::{BaseEnvironment, CommandRunner},
+        command::{BaseEnvironment, CommandRunner, is_inside_hook},
     },
     model::{CommandMode, Diagnostic, Draft, Event, Handler, Hook, Redactor, RunId, SessionId, Workspace},
     telemetry::ProcessMeters,
@@ -31,7 +31,8 @@ pub(super) async fn probe_workers(
     settings: &Settings,
 ) -> io::Result<Result<Vec<Diagnostic>, Exit>> {
     let workers: Vec<&Hook> = loaded.hooks.iter().filter(|hook| hook.enabled && is_worker(hook)).collect();
-    if workers.is_empty() {
+    // A hook that calls `hookyard check` must not start other hooks.
+    if workers.is_empty() || is_inside_hook() {
         return Ok(Ok(Vec::new()));
     }
     let mut signals = StopSignals::listen()?;

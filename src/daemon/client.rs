@@ -17,6 +17,9 @@ const MAX_RESPONSE_BYTES: u64 = 64 << 20;
 /// The maximum number of headers of a response.
 pub(super) const MAX_HEADERS: usize = 32;
 
+/// The header with the mark of a process inside a hook.
+pub(super) const HOOK_MARK: &str = "hookyard-hook";
+
 /// A blocking client of a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -24,6 +27,7 @@ pub struct Client {
     /// How long a read or a write may block; none for no limit.
     timeout: Option<Duration>,
     trace: Option<TraceParent>,
+    hook_mark: Option<String>,
 }
 
 /// The response of a daemon.
@@ -89,13 +93,22 @@ struct ErrorResponseText {
 impl Client {
     /// A client of the daemon at a socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), timeout: None, trace: None }
+        Self { socket: socket.into(), timeout: None, trace: None, hook_mark: None }
     }
 
     /// Sends the requests in this trace context.
     #[must_use]
     pub fn trace(self, trace: Option<TraceParent>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// Sends the requests as a process inside a hook, by the mark of its environment.
+    #[must_use]
+    #[cfg(feature = "cli")]
+    pub(crate) fn hook_mark(self, mark: Option<String>) -> Self {
+        // A value that is no header would end the request's head.
+        let mark = mark.filter(|mark| mark.bytes().all(|byte| byte.is_ascii_graphic()));
+        Self { hook_mark: mark, ..self }
     }
 
     /// Limits how long a read or a write may block.
@@ -133,8 +146,9 @@ impl Client {
         let mut stream = self.connect()?;
         let body = body.unwrap_or_default();
         let trace = self.trace.map(|trace| format!("traceparent: {trace}\r\n")).unwrap_or_default();
+        let mark = self.hook_mark.as_ref().map(|mark| format!("{HOOK_MARK}: {mark}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}\
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );

@@ -2,7 +2,7 @@
 //! beside `Hook`, in `hook.rs`: each refers to the other.
 
 /// The response to a host, as a hook of its dialect would have printed it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostResponse {
     /// For standard output, or the body of an answer over HTTP.
     pub stdout: String,

@@ -15,12 +15,14 @@ use super::extract::{ApiQuery, PathParameter};
 use crate::{
     DispatchError,
     daemon::{
+        client,
         error::{ApiError, HOOK_EVENT_HEADER},
         request_body::{self, BodyBounds},
         schema::{Component, object, string, unsigned_as},
         state::DaemonState,
     },
     dialect,
+    handler::command::is_own_mark,
     model::{DialectName, Event, HostResponse, Outcome},
 };
 
@@ -142,7 +144,8 @@ fn parse_dialect(name: &str) -> Result<DialectName, ApiError> {
 }
 
 async fn event_body(state: &DaemonState, headers: &HeaderMap, body: Body) -> Result<Bytes, ApiError> {
-    if headers.contains_key(HOOK_EVENT_HEADER) {
+    let has_mark = headers.get(client::HOOK_MARK).is_some_and(|mark| is_own_mark(mark.as_bytes()));
+    if has_mark || headers.contains_key(HOOK_EVENT_HEADER) {
         return Err(ApiError::own_hook());
     }
     let limits = &state.settings.limits;

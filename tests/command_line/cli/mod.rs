@@ -2,6 +2,7 @@
 
 mod check;
 mod fire;
+mod inside;
 mod replay;
 
 use std::{

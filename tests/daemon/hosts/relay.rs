@@ -428,15 +428,59 @@ fn killing_a_relay_cancels_the_hook() {
     }
 }
 
-#[test]
-fn a_relay_that_is_a_hook_of_hookyard_has_no_opinion() {
-    let (daemon, _) = hanging_guard();
-    let mut relay = hookyard(&daemon, &["relay", "--dialect", "claude", "--if-down", "block"]);
-    relay.env("HOOKYARD_HOOK", "1");
-    let said = said(relay, &words("claude").0.to_string());
-    assert_eq!(
-        (said.out.as_str(), said.err.as_str(), said.code),
-        ("", "", Some(0)),
-        "some dialects read both"
+/// A daemon whose hooks run a relay to it, in each dialect, and note that they ran.
+fn relaying_hooks(dialect: &str) -> Daemon {
+    let program = env!("CARGO_BIN_EXE_hookyard");
+    let relay = format!("{program} relay --dialect {dialect} --if-down block --socket ../hookyard.sock");
+    let (event, _) = words(DIALECTS.into_iter().find(|known| *known == dialect).unwrap());
+    let command = format!(
+        "cat > /dev/null; echo ran >> runs\ncat <<'END' | {relay} > out.txt\n{event}\nEND\necho $? > code.txt"
     );
+    DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/nested.yaml", &hook("nested", "before_tool_dispatch", &command))
+        .serve()
+}
+
+#[test]
+fn a_relay_inside_a_hook_of_its_daemon_has_no_opinion_and_a_note() {
+    for dialect in DIALECTS {
+        let daemon = relaying_hooks(dialect);
+        let outcome = daemon.post("/v1/events", &call("shop", "r"));
+        assert_eq!(
+            (&outcome["verdict"], &outcome["hooks"][0]["ended"]),
+            (&json!("proceed"), &json!("completed"))
+        );
+        let text = |file: &str| fs::read_to_string(daemon.path().join("shop").join(file)).unwrap();
+        assert_eq!((text("runs").as_str(), text("code.txt").as_str()), ("ran\n", "0\n"), "{dialect}");
+        let answer = Said { out: text("out.txt"), err: String::new(), code: Some(0) };
+        assert!(!is_blocked(dialect, &answer), "{dialect}: {answer:?}");
+        // ClawdCode has no place for a message to the person in its output.
+        let note = answer.out.contains("hookyard ran no hooks: the request comes from a hook of hookyard");
+        assert_eq!(note, dialect != "clawd", "{dialect}: {answer:?}");
+        daemon.finish();
+    }
+}
+
+#[test]
+fn a_variable_alone_makes_no_relay_part_of_a_hook() {
+    let (guard, _) = words("claude");
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.openharness/hooks/no.yaml", &hook("no", "before_tool_dispatch", BLOCKS))
+        .serve();
+    let forged: [&[(&str, &str)]; 5] = [
+        &[("HOOKYARD_HOOK", "")],
+        &[("HOOKYARD_HOOK", "1")],
+        &[("HOOKYARD_HOOK", "yes"), ("HOOKYARD_LIFE", "1-1")],
+        &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", "1-1")],
+        &[("HOOKYARD_HOOK", "1"), ("HOOKYARD_LIFE", "1\r\nx-hookyard-event: 1")],
+    ];
+    for variables in forged {
+        let mut relay = hookyard(&daemon, &["relay", "--dialect", "claude", "--if-down", "block"]);
+        relay.envs(variables.iter().copied());
+        let said = said(relay, &guard.to_string());
+        assert!(is_blocked("claude", &said), "{variables:?}: {said:?}");
+    }
+    daemon.finish();
 }

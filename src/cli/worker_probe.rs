@@ -53,7 +53,8 @@ fn is_worker(hook: &Hook) -> bool {
 async fn probe(runner: &CommandRunner, hook: &Hook, workspace: &Workspace) -> Option<Diagnostic> {
     let why = runner.probe_worker(hook, &sample_draft(hook)?, workspace).await.err()?;
     let why = Redactor::of(&hook.handler).string(why);
-    config::warn_of_mode(hook, DIAGNOSTIC_CODE, format!("no hello from the worker: {why}"), HELP)
+    let message = format!("no hello from the worker: {why}");
+    config::warn_of_mode(&workspace.root, hook, DIAGNOSTIC_CODE, message, HELP)
 }
 
 /// An event from which the dialect makes the environment. A worker gets no variables of a single event.

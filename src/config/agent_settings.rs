@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
-    files::{self, FileBytes, SymlinkPolicy},
+    files::{self, FileBytes},
+    root_dir::LastLink,
+    workspace_files::WorkspaceFiles,
 };
 use crate::{
     dialect::{
@@ -73,8 +75,8 @@ impl Level {
 }
 
 /// The directories below which settings files are.
-pub(super) struct SettingsDirectories {
-    root: PathBuf,
+pub(super) struct SettingsDirectories<'a> {
+    workspace: &'a WorkspaceFiles,
     home: Option<PathBuf>,
     system: PathBuf,
 }
@@ -87,11 +89,15 @@ pub(super) struct CollectedHooks {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-impl SettingsDirectories {
-    /// The directories for a workspace whose root has no symbolic links.
-    pub(super) fn new(root: &Path, settings: &Settings, environment: Environment<'_>) -> Self {
+impl<'a> SettingsDirectories<'a> {
+    /// The directories for a workspace.
+    pub(super) fn new(
+        workspace: &'a WorkspaceFiles,
+        settings: &Settings,
+        environment: Environment<'_>,
+    ) -> Self {
         let home = home_directory(settings, environment);
-        Self { root: root.to_owned(), home, system: system_directory(settings) }
+        Self { workspace, home, system: system_directory(settings) }
     }
 
     /// The settings files of a dialect that exist.
@@ -107,22 +113,15 @@ impl SettingsDirectories {
         match file.location {
             SettingsLocation::System(path) => Some(self.system.join(path)),
             SettingsLocation::Home(path) => Some(self.home.as_ref()?.join(path)),
-            SettingsLocation::Workspace(path) => Some(self.root.join(path)),
+            SettingsLocation::Workspace(path) => Some(self.workspace.root().join(path)),
         }
     }
 
     /// A file of the workspace must be inside of it; others may be links, as the dotfiles of a user often are.
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
-        if !matches!(file.location, SettingsLocation::Workspace(_)) {
-            return files::read_as(path, SymlinkPolicy::Followed);
-        }
-        match path.canonicalize() {
-            Ok(real) if !real.starts_with(&self.root) => {
-                let message = "the file is a symbolic link that leads outside the workspace";
-                Err(Box::new(Diagnostic::of_file(Severity::Error, "unreadable", &path, message)))
-            }
-            Ok(real) => files::read(real).map(|found| FileBytes { path, ..found }),
-            Err(_) => files::read(path),
+        match file.location {
+            SettingsLocation::Workspace(_) => self.workspace.read(path, LastLink::Followed),
+            SettingsLocation::System(_) | SettingsLocation::Home(_) => files::read_anywhere(path),
         }
     }
 }
@@ -136,7 +135,7 @@ fn is_of_user_too(path: &Path, file: &SettingsFile, all: &[(PathBuf, SettingsFil
 /// Reads the settings files of a dialect and merges their levels.
 pub(super) fn collect(
     native: &'static NativeDialect,
-    directories: &SettingsDirectories,
+    directories: &SettingsDirectories<'_>,
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
 ) -> CollectedHooks {

@@ -3,11 +3,14 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
-use super::{agent_settings, files};
+use super::{
+    agent_settings,
+    workspace_files::{self, WorkspaceFiles},
+};
 use crate::model::{Diagnostic, Severity};
 
 /// The pattern of hook files, below a workspace.
@@ -32,12 +35,13 @@ fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
         || (home != Some(directory) && agent_settings::has_settings(directory))
 }
 
-/// The paths of a workspace's hook files, in byte order of their names. `root` has no symbolic links.
-pub(super) fn hook_files(root: &Path) -> (Vec<PathBuf>, Vec<Diagnostic>) {
+/// The paths of a workspace's hook files, in byte order of their names.
+pub(super) fn hook_files(workspace: &WorkspaceFiles) -> (Vec<PathBuf>, Vec<Diagnostic>) {
     let mut diagnostics = Vec::new();
-    let directory = root.join(WORKSPACE_DIRECTORY).join("hooks");
-    let names = match files::directory_inside(root, &directory) {
-        Ok(Some(real)) => hook_file_names(&real),
+    let relative = Path::new(WORKSPACE_DIRECTORY).join("hooks");
+    let directory = workspace.root().join(&relative);
+    let names = match workspace.directory(&relative) {
+        Ok(Some(opened)) => hook_file_names(opened),
         Ok(None) => return (Vec::new(), diagnostics),
         Err(why) => Err(why),
     };
@@ -59,11 +63,10 @@ pub(super) fn hook_files(root: &Path) -> (Vec<PathBuf>, Vec<Diagnostic>) {
 }
 
 /// The names of the hook files that are loaded, and the number of all hook files.
-fn hook_file_names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), String> {
+fn hook_file_names(directory: OwnedFd) -> Result<(BTreeSet<OsString>, usize), String> {
     let mut names = BTreeSet::new();
     let mut total = 0;
-    for entry in directory.read_dir().map_err(files::unreadable)? {
-        let name = entry.map_err(files::unreadable)?.file_name();
+    workspace_files::each_name(directory, |name| {
         if is_hook_file(&name) {
             total += 1;
             names.insert(name);
@@ -71,7 +74,7 @@ fn hook_file_names(directory: &Path) -> Result<(BTreeSet<OsString>, usize), Stri
                 names.pop_last();
             }
         }
-    }
+    })?;
     Ok((names, total))
 }
 

@@ -11,6 +11,7 @@ use rustix::{
     io::Errno,
 };
 
+use super::root_dir::OpenError;
 use crate::model::{Diagnostic, Severity};
 
 /// The largest hook file, in bytes.
@@ -23,36 +24,37 @@ pub(super) struct FileBytes {
     pub(super) bytes: Vec<u8>,
 }
 
-/// The directory without symbolic links, or `None` if it does not exist.
-///
-/// Returns why if it may not be read.
-pub(super) fn directory_inside(root: &Path, directory: &Path) -> Result<Option<PathBuf>, String> {
-    match directory.canonicalize() {
-        Ok(real) if !real.starts_with(root) => {
-            Err("is a symbolic link that leads outside the workspace".to_owned())
-        }
-        Ok(real) if !real.is_dir() => Err("is not a directory".to_owned()),
-        Ok(real) => Ok(Some(real)),
-        Err(_) if directory.symlink_metadata().is_err() => Ok(None),
-        Err(error) => Err(unreadable(error)),
-    }
-}
+/// What is said of a link where a file must be.
+pub(super) const IS_A_LINK: &str = "is a symbolic link; put the file itself here";
 
-/// Reads a small regular file.
+/// What is said of a link to somewhere else.
+pub(super) const LEADS_OUTSIDE: &str = "is a symbolic link that leads outside the workspace";
+
+/// Reads a small regular file, also through symbolic links.
 ///
 /// Returns a diagnostic if it is not one, or cannot be read.
-pub(super) fn read(path: PathBuf) -> Result<FileBytes, Box<Diagnostic>> {
-    read_as(path, SymlinkPolicy::Refused)
+pub(super) fn read_anywhere(path: PathBuf) -> Result<FileBytes, Box<Diagnostic>> {
+    let file = open_regular(&path, SymlinkPolicy::Followed);
+    with_bytes(path, file)
 }
 
-/// The same, for a file that may be a symbolic link.
-pub(super) fn read_as(path: PathBuf, links: SymlinkPolicy) -> Result<FileBytes, Box<Diagnostic>> {
-    match open_regular(&path, links).and_then(|file| read_open(file, LARGEST_FILE)) {
+/// The bytes of a small file that was opened, or a diagnostic that says why it was not.
+pub(super) fn with_bytes(path: PathBuf, file: Result<File, String>) -> Result<FileBytes, Box<Diagnostic>> {
+    match file.and_then(|file| read_open(file, LARGEST_FILE)) {
         Ok(bytes) => Ok(FileBytes { path, bytes }),
         Err(why) => {
             let code = if why.contains("bytes") { "too-large" } else { "unreadable" };
             Err(Box::new(Diagnostic::of_file(Severity::Error, code, &path, format!("the file {why}"))))
         }
+    }
+}
+
+/// What to say after the name of a file that was not opened below a directory.
+pub(super) fn why(error: &OpenError) -> String {
+    match error {
+        OpenError::Special => "is not a regular file".to_owned(),
+        OpenError::Failed(error) => format!("cannot be read: {}", error.kind()),
+        other => other.to_string(),
     }
 }
 
@@ -63,11 +65,6 @@ pub(super) enum SymlinkPolicy {
     Refused,
     /// It may.
     Followed,
-}
-
-/// The bytes of a regular file that is not a symbolic link.
-pub(super) fn read_regular(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    read_open(open_regular(path, SymlinkPolicy::Refused)?, largest)
 }
 
 /// The bytes of a regular file that only its owner, who is this user or root, can read.
@@ -94,7 +91,7 @@ pub(super) fn open_regular(path: &Path, links: SymlinkPolicy) -> Result<File, St
     let file = match open(path, flags, Mode::empty()) {
         Ok(descriptor) => File::from(descriptor),
         Err(Errno::LOOP) if links == SymlinkPolicy::Refused => {
-            return Err("is a symbolic link; put the file itself here".to_owned());
+            return Err(IS_A_LINK.to_owned());
         }
         Err(error) => return Err(unreadable(error.into())),
     };

@@ -13,11 +13,13 @@ use super::{
     files::{self, FileBytes},
     models::ModelCatalog,
     resolver::ReferenceResolver,
+    root_dir::LastLink,
     secrets::SecretStore,
+    workspace_files::WorkspaceFiles,
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
-    dialect::{self, Document, HookRules, NativeDialect, UnixSockets, UnsafeVariables, natives, read_hook},
+    dialect::{Document, HookRules, NativeDialect, UnixSockets, UnsafeVariables, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
@@ -39,6 +41,8 @@ pub struct LoadedWorkspace {
     pub hooks: Vec<Hook>,
     /// Every file that was examined, also those with errors.
     pub files: Vec<PathBuf>,
+    /// Files that hooks refer to and that do not exist, or are not in the workspace.
+    pub missing_files: Vec<PathBuf>,
     /// What is wrong, sorted by file and line.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -107,18 +111,26 @@ impl LoadedWorkspace {
             dialects: DialectSelection::default(),
             hooks: Vec::new(),
             files: Vec::new(),
+            missing_files: Vec::new(),
             diagnostics: Vec::new(),
         }
     }
 
     fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
         let root = self.workspace.root.clone();
+        let workspace = match WorkspaceFiles::open(&root) {
+            Ok(workspace) => workspace,
+            Err(error) => {
+                let why = files::unreadable(error);
+                return self.error("unreadable", &root, format!("the directory {why}"));
+            }
+        };
         let mut paths = Vec::new();
-        match files::directory_inside(&root, &root.join(WORKSPACE_DIRECTORY)) {
-            Ok(None) => (self.kind, self.dialects) = Default::default(),
-            Ok(Some(_)) => {
-                self.read_own_settings(&root, context.previous.as_ref());
-                let (found, diagnostics) = discover::hook_files(&root);
+        match workspace.has_directory(Path::new(WORKSPACE_DIRECTORY)) {
+            Ok(false) => (self.kind, self.dialects) = Default::default(),
+            Ok(true) => {
+                self.read_own_settings(&workspace, context.previous.as_ref());
+                let (found, diagnostics) = discover::hook_files(&workspace);
                 self.diagnostics.extend(diagnostics);
                 paths = found;
             }
@@ -131,7 +143,7 @@ impl LoadedWorkspace {
         if !self.dialects.has(DialectName::OpenHarness) {
             paths.clear();
         }
-        let directories = SettingsDirectories::new(&root, settings, context.environment);
+        let directories = SettingsDirectories::new(&workspace, settings, context.environment);
         let natives_in_use: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
         if self.kind == WorkspaceKind::Chat {
             let others =
@@ -141,13 +153,15 @@ impl LoadedWorkspace {
         let id = self.workspace.id.clone();
         let secrets = SecretStore::new(&settings.secrets, context.environment, &id);
         let models = ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id };
-        let resolver = ReferenceResolver::new(&root, context.environment, &secrets, &models);
+        let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
         let rules = hook_rules(settings);
-        self.read_hook_files(paths, &rules, &resolver);
+        self.read_hook_files(&workspace, paths, &rules, &resolver);
         for native in natives_in_use {
             self.read_settings_files(native, &directories, &rules, &resolver);
         }
-        self.files.extend(resolver.into_read());
+        let examined = resolver.into_examined();
+        self.files.extend(examined.read);
+        self.missing_files.extend(examined.missing);
         self.report_missing_features();
         self.warn_of_duplicate_commands();
     }
@@ -186,12 +200,18 @@ impl LoadedWorkspace {
         }
     }
 
-    fn read_hook_files(&mut self, paths: Vec<PathBuf>, rules: &HookRules, resolver: &ReferenceResolver<'_>) {
+    fn read_hook_files(
+        &mut self,
+        workspace: &WorkspaceFiles,
+        paths: Vec<PathBuf>,
+        rules: &HookRules,
+        resolver: &ReferenceResolver<'_>,
+    ) {
         let mut named: Vec<(Hook, FileBytes)> = Vec::new();
         let mut total = 0;
         for path in paths {
             self.files.push(path.clone());
-            match files::read(path) {
+            match workspace.read(path, LastLink::Refused) {
                 Ok(file) if total + file.bytes.len() > LARGEST_TOTAL => {
                     let why = format!("not loaded: hook files may have {LARGEST_TOTAL} bytes together");
                     self.error("too-large", &file.path, why);
@@ -213,7 +233,7 @@ impl LoadedWorkspace {
     fn read_settings_files(
         &mut self,
         native: &'static NativeDialect,
-        directories: &SettingsDirectories,
+        directories: &SettingsDirectories<'_>,
         rules: &HookRules,
         resolver: &ReferenceResolver<'_>,
     ) {
@@ -262,14 +282,18 @@ impl LoadedWorkspace {
 
     /// Reads the workspace's own settings. If they have an error, the previous ones stay. When there are none, the
     /// valid keys apply: the hooks may be guards, so the workspace must not lose them.
-    fn read_own_settings(&mut self, root: &Path, previous: Option<&(WorkspaceKind, DialectSelection)>) {
-        let path = root.join(WORKSPACE_DIRECTORY).join("settings.yaml");
+    fn read_own_settings(
+        &mut self,
+        workspace: &WorkspaceFiles,
+        previous: Option<&(WorkspaceKind, DialectSelection)>,
+    ) {
+        let path = workspace.root().join(WORKSPACE_DIRECTORY).join("settings.yaml");
         if path.symlink_metadata().is_err() {
             (self.kind, self.dialects) = Default::default();
             return;
         }
         self.files.push(path.clone());
-        match files::read(path) {
+        match workspace.read(path, LastLink::Refused) {
             Ok(file) => {
                 let (kind, dialects, diagnostics) = own_settings_in(&file);
                 let is_sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
@@ -297,18 +321,6 @@ impl LoadedWorkspace {
             }
         }
     }
-}
-
-/// A warning about the `mode` of a loaded hook, unless its file no longer has that key.
-#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
-pub(crate) fn warn_of_mode(
-    hook: &Hook,
-    code: &'static str,
-    message: String,
-    help: &str,
-) -> Option<Diagnostic> {
-    let file = files::read(hook.source.file.as_deref()?.to_owned()).ok()?;
-    dialect::warn_of_mode(&file.bytes, &file.path, (code, message, help))
 }
 
 /// The shell line of an enabled command hook.

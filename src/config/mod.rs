@@ -9,11 +9,13 @@ mod quantity;
 #[cfg(feature = "cli")]
 mod raw_files;
 mod resolver;
+mod root_dir;
 mod secrets;
 mod settings;
 mod trust;
 #[cfg(feature = "daemon")]
 mod watch;
+mod workspace_files;
 mod workspace_options;
 
 pub(crate) use agent_settings::dialect_of_file;
@@ -23,12 +25,10 @@ pub(crate) use agent_settings::system_directory;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
-#[cfg(feature = "cli")]
-pub(crate) use load::warn_of_mode;
 pub(crate) use load::{LoadContext, load_in_context};
 pub use load::{LoadedWorkspace, load_workspace};
 #[cfg(feature = "cli")]
-pub(crate) use raw_files::{raw_hook_files, workspace_text};
+pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_text};
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, LimitSettings, ListenSettings, ModelSettings,
     NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,

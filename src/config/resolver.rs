@@ -8,7 +8,12 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{discover::WORKSPACE_DIRECTORY, files, models::ModelCatalog, secrets::SecretStore};
+use super::{
+    discover::WORKSPACE_DIRECTORY,
+    models::ModelCatalog,
+    secrets::SecretStore,
+    workspace_files::{UnreadFile, WorkspaceFiles},
+};
 use crate::{
     dialect::{ReferenceLookup, ResolvedPath},
     model::{Model, Secret, SecretText},
@@ -25,41 +30,56 @@ const LARGEST_TEXT: u64 = 256 << 10;
 
 /// Resolves references with a workspace on disk, the environment, secrets and models.
 pub(super) struct ReferenceResolver<'a> {
-    root: &'a Path,
+    workspace: &'a WorkspaceFiles,
     environment: &'a dyn Fn(&str) -> Option<String>,
     secrets: &'a SecretStore<'a>,
     models: &'a ModelCatalog<'a>,
     path: Vec<PathBuf>,
-    /// The files that were examined, also those that do not exist.
-    read: RefCell<BTreeSet<PathBuf>>,
+    examined: RefCell<ExaminedFiles>,
+}
+
+/// The files that hooks refer to.
+#[derive(Debug, Default)]
+pub(super) struct ExaminedFiles {
+    /// Those that exist, also if they could not be read.
+    pub(super) read: BTreeSet<PathBuf>,
+    /// Those that do not exist or are outside the workspace.
+    pub(super) missing: BTreeSet<PathBuf>,
 }
 
 impl<'a> ReferenceResolver<'a> {
-    /// A resolver for a workspace whose root has no symbolic links.
+    /// A resolver for a workspace.
     ///
     /// Of the `PATH`, only absolute entries outside the workspace are searched: anyone who can write to the
     /// workspace could put a program of a common name into the others.
     pub(super) fn new(
-        root: &'a Path,
+        workspace: &'a WorkspaceFiles,
         environment: &'a dyn Fn(&str) -> Option<String>,
         secrets: &'a SecretStore<'a>,
         models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
-        let path = std::env::split_paths(&path)
-            .filter(|entry| entry.is_absolute() && !entry.starts_with(root))
-            .collect();
-        Self { root, environment, secrets, models, path, read: RefCell::default() }
+        let root = workspace.root();
+        let path = std::env::split_paths(&path).filter(|entry| is_outside(root, entry)).collect();
+        Self { workspace, environment, secrets, models, path, examined: RefCell::default() }
     }
 
     /// The files that were examined for the hooks, besides hook files.
-    pub(super) fn into_read(self) -> BTreeSet<PathBuf> {
-        self.read.into_inner()
+    pub(super) fn into_examined(self) -> ExaminedFiles {
+        self.examined.into_inner()
     }
 
-    fn read(&self, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
-        self.read.borrow_mut().insert(path.to_owned());
-        read_inside(self.root, path, shown)
+    /// The bytes of a small regular file inside the workspace.
+    fn read(&self, relative: &str) -> Result<Vec<u8>, String> {
+        let root = self.workspace.root();
+        let path = inside(root, root, relative);
+        let bytes = bytes_inside(self.workspace, path.as_deref());
+        let mut examined = self.examined.borrow_mut();
+        match bytes {
+            Err(UnreadFile::Missing | UnreadFile::Outside) => examined.missing.extend(path),
+            Ok(_) | Err(UnreadFile::Other(_)) => examined.read.extend(path),
+        }
+        bytes.map_err(|unread| unread_message(&unread, relative))
     }
 
     fn in_path(&self, name: &str) -> ResolvedPath {
@@ -89,12 +109,17 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     }
 
     fn directory(&self, relative: &str) -> ResolvedPath {
-        let Some(path) = inside(self.root, self.root, relative) else {
+        let root = self.workspace.root();
+        let Some(path) = inside(root, root, relative) else {
             return ResolvedPath::Refused(format!("`{relative}` leads outside the workspace"));
         };
-        match files::directory_inside(self.root, &path) {
-            Ok(Some(real)) => ResolvedPath::Found(real),
-            Ok(None) => ResolvedPath::Missing(path, format!("`{relative}` does not exist")),
+        match self.workspace.has_directory(relative_to(root, &path)) {
+            // The hook will start in it, so the path without links counts, where it leads now.
+            Ok(true) => match path.canonicalize() {
+                Ok(real) if real.starts_with(root) => ResolvedPath::Found(real),
+                _ => ResolvedPath::Refused(format!("`{relative}` leads outside the workspace")),
+            },
+            Ok(false) => ResolvedPath::Missing(path, format!("`{relative}` does not exist")),
             Err(why) => ResolvedPath::Refused(format!("`{relative}` {why}")),
         }
     }
@@ -109,7 +134,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
         let path = if name.starts_with('/') {
             PathBuf::from(name)
         } else {
-            match inside(self.root, cwd, name) {
+            match inside(self.workspace.root(), cwd, name) {
                 Some(path) => path,
                 None => return ResolvedPath::Refused(format!("`{name}` leads outside the workspace")),
             }
@@ -121,8 +146,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     }
 
     fn text_file(&self, relative: &str) -> Result<String, String> {
-        self.read.borrow_mut().extend(inside(self.root, self.root, relative));
-        text_inside(self.root, relative)
+        text_of(self.read(relative)?, relative)
     }
 
     fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
@@ -131,8 +155,8 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             return Err(("this is no name for an agent".into(), help));
         }
         let relative = format!("{WORKSPACE_DIRECTORY}/agents/{name}.md");
-        let path = self.root.join(&relative);
-        match self.read(&path, &relative) {
+        let path = self.workspace.root().join(&relative);
+        match self.read(&relative) {
             Ok(bytes) => Ok((path, bytes)),
             Err(why) => Err((why, "write the agent there, or name another one".into())),
         }
@@ -150,20 +174,43 @@ fn is_agent_name(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }
 
+/// Whether an entry of the `PATH` is an absolute one that the project cannot write to, also through links.
+fn is_outside(root: &Path, entry: &Path) -> bool {
+    entry.is_absolute()
+        && !entry.starts_with(root)
+        && !entry.canonicalize().is_ok_and(|real| real.starts_with(root))
+}
+
 /// The text of a small regular file inside a workspace.
-pub(super) fn text_inside(root: &Path, relative: &str) -> Result<String, String> {
-    let path = inside(root, root, relative);
-    let path = path.ok_or_else(|| format!("`{relative}` leads outside the workspace"))?;
-    let bytes = read_inside(root, &path, relative)?;
+#[cfg(feature = "cli")]
+pub(super) fn text_inside(workspace: &WorkspaceFiles, relative: &str) -> Result<String, String> {
+    let bytes = bytes_inside(workspace, inside(workspace.root(), workspace.root(), relative).as_deref());
+    text_of(bytes.map_err(|unread| unread_message(&unread, relative))?, relative)
+}
+
+fn text_of(bytes: Vec<u8>, relative: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("`{relative}` is not UTF-8"))
 }
 
-/// The bytes of a small regular file inside a workspace, as `shown` names it.
-fn read_inside(root: &Path, path: &Path, shown: &str) -> Result<Vec<u8>, String> {
-    match path.canonicalize() {
-        Ok(real) if !real.starts_with(root) => Err(format!("`{shown}` leads outside the workspace")),
-        Ok(_) => files::read_regular(path, LARGEST_TEXT).map_err(|why| format!("`{shown}` {why}")),
-        Err(_) => Err(format!("`{shown}` does not exist")),
+/// The bytes of a small regular file; `None` is a path that leads outside.
+fn bytes_inside(workspace: &WorkspaceFiles, path: Option<&Path>) -> Result<Vec<u8>, UnreadFile> {
+    let path = path.ok_or(UnreadFile::Outside)?;
+    workspace.bytes(relative_to(workspace.root(), path), LARGEST_TEXT)
+}
+
+fn unread_message(unread: &UnreadFile, relative: &str) -> String {
+    match unread {
+        UnreadFile::Missing => format!("`{relative}` does not exist"),
+        UnreadFile::Outside => format!("`{relative}` leads outside the workspace"),
+        UnreadFile::Other(why) => format!("`{relative}` {why}"),
+    }
+}
+
+/// A path of the workspace, relative to its root.
+fn relative_to<'p>(root: &Path, path: &'p Path) -> &'p Path {
+    match path.strip_prefix(root) {
+        Ok(relative) if !relative.as_os_str().is_empty() => relative,
+        _ => Path::new("."),
     }
 }
 
@@ -224,19 +271,29 @@ mod tests {
 
     #[test]
     fn programs_are_found_where_a_child_would_find_them() {
-        let root = Path::new("/nowhere");
-        let environment = |name: &str| (name == "PATH").then(|| ".::/nowhere/bin:/bin:/usr/bin".to_owned());
+        let directory = tempfile::tempdir().unwrap();
+        let root = &directory.path().canonicalize().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("linked");
+        std::fs::create_dir(root.join("bin")).unwrap();
+        std::os::unix::fs::symlink(root.join("bin"), &link).unwrap();
+        let path = format!(".::{0}/bin:{0}:{1}:/bin:/usr/bin", root.display(), link.display());
+        let environment = |name: &str| (name == "PATH").then(|| path.clone());
         let sources = SecretSources::default();
         let workspace = WorkspaceId::of_directory(root);
         let secrets = SecretStore::new(&sources, &environment, &workspace);
         let models = ModelCatalog { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
-        let disk = ReferenceResolver::new(root, &environment, &secrets, &models);
+        let workspace_files = WorkspaceFiles::open(root).unwrap();
+        let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);
         assert_eq!(disk.program("sh", root), ResolvedPath::Found("/bin/sh".into()));
         assert_eq!(disk.program("/bin/sh", root), ResolvedPath::Found("/bin/sh".into()));
         let missing = |path: &str, why: &str| ResolvedPath::Missing(path.into(), why.into());
         assert_eq!(disk.program("no-such", root), missing("/bin/no-such", "`no-such` was not found in PATH"));
-        assert_eq!(disk.program("./x", root), missing("/nowhere/x", "`./x` does not exist"));
+        assert_eq!(
+            disk.program("./x", root),
+            missing(root.join("x").to_str().unwrap(), "`./x` does not exist")
+        );
         assert_eq!(
             disk.program("/etc/passwd", root),
             missing("/etc/passwd", "`/etc/passwd` is not executable")

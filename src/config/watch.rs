@@ -56,7 +56,7 @@ pub(crate) struct WatchedWorkspace<'a> {
     pub(crate) system: &'a Path,
     /// The dialects whose hooks it runs.
     pub(crate) dialects: &'a DialectSelection,
-    /// The files that were examined when it was loaded.
+    /// The files that were examined when it was loaded, and those that were missing.
     pub(crate) files: &'a [PathBuf],
 }
 

@@ -24,6 +24,8 @@ pub struct LoadReport {
     pub hooks: usize,
     /// The files that were read.
     pub files: Vec<PathBuf>,
+    /// Files that hooks refer to and that do not exist, or are not in the workspace.
+    pub missing_files: Vec<PathBuf>,
     /// Errors, warnings and remarks about them.
     pub diagnostics: Vec<Diagnostic>,
     /// Hooks added, removed and changed since the version before.

@@ -174,7 +174,15 @@ impl Orchestrator {
 
     /// Makes a new snapshot of what was loaded and has all later events use it.
     pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
-        let LoadedWorkspace { workspace: place, kind, dialects, mut hooks, files, mut diagnostics } = loaded;
+        let LoadedWorkspace {
+            workspace: place,
+            kind,
+            dialects,
+            mut hooks,
+            files,
+            missing_files,
+            mut diagnostics,
+        } = loaded;
         let before = self.snapshot(Some(&place.id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
@@ -191,6 +199,7 @@ impl Orchestrator {
             dialects,
             hooks: snapshot.hooks().len(),
             files,
+            missing_files,
             diagnostics,
             changes: HookChanges::between(old, snapshot.hooks()),
             kept,

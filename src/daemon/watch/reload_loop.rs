@@ -315,7 +315,7 @@ async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason)
             home: context.home.as_deref(),
             system: &context.system,
             dialects: &report.dialects,
-            files: &report.files,
+            files: &[&report.files[..], &report.missing_files[..]].concat(),
         };
         let plan = WatchPlan::of(&workspace, &fs_state::path_state);
         let freshness = match reason {

@@ -1,0 +1,232 @@
+//! The files of one workspace: whatever a path or a link says, nothing outside its directory is opened.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::Dir;
+
+use super::{
+    files::{self, FileBytes},
+    root_dir::{LastLink, OpenError, WorkspaceRoot},
+};
+use crate::model::Diagnostic;
+
+/// Read-only access to the directory of a workspace, which stays the one that was opened if its path is replaced.
+#[derive(Debug)]
+pub(super) struct WorkspaceFiles {
+    root: WorkspaceRoot,
+}
+
+impl WorkspaceFiles {
+    /// Opens a directory whose path has no symbolic links.
+    ///
+    /// Returns an error if it cannot be opened.
+    pub(super) fn open(root: &Path) -> io::Result<Self> {
+        WorkspaceRoot::open(root).map(|root| Self { root })
+    }
+
+    /// The path of the workspace's directory.
+    pub(super) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// Reads a small regular file by its path, which begins with that of the workspace.
+    ///
+    /// Returns a diagnostic if it is not one, or cannot be read.
+    pub(super) fn read(&self, path: PathBuf, last: LastLink) -> Result<FileBytes, Box<Diagnostic>> {
+        let relative = path.strip_prefix(self.root()).map_err(|_| OpenError::Outside);
+        let file = relative.and_then(|relative| self.root.file(relative, last));
+        files::with_bytes(path, file.map_err(|error| why_no_file(&error, last)))
+    }
+
+    /// The bytes of a regular file by its path relative to the workspace.
+    ///
+    /// Returns why if there are none.
+    pub(super) fn bytes(&self, relative: &Path, largest: u64) -> Result<Vec<u8>, UnreadFile> {
+        let file = self.root.file(relative, LastLink::Refused).map_err(|error| match error {
+            OpenError::Missing | OpenError::NoDirectory => UnreadFile::Missing,
+            OpenError::Outside => UnreadFile::Outside,
+            OpenError::Link if self.leads_outside(relative) => UnreadFile::Outside,
+            OpenError::Link => UnreadFile::Other(files::IS_A_LINK.to_owned()),
+            other => UnreadFile::Other(files::why(&other)),
+        })?;
+        files::read_open(file, largest).map_err(UnreadFile::Other)
+    }
+
+    /// Whether a link leads outside: for what is said about it only.
+    fn leads_outside(&self, relative: &Path) -> bool {
+        self.root().join(relative).canonicalize().is_ok_and(|real| !real.starts_with(self.root()))
+    }
+
+    /// Opens a directory by its path relative to the workspace, to list it; `None` if there is none.
+    ///
+    /// Returns why if it is something else, leads outside or cannot be read.
+    pub(super) fn directory(&self, relative: &Path) -> Result<Option<OwnedFd>, String> {
+        self.unless_missing(relative, self.root.directory(relative))
+    }
+
+    /// Whether there is a directory at a path relative to the workspace.
+    ///
+    /// Returns why if it is something else or leads outside.
+    pub(super) fn has_directory(&self, relative: &Path) -> Result<bool, String> {
+        let found = self.unless_missing(relative, self.root.find_directory(relative))?;
+        Ok(found.is_some())
+    }
+
+    fn unless_missing<T>(&self, relative: &Path, found: Result<T, OpenError>) -> Result<Option<T>, String> {
+        match found {
+            Ok(directory) => Ok(Some(directory)),
+            Err(OpenError::Missing) if self.root().join(relative).symlink_metadata().is_err() => Ok(None),
+            Err(OpenError::NoDirectory) => Err("is not a directory".to_owned()),
+            Err(OpenError::Outside) => Err(files::LEADS_OUTSIDE.to_owned()),
+            Err(error) => Err(files::why(&error)),
+        }
+    }
+
+    /// The same workspace with each way of resolving paths.
+    #[cfg(test)]
+    pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
+        WorkspaceRoot::both_resolutions(root).map(|root| Self { root })
+    }
+}
+
+fn why_no_file(error: &OpenError, last: LastLink) -> String {
+    match error {
+        OpenError::Link if last == LastLink::Refused => files::IS_A_LINK.to_owned(),
+        OpenError::Outside => files::LEADS_OUTSIDE.to_owned(),
+        other => files::why(other),
+    }
+}
+
+/// Why a file was not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum UnreadFile {
+    /// It does not exist.
+    Missing,
+    /// It is outside the workspace.
+    Outside,
+    /// What to say after its name.
+    Other(String),
+}
+
+/// Calls `visit` with each name in a directory, in the order of the file system.
+///
+/// Returns why if it cannot be read.
+pub(super) fn each_name(directory: OwnedFd, mut visit: impl FnMut(OsString)) -> Result<(), String> {
+    let unreadable = |errno: rustix::io::Errno| files::unreadable(errno.into());
+    let entries = Dir::new(directory).map_err(unreadable)?;
+    for entry in entries {
+        let entry = entry.map_err(unreadable)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            visit(name.to_owned());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    /// Kernels before 5.6 and some sandboxes have no `openat2`.
+    #[test]
+    fn both_ways_of_resolving_paths_agree() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("file"), "outside").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().canonicalize().unwrap();
+        fs::create_dir(path.join("real")).unwrap();
+        fs::write(path.join("real/file"), "inside").unwrap();
+        let links: [(&Path, &str); 7] = [
+            (Path::new("real"), "directory"),
+            (&path.join("real"), "absolute"),
+            (outside.path(), "away"),
+            (Path::new("real/file"), "linked"),
+            (&outside.path().join("file"), "linked-away"),
+            (Path::new("loop"), "loop"),
+            (Path::new("nothing"), "dangling"),
+        ];
+        for (target, link) in links {
+            symlink(target, path.join(link)).unwrap();
+        }
+        let read = |last: LastLink| {
+            [
+                "real/file",
+                "directory/file",
+                "absolute/file",
+                "away/file",
+                "linked",
+                "linked-away",
+                "loop",
+                "dangling",
+                "real",
+                "none",
+                "real/file/x",
+            ]
+            .map(|name| {
+                let [kernel, steps] = WorkspaceFiles::both_resolutions(&path).map(|workspace| {
+                    let read = workspace.read(path.join(name), last);
+                    read.map(|file| String::from_utf8(file.bytes).unwrap()).map_err(|d| d.message)
+                });
+                assert_eq!(kernel, steps, "{name}");
+                kernel
+            })
+        };
+        let inside = || Ok("inside".to_owned());
+        let refused = |why: &str| Err(format!("the file {why}"));
+        let link = || refused(files::IS_A_LINK);
+        let away = || refused(files::LEADS_OUTSIDE);
+        let missing = || refused("does not exist");
+        let special = || refused("is not a regular file");
+        let below = || refused("leads through something that is not a directory");
+        assert_eq!(
+            read(LastLink::Refused),
+            [
+                inside(),
+                inside(),
+                inside(),
+                away(),
+                link(),
+                link(),
+                link(),
+                link(),
+                special(),
+                missing(),
+                below()
+            ]
+        );
+        let looped = || refused("is or leads through a symbolic link that is not followed here");
+        assert_eq!(
+            read(LastLink::Followed),
+            [
+                inside(),
+                inside(),
+                inside(),
+                away(),
+                inside(),
+                away(),
+                looped(),
+                missing(),
+                special(),
+                missing(),
+                below()
+            ]
+        );
+        for workspace in WorkspaceFiles::both_resolutions(&path) {
+            for name in ["real", "directory", "absolute"] {
+                assert!(workspace.directory(Path::new(name)).unwrap().is_some(), "{name}");
+                assert_eq!(workspace.has_directory(Path::new(name)), Ok(true), "{name}");
+            }
+            assert_eq!(workspace.has_directory(Path::new("none")), Ok(false));
+            assert_eq!(workspace.has_directory(Path::new("away")), Err(files::LEADS_OUTSIDE.to_owned()));
+            assert_eq!(workspace.has_directory(Path::new("real/file")), Err("is not a directory".to_owned()));
+        }
+    }
+}

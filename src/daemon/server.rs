@@ -100,9 +100,16 @@ impl Daemon {
         let claimed = claimed.map_err(|error| ledger_error(error, &path))?;
         // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
         // killed daemon left behind are ended.
-        let (socket, listener) = Socket::listen(&path)?;
-        let (control_socket, control_listener) = Socket::listen(&control_path)?;
+        let listening = Socket::listen(&path).and_then(|events| Ok((events, Socket::listen(&control_path)?)));
+        let ((socket, listener), (control_socket, control_listener)) = match listening {
+            Ok(listening) => listening,
+            Err(error) => {
+                claimed.discard();
+                return Err(error.into());
+            }
+        };
         let (ledger, reaped) = claimed.open()?;
+        let ledger = ledger.remove_when_done();
         if reaped.groups > 0 {
             tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }

@@ -54,16 +54,28 @@ fn the_socket_of_a_dead_daemon_is_replaced() {
 }
 
 #[test]
+fn a_clean_stop_leaves_no_files_beside_the_socket() {
+    let mut daemon = DaemonSetup::new().serve();
+    let record = daemon.path().join("hookyard.sock.groups");
+    assert!(record.exists());
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(!record.exists() && !daemon.socket().exists());
+}
+
+#[test]
 fn a_running_daemon_is_not_replaced() {
     let daemon = DaemonSetup::new().serve();
     let inode = fs::metadata(daemon.socket()).unwrap().ino();
+    let record = daemon.path().join("hookyard.sock.groups");
     // Also where the record of its process groups, which tells of it first, is gone.
     for _ in 0..2 {
         let second = DaemonSetup::new().socket(daemon.socket().to_str().unwrap());
         let (said, _) = refused(second);
         assert!(said.contains("another hookyard"), "{said}");
-        fs::remove_file(daemon.path().join("hookyard.sock.groups")).unwrap_or_default();
+        fs::remove_file(&record).unwrap_or_default();
     }
+    assert!(!record.exists(), "the refused daemon left a file");
     assert_eq!(fs::metadata(daemon.socket()).unwrap().ino(), inode);
     read(&daemon.send("GET", "/v1/status", None));
     daemon.finish();

@@ -21,9 +21,6 @@ use rustix::{
     process::{Pid, geteuid, getpid},
 };
 
-#[cfg(all(feature = "cli", feature = "daemon"))]
-use crate::handler::command::environment::is_inside_hook;
-
 use super::{
     format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, PidScope, now},
     survivors,
@@ -54,7 +51,9 @@ static INSTALLED: ArcSwapOption<LedgerFile> = ArcSwapOption::const_empty();
 #[derive(Debug)]
 #[must_use = "nothing is recorded once it is dropped"]
 pub struct GroupLedger {
-    _ledger: Arc<LedgerFile>,
+    ledger: Arc<LedgerFile>,
+    path: PathBuf,
+    removed_when_done: bool,
 }
 
 /// What a predecessor that was killed had left.
@@ -107,7 +106,7 @@ impl GroupLedger {
     /// Lines that cannot be read are ignored, and so is everything recorded before the last boot.
     ///
     /// # Errors
-    /// Returns an error if the file is in use, if it is no regular file of this user's alone, if this process has
+    /// Returns an error if the file is in use, if it is not a regular file of this user's alone, if this process has
     /// a ledger already, or if the system refuses it.
     pub fn open(path: &Path) -> Result<(Self, Reaped), LedgerError> {
         Self::claim(path)?.open()
@@ -117,11 +116,28 @@ impl GroupLedger {
     /// ended.
     ///
     /// # Errors
-    /// Returns an error if the file is in use, or if it is no regular file of this user's alone.
+    /// Returns an error if the file is in use, or if it is not a regular file of this user's alone.
     pub(crate) fn claim(path: &Path) -> Result<LockedLedger, LedgerError> {
-        let file = open_trusted(path)?;
-        lock(&file, path)?;
-        Ok(LockedLedger { file, path: path.to_owned() })
+        loop {
+            let file = open_trusted(path)?;
+            lock(&file, path)?;
+            let metadata =
+                file.metadata().map_err(|source| LedgerError::Io { path: path.to_owned(), source })?;
+            // Its owner may have removed it between the two calls; then another file is at the path, or none.
+            if metadata.nlink() > 0 {
+                return Ok(LockedLedger { file, path: path.to_owned() });
+            }
+        }
+    }
+
+    /// Has the file removed when this is dropped, if no process is left that the next owner would have to end.
+    #[cfg_attr(
+        not(feature = "daemon"),
+        expect(dead_code, reason = "only the daemon knows when a ledger is done with")
+    )]
+    pub(crate) fn remove_when_done(mut self) -> Self {
+        self.removed_when_done = true;
+        self
     }
 }
 
@@ -133,6 +149,17 @@ pub(crate) struct LockedLedger {
 }
 
 impl LockedLedger {
+    /// Removes the file if nobody has used it yet.
+    #[cfg_attr(
+        not(feature = "daemon"),
+        expect(dead_code, reason = "only the daemon claims a ledger before it opens it")
+    )]
+    pub(crate) fn discard(self) {
+        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+
     /// Opens it, as [`GroupLedger::open`] does.
     pub(crate) fn open(self) -> Result<(GroupLedger, Reaped), LedgerError> {
         let Self { file, path } = self;
@@ -151,7 +178,7 @@ impl LockedLedger {
         let ledger = Arc::new(ledger);
         let former = INSTALLED.compare_and_swap(&None::<Arc<LedgerFile>>, Some(Arc::clone(&ledger)));
         match *former {
-            None => Ok((GroupLedger { _ledger: ledger }, Reaped { groups })),
+            None => Ok((GroupLedger { ledger, path, removed_when_done: false }, Reaped { groups })),
             Some(_) => Err(LedgerError::Second { path }),
         }
     }
@@ -160,6 +187,10 @@ impl LockedLedger {
 impl Drop for GroupLedger {
     fn drop(&mut self) {
         INSTALLED.store(None);
+        // While the file is locked: whoever opens it next finds that it is gone, and begins another one.
+        if self.removed_when_done && self.ledger.is_empty() && !survivors::has_marked(&self.ledger.mark) {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -197,6 +228,12 @@ impl LedgerFile {
         self.file.write_all_at(&line, (HEADER + slot * LINE) as u64)
     }
 
+    /// Whether it holds no group.
+    fn is_empty(&self) -> bool {
+        let slots = self.slots.lock();
+        slots.free.len() == slots.next
+    }
+
     fn warn_once(&self, why: &str) {
         if !self.has_warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(why, "hooks are not recorded; those that run when hookyard is killed go on");
@@ -209,19 +246,6 @@ impl LedgerFile {
 pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
     let ledger = INSTALLED.load();
     ledger.as_ref().map(|ledger| (MARK.into(), ledger.mark.clone().into()))
-}
-
-/// Whether a mark is that of the processes of the open ledger: whoever has it is a hook of this process, or was started
-/// by one.
-#[cfg(feature = "daemon")]
-pub(crate) fn is_own_mark(mark: &[u8]) -> bool {
-    INSTALLED.load().as_ref().is_some_and(|ledger| ledger.mark.as_bytes() == mark)
-}
-
-/// The mark that this process was started with, if it was started by a hook.
-#[cfg(all(feature = "cli", feature = "daemon"))]
-pub(crate) fn mark_of_environment() -> Option<String> {
-    is_inside_hook().then(|| std::env::var(MARK).ok()).flatten()
 }
 
 /// A process that is about to be started. Without a ledger this costs one load of a pointer.
@@ -284,7 +308,7 @@ fn open_trusted(path: &Path) -> Result<File, LedgerError> {
     };
     let metadata = file.metadata().map_err(refused)?;
     let why = match () {
-        () if !metadata.is_file() => "it is no regular file",
+        () if !metadata.is_file() => "it is not a regular file",
         () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
         () if metadata.mode() & 0o022 != 0 => "others may write to it",
         () if metadata.nlink() > 1 => "it has another name",

@@ -44,6 +44,14 @@ pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
     living + groups.len()
 }
 
+/// Whether any process with the mark is alive.
+pub(super) fn has_marked(mark: &str) -> bool {
+    let entry = format!("{MARK}={mark}");
+    let is_marked =
+        |process: &ProcessStat| has_variable(process.pid, |variable| variable == entry.as_bytes());
+    living().iter().any(|process| is_marked(process) && process.pid != getpid())
+}
+
 /// Signals processes with the mark outside the groups that were signalled: hookyard was killed before it could record
 /// them.
 fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessStat> {

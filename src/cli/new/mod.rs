@@ -116,7 +116,7 @@ impl NewCommand {
                 "choose another name: of two hooks with the same name, neither runs",
             ));
         }
-        let skeleton = self.skeleton(&found)?;
+        let skeleton = self.skeleton(&found);
         let written = files::write(&found.root, &skeleton.files)?;
         let next = self.next(&found, &skeleton);
         let summary = NewSummary {
@@ -141,7 +141,7 @@ impl NewCommand {
         flags.into_iter().find(|(_, given)| *given && self.kind != HandlerType::Command).map(|(flag, _)| flag)
     }
 
-    fn skeleton(&self, found: &LocatedWorkspace) -> Result<HookSkeleton, CliError> {
+    fn skeleton(&self, found: &LocatedWorkspace) -> HookSkeleton {
         let mut events = Vec::new();
         for kind in &self.event {
             if !events.contains(kind) {
@@ -159,7 +159,7 @@ impl NewCommand {
             events,
             model: found.settings.models.keys().next().map(String::as_str),
         };
-        request.skeleton().map_err(|error| CliError::new(format!("the schema cannot be written: {error}")))
+        request.skeleton()
     }
 
     /// What to type next.

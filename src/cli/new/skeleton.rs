@@ -126,11 +126,9 @@ impl ScriptLanguage {
 
 impl SkeletonRequest<'_> {
     /// The files of the hook.
-    ///
-    /// Returns an error if the schema cannot be written as JSON.
-    pub(super) fn skeleton(&self) -> serde_json::Result<HookSkeleton> {
-        let schema =
-            NewFile { path: in_hooks(SCHEMA), text: schema::of_hook_files()?, part: FileRole::Shared };
+    pub(super) fn skeleton(&self) -> HookSkeleton {
+        let text = schema::HOOK_FILES.to_owned();
+        let schema = NewFile { path: in_hooks(SCHEMA), text, part: FileRole::Shared };
         let mut skeleton = HookSkeleton {
             files: Vec::new(),
             model: None,
@@ -147,7 +145,7 @@ impl SkeletonRequest<'_> {
         let path = in_hooks(&format!("{}.yaml", self.name));
         skeleton.files.insert(0, NewFile { path, text: self.hook_file(&handler), part: FileRole::Config });
         skeleton.files.push(schema);
-        Ok(skeleton)
+        skeleton
     }
 
     /// Whether the hook is a guard, which can block; otherwise it only logs.

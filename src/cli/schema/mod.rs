@@ -1,15 +1,26 @@
 //! `hookyard schema`: JSON Schemas of hook files, settings, events, outcomes and agents.
+//!
+//! The program prints the files in `config/schema`. Those of the settings are generated from their table, the others from
+//! the types in this folder, which are compiled for tests only.
 
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod agent;
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod event;
+#[cfg(test)]
+mod generated;
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod handler;
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod hook_file;
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod outcome;
+#[cfg(test)]
 #[expect(dead_code, reason = "only the schema of these types is used")]
 mod shape;
 
@@ -24,9 +35,15 @@ use super::{
     wrap,
 };
 
-/// The schema of the settings, which is generated from their declaration.
-const SETTINGS: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/schema/hookyard-settings.schema.json"));
+/// The text of a file in `config/schema`.
+macro_rules! schema_file {
+    ($name:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/schema/", $name))
+    };
+}
+
+/// The schema of hook files.
+pub(super) const HOOK_FILES: &str = schema_file!("openharness-hook.schema.json");
 
 const FOOTER: &str = "\
 Examples:
@@ -89,24 +106,15 @@ impl SchemaName {
     }
 
     /// The schema as JSON text.
-    ///
-    /// Returns an error if it cannot be written as JSON.
-    fn text(self) -> serde_json::Result<String> {
+    fn text(self) -> &'static str {
         match self {
-            Self::HookFile => laid_out(&shape::generate::<hook_file::HookFileSchema>()),
-            Self::Settings => Ok(SETTINGS.to_owned()),
-            Self::Event => laid_out(&event::schema()),
-            Self::Outcome => laid_out(&shape::generate::<outcome::OutcomeSchema>()),
-            Self::Agent => laid_out(&shape::generate::<agent::AgentSchema>()),
+            Self::HookFile => HOOK_FILES,
+            Self::Settings => schema_file!("hookyard-settings.schema.json"),
+            Self::Event => schema_file!("canonical-event.schema.json"),
+            Self::Outcome => schema_file!("canonical-outcome.schema.json"),
+            Self::Agent => schema_file!("openharness-agent.schema.json"),
         }
     }
-}
-
-/// The schema of hook files, as it is printed.
-///
-/// Returns an error if it cannot be written as JSON.
-pub(super) fn of_hook_files() -> serde_json::Result<String> {
-    SchemaName::HookFile.text()
 }
 
 impl SchemaCommand {
@@ -114,7 +122,7 @@ impl SchemaCommand {
         let text = match self.names.as_slice() {
             [] if self.output.json => object_of(SchemaName::value_variants()),
             [] => Ok(listing(screen)),
-            [name] => name.text(),
+            [name] => Ok(name.text().to_owned()),
             names => object_of(names),
         };
         let text = text.map_err(|error| super::exit::CliError::new(format!("no schema: {error}")))?;
@@ -125,16 +133,10 @@ impl SchemaCommand {
 
 /// The schemas by their names, as one JSON object.
 fn object_of(names: &[SchemaName]) -> serde_json::Result<String> {
-    let schemas: serde_json::Result<Map<String, Value>> = names
-        .iter()
-        .map(|name| Ok((name.as_str().to_owned(), serde_json::from_str(&name.text()?)?)))
-        .collect();
-    laid_out(&schemas?)
-}
-
-/// Indented JSON, also when it is not printed on a terminal: people keep and compare these files.
-fn laid_out(value: &impl serde::Serialize) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(value)? + "\n")
+    let schemas: serde_json::Result<Map<String, Value>> =
+        names.iter().map(|name| Ok((name.as_str().to_owned(), serde_json::from_str(name.text())?))).collect();
+    // Indented, also when it is not printed on a terminal: people keep and compare these files.
+    Ok(serde_json::to_string_pretty(&schemas?)? + "\n")
 }
 
 fn listing(screen: &Screen) -> String {

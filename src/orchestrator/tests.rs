@@ -1,5 +1,8 @@
 //! Tests that need the inside of an orchestrator: actors that die or stop.
 
+#[cfg(not(feature = "http"))]
+mod missing_feature;
+
 use std::{sync::Arc, time::Duration};
 
 use ractor::concurrency::sleep;

@@ -298,7 +298,7 @@ fn can_end(handler: &Handler, ended: Ended) -> bool {
         Ended::Completed | Ended::Failed | Ended::TimedOut => true,
         Ended::Cancelled | Ended::Shed => !inline,
         Ended::InvalidOutput | Ended::OutputTooLarge => !matches!(handler, Handler::Native(_)),
-        Ended::SpawnFailed => matches!(handler, Handler::Command(_)),
+        Ended::SpawnFailed => matches!(handler, Handler::Command(_)) || handler.missing_feature().is_some(),
         Ended::Untrusted => false,
     }
 }

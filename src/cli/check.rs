@@ -32,7 +32,7 @@ Examples:
   hookyard check --config /etc/hookyard/hookyard.yaml
   hookyard check --json | jq '.diagnostics[].message'
 
-Exit codes: 0 no errors, though there may be warnings; 1 errors.";
+Exit codes: 0 all hooks are loaded, though there may be warnings; 1 errors, or a hook is not loaded.";
 
 /// Check the hook files of a workspace
 ///
@@ -100,7 +100,7 @@ impl CheckCommand {
             page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
             screen.print(&page.into_text())?;
         }
-        screen.note("note: there is no workspace here, so only the settings were checked");
+        screen.note("note: no workspace found, so only the settings were checked");
         Ok(exit_code(&diagnostics))
     }
 
@@ -126,7 +126,7 @@ fn diagnostics_page(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
 }
 
 fn exit_code(diagnostics: &[&Diagnostic]) -> Exit {
-    if count(diagnostics, Severity::Error) > 0 { Exit::Failed } else { Exit::Done }
+    if diagnostics.iter().any(|diagnostic| diagnostic.skipped) { Exit::Failed } else { Exit::Done }
 }
 
 fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
@@ -138,7 +138,12 @@ fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Scree
 fn problem_counts(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
     let errors = colored_count(diagnostics, Severity::Error, "error", screen);
     let warnings = colored_count(diagnostics, Severity::Warning, "warning", screen);
-    format!("{errors}, {warnings}")
+    let is_fatal = |diagnostic: &&&Diagnostic| diagnostic.skipped && diagnostic.severity != Severity::Error;
+    match diagnostics.iter().filter(is_fatal).count() {
+        0 => format!("{errors}, {warnings}"),
+        1 => format!("{errors}, {warnings}; a hook is not loaded because of 1 warning"),
+        number => format!("{errors}, {warnings}; hooks are not loaded because of {number} warnings"),
+    }
 }
 
 fn colored_count(diagnostics: &[&Diagnostic], severity: Severity, noun: &str, screen: &Screen) -> String {

@@ -64,7 +64,7 @@ impl ConvertCommand {
         for name in [self.from, self.to] {
             if name == DialectName::Canonical {
                 let help = "canonical is a format of events only; name the dialect of an agent";
-                return Err(CliError::with_help("there are no hook files in the dialect canonical", help));
+                return Err(CliError::with_help("the dialect canonical has no hook files", help));
             }
         }
         let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;

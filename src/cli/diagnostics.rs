@@ -14,6 +14,12 @@ const LARGEST: u64 = 1 << 20;
 /// Longer lines, in characters, are not shown: the mark would be far from the beginning.
 const LONGEST_LINE: usize = 240;
 
+/// The characters that the printer puts before each line of a message.
+const MESSAGE_INDENT: usize = 4;
+
+/// The characters that the printer puts before each line of a help text.
+const HELP_INDENT: usize = 8;
+
 /// A diagnostic about a file, with its line if the file can still be read.
 pub(super) fn render(diagnostic: &Diagnostic, paint: Paint, width: usize) -> String {
     let source = if diagnostic.line > 0 { read(&diagnostic.file) } else { None };
@@ -28,13 +34,15 @@ pub(super) fn render_in(diagnostic: &Diagnostic, text: Option<&str>, paint: Pain
     };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_width(width)
+        // The texts are wrapped already: this printer would break code spans and paths.
+        .with_wrap_lines(false)
         .with_links(false)
         .without_primary_span_start()
         .without_syntax_highlighting();
     let mut rendered = String::new();
     // Writing to a string cannot fail.
-    _ = handler.render_report(&mut rendered, &RenderedDiagnostic::new(diagnostic, text));
-    wrap::unglue(&rendered)
+    _ = handler.render_report(&mut rendered, &RenderedDiagnostic::new(diagnostic, text, width));
+    rendered
 }
 
 /// A diagnostic as the renderer takes it.
@@ -48,18 +56,20 @@ struct RenderedDiagnostic {
 }
 
 impl RenderedDiagnostic {
-    fn new(diagnostic: &Diagnostic, text: Option<&str>) -> Self {
+    fn new(diagnostic: &Diagnostic, text: Option<&str>, width: usize) -> Self {
         let mut place = display_path(&diagnostic.file);
         if diagnostic.line > 0 {
             place = format!("{place}:{}:{}", diagnostic.line, diagnostic.column);
         }
         let excerpt = text.and_then(|text| excerpt(diagnostic, text, &place));
-        let message = wrap::glue(&escape::line(&diagnostic.message));
+        let message = escape::line(&diagnostic.message).into_owned();
+        let message = if excerpt.is_some() { message } else { format!("{place}: {message}") };
+        let wrapped = |text: &str, indent: usize| wrap::hanging(text, Some(width.saturating_sub(indent)), 0);
         Self {
             severity: diagnostic.severity,
             code: format!("{}[{}]", severity_word(diagnostic.severity), diagnostic.code),
-            message: if excerpt.is_some() { message } else { format!("{place}: {message}") },
-            help: diagnostic.help.as_deref().map(|help| wrap::glue(&escape::block(help, 0))),
+            message: wrapped(&message, MESSAGE_INDENT),
+            help: diagnostic.help.as_deref().map(|help| wrapped(&escape::block(help, 0), HELP_INDENT)),
             excerpt,
         }
     }

@@ -196,7 +196,7 @@ fn announce(daemon: &Daemon, screen: &Screen) {
     if errors > 0 {
         let errors = plural(errors, "error");
         screen.note(&format!(
-            "note: {errors} in hook files; those hooks are left out; `hookyard status` lists them"
+            "note: {errors} in hook files; those hooks are not loaded; `hookyard status` lists them"
         ));
     }
 }

@@ -101,11 +101,11 @@ impl LocatedWorkspace {
     /// Prints a note on standard error if hooks are left out, or if there are none.
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
         let note = screen.err.paint.yellow("note:");
-        let errors = loaded.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+        let errors = loaded.iter().filter(|diagnostic| diagnostic.skipped).count();
         if errors > 0 {
             let errors = plural(errors, "error");
             let check = format!("`hookyard check{}`", self.flag());
-            screen.note(&format!("{note} {errors} in hook files; those hooks are left out; run {check}"));
+            screen.note(&format!("{note} {errors} in hook files; those hooks are not loaded; run {check}"));
         }
         if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
             screen.note(&format!("{note} {}", escape::line(&info.message)));

@@ -42,7 +42,7 @@ impl ModelCatalog<'_> {
         } else {
             format!("the settings know {}", known.join(", "))
         };
-        (format!("there is no model `{shown}`"), help)
+        (format!("unknown model `{shown}`"), help)
     }
 }
 

@@ -152,7 +152,7 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     fn agent_file(&self, name: &str) -> Result<(PathBuf, Vec<u8>), (String, String)> {
         if !is_agent_name(name) {
             let help = format!("use 1 to {LONGEST_AGENT} of `A-Z a-z 0-9 . _ -`, not beginning with `.`");
-            return Err(("this is no name for an agent".into(), help));
+            return Err(("this is not a valid name of an agent".into(), help));
         }
         let relative = format!("{WORKSPACE_DIRECTORY}/agents/{name}.md");
         let path = self.workspace.root().join(&relative);

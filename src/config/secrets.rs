@@ -98,7 +98,7 @@ impl<'a> SecretStore<'a> {
             None => Ok(None),
             Some(Some(value)) => Ok(Some(value.clone())),
             Some(None) => {
-                let message = format!("the secret `{name}` in {} is no string", path.display());
+                let message = format!("the secret `{name}` in {} is not a string", path.display());
                 Err((message, "put it in quotes".into()))
             }
         }
@@ -112,11 +112,11 @@ impl<'a> SecretStore<'a> {
         let file = file.as_ref().map(|file| format!("the file {}", file.display()));
         let sources: Vec<_> = [own, variables, directory, file].into_iter().flatten().collect();
         if sources.is_empty() {
-            let message = format!("there is no secret `{name}`: no source of secrets is configured");
+            let message = format!("secret `{name}` not found: no source of secrets is configured");
             return (message, "set `secrets` in the settings".into());
         }
-        let message = format!("there is no secret `{name}`; looked at {}", sources.join(", "));
-        (message, "set it there".into())
+        let message = format!("secret `{name}` not found in {}", sources.join(", "));
+        (message, "add it there".into())
     }
 }
 
@@ -158,7 +158,7 @@ fn read_file(path: &Path) -> Result<HashMap<String, Option<String>>, SecretProbl
     let document = Document::parse(&bytes, path)
         .map_err(|diagnostic| invalid_file(path, &format!("cannot be read from line {}", diagnostic.line)))?;
     let mapping = document.root().filter(|_| !document.has_errors());
-    let mapping = mapping.ok_or_else(|| invalid_file(path, "is no mapping"))?;
+    let mapping = mapping.ok_or_else(|| invalid_file(path, "is not a mapping"))?;
     Ok(mapping.values().map(|value| (value.name().to_owned(), value.as_text().map(str::to_owned))).collect())
 }
 

@@ -129,10 +129,11 @@ impl Envelope<'_> {
         let native = self.native;
         let is_own = |name: &str| event.dialect == native.name || native.own_fields.contains(&name);
         // Facts of another type than a text stay among the extra fields of host events.
-        let told = |name: &str| native.fields.iter().any(|(known, _)| *known == name) && !self.is_left(name);
+        let is_written =
+            |name: &str| native.fields.iter().any(|(known, _)| *known == name) && !self.is_left(name);
         let mut seen: HashSet<&str> = native.envelope_fields.iter().map(|(name, _)| *name).collect();
         for (name, value) in &event.extra {
-            if is_own(name) && !told(name) && seen.insert(name) {
+            if is_own(name) && !is_written(name) && seen.insert(name) {
                 map.serialize_entry(&**name, value)?;
             }
         }
@@ -144,11 +145,10 @@ impl Envelope<'_> {
         self.draft.event().host_event.is_some() && self.extra(name).is_some()
     }
 
-    /// What the host says under a name without a canonical one. Only hosts with native names say it in the
-    /// dialects' words.
+    /// The value of an extra field. Only hosts with native names send extra fields in the words of the dialects.
     fn extra(&self, name: &str) -> Option<&Json> {
         let event = self.draft.event();
-        let speaks = event.dialect != DialectName::OpenHarness;
-        event.extra.iter().find(|(known, _)| speaks && **known == *name).map(|(_, value)| value)
+        let has_native_names = event.dialect != DialectName::OpenHarness;
+        event.extra.iter().find(|(known, _)| has_native_names && **known == *name).map(|(_, value)| value)
     }
 }

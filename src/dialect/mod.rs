@@ -34,6 +34,7 @@ pub use openharness::{
     HookRules, OpenHarness, ReferenceLookup, ResolvedPath, UnixSockets, UnsafeVariables, read_hook,
 };
 pub(crate) use openharness::{expand, warn_of_mode};
+pub(crate) use output::error_message;
 pub use response::http_body;
 pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation};
 pub use settings::{SettingsHook, SettingsHooks, SharedSettings, read_settings};

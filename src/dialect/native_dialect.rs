@@ -76,9 +76,9 @@ impl Dialect for NativeDialect {
         self.row_of(kind, None).map_or(MergeRule::Strictest, |row| row.merge_rule)
     }
 
-    fn combine(&self, told: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
-        match self.row(told.event()) {
-            Some(row) => (self.combine)(row, told, earlier, reply),
+    fn combine(&self, draft: &Draft, earlier: &[Reply], reply: Reply) -> Reply {
+        match self.row(draft.event()) {
+            Some(row) => (self.combine)(row, draft, earlier, reply),
             None => reply,
         }
     }

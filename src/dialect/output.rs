@@ -27,11 +27,26 @@ pub(super) fn exited(exit_code: i32, stderr: &[u8]) -> Failure {
         127 => (Ended::SpawnFailed, "exit code 127, command not found".to_owned()),
         _ => (Ended::Failed, format!("exit code {exit_code}")),
     };
-    let stderr = String::from_utf8_lossy(stderr);
-    match stderr.trim().lines().next_back() {
-        Some(last) => Failure::new(ended, format!("{what}: {}", shorten(last.trim(), LONGEST_MESSAGE))),
+    match error_message(stderr) {
+        Some(message) => Failure::new(ended, format!("{what}: {message}")),
         None => Failure::new(ended, what),
     }
+}
+
+/// The line of a program's standard error that says what went wrong: the last one, or the name and message of an
+/// uncaught error of Node, whose last line is the version.
+pub(crate) fn error_message(stderr: &[u8]) -> Option<String> {
+    let stderr = String::from_utf8_lossy(stderr);
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.clone().next_back()?;
+    let line = if last.starts_with("Node.js v") { lines.find(|line| names_an_error(line)) } else { None };
+    Some(shorten(line.unwrap_or(last), LONGEST_MESSAGE))
+}
+
+/// Whether a line begins as in `TypeError: x is not a function` or `Error [ERR_MODULE_NOT_FOUND]: …`.
+fn names_an_error(line: &str) -> bool {
+    let name = line.split([':', ' ']).next().unwrap_or_default();
+    name.ends_with("Error") && name.chars().all(char::is_alphanumeric)
 }
 
 /// The failure of a program that printed more than is kept.
@@ -156,4 +171,29 @@ pub(super) fn object_of<'a>(name: &str, value: &'a RawValue) -> Result<JsonField
 
 pub(super) fn wrong_type(name: &str, expected: &str, value: &RawValue) -> Failure {
     invalid(format!("`{name}` must be {expected}, not {}", Json::checked(value).kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_message_is_the_line_that_says_what_went_wrong() {
+        let node = "file:///w.mjs:1\nthrow new TypeError('boom')\n      ^\n\nTypeError: boom\n    at w.mjs:1:7\n\n\
+                    Node.js v20.20.2\n";
+        let import = "node:internal/modules/esm/resolve:275\n    throw new ERR_MODULE_NOT_FOUND(\n\nError \
+                      [ERR_MODULE_NOT_FOUND]: Cannot find module './x'\n    at x {\n  code: 'ERR'\n}\n\nNode.js v22.1.0\n";
+        let python = "Traceback (most recent call last):\n  File \"w.py\", line 1\nValueError: boom\n";
+        let cases = [
+            (node, Some("TypeError: boom")),
+            (import, Some("Error [ERR_MODULE_NOT_FOUND]: Cannot find module './x'")),
+            (python, Some("ValueError: boom")),
+            ("Node.js v20\n", Some("Node.js v20")),
+            ("first\n\n last \n\n", Some("last")),
+            (" \n", None),
+        ];
+        for (stderr, expected) in cases {
+            assert_eq!(error_message(stderr.as_bytes()).as_deref(), expected, "{stderr}");
+        }
+    }
 }

@@ -9,13 +9,13 @@ use url::{Host, Position, Url};
 
 use super::DialectName;
 
-/// The longest path of a socket, in bytes: Linux has room for one more, which ends it.
+/// The longest path of a socket, in bytes: `sun_path` has 108 with the terminating byte.
 const LONGEST_SOCKET: usize = 107;
 
-/// Where hookyard takes events of hosts; below it, those of one dialect.
+/// The path of hookyard's event endpoint; those of dialects are below it.
 const OWN_ROUTE: [&str; 2] = ["v1", "events"];
 
-/// What requests over a socket name as their server.
+/// The host name in requests over a Unix socket.
 const SOCKET_HOST: &str = "http://localhost";
 
 /// Where the requests of an http hook go.
@@ -38,31 +38,31 @@ pub struct Address {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// It is of another kind.
-    #[error("only `http://` and `https://` can be asked")]
+    /// The scheme is not supported.
+    #[error("the scheme must be `http` or `https`")]
     Scheme,
-    /// It has no server.
+    /// The host is missing.
     #[error("the server is missing")]
     NoServer,
-    /// It has a user or a password.
+    /// It contains a user or a password.
     #[error("a user or password in the address would be logged")]
     Password,
-    /// It has something that looks like a reference.
+    /// It contains a reference such as `${env.X}`.
     #[error("references are not replaced in addresses, which are shown")]
     Reference,
-    /// It has a character that no address has.
+    /// It contains a character that URLs cannot contain.
     #[error("a space, `\\` or control character cannot be in an address")]
     Character,
-    /// It is not written by the rules.
+    /// It is not a valid URL.
     #[error(transparent)]
     Url(#[from] url::ParseError),
-    /// Its socket is not named by an absolute path.
+    /// The path of the socket is not absolute.
     #[error("the path of the socket must be absolute and end with a name")]
     SocketPath,
-    /// Its socket cannot be named to the system.
+    /// The path of the socket is too long for the system.
     #[error("the path of the socket has more than the {LONGEST_SOCKET} bytes that Linux takes")]
     LongSocketPath,
-    /// Its socket is not followed by a path on the server.
+    /// The path on the server is missing.
     #[error("the socket is not followed by `:` and the path on the server")]
     NoRoute,
 }
@@ -71,10 +71,9 @@ impl AddressError {
     /// What to do about it.
     pub fn help(self) -> &'static str {
         match self {
-            Self::Scheme | Self::NoServer => "write the whole address",
+            Self::Scheme | Self::NoServer | Self::Url(_) => "write it as `https://server:port/path`",
             Self::Password | Self::Reference => "use `headers`",
             Self::Character => "encode it as `%20` and so on",
-            Self::Url(_) => "write it as `https://server:port/path`",
             Self::SocketPath | Self::NoRoute => "write it as `unix:/path/to.sock:/route`",
             Self::LongSocketPath => "use a shorter path, such as one in `/run`",
         }
@@ -82,9 +81,9 @@ impl AddressError {
 }
 
 impl Address {
-    /// Reads an address as hook files have it.
+    /// Parses an address of a hook file.
     ///
-    /// Returns an error if it cannot be asked, or must not be shown.
+    /// Returns an error if no request can be sent to it, or if it could contain a secret.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let after = |scheme: &str| {
             let head = text.get(..scheme.len()).filter(|head| head.eq_ignore_ascii_case(scheme));
@@ -122,7 +121,7 @@ impl Address {
         Ok(Self { url: Url::parse(&format!("{SOCKET_HOST}{route}"))?, socket: Some(path.into()) })
     }
 
-    /// What is asked for, of the server at the socket if there is one.
+    /// The URL of requests. With a socket, its host is `localhost`.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -132,8 +131,8 @@ impl Address {
         self.socket.as_deref()
     }
 
-    /// Whether a request would come to hookyard itself: an agent's settings may name it as a hook, and hookyard
-    /// reads the same settings.
+    /// Whether it is hookyard's own event endpoint on this machine. An agent's settings contain it when the agent is
+    /// connected to the daemon, and hookyard reads the same settings.
     pub fn is_own(&self) -> bool {
         let is_here = match self.url.host() {
             _ if self.socket.is_some() => true,

@@ -41,6 +41,10 @@ pub struct Diagnostic {
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// Whether a hook, or a setting of hooks, is not loaded because of it. So it is with every error, and with warnings
+    /// about the settings files of agents, which other programs read as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
 impl Diagnostic {
@@ -55,6 +59,7 @@ impl Diagnostic {
             column: 0,
             length: 1,
             help: None,
+            skipped: severity == Severity::Error,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Language models as settings describe them, and the handlers that ask them.
+//! Language models of the settings, and the handlers that use them.
 
 use std::{num::NonZeroUsize, sync::Arc};
 
@@ -6,56 +6,56 @@ use serde::Serialize;
 
 use super::{Address, SecretText};
 
-/// A language model under the name that hook files have for it.
+/// A language model and its name in hook files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     /// The name in hook files: its `model_ref`.
     pub reference: Arc<str>,
-    /// How it is reached.
+    /// How requests reach it.
     pub access: ModelAccess,
 }
 
-/// How a model is reached.
+/// How requests reach a model.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelAccess {
-    /// Over one of the protocols hookyard speaks, as the settings say.
+    /// Through a protocol of hookyard, configured in the settings.
     Api(Arc<ApiModel>),
-    /// By the embedding program, which knows the model under its reference.
+    /// Through the embedding program's own client.
     Host,
 }
 
-/// A model behind a protocol that hookyard speaks.
+/// A model behind an API that hookyard supports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiModel {
     /// The protocol.
     pub api: ModelApi,
-    /// Where it is spoken.
+    /// The base URL.
     pub base_url: Address,
-    /// The model's name there.
+    /// The model's name in the API.
     pub model: String,
-    /// Says who asks; none for servers that let anybody ask.
+    /// The API key; `None` for servers without authentication.
     pub key: Option<SecretText>,
-    /// How it is made to answer in JSON.
+    /// How it is asked for JSON output.
     pub json: JsonOutput,
-    /// How many tokens one answer may have.
+    /// The most tokens of one response.
     pub max_output_tokens: NonZeroUsize,
-    /// How many bytes it may be asked with.
+    /// The most bytes of one request.
     pub max_input: usize,
-    /// How freely it chooses its words; none leaves it to the model.
+    /// The sampling temperature; `None` for the default of the API.
     pub temperature: Option<f64>,
 }
 
-/// The protocols of models that hookyard speaks.
+/// The supported APIs of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelApi {
-    /// Chat completions as `OpenAI` has them, and the many servers that speak like it.
+    /// Chat completions of `OpenAI` and compatible servers.
     OpenAi,
-    /// Messages as Anthropic has them.
+    /// Messages of Anthropic.
     Anthropic,
 }
 
 impl ModelApi {
-    /// Every protocol.
+    /// All of them.
     pub const ALL: [Self; 2] = [Self::OpenAi, Self::Anthropic];
 
     /// The name as written in the settings.
@@ -67,20 +67,20 @@ impl ModelApi {
     }
 }
 
-/// How a model is made to answer in JSON.
+/// How a model is asked for JSON output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum JsonOutput {
-    /// The protocol's own means to have an object: `OpenAI`'s JSON mode, Anthropic's tool that must be called.
+    /// The API's JSON mode: `response_format` of `OpenAI`, a forced tool call of Anthropic.
     #[default]
     Object,
-    /// The object's schema as well, where the protocol has a place for it besides the tool's.
+    /// JSON mode with a schema, where the API supports one.
     Schema,
-    /// By words alone, for servers that know no such means.
+    /// By instructions in the prompt alone, for servers without a JSON mode.
     Words,
 }
 
 impl JsonOutput {
-    /// Every way.
+    /// All of them.
     pub const ALL: [Self; 3] = [Self::Object, Self::Schema, Self::Words];
 
     /// The name as written in the settings.
@@ -93,42 +93,42 @@ impl JsonOutput {
     }
 }
 
-/// A question to a model.
+/// A prompt for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptHandler {
-    /// The question; the envelope goes with it.
+    /// The prompt; the envelope is appended to it.
     pub prompt: Arc<str>,
-    /// Who is asked.
+    /// The model.
     pub model: Model,
 }
 
 /// A task for an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentHandler {
-    /// Who gets it.
+    /// The agent.
     pub agent: Arc<Agent>,
-    /// The task; the envelope goes with it.
+    /// The task; the envelope is appended to it.
     pub task: Arc<str>,
 }
 
-/// A model with a role, and what it may look at before it answers.
+/// A model with a system prompt and tools.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// Its name.
     pub name: String,
-    /// What it is for, for people.
+    /// Its description, for people.
     pub description: Option<String>,
-    /// Its role, in its own words.
+    /// Its system prompt.
     pub system: String,
-    /// The model that plays it.
+    /// Its model.
     pub model: Model,
-    /// What it may look around with.
+    /// Its tools.
     pub tools: Vec<AgentTool>,
-    /// How often its model may be asked for one task.
+    /// The most requests to its model for one task.
     pub max_turns: NonZeroUsize,
 }
 
-/// What an agent may look around the workspace with; all only read.
+/// The tools of agents, which can only read the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentTool {
     /// Reads a text file.
@@ -140,10 +140,10 @@ pub enum AgentTool {
 }
 
 impl AgentTool {
-    /// Every tool.
+    /// All tools.
     pub const ALL: [Self; 3] = [Self::ReadFile, Self::Grep, Self::Glob];
 
-    /// The name as written in agent files and told to models.
+    /// The name in agent files and in requests to models.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ReadFile => "read_file",
@@ -152,23 +152,23 @@ impl AgentTool {
         }
     }
 
-    /// The tool of a name.
+    /// The tool with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.as_str() == name)
     }
 }
 
-/// How many tokens were read and written.
+/// The number of tokens of requests and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct TokenUsage {
-    /// Read by the model.
+    /// Tokens of the input.
     pub input: u64,
-    /// Written by the model.
+    /// Tokens of the output.
     pub output: u64,
 }
 
 impl TokenUsage {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

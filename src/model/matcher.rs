@@ -19,22 +19,22 @@ const DEEPEST_NESTING: u32 = 64;
 /// The most memory one compiled pattern may take, in bytes; the same again bounds its lazy automaton.
 const LARGEST_PROGRAM: usize = 1 << 20;
 
-/// A pattern that stands for more texts than this stays a pattern.
+/// A pattern that matches more texts than this is not expanded.
 const MOST_LITERALS: usize = 64;
 
-/// Why a pattern is refused.
+/// Why a pattern is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatcherError {
     /// Longer than the limit.
     #[error("the pattern is {0} bytes long; at most {LONGEST_PATTERN} are allowed")]
     TooLong(usize),
-    /// Not a pattern, with the offending character's place in it, from 1.
+    /// Not a valid pattern.
     #[error("invalid pattern at character {column}: {message}")]
     Syntax {
         /// What is wrong.
         message: String,
-        /// Where, in characters from 1.
+        /// The position of the mistake, in characters from 1.
         column: usize,
     },
     /// Not a glob.
@@ -45,7 +45,7 @@ pub enum MatcherError {
     TooLarge,
 }
 
-/// What a few plain texts say about a pattern, so that it can be looked up instead of searched.
+/// The literal texts of a pattern, for an index lookup instead of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literals {
     /// The whole value is one of these.
@@ -56,7 +56,7 @@ pub enum Literals {
     Needs(Vec<String>),
 }
 
-/// Decides whether a hook cares for an event's value: its tool name, its model and so on.
+/// Decides whether a hook applies to an event by one of its attributes, such as the tool name.
 #[derive(Clone)]
 pub struct Matcher {
     pattern: Box<str>,
@@ -80,12 +80,12 @@ impl Matcher {
         Ok(Self { pattern: pattern.into(), regex: compiled(pattern)?, literals: literals(&hir) })
     }
 
-    /// The same, but the pattern has to fit the whole value; `.` stands for line breaks too, so that a second line
+    /// The same, but the pattern must match the whole value. `.` matches line breaks too, so that a second line
     /// cannot hide from it.
     ///
     /// Returns an error as [`Matcher::search`] does.
     pub fn whole(pattern: &str) -> Result<Self, MatcherError> {
-        // By itself first: its places are those of the pattern, and an unpaired bracket stays one.
+        // First without the anchors: errors then have positions in the pattern, and an unpaired bracket stays an error.
         Self::search(pattern)?;
         let whole = format!("^(?s:{pattern})$");
         let parsed = regex_syntax::parse(&whole).map_err(|e| syntax_error(&e))?;
@@ -105,7 +105,7 @@ impl Matcher {
         Ok(Self { pattern: shown.into(), regex, literals: Some(Literals::Exact(texts)) })
     }
 
-    /// Whether the value is accepted.
+    /// Whether the value matches.
     pub fn accepts(&self, value: &str) -> bool {
         self.regex.is_match(value)
     }
@@ -115,7 +115,7 @@ impl Matcher {
         &self.pattern
     }
 
-    /// The few texts that the pattern stands for or needs, if it does.
+    /// The literal texts of the pattern, if there are few.
     pub fn literals(&self) -> Option<&Literals> {
         self.literals.as_ref()
     }
@@ -127,8 +127,8 @@ impl fmt::Debug for Matcher {
     }
 }
 
-/// Globs for paths, of which one has to fit. Those without a slash are for names, wherever they are; in others, a
-/// star stays within a directory.
+/// Globs for paths; one of them must match. A glob without a slash matches file names in any directory; in others, a
+/// star matches within one directory.
 #[derive(Debug, Clone)]
 pub struct PathGlobs {
     written: Box<str>,
@@ -154,7 +154,7 @@ impl PathGlobs {
         Ok(Self { written: written.into(), set: set.build().map_err(wrong)? })
     }
 
-    /// Whether one of them fits the path.
+    /// Whether one of them matches the path.
     pub fn accept(&self, path: &str) -> bool {
         self.set.is_match(path)
     }
@@ -192,7 +192,7 @@ fn literals(hir: &Hir) -> Option<Literals> {
         .or_else(|| needed(hir).map(Literals::Needs))
 }
 
-/// The texts of a pattern that is tied to both ends of the value.
+/// The texts of a pattern that is anchored at both ends.
 fn exact(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
         HirKind::Capture(group) => exact(&group.sub),
@@ -205,7 +205,7 @@ fn exact(hir: &Hir) -> Option<Vec<String>> {
     }
 }
 
-/// The texts of a pattern that is tied to the end of the value.
+/// The texts of a pattern that is anchored at the end.
 fn ending(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
         HirKind::Capture(group) => ending(&group.sub),
@@ -228,12 +228,12 @@ fn is_look(hir: &Hir, look: Look) -> bool {
     matches!(hir.kind(), HirKind::Look(found) if *found == look)
 }
 
-/// An empty text is in every value, so a pattern that allows it is left to the regex.
+/// Every value contains the empty text, so a pattern that matches it is left to the regex.
 fn contained(hir: &Hir) -> Option<Vec<String>> {
     finite(hir).filter(|texts| !texts.iter().any(String::is_empty))
 }
 
-/// The texts of which one begins every match. A single letter would rule out too little.
+/// The texts with which every match begins. A single letter would exclude too little.
 fn needed(hir: &Hir) -> Option<Vec<String>> {
     texts(&Extractor::new().limit_total(MOST_LITERALS).extract(hir))
         .filter(|texts| texts.iter().all(|t| t.len() > 1))

@@ -66,7 +66,7 @@ impl Redactor {
                 Err(Failure { ended: failure.ended, handling: failure.handling, ..self.failure(shown) })
             }
             (Err(failure), Ok(_)) => {
-                Err(Failure::new(failure.ended, "the message is left out: a secret of the hook is in it"))
+                Err(Failure::new(failure.ended, "the message is withheld: it contains a secret of the hook"))
             }
         }
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_told_is_free_of_secrets() {
+    fn everything_that_is_shown_is_free_of_secrets() {
         let redaction = redaction(&["k3y-0001"]);
         let raw = || RawReply::Text("k3y-0001".into());
         let echo = |raw| {
@@ -295,8 +295,8 @@ mod tests {
             reply.warnings.push(text.chars().take(5).collect());
             Ok(reply)
         };
-        let told = format!("{:?}", redaction.read(raw(), echo).unwrap());
-        assert!(told.contains("***") && !told.contains("k3y"), "{told}");
+        let shown = format!("{:?}", redaction.read(raw(), echo).unwrap());
+        assert!(shown.contains("***") && !shown.contains("k3y"), "{shown}");
 
         let cut = |raw| {
             let RawReply::Text(text) = raw else { panic!("another reply") };

@@ -189,7 +189,7 @@ pub enum FailureHandling {
 
 impl Failure {
     /// Why an invocation is cancelled when every caller has gone.
-    pub const ABANDONED: &'static str = "nobody waits for the outcome any more";
+    pub const ABANDONED: &'static str = "the host no longer waits for the outcome";
 
     /// A failure to which the hook's policy applies.
     pub fn new(ended: Ended, message: impl Into<String>) -> Self {

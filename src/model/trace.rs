@@ -1,4 +1,4 @@
-//! The trace that an event belongs to, as W3C Trace Context writes it. Ids are given, never generated here.
+//! The trace of an event in the format of W3C Trace Context. Ids are parsed here, never generated.
 
 use std::{
     fmt,
@@ -7,16 +7,16 @@ use std::{
     time::Instant,
 };
 
-/// The length of what this version of the standard defines.
+/// The length of a version 00 header.
 const LENGTH: usize = 55;
 
-/// The flag that has spans of the trace kept. It means the same in later versions.
+/// The `sampled` flag.
 const SAMPLED: u8 = 1;
 
-/// The flag that says that the id of the trace is a random one.
+/// The `random-trace-id` flag.
 const RANDOM: u8 = 2;
 
-/// The header `traceparent` of a host's request: a trace, and in it the span that asks.
+/// The header `traceparent` of a host's request: the ids of a trace and of the calling span.
 ///
 /// # Examples
 /// ```
@@ -35,17 +35,17 @@ pub struct TraceParent {
     flags: u8,
 }
 
-/// A text is no trace parent. The standard has such a header ignored.
+/// A text is not a valid traceparent. The standard says to ignore such a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("is no trace parent; it is written 00-<32 hex digits>-<16 hex digits>-<2 hex digits>, in lower case")]
+#[error("is not a valid traceparent; write 00-<32 hex digits>-<16 hex digits>-<2 hex digits> in lower case")]
 pub struct TraceParentError;
 
-/// The span that an event is, where hookyard keeps spans. [`Event::trace`](super::Event::trace) names it to hooks.
+/// The span of an event, if traces are on. Hooks receive its id in [`Event::trace`](super::Event::trace).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventSpan {
-    /// The span of the host that asked; none if the trace begins here.
+    /// The calling span of the host; `None` if the trace begins here.
     pub parent: Option<NonZeroU64>,
-    /// When the event was taken in.
+    /// When the event arrived.
     pub started: Instant,
 }
 
@@ -65,35 +65,35 @@ impl TraceParent {
         Self { span, flags: self.flags & (SAMPLED | RANDOM), ..self }
     }
 
-    /// The trace.
+    /// The id of the trace.
     pub fn trace(&self) -> NonZeroU128 {
         self.trace
     }
 
-    /// The span that asks.
+    /// The id of the calling span.
     pub fn span(&self) -> NonZeroU64 {
         self.span
     }
 
-    /// Whether the spans of the trace are kept.
+    /// Whether the trace is sampled.
     pub fn sampling(&self) -> Sampling {
         if self.flags & SAMPLED == 0 { Sampling::Dropped } else { Sampling::Kept }
     }
 }
 
-/// What becomes of the spans of a trace.
+/// Whether the spans of a trace are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
-    /// They are kept.
+    /// They are exported.
     Kept,
-    /// Nobody keeps them.
+    /// They are dropped.
     Dropped,
 }
 
 impl FromStr for TraceParent {
     type Err = TraceParentError;
 
-    /// Reads any version of the form. Of a later one only what version 00 has is kept, as the standard wants it.
+    /// Parses any version. Of a later one only the fields of version 00 are used, as the standard says.
     fn from_str(text: &str) -> Result<Self, TraceParentError> {
         read(text).ok_or(TraceParentError)
     }
@@ -121,7 +121,7 @@ fn read(text: &str) -> Option<TraceParent> {
     Some(TraceParent { trace, span, flags })
 }
 
-/// A number of so many hex digits in lower case.
+/// Parses exactly `count` lower-case hex digits.
 fn hex(digits: &str, count: usize) -> Option<u128> {
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let right = digits.len() == count && digits.bytes().all(is_digit);

@@ -147,8 +147,9 @@ impl Builder {
         self
     }
 
-    /// Makes errors in the hook files of the workspaces a start error that lists them. Warnings do not count, and
-    /// neither do workspaces registered after the start.
+    /// Makes mistakes because of which a hook is not loaded a start error that lists them: all errors, and those
+    /// warnings about agents' settings files that are [skipped](crate::model::Diagnostic::skipped) hooks. Other warnings
+    /// do not count, and neither do workspaces registered after the start.
     ///
     /// Without it, a broken hook file leaves out its hooks and the start succeeds, even if one of them is a guard.
     ///
@@ -237,7 +238,7 @@ impl Builder {
         let mut errors = Vec::new();
         for (id, settings) in workspaces {
             let report = orchestrator.register(&id, settings).await?;
-            errors.extend(report.errors().cloned());
+            errors.extend(report.skipped().cloned());
         }
         if self.hook_file_errors == HookFileErrors::Fatal && !errors.is_empty() {
             orchestrator.shutdown(Duration::ZERO).await;

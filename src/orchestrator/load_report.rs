@@ -41,4 +41,10 @@ impl LoadReport {
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
     }
+
+    /// The diagnostics because of which a hook is not loaded: all errors, and some warnings about the settings files of
+    /// agents.
+    pub fn skipped(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.skipped)
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use super::load_report::LoadReport;
 use crate::{
-    model::{Diagnostic, WorkspaceId},
+    model::{Diagnostic, HookName, Severity, WorkspaceId},
     registry::HookChanges,
 };
 
@@ -23,8 +24,11 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
         if is_kept(&first.file, &report.kept) {
             tracing::error!(workspace = %id, %file, "a hook file is broken; its former rules stay: {first}");
         } else {
-            tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are left out: {first}");
+            tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are not loaded: {first}");
         }
+    }
+    for warning in new_losses(before, report) {
+        tracing::warn!(workspace = %id, file = %warning.file.display(), "a hook is not loaded: {warning}");
     }
     for file in former.keys().filter(|file| !current.contains_key(*file)) {
         tracing::info!(workspace = %id, file = %file.display(), "the hook file is no longer broken");
@@ -32,8 +36,35 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
     let LoadReport { version, changes, .. } = report;
     if before.is_some() && !changes.is_empty() {
         let HookChanges { added, removed, changed } = changes;
-        tracing::info!(workspace = %id, version, ?added, ?removed, ?changed, "hooks reloaded");
+        let (added, removed, changed) = (NameList(added), NameList(removed), NameList(changed));
+        tracing::info!(workspace = %id, version, %added, %removed, %changed, "hooks reloaded");
     }
+}
+
+/// Writes names with commas between them.
+struct NameList<'a>(&'a [HookName]);
+
+impl fmt::Display for NameList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, name) in self.0.iter().enumerate() {
+            let comma = if position == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The warnings because of which a hook is not loaded, without those of the load before.
+fn new_losses<'a>(
+    before: Option<&'a LoadReport>,
+    report: &'a LoadReport,
+) -> impl Iterator<Item = &'a Diagnostic> {
+    let is_known = move |warning: &Diagnostic| {
+        let mut former = before.into_iter().flat_map(LoadReport::skipped);
+        former.any(|known| known.file == warning.file && is_same(known, warning))
+    };
+    let warnings = report.skipped().filter(|diagnostic| diagnostic.severity == Severity::Warning);
+    warnings.filter(move |warning| !is_known(warning))
 }
 
 /// The first mistake of each broken file.

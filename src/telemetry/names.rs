@@ -180,7 +180,7 @@ table! {
     TOKIO_BUSY "tokio_busy_seconds_total" Counter Seconds []
         "Time that all threads spent with tasks.";
     TOKIO_PARKS "tokio_park_count_total" Counter Count []
-        "How often threads went to sleep for want of tasks.";
+        "How often threads parked because no task was ready.";
 }
 
 static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));

@@ -78,6 +78,23 @@ async fn a_strict_start_lists_the_mistakes_of_all_hook_files() {
     builder().start().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_strict_start_counts_hooks_of_agents_settings_that_are_not_loaded() {
+    let lost = json!({ "hooks": [{ "type": "command", "comand": "./guard.sh" }] });
+    let connection =
+        json!({ "hooks": [{ "type": "http", "url": "http://127.0.0.1:8787/v1/events/claude" }] });
+    let misspelt = json!({ "matchr": "Bash", "hooks": [{ "type": "command", "command": "true" }] });
+    for (entry, starts) in [(lost, false), (connection, true), (misspelt, true)] {
+        let workspace = tempfile::tempdir().unwrap();
+        fs::create_dir_all(workspace.path().join(".claude")).unwrap();
+        let settings = json!({ "hooks": { "PreToolUse": [entry] } });
+        fs::write(workspace.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+        let builder = || Orchestrator::builder().workspace(workspace.path());
+        assert_eq!(builder().strict().start().await.is_ok(), starts, "{settings}");
+        builder().start().await.unwrap();
+    }
+}
+
 /// Ids in tests are valid.
 trait ParseId {
     fn parse_id(self) -> hookyard::model::WorkspaceId;

@@ -75,7 +75,7 @@ fn a_workspace_does_not_see_what_belongs_to_another() {
     assert_eq!(load("bank", "${secrets.ONLY}").unwrap(), VALUE);
     for stranger in ["shop", "../bank", "x/../bank", "bank/", ".", ".."] {
         let mistake = load(stranger, "${secrets.ONLY}").unwrap_err();
-        assert!(mistake.contains("there is no secret `ONLY`"), "{stranger}: {mistake}");
+        assert!(mistake.contains("secret `ONLY` not found"), "{stranger}: {mistake}");
     }
 }
 
@@ -126,15 +126,13 @@ fn the_first_source_that_has_it_counts() {
 fn a_missing_secret_costs_its_hook_and_names_the_sources() {
     let found = load("${secrets.NOPE}", SecretSources::default(), &nothing).unwrap_err();
     assert!(found.contains("hook.yaml:1:"), "{found}");
-    assert!(
-        found.contains("there is no secret `NOPE`; looked at the variable `HOOKYARD_SECRET_NOPE`"),
-        "{found}"
-    );
+    assert!(found.contains("secret `NOPE` not found in the variable `HOOKYARD_SECRET_NOPE`"), "{found}");
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("secrets.yaml");
     closed(&file, "OTHER: x\n");
     let found = load("${secrets.NOPE}", sources(Some(place.path()), Some(&file)), &nothing).unwrap_err();
-    let expected = format!("looked at the directory {}, the file {}", place.path().display(), file.display());
+    let expected =
+        format!("not found in the directory {}, the file {}", place.path().display(), file.display());
     assert!(found.contains(&expected), "{found}");
     let found = load("${secrets.NOPE}", sources(None, None), &nothing).unwrap_err();
     assert!(found.contains("no source of secrets is configured"), "{found}");
@@ -200,7 +198,7 @@ fn a_file_of_secrets_is_closed_to_others() {
         assert!(found.contains("chmod 600"), "{found}");
     }
     mode(0o600);
-    assert!(ask("NUMBER", &file).unwrap_err().contains("is no string (put it in quotes)"));
+    assert!(ask("NUMBER", &file).unwrap_err().contains("is not a string (put it in quotes)"));
     let link = place.path().join("link.yaml");
     symlink(&file, &link).unwrap();
     assert!(ask("KEY", &link).unwrap_err().contains("is a symbolic link"));
@@ -208,7 +206,7 @@ fn a_file_of_secrets_is_closed_to_others() {
     for text in [format!("- {VALUE}\n"), format!("{VALUE}\n"), format!("KEY: [{VALUE}\n"), "\"".into()] {
         closed(&file, &text);
         let found = ask("KEY", &file).unwrap_err();
-        assert!(found.contains("is no mapping") || found.contains("cannot be read from line"), "{found}");
+        assert!(found.contains("is not a mapping") || found.contains("cannot be read from line"), "{found}");
         assert!(!found.contains(PART), "{found}");
     }
     closed(&file, "KEY: mine\n");

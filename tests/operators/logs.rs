@@ -124,7 +124,7 @@ fn at_level_debug_reasons_and_errors_are_logged_without_secrets() {
     said("error", "error", "exit code 1: ");
     let errors = said("standard error of a hook", "stderr", "with ***");
     assert!(["guard", "broken", "fine"].contains(&errors["hook"].as_str().unwrap()));
-    said("standard error of a worker", "stderr", "left out");
+    said("standard error of a worker", "stderr", "withheld");
 }
 
 #[test]

@@ -29,6 +29,8 @@ if how == "silent":
     time.sleep(600)
 elif how == "exits":
     sys.exit(0)
+elif how == "raises":
+    raise ImportError("no module of this name")
 elif how == "future":
     say({"hookyard": 2})
 elif how == "chatter":

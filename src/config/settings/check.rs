@@ -25,7 +25,7 @@ impl Settings {
         if self.listen.is_open()
             && let Some(value) = last_of(layers, [&["listen", "tcp"], &["listen", "token_file"]])
         {
-            let message = "`tcp` is open to other machines, and there is no `token_file`";
+            let message = "`tcp` is reachable from other machines, but `token_file` is missing";
             value.error("listen", message, "set `token_file`, or listen on `127.0.0.1`");
         }
         for layer in layers {

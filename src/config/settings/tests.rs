@@ -74,7 +74,7 @@ fn all_mistakes_are_reported_at_once() {
         "`pass_environment` must be a string, not a number",
         "`allow_unsafe_environment` must be a boolean, not a string",
         "`interceptor_concurrency` must be a whole number, not a string",
-        "`env_prefix` is no beginning of a variable's name",
+        "`env_prefix` must be the beginning of a variable's name",
         "`dir` must be an absolute path",
         "unknown key `fil` (did you mean `file`?)",
     ] {
@@ -93,10 +93,10 @@ fn mistakes_in_daemon_settings_are_reported() {
         ("listen: { tcp: 8787 }", "`tcp` must be a string, not a number"),
         (
             "listen: { tcp: 0.0.0.0:80 }",
-            "1:16: `tcp` is open to other machines, and there is no `token_file`",
+            "1:16: `tcp` is reachable from other machines, but `token_file` is missing",
         ),
-        ("listen: { tcp: '[::]:80', token_file: null }", "and there is no `token_file`"),
-        ("listen: { tcp: '[::ffff:10.0.0.1]:80' }", "and there is no `token_file`"),
+        ("listen: { tcp: '[::]:80', token_file: null }", "but `token_file` is missing"),
+        ("listen: { tcp: '[::ffff:10.0.0.1]:80' }", "but `token_file` is missing"),
         ("listen: { token_file: token }", "`token_file` must be an absolute path"),
         ("listen: { sockt: /x }", "unknown key `sockt` (did you mean `socket`?)"),
         ("listen: /x", "`listen` must be a mapping"),
@@ -213,7 +213,7 @@ fn trace_settings_are_read() {
 #[test]
 fn mistakes_in_trace_settings_are_reported() {
     for (text, expected) in [
-        ("traces: { endpoint: 127.0.0.1 }", "`endpoint`: only `http://` and `https://` can be asked"),
+        ("traces: { endpoint: 127.0.0.1 }", "`endpoint`: the scheme must be `http` or `https`"),
         ("traces: { endpoint: 'unix:/run/o.sock:/v1/traces' }", "`endpoint`: traces are sent over"),
         ("traces: { endpoint: 'http://me:pass@there/' }", "would be logged"),
         ("traces: { sample: 1.5 }", "`sample` is out of range"),

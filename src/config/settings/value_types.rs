@@ -252,9 +252,10 @@ impl ValueType for TraceUrl {
     fn parse(value: &Value<'_>) -> Option<Address> {
         let (message, help) = match Address::parse(value.text()?) {
             Ok(address) if address.socket().is_none() => return Some(address),
-            Ok(_) => {
-                ("traces are sent over `http://` and `https://` only".to_owned(), "write the whole address")
-            }
+            Ok(_) => (
+                "traces are sent over `http://` and `https://` only".to_owned(),
+                "write it as `https://server:port/path`",
+            ),
             Err(error) => (error.to_string(), "write it such as `http://127.0.0.1:4318/v1/traces`"),
         };
         value.error("url", format!("`{}`: {message}", value.name()), help);
@@ -268,9 +269,10 @@ impl ValueType for ModelUrl {
     fn parse(value: &Value<'_>) -> Option<Address> {
         let (message, help) = match Address::parse(value.text()?) {
             Ok(address) if address.socket().is_none() => return Some(address),
-            Ok(_) => {
-                ("models are asked over `http://` and `https://` only".to_owned(), "write the whole address")
-            }
+            Ok(_) => (
+                "a model needs an `http://` or `https://` URL".to_owned(),
+                "write it as `https://server:port/path`",
+            ),
             Err(error) => (error.to_string(), error.help()),
         };
         value.error("url", format!("`{}`: {message}", value.name()), help);
@@ -324,7 +326,7 @@ impl ValueType for VariablePrefix {
         if is_variable(text) {
             return Some(text.to_owned());
         }
-        let message = format!("`{}` is no beginning of a variable's name", value.name());
+        let message = format!("`{}` must be the beginning of a variable's name", value.name());
         value.error("variable", message, "write it such as `HOOKYARD_SECRET_`, or `null` for none");
         None
     }

@@ -93,7 +93,7 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
         by: outcome.by.as_ref().map(|hook| redactor.text(hook.as_str())),
         reason: outcome.reason.as_deref().map(|reason| redactor.text(reason)),
         patched: patched(entry, patches, redactor),
-        hooks: outcome.hooks.iter().map(|report| told(report, redactor)).collect(),
+        hooks: outcome.hooks.iter().map(|report| hook_line(report, redactor)).collect(),
         snapshot_version: outcome.snapshot_version,
     };
     let start = into.len();
@@ -109,7 +109,7 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
     Ok(())
 }
 
-fn told<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
+fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
     let HookReport { hook, handler, ended, verdict, duration, failure_mode, .. } = report;
     let hook = redactor.text(hook.as_str());
     HookLine {

@@ -139,7 +139,7 @@ fn parse_dialect(name: &str) -> Result<DialectName, ApiError> {
     DialectName::ALL.iter().find(|known| known.as_str() == name).copied().ok_or_else(|| {
         let known: Vec<_> = DialectName::ALL.iter().map(|name| name.as_str()).collect();
         let hint = format!("use one of {}", known.join(", "));
-        ApiError::not_found("unknown_dialect", format!("there is no dialect {name:?}"), hint)
+        ApiError::not_found("unknown_dialect", format!("unknown dialect {name:?}"), hint)
     })
 }
 

@@ -127,7 +127,7 @@ async fn find_run(
         }
         (None, _) => Err(ApiError::not_found(
             "unknown_run",
-            format!("there is no run {id}"),
+            format!("unknown run {id}"),
             "a run is known from its first event with a matching hook until it ends or is forgotten",
         )),
     }

@@ -119,7 +119,7 @@ fn verdict(name: &str) -> Result<Verdict, ApiError> {
 
 fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> ApiError {
     let hint = format!("use one of {}", known.collect::<Vec<_>>().join(", "));
-    ApiError::bad_request("bad_query", format!("there is no {what} {name:?}"), hint)
+    ApiError::bad_request("bad_query", format!("unknown {what} {name:?}"), hint)
 }
 
 impl StreamReader {

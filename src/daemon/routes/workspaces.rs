@@ -262,6 +262,6 @@ fn agent_dialect(name: &str) -> Result<DialectName, ApiError> {
     agent_dialects().find(|known| known.as_str() == name).ok_or_else(|| {
         let known: Vec<_> = agent_dialects().map(DialectName::as_str).collect();
         let hint = format!("use one of {}", known.join(", "));
-        ApiError::bad_request("unknown_dialect", format!("there are no hooks in the dialect {name:?}"), hint)
+        ApiError::bad_request("unknown_dialect", format!("unknown dialect {name:?}"), hint)
     })
 }

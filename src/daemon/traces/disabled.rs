@@ -5,12 +5,12 @@ use std::{convert::Infallible, sync::Arc};
 use super::error::TracesError;
 use crate::{FinishedEvent, OutcomeObserver, config::TraceSettings, model::Event};
 
-/// A tracer that is never there.
+/// A tracer that is never created.
 #[derive(Debug)]
 pub(in crate::daemon) struct Tracer(Infallible);
 
 impl Tracer {
-    /// Returns an error if the settings want traces. Variables may be there for other programs.
+    /// Returns an error if the settings enable traces. Standard variables are ignored: they may be meant for other programs.
     pub(in crate::daemon) fn start(
         settings: &TraceSettings,
         _: &dyn Fn(&str) -> Option<String>,

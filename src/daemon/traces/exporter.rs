@@ -23,20 +23,20 @@ use crate::{handler::http_client::HttpClients, model::Address, telemetry::SpansD
 /// How many spans one request has at most.
 const BATCH_SPANS: usize = 512;
 
-/// How long the first span of a request waits for more.
+/// The longest time that a span waits for others before a request is sent.
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 
-/// How long a request may take, with its answer.
+/// Timeout of a request, including its response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After how long a request is sent again. Batches wait for each other, so a collector that is down is asked no more
+/// Delay before a retry. Batches are sent one after the other, so a collector that is down gets requests no more
 /// often than that.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How much of an answer is read.
+/// The most bytes of a response that are read.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-/// Sends spans until nobody makes any more.
+/// Sends spans until the tracer is dropped.
 #[derive(Debug)]
 pub(super) struct SpanExporter {
     endpoint: Address,
@@ -47,18 +47,18 @@ pub(super) struct SpanExporter {
     health: CollectorHealth,
 }
 
-/// How the last request fared; the log is told of changes only.
+/// The result of the last request; only changes are logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CollectorHealth {
     Healthy,
     Failing,
 }
 
-/// Why a batch was not taken.
+/// Why a batch was not accepted.
 enum ExportError {
-    /// Another try may help.
+    /// A retry may help.
     Retryable(String),
-    /// The collector wants no such thing.
+    /// The collector rejects the request; a retry is pointless.
     Permanent(String),
 }
 
@@ -79,7 +79,7 @@ impl SpanExporter {
         }
     }
 
-    /// Sends what comes. Returns when the tracer is gone, or is closing and nothing waits any more.
+    /// Sends spans as they arrive. Returns when the tracer is dropped, or is closing and the queue is empty.
     pub(super) async fn run(mut self) {
         loop {
             let batch = self.next_batch().await;
@@ -90,7 +90,7 @@ impl SpanExporter {
         }
     }
 
-    /// The next batch; an empty one is the end. While the tracer is closing, nothing is waited for.
+    /// The next batch; an empty one is the end. While the tracer is closing, it waits for no more spans.
     async fn next_batch(&mut self) -> Vec<TraceSpan> {
         let Self { spans, closing, .. } = self;
         let mut batch = Vec::new();
@@ -119,7 +119,7 @@ impl SpanExporter {
         let body = Bytes::from(otlp_json::request(batch));
         let mut result = self.post(body.clone()).await;
         if let Err(ExportError::Retryable(_)) = result {
-            // Nobody waits for a moment while everything ends.
+            // No delay while the tracer is closing.
             drop(timeout(RETRY_DELAY, self.closing.cancelled()).await);
             result = self.post(body).await;
         }
@@ -154,7 +154,7 @@ impl SpanExporter {
         timeout(REQUEST_TIMEOUT, asked).await.unwrap_or_else(|_| Err(late()))
     }
 
-    /// Has the log say when exports begin to fail, and when they work again.
+    /// Logs when exports begin to fail, and when they work again.
     fn log_transition(&mut self, failure: Option<String>) {
         match (self.health, failure) {
             (CollectorHealth::Healthy, Some(why)) => {
@@ -170,19 +170,19 @@ impl SpanExporter {
     }
 }
 
-/// Those that the protocol names.
+/// The status codes that the protocol declares retryable.
 fn is_retryable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 502..=504)
 }
 
-/// The address is left out: its query may hold a key.
+/// Without the URL: its query may hold a key.
 fn connection_error(error: reqwest::Error) -> ExportError {
     let error = error.without_url();
     let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
     ExportError::Retryable(format!("{error}{cause}"))
 }
 
-/// The beginning of an answer.
+/// The beginning of a response.
 async fn read_prefix(mut response: Response) -> Result<Vec<u8>, ExportError> {
     let mut answer = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(connection_error)? {

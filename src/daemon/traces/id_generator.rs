@@ -8,7 +8,7 @@ use std::{
 
 use crate::model::Sampling;
 
-/// A source of ids. It hashes a counter with a key that the system made up at random, which nobody can tell from chance.
+/// Generates ids by hashing a counter with a random key of the system.
 #[derive(Debug, Default)]
 pub(super) struct IdGenerator {
     key: RandomState,
@@ -30,7 +30,7 @@ impl IdGenerator {
     }
 }
 
-/// Whether a trace is among the share that is kept: whoever asks the same of it gets the same answer.
+/// Whether a trace is sampled. Every program that uses the same ratio comes to the same result.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are as many as the number has")]
 pub(super) fn sampling(trace: NonZeroU128, sample_ratio: f64) -> Sampling {
     const ALL: u128 = 1 << 53;

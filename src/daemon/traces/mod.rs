@@ -3,11 +3,11 @@
 //! They never delay an event: spans that do not fit into the queue are dropped and counted.
 //!
 //! ```text
-//! routes/events.rs ── Event ──▶ Tracer::begin         (the event gets its span, which hooks are told)
+//! routes/events.rs ── Event ──▶ Tracer::begin         (the event gets its span, whose id hooks receive)
 //! run::RunActor ── FinishedEvent ──▶ Tracer ── bounded queue ──▶ SpanExporter ── batch of spans ──▶ collector
 //! ```
 //!
-//! OTLP is sent in its JSON form through the HTTP client that hookyard has anyway. The `opentelemetry` crates would add a
+//! OTLP is sent in its JSON form through the HTTP client that hookyard already uses. The `opentelemetry` crates would add a
 //! dozen more, Protocol Buffers among them, for one request of one shape. A build without the feature `otel` has
 //! `disabled` instead.
 

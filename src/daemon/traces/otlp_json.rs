@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use super::span::{EventAnswer, SpanSubject, TraceSpan};
 use crate::model::Ended;
 
-/// The kinds of span, by their numbers.
+/// The numbers of the span kinds.
 const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
 
-/// The status of what failed.
+/// The status code of a failed span.
 const ERROR: u8 = 2;
 
 /// The body of a request with these spans.
@@ -27,10 +27,10 @@ pub(super) fn request(spans: &[TraceSpan]) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// How many spans a collector has refused of a request that it took.
+/// The number of spans that the collector rejected from an accepted request.
 pub(super) fn rejected(answer: &[u8]) -> usize {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
-    // A number of 64 bits is a string in this JSON; not every collector minds that.
+    // OTLP writes 64-bit numbers as strings; some collectors write plain numbers.
     let rejected = &answer["partialSuccess"]["rejectedSpans"];
     let number = rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok());
     number.and_then(|number| usize::try_from(number).ok()).unwrap_or_default()

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// One span, as it waits to be exported.
+/// A finished span in the export queue.
 #[derive(Debug)]
 pub(super) struct TraceSpan {
     pub(super) trace: NonZeroU128,
@@ -25,18 +25,18 @@ pub(super) struct TraceSpan {
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) of: SpanSubject,
-    /// What must not be told.
+    /// Secrets to remove from its texts.
     pub(super) redactor: Redactor,
 }
 
-/// What a span is of.
+/// What a span represents.
 #[derive(Debug)]
 pub(super) enum SpanSubject {
     Event { run: Arc<RunRef>, kind: EventKind, answer: Option<EventAnswer> },
     Hook { hook: HookName, handler: HandlerKind, ended: Ended, verdict: Verdict },
 }
 
-/// What an event got.
+/// The result of an event.
 #[derive(Debug)]
 pub(super) struct EventAnswer {
     pub(super) decision_id: DecisionId,
@@ -44,14 +44,14 @@ pub(super) struct EventAnswer {
     pub(super) by: Option<HookName>,
 }
 
-/// Which spans there are to make.
+/// Which spans to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpanScope {
-    /// The event, which has an outcome, and its hooks.
+    /// An event with an outcome, and its hooks.
     Answered,
-    /// The event, which has none, and its hooks.
+    /// An event without an outcome, and its hooks.
     GivenUp,
-    /// Hooks that ran beside it.
+    /// Hooks that ran in the background.
     Background,
 }
 
@@ -105,7 +105,7 @@ fn hook_span(
     clock: SpanClock,
     redactor: Redactor,
 ) -> TraceSpan {
-    // One that did not run is where the event ends.
+    // A hook that did not run gets a span at the end of the event.
     let start = report.started.map_or(clock.at, |started| clock.read(started));
     let HookReport { hook, handler, ended, verdict, duration, .. } = report;
     TraceSpan {
@@ -119,11 +119,11 @@ fn hook_span(
     }
 }
 
-/// The machine's clock by one that nobody sets: lengths and order stay right when it is set in between.
+/// Wall-clock times derived from the monotonic clock, so that durations and order stay right when the clock is set.
 #[derive(Debug, Clone, Copy)]
 struct SpanClock {
     now: Instant,
-    /// What the machine's says now.
+    /// The current wall-clock time.
     at: u64,
 }
 

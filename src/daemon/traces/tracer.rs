@@ -29,36 +29,36 @@ use crate::{
     telemetry::SpansDropped,
 };
 
-/// How many spans may wait: a few MiB, and a minute of a collector's restart at a hundred spans a second.
+/// The queue size in spans: a few MiB, which bridges a minute without a collector at a hundred spans a second.
 const QUEUE_SPANS: usize = 8192;
 
-/// How long a shutdown waits for a collector.
+/// The longest time that a shutdown waits for exports.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The standard variable that names the place for traces.
+/// The standard variable with the endpoint for traces.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
-/// The standard variable that names the server for traces and whatever else programs have to tell.
+/// The standard variable with the endpoint for all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Gives events their spans, and takes them when they have ended.
+/// Creates the spans of events and queues them when the events end.
 #[derive(Debug)]
 pub(in crate::daemon) struct Tracer {
     ids: IdGenerator,
-    /// The share of events without a trace of their host's that get one.
+    /// The share of events without a traceparent that are sampled.
     sample_ratio: f64,
     queue: Sender<TraceSpan>,
-    /// How many spans are neither exported nor lost.
+    /// The number of spans in the queue or in a request.
     waiting: Arc<AtomicUsize>,
     closing: CancellationToken,
     export: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Tracer {
-    /// Begins to take spans if there is a place for them: that of the settings, or else of the standard variables, which
-    /// `environment` looks up. Whether anyone is there shows when the first are sent.
+    /// Starts the exporter if an endpoint is configured: in the settings, or else in the standard variables, which
+    /// `environment` looks up. The endpoint is not contacted before the first spans are sent.
     ///
-    /// Returns an error if a variable names no address.
+    /// Returns an error if a variable is not a valid URL.
     pub(in crate::daemon) fn start(
         settings: &TraceSettings,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -81,8 +81,8 @@ impl Tracer {
         })))
     }
 
-    /// Gives an event that has just come its span, which hooks are told of from here on. Where its host has a trace that
-    /// nobody keeps, hooks are told of that one.
+    /// Gives a new event its span, whose id hooks receive from here on. If its host sent a traceparent that is not
+    /// sampled, hooks receive that one.
     pub(in crate::daemon) fn begin(&self, event: &mut Event) {
         let started = Instant::now().into_std();
         let (trace, parent) = match event.trace {
@@ -104,7 +104,7 @@ impl Tracer {
         event.span = (trace.sampling() == Sampling::Kept).then_some(EventSpan { parent, started });
     }
 
-    /// Takes no more spans, and has those that wait exported, as far as that is quickly done.
+    /// Accepts no more spans, and exports the queued ones within a short deadline.
     pub(in crate::daemon) async fn close(&self) {
         self.closing.cancel();
         let Some(mut export) = self.export.lock().take() else {
@@ -118,14 +118,14 @@ impl Tracer {
         }
     }
 
-    /// Takes the spans of an event, all or none: a trace with holes misleads.
+    /// Queues the spans of an event, all or none: an incomplete trace misleads.
     fn keep(&self, finished: FinishedEvent, scope: SpanScope) {
         if finished.event.span.is_none() {
             return;
         }
         let spans = span::of(finished, scope, &self.ids, Instant::now().into_std());
         let count = spans.len();
-        // Before they are in the queue: their exporter counts them out again.
+        // Counted before they are in the queue: the exporter subtracts them.
         self.waiting.fetch_add(count, Ordering::Relaxed);
         if let Ok(places) = self.queue.try_reserve_many(count) {
             places.zip(spans).for_each(|(place, span)| place.send(span));
@@ -150,10 +150,10 @@ impl OutcomeObserver for Tracer {
     }
 }
 
-/// The place that the standard variables name. An empty one says nothing, as the standard has it.
+/// The endpoint in the standard variables. An empty variable counts as unset, as the standard says.
 fn named(environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Address>, TracesError> {
-    let said = |name| environment(name).filter(|value| !value.is_empty());
-    let (name, address) = match (said(TRACES_ENDPOINT), said(ENDPOINT)) {
+    let variable = |name| environment(name).filter(|value| !value.is_empty());
+    let (name, address) = match (variable(TRACES_ENDPOINT), variable(ENDPOINT)) {
         (Some(whole), _) => (TRACES_ENDPOINT, whole),
         (None, Some(base)) => (ENDPOINT, format!("{}/v1/traces", base.trim_end_matches('/'))),
         (None, None) => return Ok(None),
@@ -213,7 +213,7 @@ mod tests {
     async fn what_finds_no_place_is_dropped_and_counted_at_once() {
         let recorder = DebuggingRecorder::new();
         metrics::with_local_recorder(&recorder, || {
-            // The export is a task of this thread, so it takes nothing while this goes on.
+            // The exporter is a task of this thread, so it takes nothing in the meantime.
             let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap().unwrap();
             for _ in 0..QUEUE_SPANS + 100 {
                 tracer.event_finished(finished(&tracer));
@@ -269,7 +269,7 @@ mod tests {
         for base in ["http://b:4318", "http://b:4318/"] {
             assert_eq!(place(&[(ENDPOINT, base)]), Ok(Some("http://b:4318/v1/traces".to_owned())));
         }
-        let told = place(&[(ENDPOINT, "b:4318")]).unwrap_err();
-        assert!(told.contains(ENDPOINT) && told.contains("http://"), "{told}");
+        let error = place(&[(ENDPOINT, "b:4318")]).unwrap_err();
+        assert!(error.contains(ENDPOINT) && error.contains("http://"), "{error}");
     }
 }

@@ -212,9 +212,9 @@ mod tests {
         watcher.remove(&one);
         fs::write(one.join("y"), "").unwrap();
         fs::write(other.join("z"), "").unwrap();
-        let told = watcher.next_events().await.unwrap();
-        assert!(told.contains(&FsEvent::Entry(other, "z".into())), "{told:?}");
-        assert!(!told.contains(&FsEvent::Entry(one, "y".into())), "{told:?}");
+        let events = watcher.next_events().await.unwrap();
+        assert!(events.contains(&FsEvent::Entry(other, "z".into())), "{events:?}");
+        assert!(!events.contains(&FsEvent::Entry(one, "y".into())), "{events:?}");
         assert_eq!((watcher.descriptors.len(), watcher.paths.len()), (1, 1));
     }
 

@@ -64,7 +64,10 @@ pub(in crate::dialect) fn read(
             if !counts || !json_in(&stdout) || reader.printed(&stdout).is_err() {
                 return Err(exited(exit_code, &stderr));
             }
-            reader.reply.warnings.push(format!("exit code {exit_code}, but the JSON on its output counts"));
+            reader
+                .reply
+                .warnings
+                .push(format!("exit code {exit_code}, but the JSON on its standard output is used"));
         }
         RawReply::Http { status: 200..=299, body } => match text_in(&body)? {
             "" => {}
@@ -112,15 +115,15 @@ impl Reader<'_> {
         self.reply.patches.clear();
         self.reply.native.retain(|(name, _)| **name == *"suppressOutput");
         let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
-        let said = (!stderr.is_empty()).then_some(stderr);
+        let message = (!stderr.is_empty()).then_some(stderr);
         self.reply.decision = match std::mem::take(&mut self.reply.decision) {
             HookDecision::Halt(reason) => HookDecision::Halt(reason),
-            HookDecision::Block(reason) if said.is_none() => HookDecision::Block(reason),
+            HookDecision::Block(reason) if message.is_none() => HookDecision::Block(reason),
             _ if self.row.prevents() => {
-                HookDecision::Block(Some(said.unwrap_or_else(|| self.reason("blocked"))))
+                HookDecision::Block(Some(message.unwrap_or_else(|| self.reason("blocked"))))
             }
             _ => {
-                self.aside(said);
+                self.aside(message);
                 HookDecision::None
             }
         };
@@ -143,9 +146,9 @@ impl Reader<'_> {
 
     fn top(&mut self, fields: &JsonFields<'_>) -> Result<(), Failure> {
         self.reply.warnings.extend(unknown_keys(fields, &TOP_KEYS, ""));
-        let said = |text: &String| !text.trim().is_empty();
-        let stop_reason = text_of(fields, "", "stopReason")?.filter(said);
-        let reason = text_of(fields, "", "reason")?.filter(said);
+        let has_text = |text: &String| !text.trim().is_empty();
+        let stop_reason = text_of(fields, "", "stopReason")?.filter(has_text);
+        let reason = text_of(fields, "", "reason")?.filter(has_text);
         self.note(NoteKind::SystemMessage, text_of(fields, "", "systemMessage")?);
         if flag_of(fields, "", "suppressOutput")? == Some(true) {
             self.suppress();

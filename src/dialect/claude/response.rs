@@ -171,12 +171,12 @@ impl<'a> Printed<'a> {
 
     /// Changes that the host cannot be told. A prompt that went on unchanged might say what a hook took out.
     fn unexpressed(&mut self, row: &EventRow, outcome: &Outcome) {
-        let told = match row.kind {
+        let supported = match row.kind {
             EventKind::BeforeToolDispatch | EventKind::PermissionRequested => Some(Target::ToolInput),
             EventKind::AfterToolDispatch => Some(Target::ToolOutput),
             _ => None,
         };
-        for (target, _) in outcome.patched.iter().filter(|(target, _)| Some(*target) != told) {
+        for (target, _) in outcome.patched.iter().filter(|(target, _)| Some(*target) != supported) {
             self.add_message(&response::lost_change(target));
             if target == Target::Prompt && self.decision.is_none() {
                 (self.decision, self.reason) = (Some("block"), Some(response::lost_change(target).into()));

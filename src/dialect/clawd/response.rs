@@ -82,15 +82,13 @@ fn lost_prompt(outcome: &Outcome) -> Option<Cow<'_, str>> {
 
 /// The changes that the host cannot be told.
 fn unexpressed(row: Option<&EventRow>, outcome: &Outcome) -> Vec<String> {
-    let told = |target| match target {
+    let is_supported = |target| match target {
         Target::ToolInput => row.is_some_and(|row| row.block == BlockEffect::Denies),
         Target::Prompt => true,
         _ => false,
     };
-    let untold = outcome.patched.iter().filter(|(target, _)| !told(*target));
-    untold
-        .map(|(target, _)| format!("a hook changed `{target}`, which cannot be told to this host"))
-        .collect()
+    let lost = outcome.patched.iter().filter(|(target, _)| !is_supported(*target));
+    lost.map(|(target, _)| format!("a hook changed `{target}`, which cannot be told to this host")).collect()
 }
 
 impl<'a> Printed<'a> {

@@ -59,7 +59,7 @@ fn hook(file: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<Port
 }
 
 fn handler(handler: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Option<PortableHandler> {
-    let said = |text: &Value| match text["inline"].as_str() {
+    let prompt_text = |text: &Value| match text["inline"].as_str() {
         Some(inline) => Some(inline.to_owned()),
         None => text_file(text["file"].as_str()?),
     };
@@ -78,12 +78,12 @@ fn handler(handler: &Value, text_file: &dyn Fn(&str) -> Option<String>) -> Optio
             headers: pairs(&handler["headers"]),
         },
         "prompt" => PortableHandler::Prompt {
-            text: said(&handler["prompt"])?,
+            text: prompt_text(&handler["prompt"])?,
             model: handler["model_ref"].as_str().map(str::to_owned),
         },
         "agent" => PortableHandler::Agent {
             agent: handler["agent"].as_str().map(str::to_owned),
-            task: said(&handler["task"])?,
+            task: prompt_text(&handler["task"])?,
             model: None,
         },
         _ => return None,

@@ -181,7 +181,7 @@ fn references(text: &str, allowed: &[&str]) -> String {
 /// What no other dialect has.
 fn remarks(hook: &PortableHook, item: &Value, losses: &mut ConversionLosses) {
     if item["async"] == true {
-        losses.partial(&hook.name, "`async`: the agent waits for it, and its answer counts");
+        losses.partial(&hook.name, "`async`: the agent waits for it and uses its answer");
     }
     if item["once"] == true {
         losses.partial(&hook.name, "`once`: it runs for every such event");

@@ -240,7 +240,7 @@ fn command(
     losses: &mut ConversionLosses,
 ) -> Option<Item> {
     if environment.iter().any(|(_, value)| value.contains("${secrets.")) {
-        losses.omitted(&hook.name, "a secret in its `environment` has no other place to stand");
+        losses.omitted(&hook.name, "a secret in its `environment` cannot be kept in that format");
         return None;
     }
     let takes = |key| native.settings.keys.hook.contains(&key);
@@ -304,7 +304,7 @@ fn http(
         return None;
     }
     if headers.iter().any(|(_, value)| value.contains("${secrets.")) {
-        losses.omitted(&hook.name, "a secret in its `headers` has no other place to stand");
+        losses.omitted(&hook.name, "a secret in its `headers` cannot be kept in that format");
         return None;
     }
     let names = headers.iter().flat_map(|(_, value)| value.split("${env.").skip(1));
@@ -316,7 +316,7 @@ fn http(
 /// What a settings file cannot say of a hook.
 fn remarks(hook: &PortableHook, rows: &[&EventRow], losses: &mut ConversionLosses) {
     if hook.priority != 0 {
-        losses.partial(&hook.name, "`priority`: its place in the file stands for it");
+        losses.partial(&hook.name, "`priority`: the order in the file replaces it");
     }
     if let Some(capabilities) = &hook.capabilities {
         let may = rows.iter().flat_map(|row| row.capabilities);

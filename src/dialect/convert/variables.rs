@@ -32,7 +32,7 @@ pub(super) fn rename(
             *text = replaced(text, old, new);
         }
         for name in OF_ONE_EVENT.iter().filter(|name| to != from && text.contains(&format!("${name}"))) {
-            losses.partial(&hook.name, format!("`${name}` is empty there: the envelope says it"));
+            losses.partial(&hook.name, format!("`${name}` is not set there; the input has the value"));
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Why a text is refused as a whole.
 
-use super::span::Span;
+use std::path::Path;
+
+use super::span::{Span, point_at};
+use crate::model::{Diagnostic, Severity};
 
 /// Why a text is no acceptable document.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,5 +22,14 @@ impl DocumentError {
 
     pub(super) fn at(self, span: Span) -> Self {
         Self { span: Some(span), ..self }
+    }
+
+    /// The diagnostic for a file with this text.
+    pub(super) fn into_diagnostic(self, text: &str, file: &Path) -> Diagnostic {
+        let mut diagnostic = Diagnostic::of_file(Severity::Error, self.code, file, self.message);
+        if let Some(span) = self.span {
+            point_at(&mut diagnostic, text, span);
+        }
+        Diagnostic { help: self.help.map(str::to_owned), ..diagnostic }
     }
 }

@@ -11,17 +11,24 @@ pub(crate) struct Mistake {
     pub(super) message: String,
     pub(super) help: Option<String>,
     pub(super) span: Span,
+    /// Whether what it is about is not loaded.
+    pub(super) skipped: bool,
 }
 
 impl Mistake {
     /// Something for which the document is refused.
     pub(crate) fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, code, message: message.into(), help: None, span }
+        Self { severity: Severity::Error, code, message: message.into(), help: None, span, skipped: true }
     }
 
     /// Something that is probably not meant.
     pub(crate) fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(code, span, message) }
+        Self { severity: Severity::Warning, skipped: false, ..Self::error(code, span, message) }
+    }
+
+    /// Something that is good to know.
+    pub(crate) fn info(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Info, skipped: false, ..Self::error(code, span, message) }
     }
 
     /// Adds what to do.

@@ -222,7 +222,7 @@ impl<'t> TreeBuilder<'t> {
             let (key, key_span) = self.key(event, span)?;
             if let Some(first) = keys.insert(key.clone(), key_span) {
                 let line = location_of(self.text, first).line;
-                let message = format!("`{}` is there twice, first in line {line}", shorten(&key, 64));
+                let message = format!("duplicate key `{}`, first on line {line}", shorten(&key, 64));
                 return Err(DocumentError::new("duplicate-key", message, "keep one of the two").at(key_span));
             }
             let (event, span) = self.next()?;
@@ -248,7 +248,7 @@ impl<'t> TreeBuilder<'t> {
     fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Node, DocumentError> {
         // An anchor whose value is not finished is around the alias.
         let Some(AnchoredNode { node, size, height }) = self.anchors.get(&anchor) else {
-            let message = "an alias stands for a value that it is in";
+            let message = "an alias refers to a value that contains it";
             return Err(DocumentError::new("aliases", message, "write the value out").at(span));
         };
         // Without this, each line could add the whole depth to that of an alias in it.
@@ -296,5 +296,5 @@ fn empty_document() -> DocumentError {
 }
 
 fn too_large() -> DocumentError {
-    DocumentError::new("aliases", "the aliases of the document stand for too much", "write the values out")
+    DocumentError::new("aliases", "the aliases of the document expand to too much", "write the values out")
 }

@@ -5,7 +5,6 @@ use std::{cell::RefCell, path::Path};
 
 use super::{
     super::suggest::{did_you_mean, shorten},
-    error::DocumentError,
     json,
     mistake::Mistake,
     node::{MappingEntry, Node, NodeValue},
@@ -66,7 +65,7 @@ impl<'t> Document<'t> {
             Syntax::Yaml => parse(text),
             Syntax::Json => json::parse(text),
         };
-        let root = parsed.map_err(|error| Box::new(diagnostic_of(error, text, file)))?;
+        let root = parsed.map_err(|error| Box::new(error.into_diagnostic(text, file)))?;
         Ok(Self { text, file, root, syntax, mistakes: RefCell::default() })
     }
 
@@ -112,7 +111,8 @@ impl<'t> Document<'t> {
         if unreported > 0 {
             let message = format!("{unreported} more mistakes in this file");
             let severity = if self.syntax == Syntax::Json { Severity::Warning } else { Severity::Error };
-            diagnostics.push(Diagnostic::of_file(severity, "more-mistakes", self.file, message));
+            let diagnostic = Diagnostic::of_file(severity, "more-mistakes", self.file, message);
+            diagnostics.push(Diagnostic { skipped: true, ..diagnostic });
         }
         diagnostics
     }
@@ -120,16 +120,8 @@ impl<'t> Document<'t> {
     fn placed(&self, mistake: Mistake) -> Diagnostic {
         let mut diagnostic = Diagnostic::of_file(mistake.severity, mistake.code, self.file, mistake.message);
         point_at(&mut diagnostic, self.text, mistake.span);
-        Diagnostic { help: mistake.help, ..diagnostic }
+        Diagnostic { help: mistake.help, skipped: mistake.skipped, ..diagnostic }
     }
-}
-
-fn diagnostic_of(error: DocumentError, text: &str, file: &Path) -> Diagnostic {
-    let mut diagnostic = Diagnostic::of_file(Severity::Error, error.code, file, error.message);
-    if let Some(span) = error.span {
-        point_at(&mut diagnostic, text, span);
-    }
-    Diagnostic { help: error.help.map(str::to_owned), ..diagnostic }
 }
 
 /// A mapping in a document.
@@ -157,22 +149,14 @@ impl<'d> Mapping<'d> {
         self.values().find(|value| value.name == key)
     }
 
-    /// The value of a key that has to be there.
-    pub(crate) fn require(&self, key: &str) -> Option<Value<'d>> {
-        self.get(key).or_else(|| self.miss(key, None))
+    /// The value of a required key; if it is missing, the diagnostic shows what to write.
+    pub(crate) fn require(&self, key: &str, example: &str) -> Option<Value<'d>> {
+        self.get(key).or_else(|| self.miss(key, example))
     }
 
-    /// The value of a key that has to be there; who left it out is shown what to write.
-    pub(crate) fn require_such_as(&self, key: &str, example: &str) -> Option<Value<'d>> {
-        self.get(key).or_else(|| self.miss(key, Some(example)))
-    }
-
-    fn miss(&self, key: &str, example: Option<&str>) -> Option<Value<'d>> {
+    fn miss(&self, key: &str, example: &str) -> Option<Value<'d>> {
         let mistake = Mistake::error("missing-key", self.span(), format!("`{key}` is missing"));
-        self.document.report(match example {
-            Some(example) => mistake.help(format!("write `{example}`")),
-            None => mistake,
-        });
+        self.document.report(mistake.help(format!("write `{example}`")));
         None
     }
 
@@ -267,6 +251,16 @@ impl<'d> Value<'d> {
     /// Records a warning here.
     pub(crate) fn warn(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
         self.document.report(Mistake::warning(code, self.span(), message).help(help));
+    }
+
+    /// Records a warning about its key.
+    pub(crate) fn warn_key(&self, code: &'static str, message: impl Into<String>, help: impl Into<String>) {
+        self.document.report(Mistake::warning(code, self.key_span(), message).help(help));
+    }
+
+    /// Records something good to know here.
+    pub(crate) fn note(&self, code: &'static str, message: impl Into<String>) {
+        self.document.report(Mistake::info(code, self.span(), message));
     }
 
     /// A text.
@@ -388,7 +382,7 @@ impl<'d> Value<'d> {
             node => format!("{name} must be {expected}, not {}", word(node.kind())),
         };
         let mistake = Mistake::error("wrong-type", self.span(), message);
-        let help = help.or(is_json.then_some("it is left out, and the rest stays"));
+        let help = help.or(is_json.then_some("it is ignored; the rest of the file is used"));
         self.document.report(match help {
             Some(help) => mistake.help(help),
             None => mistake,

@@ -26,7 +26,7 @@ fn reworded(info: &str) -> &str {
         "found unknown anchor" => "unknown anchor",
         // The second is a key in an open list, below the list's line: its bracket was forgotten.
         "expected ',' or ']'" | "illegal placement of ':' indicator" => "did not find expected ',' or ']'",
-        _ if problem.contains("tab") => "tabs do not count as indentation",
+        _ if problem.contains("tab") => "tabs are not allowed as indentation",
         _ => problem,
     }
 }

@@ -108,6 +108,45 @@ fn documents_are_read_as_serde_yaml_reads_them() {
     }
 }
 
+#[test]
+fn a_block_scalar_at_the_end_of_a_file_has_the_line_breaks_that_are_written() {
+    let cases = [
+        ("a: |\n  x", "x"),
+        ("a: |\n  x\n", "x\n"),
+        ("a: |\n  x\n  ", "x\n"),
+        ("a: |\n  x\n\n", "x\n"),
+        ("a: |+\n  x\n\n", "x\n\n"),
+        ("a: |+\n  x", "x"),
+        ("a: |-\n  x\n", "x"),
+        ("a: |\n  x\n# c", "x\n"),
+        ("a: |\n  x\n  # c", "x\n# c"),
+        ("a: >\n  x\n  y", "x y"),
+        ("a: |\r\n  x\r\n", "x\n"),
+    ];
+    for (text, expected) in cases {
+        let root = parse(text).unwrap();
+        let NodeValue::Mapping(entries) = &root.value else { panic!("{text:?}") };
+        assert_eq!(entries[0].node.value, NodeValue::Text(expected.into()), "{text:?}");
+        check(text);
+    }
+}
+
+/// YAML 1.1 took them for line breaks; in 1.2 they are ordinary characters.
+#[test]
+fn unicode_line_separators_end_no_line() {
+    for separator in ['\u{85}', '\u{2028}', '\u{2029}'] {
+        let text = format!("a: x{separator}b: y\n");
+        let root = parse(&text).map(|root| root.value);
+        // `b: y` is on the same line, where no second key may be.
+        assert!(root.is_err(), "{root:?}");
+        let text = format!("a: x{separator}y # z\nb: 1\n");
+        let root = parse(&text).unwrap();
+        let NodeValue::Mapping(entries) = &root.value else { panic!("{text:?}") };
+        assert_eq!(entries[0].node.value, NodeValue::Text(format!("x{separator}y").into()));
+        assert_eq!(location_of(&text, entries[1].node.span).line, 2);
+    }
+}
+
 /// Control characters, and what YAML 1.1 takes for a line break and 1.2 for text.
 fn is_unlike(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')

@@ -6,13 +6,16 @@ use super::{
     super::{Document, Mapping, Value, suggest::did_you_mean, suggest::shorten},
     lookup::ReferenceLookup,
 };
-use crate::model::{Agent, AgentTool, Model};
+use crate::model::{Agent, AgentTool, Diagnostic, Model, Severity};
 
 /// How often the model of an agent is asked for one task, where its file does not say.
 const USUAL_TURNS: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
 
 /// How often the model of an agent may be asked for one task.
 const MOST_TURNS: i64 = 50;
+
+/// The code of a model that the hooks cannot use. What helps is in the settings, not in the file.
+pub(super) const MODEL_CODE: &str = "model";
 
 const KEYS: [&str; 4] = ["model_ref", "tools", "max_turns", "description"];
 
@@ -21,25 +24,26 @@ const FENCE: &str = "---";
 
 /// Reads the file of an agent.
 ///
-/// Returns what is wrong, each with its place in the file, if anything is.
+/// Returns all mistakes if there are any.
 pub(super) fn read(
     name: &str,
     path: &Path,
     bytes: &[u8],
     resolver: &dyn ReferenceLookup,
-) -> Result<Agent, Vec<String>> {
-    let text = std::str::from_utf8(bytes).map_err(|_| vec!["it is not UTF-8".to_owned()])?;
+) -> Result<Agent, Vec<Diagnostic>> {
+    let of_file = |message: &str| Diagnostic::of_file(Severity::Error, "agent", path, message);
+    let text = std::str::from_utf8(bytes).map_err(|_| vec![of_file("it is not UTF-8")])?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (keys, role) = split(text).ok_or_else(|| {
-        vec![format!("it must begin with a line `{FENCE}`, the agent's keys, and another line `{FENCE}`")]
+        let needed = format!("begin it with a line `{FENCE}`, the agent's keys, and another line `{FENCE}`");
+        vec![of_file("its keys are missing").help(needed)]
     })?;
     // The first fence stays, so that places are those of the file.
-    let document =
-        Document::parse(keys.as_bytes(), path).map_err(|diagnostic| vec![diagnostic.to_string()])?;
+    let document = Document::parse(keys.as_bytes(), path).map_err(|diagnostic| vec![*diagnostic])?;
     let system = role.trim();
     let agent = document.root().and_then(|root| {
         root.allow_only(&KEYS);
-        let model = root.require_such_as("model_ref", "model_ref: platform/default");
+        let model = root.require("model_ref", "model_ref: platform/default");
         let model = model.and_then(|value| model_of(&value, resolver));
         let max_turns = root.get("max_turns").map_or(Some(USUAL_TURNS), |value| turns(&value));
         let tools = tools(&root);
@@ -55,9 +59,9 @@ pub(super) fn read(
         })
     });
     let has_errors = document.has_errors();
-    let mut wrong: Vec<String> = document.into_diagnostics().iter().map(ToString::to_string).collect();
+    let mut wrong = document.into_diagnostics();
     if system.is_empty() {
-        wrong.push("there is nothing below its keys; write there what its role is".to_owned());
+        wrong.push(of_file("its system prompt is missing").help("write it below the keys"));
     }
     agent.filter(|_| !has_errors && !system.is_empty()).ok_or(wrong)
 }
@@ -82,7 +86,7 @@ pub(super) fn model_of(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Opt
     match resolver.model(value.text()?) {
         Ok(model) => Some(model),
         Err((message, help)) => {
-            value.error("model", format!("`{}`: {message}", value.name()), help);
+            value.error(MODEL_CODE, format!("`{}`: {message}", value.name()), help);
             None
         }
     }

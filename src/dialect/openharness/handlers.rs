@@ -68,7 +68,7 @@ pub(super) struct PreparedHandler {
 /// Reads the keys of a handler.
 pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
     use HandlerKind::{Agent, Command, Http, Prompt};
-    let kind = handler.require("type")?;
+    let kind = handler.require("type", "type: command")?;
     let what = match kind.choice(&[Command, Http, Prompt, Agent].map(|kind| (kind.as_str(), kind)))? {
         Http => RawHandlerKind::Http(RawHttpHandler::read(handler)),
         Prompt => RawHandlerKind::Prompt(RawPromptHandler::read(handler)),
@@ -162,7 +162,7 @@ impl<'d> RawCommand<'d> {
             (Some(line), None) => shell(line, &place, resolver),
             (None, Some(args)) => exec(args, &place, resolver),
             (Some(_), Some(args)) => {
-                args.error("command", "`command` and `args` cannot both be there", "keep one of the two");
+                args.error("command", "`command` and `args` cannot be used together", "keep one of the two");
                 None
             }
             (None, None) => {
@@ -334,7 +334,7 @@ pub(in crate::dialect) fn variable(
     let name = value.name();
     let shown = shorten(name, 64);
     if !variables::is_name(name) {
-        let message = format!("`{shown}` is no name for a variable");
+        let message = format!("`{shown}` is not a valid name of a variable");
         value.error_at(
             value.key_span(),
             "environment",

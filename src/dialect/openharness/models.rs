@@ -1,6 +1,6 @@
 //! Prompt and agent handlers of hook files. Their texts are read when the hook is loaded.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
@@ -8,7 +8,7 @@ use super::{
     keys::allow_handler_keys,
     lookup::ReferenceLookup,
 };
-use crate::model::{Agent, AgentHandler, PromptHandler};
+use crate::model::{Agent, AgentHandler, Diagnostic, PromptHandler};
 
 /// A prompt handler as its file says it.
 pub(super) struct RawPromptHandler<'d> {
@@ -19,8 +19,9 @@ pub(super) struct RawPromptHandler<'d> {
 impl<'d> RawPromptHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
         allow_handler_keys(handler, &["prompt", "model_ref"]);
-        let prompt = handler.require("prompt").and_then(|value| value.mapping());
-        Self { prompt, model_ref: handler.require("model_ref") }
+        let prompt =
+            handler.require("prompt", "prompt: { inline: Is this safe? }").and_then(|value| value.mapping());
+        Self { prompt, model_ref: handler.require("model_ref", "model_ref: platform/default") }
     }
 
     pub(super) fn prepare(&self, resolver: &dyn ReferenceLookup) -> Option<PromptHandler> {
@@ -39,8 +40,9 @@ pub(super) struct RawAgentHandler<'d> {
 impl<'d> RawAgentHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
         allow_handler_keys(handler, &["agent", "task"]);
-        let task = handler.require("task").and_then(|value| value.mapping());
-        Self { agent: handler.require("agent"), task }
+        let task =
+            handler.require("task", "task: { inline: Check the change. }").and_then(|value| value.mapping());
+        Self { agent: handler.require("agent", "agent: reviewer"), task }
     }
 
     pub(super) fn prepare(&self, resolver: &dyn ReferenceLookup) -> Option<AgentHandler> {
@@ -62,11 +64,34 @@ fn agent(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Option<Agent> {
     };
     match agent_file::read(name, &path, &bytes, resolver) {
         Ok(agent) => Some(agent),
-        Err(wrong) => {
-            let message = format!("the agent `{}` cannot be used: {}", shorten(name, 64), wrong.join("; "));
-            refuse(message, format!("correct {}", path.display()))
+        Err(mistakes) => {
+            let (what, help) = agent_file_error(&mistakes, &path);
+            refuse(format!("the agent `{}` cannot be used: {what}", shorten(name, 64)), help)
         }
     }
+}
+
+/// What is wrong with an agent's file, and what to do.
+fn agent_file_error(mistakes: &[Diagnostic], path: &Path) -> (String, String) {
+    let located = |mistake: &Diagnostic| match mistake.line {
+        0 => mistake.message.clone(),
+        line => format!("line {line}: {}", mistake.message),
+    };
+    let path = path.display();
+    if let [only] = mistakes {
+        let help = match &only.help {
+            Some(help) if only.code == agent_file::MODEL_CODE => help.clone(),
+            Some(help) => format!("correct {path}: {help}"),
+            None => format!("correct {path}"),
+        };
+        return (located(only), help);
+    }
+    let with_help = |mistake: &Diagnostic| match &mistake.help {
+        Some(help) => format!("{} ({help})", located(mistake)),
+        None => located(mistake),
+    };
+    let all: Vec<String> = mistakes.iter().map(with_help).collect();
+    (all.join("; "), format!("correct {path}"))
 }
 
 /// A text that stands here or in a file.
@@ -82,7 +107,7 @@ fn text(mapping: &Mapping<'_>, resolver: &dyn ReferenceLookup) -> Option<Arc<str
             }
         },
         (Some(_), Some(file)) => {
-            file.error("text", "`inline` and `file` cannot both be there", "keep one of the two");
+            file.error("text", "`inline` and `file` cannot be used together", "keep one of the two");
             None
         }
         (None, None) => {

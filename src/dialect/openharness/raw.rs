@@ -37,15 +37,15 @@ impl<'d> RawHook<'d> {
     pub(super) fn read(file: &Mapping<'d>) -> Self {
         file.allow_only(&HOOK_KEYS);
         Self {
-            name: file.require_such_as("name", "name: my-hook").and_then(|value| name(&value)),
+            name: file.require("name", "name: my-hook").and_then(|value| name(&value)),
             events: file
-                .require_such_as("events", "events: [before_tool_dispatch]")
+                .require("events", "events: [before_tool_dispatch]")
                 .map(|value| events(&value))
                 .unwrap_or_default(),
             matcher: file.get("matcher").and_then(|value| matcher(&value)),
             capabilities: file.get("capabilities").map(|value| capabilities(&value)).unwrap_or_default(),
             handler: file
-                .require_such_as("handler", "handler: { type: command, command: … }")
+                .require("handler", "handler: { type: command, command: … }")
                 .and_then(|value| value.mapping())
                 .and_then(|handler| handlers::read(&handler)),
             priority: file.get("priority").and_then(|value| priority(&value)).unwrap_or_default(),
@@ -75,7 +75,7 @@ fn events(value: &Value<'_>) -> Vec<EventKind> {
     for item in items.unwrap_or_default() {
         let Some(kind) = event_kind(&item) else { continue };
         if kinds.contains(&kind) {
-            item.warn("events", format!("`{kind}` is there twice"), "keep one of the two");
+            item.warn("events", format!("duplicate event `{kind}`"), "keep one of the two");
         } else {
             kinds.push(kind);
         }
@@ -103,7 +103,7 @@ fn matcher(value: &Value<'_>) -> Option<Spanned<Matcher>> {
     let pattern = value.text()?;
     let matches_all = match pattern {
         "" => Some("`matcher` is empty"),
-        "*" => Some("`matcher` is a pattern, not a glob: `*` alone means nothing"),
+        "*" => Some("`matcher` is a regular expression, not a glob: `*` alone is not valid"),
         _ => None,
     };
     if let Some(message) = matches_all {
@@ -131,7 +131,7 @@ fn advice(error: &MatcherError) -> &'static str {
         MatcherError::Syntax { message, .. }
             if message.contains("unclosed") || message.contains("unopened") =>
         {
-            "put a `\\` before characters that stand for themselves"
+            "put a `\\` before characters that are meant literally"
         }
         MatcherError::Syntax { .. } => "the syntax is that of the Rust crate `regex`",
         MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => {

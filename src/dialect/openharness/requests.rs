@@ -36,7 +36,7 @@ impl<'d> RawHttpHandler<'d> {
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
         let headers = handler.get("headers").and_then(|value| value.mapping());
         Self {
-            url: handler.require("url"),
+            url: handler.require("url", "url: https://guard.example.com/check"),
             method: match handler.get("method") {
                 Some(value) => value.choice(&methods),
                 None => Some(HttpMethod::Post),
@@ -67,7 +67,7 @@ impl<'d> RawHttpHandler<'d> {
                     value.key_span(),
                     "headers",
                     message,
-                    "keep one of the two; case means nothing here",
+                    "keep one of the two; header names ignore case",
                 );
                 unique = false;
             }
@@ -99,12 +99,12 @@ pub(in crate::dialect) fn http_header(
     let name = value.name();
     let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     if name.is_empty() || !name.chars().all(is_token) {
-        let message = format!("`{}` is no name for a header", shorten(name, 64));
+        let message = format!("`{}` is not a valid header name", shorten(name, 64));
         value.error_at(value.key_span(), "headers", message, "use letters, digits and `-`");
         return None;
     }
     if FRAMING.contains(&name.to_ascii_lowercase().as_str()) {
-        let message = format!("`{name}` is hookyard's to set: it says how the request is carried");
+        let message = format!("`{name}` is set by hookyard");
         value.error_at(value.key_span(), "headers", message, "remove it");
         return None;
     }
@@ -122,14 +122,18 @@ pub(in crate::dialect) fn http_header(
 pub(in crate::dialect) fn http_address(value: &Value<'_>, rules: &HookRules) -> Option<Address> {
     match Address::parse(value.text()?) {
         Ok(address) if address.socket().is_some() && rules.unix_sockets == UnixSockets::Refused => {
-            let message = "`url`: Unix sockets may not be asked";
+            let message = "`url`: Unix sockets are not allowed";
             let help = "use `http://` or `https://`, or set `allow_unix_sockets: true` in the settings";
             value.error("url", message, help);
             None
         }
         Ok(address) if address.is_own() => {
-            let help = "name the server that judges; this is where hosts send their events";
-            value.error("loop", "`url`: hookyard would ask itself, and that hook again, without end", help);
+            let help = "use the URL of the server that decides; this one is for events of hosts";
+            value.error(
+                "loop",
+                "`url` is an endpoint of hookyard: the hook would call itself again and again",
+                help,
+            );
             None
         }
         Ok(address) => Some(address),

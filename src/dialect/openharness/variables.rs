@@ -93,7 +93,7 @@ fn substitute(reference: &str, resolver: &dyn ReferenceLookup) -> Result<SecretT
         Some(("secrets", name)) if is_secret_name(name) => resolver.secret(name).map(SecretText::secret),
         Some(("secrets", _)) => {
             let help = "use `A-Z a-z 0-9 _ . -`, beginning with a letter, a digit or `_`";
-            Err((format!("`${{{shown}}}` is no name for a secret"), help.into()))
+            Err((format!("`${{{shown}}}` is not a valid name of a secret"), help.into()))
         }
         _ => {
             let help = "only `${env.NAME}` and `${secrets.NAME}` are known";
@@ -122,7 +122,7 @@ mod tests {
         fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
             match name {
                 "KEY" => Ok(Secret::new("k3y-0001")),
-                _ => Err((format!("there is no secret `{name}`"), String::new())),
+                _ => Err((format!("unknown secret `{name}`"), String::new())),
             }
         }
 
@@ -154,12 +154,12 @@ mod tests {
             ("a ${env.HOME}/b ${env.HOME}", Ok("a /home/a/b /home/a")),
             ("${env.NOPE}", Err("not set")),
             ("Bearer ${secrets.KEY}", Ok("Bearer k3y-0001")),
-            ("${secrets.NOPE}", Err("no secret `NOPE`")),
-            ("${secrets...}", Err("is no name for a secret")),
-            ("${secrets.a/b}", Err("is no name for a secret")),
-            ("${secrets.}", Err("is no name for a secret")),
+            ("${secrets.NOPE}", Err("unknown secret `NOPE`")),
+            ("${secrets...}", Err("is not a valid name of a secret")),
+            ("${secrets.a/b}", Err("is not a valid name of a secret")),
+            ("${secrets.}", Err("is not a valid name of a secret")),
             ("${other.X}", Err("unknown reference")),
-            ("${secrets.${x}}", Err("is no name for a secret")),
+            ("${secrets.${x}}", Err("is not a valid name of a secret")),
             ("${env.HOME", Err("never closed")),
             ("$(id)", Err("are not run")),
             ("${}", Err("unknown reference")),

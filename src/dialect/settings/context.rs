@@ -43,13 +43,14 @@ impl FileContext<'_> {
 pub(in crate::dialect) fn warn_misspelt_keys(mapping: &Mapping<'_>, known: &[&str]) {
     for value in mapping.values().filter(|value| !known.contains(&value.name())) {
         if let Some(near) = nearest(value.name(), known) {
-            unknown_key(&value, near);
+            let message = format!("unknown key `{}`", shorten(value.name(), 64));
+            value.warn_key("unknown-key", message, format!("did you mean `{near}`?"));
         }
     }
 }
 
-/// Reports a key that is one letter or so away from a known one.
-pub(super) fn unknown_key(value: &Value<'_>, near: &str) {
+/// Reports a setting of all hooks that is one letter or so away from a known one.
+pub(super) fn unknown_setting(value: &Value<'_>, near: &str) {
     let message = format!("unknown key `{}`", shorten(value.name(), 64));
     value.error_at(value.key_span(), "unknown-key", message, format!("did you mean `{near}`?"));
 }

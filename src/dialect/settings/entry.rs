@@ -37,7 +37,7 @@ pub(super) fn read(
         },
         None => Concurrency::Shared,
     };
-    let Some(items) = entry.require_such_as("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
+    let Some(items) = entry.require("hooks", "\"hooks\": [{\"type\": \"command\", …}]") else {
         return Vec::new();
     };
     let items = items.list().unwrap_or_default();
@@ -154,7 +154,7 @@ impl Parts<'_> {
         }
         let rule = ToolRule::parse(value.text()?);
         if rule.is_none() {
-            value.error("if", "`if` is no rule for tools", "write it as `Bash(git *)` or `Edit`");
+            value.error("if", "`if` is not a valid tool rule", "write it as `Bash(git *)` or `Edit`");
         }
         Some(Some(Arc::new(rule?)))
     }

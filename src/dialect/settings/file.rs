@@ -9,7 +9,7 @@ use super::{
         openharness::{HookRules, ReferenceLookup},
         suggest::{did_you_mean, nearest, shorten},
     },
-    context::{FileContext, SettingsHook, unknown_key},
+    context::{FileContext, SettingsHook, unknown_setting},
     entry,
     format::SharedKey,
     shared::SharedSettings,
@@ -69,10 +69,10 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
     let Some(row) = context.native.row_named(name) else {
         let words: Vec<&str> = words.iter().map(|word| word.key).collect();
         if let Some(near) = nearest(name, &words) {
-            return unknown_key(value, near);
+            return unknown_setting(value, near);
         }
         let known: Vec<&str> = context.native.rows.iter().map(|row| row.name).collect();
-        let message = format!("unknown event `{}`; its hooks are left out", shorten(name, 64));
+        let message = format!("unknown event `{}`; its hooks are not loaded", shorten(name, 64));
         return value.error_at(value.key_span(), "unknown-event", message, did_you_mean(name, &known));
     };
     let Some(entries) = value.list() else { return };

@@ -14,7 +14,7 @@ use super::{
     variables::{TextPart, text_parts},
 };
 use crate::model::{
-    Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,
+    Address, Agent, AgentHandler, AgentTool, CommandHandler, CommandLine, CommandMode, Handler, HandlerKind,
     HttpHandler, HttpMethod, Model, PromptHandler, SecretText,
 };
 
@@ -37,11 +37,11 @@ pub(super) struct SettingsHandler {
 /// The handler of a hook, or `None` if anything about it is wrong, which has been reported.
 pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>) -> Option<SettingsHandler> {
     warn_misspelt_keys(item, context.native.settings.keys.hook);
-    let kind = kind(context, &item.require_such_as("type", "\"type\": \"command\"")?)?;
+    let kind = kind(context, &item.require("type", "\"type\": \"command\"")?)?;
     let longest = context.rules.max_timeout;
     let own_timeout = match item.get("timeout") {
         Some(value) => {
-            Some(context.native.settings.timeouts.unit.read(&value, longest, "the hook is left out")?)
+            Some(context.native.settings.timeouts.unit.read(&value, longest, "the hook is not loaded")?)
         }
         None => None,
     };
@@ -67,7 +67,7 @@ fn kind(context: &FileContext<'_>, value: &Value<'_>) -> Option<HandlerKind> {
     let kind = types.iter().copied().find(|kind| kind.as_str() == text);
     if kind.is_none() {
         let known: Vec<&str> = types.iter().map(|kind| kind.as_str()).collect();
-        let message = format!("unknown type `{}`; the hook is left out", shorten(text, 64));
+        let message = format!("unknown type `{}`; the hook is not loaded", shorten(text, 64));
         value.error("unknown-type", message, did_you_mean(text, &known));
     }
     kind
@@ -95,7 +95,7 @@ fn agent(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, Stri
 }
 
 fn question(item: &Mapping<'_>) -> Option<String> {
-    let value = item.require_such_as("prompt", "\"prompt\": \"Is this safe? $ARGUMENTS\"")?;
+    let value = item.require("prompt", "\"prompt\": \"Is this safe? $ARGUMENTS\"")?;
     let text = value.text()?;
     if text.trim().is_empty() {
         value.error("text", "`prompt` is empty", "write the question");
@@ -113,14 +113,14 @@ fn model(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<Model> {
     match context.resolver.model(reference) {
         Ok(model) => Some(model),
         Err((message, help)) => {
-            value.error("model", format!("{message}; the hook is left out"), help);
+            value.error("model", format!("{message}; the hook is not loaded"), help);
             None
         }
     }
 }
 
 fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let value = item.require_such_as("command", "\"command\": \"./check.sh\"")?;
+    let value = item.require("command", "\"command\": \"./check.sh\"")?;
     let text = if context.get(item, "args").is_some() { argument(&value)? } else { shell_line(&value)? };
     if text.trim().is_empty() {
         value.error("command", "`command` is empty", "write the program");
@@ -162,7 +162,7 @@ fn shell(
             "bash" => Shell::Bash,
             other => {
                 let message = format!("the shell `{}` is not available here", shorten(other, 64));
-                shell.error("shell", message, "the hook is left out; use `bash`");
+                shell.error("shell", message, "the hook is not loaded; use `bash`");
                 return None;
             }
         },
@@ -217,7 +217,11 @@ fn exec(context: &FileContext<'_>, program: &Value<'_>, args: &Value<'_>, root: 
 }
 
 fn http(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, String)> {
-    let url = item.require_such_as("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?;
+    let url = item.require("url", "\"url\": \"http://127.0.0.1:8080/hooks\"")?;
+    if Address::parse(url.text()?).is_ok_and(|address| address.is_own()) {
+        url.note("connection", "this entry sends the agent's events to hookyard; hookyard does not run it");
+        return None;
+    }
     let address = http_address(&url, context.rules)?;
     let mut allowed = Vec::new();
     if let Some(names) = item.get("allowedEnvVars") {

@@ -71,5 +71,5 @@ pub(in crate::dialect) fn refuse(value: &Value<'_>, error: &MatcherError) {
         MatcherError::TooLong(_) | MatcherError::TooLarge | MatcherError::Glob(_) => value.span(),
     };
     let message = format!("`{}`: {error}", value.name());
-    value.error_at(span, "matcher", message, "its hooks are left out; match more, and let them decide");
+    value.error_at(span, "matcher", message, "its hooks are not loaded; match more and decide in the hook");
 }

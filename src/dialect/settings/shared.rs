@@ -13,7 +13,10 @@ use super::{
 use crate::model::{Diagnostic, FailurePolicy, Json, Severity};
 
 /// What becomes of a word with a mistake.
-const LEFT_OUT: &str = "it is left out, and the rest stays";
+const LEFT_OUT: &str = "it is ignored; the rest of the file is used";
+
+/// A timeout below it was probably meant in seconds: most programs take longer to start.
+const SHORTEST_MEANT: Duration = Duration::from_millis(100);
 
 /// What holds for all hooks; what is not said is left to the next level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,8 +51,9 @@ impl SharedSettings {
     ) -> (Self, Vec<Diagnostic>) {
         let (mut found, mut diagnostics) = (Self::default(), Vec::new());
         for word in words {
-            let said = resolver.variable(word.variable);
-            let Some(text) = said.as_ref().map(|said| said.expose().trim()).filter(|text| !text.is_empty())
+            let variable = resolver.variable(word.variable);
+            let Some(text) =
+                variable.as_ref().map(|value| value.expose().trim()).filter(|text| !text.is_empty())
             else {
                 continue;
             };
@@ -114,12 +118,26 @@ fn count(value: &Value<'_>) -> Option<NonZeroUsize> {
 }
 
 impl TimeUnit {
+    fn too_long_help(self) -> &'static str {
+        match self {
+            Self::Seconds => "it is in seconds; shorten it, or raise `max_timeout` in the settings",
+            Self::Milliseconds => "it is in milliseconds; shorten it, or raise `max_timeout` in the settings",
+        }
+    }
+
     /// A timeout; one that is too long is cut, with a warning.
     pub(super) fn read(self, value: &Value<'_>, longest: Duration, help: &str) -> Option<Duration> {
         let number = value.number()?;
         let name = value.name();
         match self.duration(number) {
-            Some(timeout) if timeout <= longest => Some(timeout),
+            Some(timeout) if timeout <= longest => {
+                if self == Self::Milliseconds && timeout < SHORTEST_MEANT {
+                    let message =
+                        format!("`{name}` is in milliseconds: {number} ms is too short for most programs");
+                    value.warn("timeout", message, format!("write `{}` for {number} s", number * 1e3));
+                }
+                Some(timeout)
+            }
             None if number <= 0.0 || number.is_nan() => {
                 value.error("timeout", format!("`{name}` must be more than 0"), help);
                 None
@@ -131,7 +149,7 @@ impl TimeUnit {
             Some(_) | None => {
                 let seconds = longest.as_secs_f64();
                 let message = format!("`{name}` is longer than the {seconds} s allowed, and is cut to that");
-                value.warn("timeout", message, "shorten it, or raise `max_timeout` in the settings");
+                value.warn("timeout", message, self.too_long_help());
                 Some(longest)
             }
         }

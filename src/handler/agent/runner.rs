@@ -138,8 +138,8 @@ fn tool(agent: &Agent, call: &ModelToolCall) -> Result<AgentTool, String> {
     known.ok_or_else(|| {
         let names: Vec<&str> = agent.tools.iter().map(|tool| tool.as_str()).collect();
         match names.as_slice() {
-            [] => "there are no tools; give your answer".to_owned(),
-            _ => format!("there is no such tool; there are {}", names.join(", ")),
+            [] => "no tools are available; give your answer".to_owned(),
+            _ => format!("unknown tool; known are {}", names.join(", ")),
         }
     })
 }

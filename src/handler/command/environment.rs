@@ -97,9 +97,10 @@ fn safe_path(path: &OsStr, root: &Path) -> OsString {
             && !directory.canonicalize().is_ok_and(|real| real.starts_with(root))
     });
     if !dropped.is_empty() {
+        let dropped: Vec<_> = dropped.iter().map(|directory| directory.to_string_lossy()).collect();
         tracing::warn!(
-            ?dropped,
-            "directories left out of the PATH of hooks: relative, empty or in the workspace"
+            dropped = dropped.join(":"),
+            "directories removed from the PATH of hooks: relative, empty or in the workspace"
         );
     }
     env::join_paths(safe).unwrap_or_default()

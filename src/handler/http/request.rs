@@ -100,7 +100,7 @@ fn too_large(status: StatusCode, max_body: usize) -> RequestError {
 /// Converts a header. Errors do not repeat the value, which may be a key.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
     let known = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| header_not_sent(name, "this is no name for a header"))?;
+        .map_err(|_| header_not_sent(name, "this is not a valid header name"))?;
     let mut value = HeaderValue::from_bytes(value.as_bytes())
         .map_err(|_| header_not_sent(name, "its value has a line break or another control character"))?;
     value.set_sensitive(true);

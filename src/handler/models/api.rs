@@ -71,7 +71,7 @@ impl ApiClient {
             let bytes = body.len();
             let max = label.api.max_input;
             return Err(failed(format!(
-                "the question takes {bytes} bytes; {label} may be asked with {max} (`max_input`)"
+                "the question has {bytes} bytes; the limit of {label} is {max} (`max_input`)"
             )));
         }
         let headers = headers(label, api_request.headers, api_request.key_header, api_request.key_prefix)?;
@@ -159,7 +159,7 @@ fn describe_error(
         401 | 403 => format!("the server refused the key of {label} (status {code})"),
         429 => {
             let wait =
-                retry_after.filter(|text| text.len() <= 32).map(|wait| format!("; it says to wait {wait} s"));
+                retry_after.filter(|text| text.len() <= 32).map(|wait| format!("; retry after {wait} s"));
             format!("the server has too many requests for {label} (status 429{})", wait.unwrap_or_default())
         }
         _ => match error_message(body) {

@@ -45,6 +45,6 @@ fn no_api_client(model: &Model) -> Failure {
 }
 
 fn no_host_client(model: &Model) -> Failure {
-    let message = format!("nobody answers for the model `{}` any more", model.reference);
+    let message = format!("the host no longer provides the model `{}`", model.reference);
     Failure::new(Ended::Failed, message)
 }

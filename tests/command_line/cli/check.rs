@@ -34,6 +34,34 @@ fn every_mistake_is_shown_with_its_line() {
 }
 
 #[test]
+fn a_hook_of_an_agents_settings_that_is_not_loaded_fails_the_check() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join(".claude")).unwrap();
+    let cases = [
+        (
+            json!({ "type": "command", "comand": "./guard.sh" }),
+            1,
+            "a hook is not loaded because of 1 warning",
+        ),
+        (
+            json!({ "type": "http", "url": "http://127.0.0.1:8787/v1/events/claude" }),
+            0,
+            "0 errors, 0 warnings",
+        ),
+        (json!({ "type": "command", "command": "true", "timeot": 5 }), 0, "0 errors, 1 warning\n"),
+    ];
+    for (hook, code, summary) in cases {
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } });
+        std::fs::write(directory.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+        let done = run(directory.path(), &["check"]);
+        assert_eq!(done.code, code, "{}", done.out);
+        assert!(done.out.contains(summary), "{}", done.out);
+        let fired = run_with(directory.path(), &["fire", "--event", "-"], &tool("ls"));
+        assert_eq!(fired.err.contains("1 error in hook files"), code == 1, "{}", fired.err);
+    }
+}
+
+#[test]
 fn control_characters_of_files_do_not_reach_the_terminal() {
     let shop =
         workspace(&[("odd\x1b[31m", "name: odd\nevents: [run_failed]\n\"k\\e[2J\": 1\nhandler: {}\n")]);

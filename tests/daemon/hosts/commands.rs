@@ -85,7 +85,7 @@ fn runs_shows_what_a_run_does_and_cancels_it() {
         gone(&pid);
     });
     let said = run(&daemon, &["runs", "--cancel", "7f3a"]);
-    assert!(said.code == Some(1) && said.err.contains("there is no run 7f3a"), "{}", said.err);
+    assert!(said.code == Some(1) && said.err.contains("unknown run 7f3a"), "{}", said.err);
 }
 
 #[test]

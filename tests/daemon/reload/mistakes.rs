@@ -49,7 +49,7 @@ fn a_broken_file_keeps_its_rules_and_others_change() {
 fn a_file_with_mistakes_at_the_start_costs_its_hooks_only() {
     let daemon = shop(&[(GUARD, &guard("guard", "one")), ("shop/.openharness/hooks/bad.yaml", BROKEN)]);
     assert_eq!((word_of(&daemon, "shop"), errors(&daemon, "shop")), ("one".to_owned(), 1));
-    assert_eq!(log_lines(&daemon, &["ERROR", "bad.yaml", "left out"]), 1, "{}", daemon.log());
+    assert_eq!(log_lines(&daemon, &["ERROR", "bad.yaml", "not loaded"]), 1, "{}", daemon.log());
     assert_eq!(metric(&daemon, "hookyard_config_last_reload_successful"), "0");
     fs::remove_file(daemon.path().join("shop/.openharness/hooks/bad.yaml")).unwrap();
     wait_until("all is well", || metric(&daemon, "hookyard_config_last_reload_successful") == "1");

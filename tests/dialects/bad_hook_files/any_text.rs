@@ -18,7 +18,7 @@ impl ReferenceLookup for Nowhere {
     }
 
     fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
-        Err((format!("there is no secret `{name}`"), String::new()))
+        Err((format!("unknown secret `{name}`"), String::new()))
     }
 
     fn directory(&self, relative: &str) -> ResolvedPath {
@@ -38,7 +38,7 @@ impl ReferenceLookup for Nowhere {
     }
 
     fn model(&self, reference: &str) -> Result<Model, (String, String)> {
-        Err((format!("there is no model `{reference}`"), String::new()))
+        Err((format!("unknown model `{reference}`"), String::new()))
     }
 }
 

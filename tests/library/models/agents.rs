@@ -91,7 +91,7 @@ async fn mistakes_of_an_agent_are_reported_to_it() {
         let (outcome, asked) = ask(&agent("[read_file]", 4), protocol, "", says()).await;
         assert_eq!(outcome.hooks[0].ended, Ended::Completed, "{outcome:?}");
         let seen = asked[1].to_string();
-        assert_eq!(seen.matches("there is no such tool; there are read_file").count(), 2, "{seen}");
+        assert_eq!(seen.matches("unknown tool; known are read_file").count(), 2, "{seen}");
         assert!(seen.contains("no.txt"), "{seen}");
     }
 }

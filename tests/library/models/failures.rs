@@ -28,7 +28,7 @@ async fn refusals_of_servers_are_failures_with_a_message() {
     let cases = [
         (401, "the server refused the key of the model `small` (status 401)"),
         (403, "the server refused the key of the model `small` (status 403)"),
-        (429, "too many requests for the model `small` (status 429; it says to wait 7 s)"),
+        (429, "too many requests for the model `small` (status 429; retry after 7 s)"),
         (500, "the server refused to ask the model `small` (status 500): not so, *** [31m!"),
         (529, "(status 529)"),
         (302, "(status 302)"),

@@ -149,5 +149,5 @@ fn hooks_of_claude_without_a_model_ask_the_default() {
     let loaded = load("{}");
     assert!(loaded.hooks.is_empty());
     let told = loaded.diagnostics[0].to_string();
-    assert!(told.contains("settings.json:1:") && told.contains("no model `default`"), "{told}");
+    assert!(told.contains("settings.json:1:") && told.contains("unknown model `default`"), "{told}");
 }

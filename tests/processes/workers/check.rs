@@ -28,6 +28,8 @@ async fn check_warns_of_workers_that_say_no_hello_and_leaves_none_behind() {
     write_worker(workspace.path(), "good", &script("good"));
     write_worker(workspace.path(), "exits", &script("exits"));
     write_worker(workspace.path(), "future", &script("future"));
+    write_worker(workspace.path(), "noisy", &script("chatter"));
+    write_worker(workspace.path(), "raises", &script("raises"));
     write_worker(workspace.path(), "silent", &script("silent"));
     let since = Instant::now();
     let (report, code) = check(workspace.path(), &[]);
@@ -45,8 +47,10 @@ async fn check_warns_of_workers_that_say_no_hello_and_leaves_none_behind() {
         .collect();
     let expected = [
         "exits.yaml: no hello from the worker: it ended without a hello",
-        "future.yaml: no hello from the worker: it speaks version 2 of the protocol",
-        "silent.yaml: no hello from the worker: it said no hello within 5s",
+        "future.yaml: no hello from the worker: it uses version 2 of the protocol, not 1",
+        "noisy.yaml: no hello from the worker: a line is not a message: invalid JSON at column 1: `starting up`",
+        "raises.yaml: no hello from the worker: it ended without a hello: ImportError: no module of this name",
+        "silent.yaml: no hello from the worker: it sent no hello within 5 s",
     ];
     assert_eq!((warnings.as_slice(), code), (&expected.map(str::to_owned)[..], 0));
     let left = child_processes::gone(|process| process.alive() && runs_in(process, workspace.path())).await;

@@ -199,7 +199,7 @@ fn runs_in(process: &child_processes::Process, directory: &Path) -> bool {
 #[tokio::test]
 async fn a_protocol_error_fails_the_event_and_kills_the_worker() {
     let cases = [
-        ("garbage", Ended::InvalidOutput, "a line is no message"),
+        ("garbage", Ended::InvalidOutput, "a line is not a message: invalid JSON at column 1: `"),
         ("unknown", Ended::InvalidOutput, "an id that is not open"),
         ("flood", Ended::InvalidOutput, "a line is longer than"),
         ("half", Ended::InvalidOutput, "within a line"),

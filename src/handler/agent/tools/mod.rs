@@ -107,9 +107,9 @@ mod tests {
     }
 
     fn refused(root: &Path, path: &str, why: [&str; 2]) {
-        for (told, why) in read(root, path).into_iter().zip(why) {
-            let told = told.expect_err(path);
-            assert!(told.contains(why) && !told.contains("secret"), "{path}: {told}");
+        for (answer, why) in read(root, path).into_iter().zip(why) {
+            let answer = answer.expect_err(path);
+            assert!(answer.contains(why) && !answer.contains("secret"), "{path}: {answer}");
         }
     }
 
@@ -159,9 +159,9 @@ mod tests {
     fn magic_links_lead_nowhere() {
         let here = Path::new("/proc/self");
         for path in ["root/etc/passwd", "cwd/Cargo.toml", "exe", "fd/0"] {
-            for told in read(here, path) {
-                let told = told.expect_err(path);
-                assert!(told.contains("symbolic link") || told.contains("outside"), "{path}: {told}");
+            for answer in read(here, path) {
+                let answer = answer.expect_err(path);
+                assert!(answer.contains("symbolic link") || answer.contains("outside"), "{path}: {answer}");
             }
         }
     }
@@ -189,9 +189,9 @@ mod tests {
         refused(root.path(), ".", ["is a directory"; 2]);
         refused(root.path(), "a/b", ["not a directory"; 2]);
         refused(root.path(), "b", ["does not exist"; 2]);
-        refused(root.path(), "", ["no path"; 2]);
-        refused(root.path(), "a\0", ["no path"; 2]);
-        refused(root.path(), &"a/".repeat(4000), ["no path"; 2]);
+        refused(root.path(), "", ["is not a path"; 2]);
+        refused(root.path(), "a\0", ["is not a path"; 2]);
+        refused(root.path(), &"a/".repeat(4000), ["is not a path"; 2]);
         assert_eq!(ask(root.path(), AgentTool::Grep, &json!({ "pattern": "" })).unwrap(), "a:1: in");
     }
 
@@ -203,16 +203,16 @@ mod tests {
         let page = |arguments| ask(root.path(), AgentTool::ReadFile, &arguments);
         let (mut first, mut whole) = (1, String::new());
         loop {
-            let told = page(json!({ "path": "a", "first_line": first })).unwrap();
-            assert!(told.len() <= output::MAX_BYTES);
-            let (lines, note) = told.rsplit_once("\n[").unwrap();
+            let answer = page(json!({ "path": "a", "first_line": first })).unwrap();
+            assert!(answer.len() <= output::MAX_BYTES);
+            let (lines, note) = answer.rsplit_once("\n[").unwrap();
             whole.extend([lines, "\n"]);
             let Some((_, next)) = note.split_once("first_line: ") else { break };
             first = next.trim_end_matches(']').parse().unwrap();
         }
         assert!(whole == text);
-        let told = page(json!({ "path": "a", "first_line": 7, "lines": 2 })).unwrap();
-        assert_eq!(told, "line 7\nline 8\n[lines 7 to 8 of 10000; go on with first_line: 9]");
+        let answer = page(json!({ "path": "a", "first_line": 7, "lines": 2 })).unwrap();
+        assert_eq!(answer, "line 7\nline 8\n[lines 7 to 8 of 10000; go on with first_line: 9]");
         assert!(page(json!({ "path": "a", "first_line": 10_001 })).unwrap_err().contains("only 10000 lines"));
         assert_eq!(page(json!({ "path": "empty" })).unwrap(), "(the file is empty)");
         assert_eq!(page(json!({ "path": "blank" })).unwrap(), "");
@@ -222,9 +222,9 @@ mod tests {
     fn a_page_of_one_long_line_goes_on_after_it() {
         let long = format!("{}\nnext\n", "ä".repeat(40_000));
         let root = workspace(&[("a", long.as_bytes())]);
-        let told = ask(root.path(), AgentTool::ReadFile, &json!({ "path": "a" })).unwrap();
-        assert!(told.len() <= output::MAX_BYTES && told.contains("line 1 is 80000 bytes long"));
-        assert!(told.ends_with("[lines 1 to 1 of 2; go on with first_line: 2]"));
+        let answer = ask(root.path(), AgentTool::ReadFile, &json!({ "path": "a" })).unwrap();
+        assert!(answer.len() <= output::MAX_BYTES && answer.contains("line 1 is 80000 bytes long"));
+        assert!(answer.ends_with("[lines 1 to 1 of 2; go on with first_line: 2]"));
     }
 
     #[test]
@@ -258,11 +258,11 @@ mod tests {
         assert_eq!(found(json!({ "pattern": "two", "path": "./a/x.rs" })), "a/x.rs:1: two");
         assert_eq!(found(json!({ "pattern": "two", "path": "a/.hidden/" })), "a/.hidden/x.md:3:   two");
         assert_eq!(found(json!({ "pattern": "three", "path": "b.rs" })), "no line matches");
-        let told = |arguments| ask(root.path(), AgentTool::Grep, &arguments).unwrap_err();
-        assert!(told(json!({ "pattern": "(" })).contains("invalid pattern at character 1"));
-        assert!(told(json!({ "pattern": "\\w{1000}{1000}" })).contains("smaller repetitions"));
-        assert!(told(json!({ "pattern": "a", "glob": "[" })).contains("glob is invalid"));
-        assert!(told(json!({ "pattern": "a", "path": "sub/.git" })).contains("not searched"));
+        let answer = |arguments| ask(root.path(), AgentTool::Grep, &arguments).unwrap_err();
+        assert!(answer(json!({ "pattern": "(" })).contains("invalid pattern at character 1"));
+        assert!(answer(json!({ "pattern": "\\w{1000}{1000}" })).contains("smaller repetitions"));
+        assert!(answer(json!({ "pattern": "a", "glob": "[" })).contains("glob is invalid"));
+        assert!(answer(json!({ "pattern": "a", "path": "sub/.git" })).contains("not searched"));
     }
 
     #[test]
@@ -272,14 +272,14 @@ mod tests {
         let root = workspace(&[("long", long.as_bytes()), ("many", many.as_bytes())]);
         fs::File::create(root.path().join("large")).unwrap().set_len((2 << 20) + 1).unwrap();
         let found = |pattern| ask(root.path(), AgentTool::Grep, &json!({ "pattern": pattern })).unwrap();
-        let told = found("x");
-        assert!(told.len() <= output::MAX_BYTES, "{}", told.len());
-        assert!(told.lines().all(|line| line.chars().count() <= 300));
-        assert!(told.contains("stopped early after ") && told.contains("not searched: 1"), "{told}");
+        let answer = found("x");
+        assert!(answer.len() <= output::MAX_BYTES, "{}", answer.len());
+        assert!(answer.lines().all(|line| line.chars().count() <= 300));
+        assert!(answer.contains("stopped early after ") && answer.contains("not searched: 1"), "{answer}");
         assert!(found("needle").contains("first 16384 bytes only: 1"));
         let short = workspace(&[("short", "x\n".repeat(101).as_bytes())]);
-        let told = ask(short.path(), AgentTool::Grep, &json!({ "pattern": "x" })).unwrap();
-        assert!(told.contains("short:100: x\n[stopped early after 100 matches"), "{told}");
+        let answer = ask(short.path(), AgentTool::Grep, &json!({ "pattern": "x" })).unwrap();
+        assert!(answer.contains("short:100: x\n[stopped early after 100 matches"), "{answer}");
     }
 
     #[test]
@@ -308,10 +308,10 @@ mod tests {
         fs::write(deep.join("file"), "").unwrap();
         (0..501).for_each(|n| fs::write(root.path().join(format!("f{n:03}")), "").unwrap());
         let found = |pattern| ask(root.path(), AgentTool::Glob, &json!({ "pattern": pattern })).unwrap();
-        let told = found("f*");
+        let answer = found("f*");
         assert!(
-            told.starts_with("f000\n") && told.contains("f499\n[stopped early after 500 paths"),
-            "{told}"
+            answer.starts_with("f000\n") && answer.contains("f499\n[stopped early after 500 paths"),
+            "{answer}"
         );
         assert_eq!(found("**/file"), "no path matches\n[directories more than 64 deep, not entered: 1]");
         (0..20_000).for_each(|n| {
@@ -319,7 +319,7 @@ mod tests {
         });
         assert_eq!(
             found("h*"),
-            "no path matches\n[stopped early: only 20000 files and directories are looked at]"
+            "no path matches\n[stopped early: only 20000 files and directories are searched]"
         );
     }
 
@@ -353,9 +353,9 @@ mod tests {
         if fs::read(root.path().join("file")).is_ok() {
             return; // The superuser reads everything.
         }
-        let told = ask(root.path(), AgentTool::Grep, &json!({ "pattern": "a" })).unwrap();
+        let answer = ask(root.path(), AgentTool::Grep, &json!({ "pattern": "a" })).unwrap();
         assert_eq!(
-            told,
+            answer,
             "open:1: a\n[directories that could not be read: 1]\n[files that could not be read: 1]"
         );
         refused(root.path(), "file", ["permission denied"; 2]);
@@ -367,10 +367,10 @@ mod tests {
     fn a_name_cannot_pass_for_another_line() {
         let root = workspace(&[("a\nb:1: c", b"x")]);
         fs::write(root.path().join(OsStr::from_bytes(b"\xff\x1b")), "x").unwrap();
-        let told = ask(root.path(), AgentTool::Glob, &json!({ "pattern": "*" })).unwrap();
-        assert_eq!(told, "a\\nb:1: c\n\\xff\\u{1b}");
-        let told = ask(root.path(), AgentTool::Grep, &json!({ "pattern": "x" })).unwrap();
-        assert_eq!(told, "a\\nb:1: c:1: x\n\\xff\\u{1b}:1: x");
+        let answer = ask(root.path(), AgentTool::Glob, &json!({ "pattern": "*" })).unwrap();
+        assert_eq!(answer, "a\\nb:1: c\n\\xff\\u{1b}");
+        let answer = ask(root.path(), AgentTool::Grep, &json!({ "pattern": "x" })).unwrap();
+        assert_eq!(answer, "a\\nb:1: c:1: x\n\\xff\\u{1b}:1: x");
         assert_eq!(read(root.path(), "a\nb:1: c")[0].as_deref(), Ok("x"));
         refused(root.path(), "n\no", [r"`n\no` does not exist"; 2]);
     }
@@ -379,12 +379,12 @@ mod tests {
     fn wrong_arguments_are_explained() {
         let root = workspace(&[]);
         for tool in AgentTool::ALL {
-            let told = ask(root.path(), tool, &json!({ "what": 1 })).unwrap_err();
+            let answer = ask(root.path(), tool, &json!({ "what": 1 })).unwrap_err();
             assert!(
-                told.contains("unknown field `what`") && told.contains(arguments::schema(tool)),
-                "{told}"
+                answer.contains("unknown field `what`") && answer.contains(arguments::schema(tool)),
+                "{answer}"
             );
-            assert!(told.starts_with(&format!("the arguments of {} are wrong", tool.as_str())));
+            assert!(answer.starts_with(&format!("the arguments of {} are wrong", tool.as_str())));
             assert!(ask(root.path(), tool, &json!([])).unwrap_err().contains("not a JSON object"));
             assert!(ask(root.path(), tool, &json!({})).unwrap_err().contains("missing field"));
         }

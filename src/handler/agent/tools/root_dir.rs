@@ -50,7 +50,7 @@ pub(super) enum OpenedPath {
 /// Why a path is not opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PathError {
-    #[error("is no path; name a file or directory relative to the workspace, or `.`")]
+    #[error("is not a path; name a file or directory relative to the workspace, or `.`")]
     NoPath,
     #[error("is outside the workspace; paths are relative to the workspace's directory and stay below it")]
     Outside,
@@ -173,7 +173,7 @@ pub(super) fn directory_in(directory: &impl AsFd, name: &OsStr) -> Result<OwnedF
     child(directory, name, READ | OFlags::DIRECTORY)
 }
 
-/// Opens a file by its name in a directory; `None` if it is no regular file.
+/// Opens a file by its name in a directory; `None` if it is not a regular file.
 ///
 /// Returns an error if it is a link or cannot be opened.
 pub(super) fn file_in(directory: &impl AsFd, name: &OsStr) -> Result<Option<File>, Errno> {

@@ -73,7 +73,7 @@ impl WalkOmissions {
             answer.note(STOPPED_NOTE);
         }
         if self.more {
-            answer.note(&format!("stopped early: only {MAX_ENTRIES} files and directories are looked at"));
+            answer.note(&format!("stopped early: only {MAX_ENTRIES} files and directories are searched"));
         }
         if self.deep > 0 {
             answer.note(&format!("directories more than {MAX_DEPTH} deep, not entered: {}", self.deep));

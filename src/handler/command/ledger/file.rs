@@ -21,6 +21,9 @@ use rustix::{
     process::{Pid, geteuid, getpid},
 };
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use crate::handler::command::environment::is_inside_hook;
+
 use super::{
     format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, PidScope, now},
     survivors,
@@ -246,6 +249,19 @@ impl LedgerFile {
 pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
     let ledger = INSTALLED.load();
     ledger.as_ref().map(|ledger| (MARK.into(), ledger.mark.clone().into()))
+}
+
+/// Whether a mark is that of the processes of the open ledger: whoever has it is a hook of this process, or was started
+/// by one.
+#[cfg(feature = "daemon")]
+pub(crate) fn is_own_mark(mark: &[u8]) -> bool {
+    INSTALLED.load().as_ref().is_some_and(|ledger| ledger.mark.as_bytes() == mark)
+}
+
+/// The mark that this process was started with, if it was started by a hook.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn mark_of_environment() -> Option<String> {
+    is_inside_hook().then(|| std::env::var(MARK).ok()).flatten()
 }
 
 /// A process that is about to be started. Without a ledger this costs one load of a pointer.

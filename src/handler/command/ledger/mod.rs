@@ -13,5 +13,9 @@ mod file;
 mod format;
 mod survivors;
 
+#[cfg(feature = "daemon")]
+pub(crate) use file::is_own_mark;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use file::mark_of_environment;
 pub use file::{GroupLedger, LedgerError, Reaped};
 pub(super) use file::{PendingRecord, RecordedGroup, mark};

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use crate::model::{Ended, Failure};
 
+/// How much of an error message of a worker is repeated, in bytes.
+const MAX_ERROR: usize = 512;
+
 /// Why a worker ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerEnd {
@@ -49,4 +52,10 @@ impl WorkerEnd {
             Self::Retired => Failure::new(Ended::Failed, "the worker was stopped"),
         }
     }
+}
+
+/// The failure for an error message of the worker.
+pub(super) fn reported(error: &str) -> Failure {
+    let end = error.floor_char_boundary(MAX_ERROR);
+    Failure::new(Ended::Failed, format!("the worker reports: {}", &error[..end]))
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Starting ──hello──▶ Ready ──served 90 % of max_requests──▶ Retiring ──limit reached, open events done──▶ Retired
-//!    │                  └── line that is no message, missed deadline, missed pong, exit ──▶ Protocol, Late, Died
+//!    │                  └── line that is not a message, missed deadline, missed pong, exit ──▶ Protocol, Late, Died
 //!    └── anything else, or no hello in time ──▶ NoHello
 //! ```
 
@@ -23,11 +23,11 @@ use tokio::{
 };
 
 use super::{
-    end::{EndedWorker, WorkerEnd},
+    end::{EndedWorker, WorkerEnd, reported},
     handle::{
         WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPermit, WorkerPhase, WorkerRequest,
     },
-    limits::WorkerConfig,
+    limits::{StderrLogging, WorkerConfig},
     pipes::{LineReader, NextLine, Remainder, RequestWriter, StderrLog},
     protocol::{self, WorkerMessage},
     timers::{IdleAction, WorkerTimers},
@@ -40,12 +40,8 @@ use crate::{
         },
         limits::CommandLimits,
     },
-    model::{Ended, Failure},
     telemetry::{WorkerState, WorkerThere},
 };
-
-/// How much of an error message of a worker is repeated, in bytes.
-const MAX_ERROR: usize = 512;
 
 /// How often a worker's memory is measured, at most: it takes a read of `/proc`.
 const MEMORY_CHECK: Duration = Duration::from_secs(1);
@@ -215,8 +211,8 @@ impl WorkerLoop {
 
     fn on_timer(&mut self, now: Instant) -> ControlFlow<WorkerEnd> {
         if !self.is_ready() {
-            let timeout = self.config.timeouts.hello;
-            return Break(WorkerEnd::NoHello(format!("it said no hello within {timeout:?}")));
+            let seconds = self.config.timeouts.hello.as_secs_f64();
+            return Break(self.no_hello(&format!("it sent no hello within {seconds} s")));
         }
         if self.open.values().any(|open| open.deadline <= now) {
             return Break(WorkerEnd::Late);
@@ -280,14 +276,16 @@ impl WorkerLoop {
         };
         let message = match protocol::read(&line) {
             Ok(message) => message,
-            Err(why) => return Break(self.protocol_error(why)),
+            Err(why) => return Break(self.invalid_line(&line, &why)),
         };
         match message {
             WorkerMessage::Hello { version: protocol::VERSION, multiplex } if !self.is_ready() => {
                 self.on_hello(multiplex);
             }
             WorkerMessage::Hello { version, .. } if !self.is_ready() => {
-                return Break(self.protocol_error(format!("it speaks version {version} of the protocol")));
+                let known = protocol::VERSION;
+                let why = format!("it uses version {version} of the protocol, not {known}");
+                return Break(self.protocol_error(why));
             }
             WorkerMessage::Pong if self.timers.on_pong(Instant::now()) => {}
             WorkerMessage::Reply { id, result } if self.is_ready() => {
@@ -312,6 +310,7 @@ impl WorkerLoop {
             self.capacity.multiplex();
             self.shared_capacity.multiplex();
         }
+        self.log.forget_start();
         self.timers.on_hello(Instant::now());
         self.gauge.enter(WorkerState::Idle);
         self.phase.send_replace(WorkerPhase::Ready);
@@ -345,13 +344,25 @@ impl WorkerLoop {
         if self.is_ready() { WorkerEnd::Protocol(why) } else { WorkerEnd::NoHello(why) }
     }
 
+    /// The end of a worker that wrote something else than a message.
+    fn invalid_line(&self, line: &[u8], why: &str) -> WorkerEnd {
+        match self.config.stderr_logging {
+            StderrLogging::Shown => self.protocol_error(format!("{why}: `{}`", protocol::excerpt(line))),
+            StderrLogging::Withheld => self.protocol_error(why.to_owned()),
+        }
+    }
+
+    /// The end of a worker without a hello, with its error message if it wrote one.
+    fn no_hello(&mut self, why: &str) -> WorkerEnd {
+        let message = self.log.error_line(self.config.stderr_logging);
+        WorkerEnd::NoHello(message.map_or_else(|| why.to_owned(), |message| format!("{why}: {message}")))
+    }
+
     /// The end of a worker that closed its stdout.
-    fn stdout_closed(&self, remainder: Remainder) -> WorkerEnd {
+    fn stdout_closed(&mut self, remainder: Remainder) -> WorkerEnd {
         match remainder {
             Remainder::PartialLine => self.protocol_error("it ended within a line".to_owned()),
-            Remainder::Nothing if !self.is_ready() => {
-                WorkerEnd::NoHello("it ended without a hello".to_owned())
-            }
+            Remainder::Nothing if !self.is_ready() => self.no_hello("it ended without a hello"),
             Remainder::Nothing => WorkerEnd::Died("it exited or closed its standard output".to_owned()),
         }
     }
@@ -365,7 +376,8 @@ impl WorkerLoop {
                 return end;
             }
         }
-        self.stdout_closed(self.lines.remainder())
+        let remainder = self.lines.remainder();
+        self.stdout_closed(remainder)
     }
 
     /// Sends a failure to everybody who still waits.
@@ -377,12 +389,6 @@ impl WorkerLoop {
             }
         }
     }
-}
-
-/// The failure for an error message of the worker.
-fn reported(error: &str) -> Failure {
-    let end = error.floor_char_boundary(MAX_ERROR);
-    Failure::new(Ended::Failed, format!("the worker reports: {}", &error[..end]))
 }
 
 /// Sleeps until a moment, or for ever.

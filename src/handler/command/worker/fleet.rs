@@ -95,7 +95,7 @@ impl Fleet {
         let handles = self.handles.lock();
         let is_starting =
             handles.iter().any(|handle| !handle.is_closed() && handle.is_in(WorkerPhase::Starting));
-        is_starting.then(|| "no worker: it has not said hello yet".to_owned())
+        is_starting.then(|| "no worker is ready: its hello has not arrived yet".to_owned())
     }
 
     /// Sends an event to a worker and waits for its reply. Dropping the future cancels the event.

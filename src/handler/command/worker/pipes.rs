@@ -13,13 +13,16 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use super::limits::{StderrLogging, WorkerConfig};
-use crate::telemetry::EVENTS_TARGET;
+use crate::{dialect::error_message, telemetry::EVENTS_TARGET};
 
 /// Space reserved before each read.
 const CHUNK: usize = 8 * 1024;
 
 /// The most of a worker's log in one record of ours.
 const LOG_CHUNK: usize = 1024;
+
+/// How much is kept of what a worker writes to stderr before its hello.
+const START_KEPT: usize = 4 * 1024;
 
 /// Lines to be written to a worker's stdin.
 #[derive(Debug)]
@@ -133,13 +136,32 @@ pub(super) struct StderrLog {
     /// Bytes that are still logged. Above it, what is read until the next event is dropped.
     budget: usize,
     max: usize,
+    /// The end of what the worker wrote before its hello; `None` once it has sent one.
+    start: Option<Vec<u8>>,
 }
 
 impl StderrLog {
     pub(super) fn open(pipe: OwnedFd, max: usize) -> io::Result<Self> {
         ioctl_fionbio(&pipe, true)?;
         let pipe = Some(Receiver::from_owned_fd_unchecked(pipe)?);
-        Ok(Self { pipe, buffer: BytesMut::new(), budget: max, max })
+        Ok(Self { pipe, buffer: BytesMut::new(), budget: max, max, start: Some(Vec::new()) })
+    }
+
+    /// Forgets what was written so far: the worker has sent its hello.
+    pub(super) fn forget_start(&mut self) {
+        self.start = None;
+    }
+
+    /// The error message among what the worker wrote before its hello, with what is still in the pipe.
+    pub(super) fn error_line(&mut self, logging: StderrLogging) -> Option<String> {
+        let mut chunk = [0; LOG_CHUNK];
+        while let Some(Ok(read @ 1..)) = self.pipe.as_ref().map(|pipe| pipe.try_read(&mut chunk)) {
+            keep_end(self.start.as_mut(), &chunk[..read]);
+        }
+        match logging {
+            StderrLogging::Shown => error_message(self.start.as_deref()?),
+            StderrLogging::Withheld => None,
+        }
     }
 
     /// Restores the budget, for another event.
@@ -154,12 +176,13 @@ impl StderrLog {
             self.buffer.reserve(LOG_CHUNK);
             match pipe.read_buf(&mut self.buffer).await {
                 Ok(1..) => {
+                    keep_end(self.start.as_mut(), &self.buffer);
                     let shown = &self.buffer[..self.buffer.len().min(self.budget)];
                     self.budget -= shown.len();
                     if !shown.is_empty() && tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
                         let text = match config.stderr_logging {
                             StderrLogging::Shown => String::from_utf8_lossy(shown),
-                            StderrLogging::Withheld => "left out, because the hook has secrets".into(),
+                            StderrLogging::Withheld => "withheld: the hook has secrets".into(),
                         };
                         let hook = &*config.hook;
                         tracing::debug!(target: EVENTS_TARGET, hook, stderr = text.trim_end(), "standard error of a worker");
@@ -170,4 +193,11 @@ impl StderrLog {
         }
         pending().await
     }
+}
+
+/// Appends bytes and drops the oldest ones beyond `START_KEPT`.
+fn keep_end(kept: Option<&mut Vec<u8>>, bytes: &[u8]) {
+    let Some(kept) = kept else { return };
+    kept.extend_from_slice(bytes);
+    kept.drain(..kept.len().saturating_sub(START_KEPT));
 }

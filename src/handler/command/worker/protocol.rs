@@ -6,10 +6,13 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::model::TraceParent;
+use crate::{dialect::shorten, model::TraceParent};
 
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
+
+/// How much of an invalid line a message repeats, in characters.
+const EXCERPT: usize = 80;
 
 /// Asks a worker whether it still answers.
 pub(super) const PING: &[u8] = b"{\"ping\":1}\n";
@@ -50,9 +53,9 @@ struct RawMessage<'a> {
 
 /// Reads a line of a worker. Unknown keys are ignored, so that a later version may add some.
 ///
-/// Returns what is wrong with a line that is no message.
+/// Returns what is wrong with a line that is not a message.
 pub(super) fn read(line: &[u8]) -> Result<WorkerMessage<'_>, String> {
-    let line: RawMessage<'_> = serde_json::from_slice(line).map_err(|e| no_message(&e))?;
+    let line: RawMessage<'_> = serde_json::from_slice(line).map_err(|e| not_a_message(&e))?;
     match line {
         RawMessage {
             hookyard: Some(version),
@@ -92,11 +95,16 @@ fn message(line: &[u8]) -> Option<WorkerMessage<'_>> {
     line.starts_with(b"{").then(|| read(line).ok()).flatten()
 }
 
-/// Describes a line that is no message, without the parser's text: that repeats parts of the line, which may be long or
-/// secret.
-fn no_message(error: &serde_json::Error) -> String {
-    let what = if error.is_data() { "other JSON than that of a message" } else { "no JSON" };
-    format!("a line is no message: {what}, at column {}", error.column())
+/// Describes a line that is not a message, without the parser's text: that repeats parts of the line, which may be long
+/// or secret.
+fn not_a_message(error: &serde_json::Error) -> String {
+    let what = if error.is_data() { "other JSON" } else { "invalid JSON" };
+    format!("a line is not a message: {what} at column {}", error.column())
+}
+
+/// The beginning of a line, for messages.
+pub(super) fn excerpt(line: &[u8]) -> String {
+    shorten(String::from_utf8_lossy(line).trim_end(), EXCERPT)
 }
 
 /// Appends a request. `deadline_ms` is the time left for the event.

@@ -341,7 +341,7 @@ def overview():
             "Processes that left a descendant behind. It was killed, or it held the output open.",
             "ops",
             [by("hookyard_process_leaks_total", HERE, "kind")],
-            colors={"pipe_held": ORANGE, "survivor_killed": RED},
+            colors={"pipe_held": ORANGE, "survivor_killed": RED, "escaped": PURPLE},
             stacked=True,
         ),
     ]

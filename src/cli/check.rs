@@ -17,8 +17,8 @@ use super::{
     workspace::LocatedWorkspace,
 };
 use crate::{
-    config::LoadedWorkspace,
-    model::{Diagnostic, Severity},
+    config::{KernelSandbox, LoadedWorkspace},
+    model::{Diagnostic, Handler, Hook, Severity},
 };
 
 /// More files than this are counted, not listed, unless `--verbose` is given.
@@ -62,6 +62,8 @@ struct CheckReport<'a> {
     hooks: usize,
     files: &'a [PathBuf],
     diagnostics: &'a [&'a Diagnostic],
+    /// What the kernel can restrict in sandboxes.
+    sandbox: KernelSandbox,
 }
 
 impl CheckCommand {
@@ -80,7 +82,9 @@ impl CheckCommand {
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
         if self.output.json {
             let hooks = loaded.hooks.len();
-            screen.print_json(&CheckReport { hooks, files: &loaded.files, diagnostics: &diagnostics })?;
+            let sandbox = KernelSandbox::detect();
+            let files = &loaded.files;
+            screen.print_json(&CheckReport { hooks, files, diagnostics: &diagnostics, sandbox })?;
         } else {
             screen.print(&self.report(&diagnostics, &loaded, screen))?;
             if loaded.files.is_empty() {
@@ -94,7 +98,8 @@ impl CheckCommand {
     fn check_settings(&self, diagnostics: &[Diagnostic], screen: &Screen) -> CliResult {
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
-            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: &diagnostics })?;
+            let sandbox = KernelSandbox::detect();
+            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: &diagnostics, sandbox })?;
         } else {
             let mut page = diagnostics_page(&diagnostics, screen);
             page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
@@ -111,8 +116,28 @@ impl CheckCommand {
                 page.line(&format!("{} {}", screen.out.paint.dim("read"), display_path(file)));
             }
         }
+        if self.verbose || loaded.hooks.iter().any(has_sandbox) {
+            page.line(&sandbox_line());
+        }
         page.line(&summary(diagnostics, loaded, screen));
         page.into_text()
+    }
+}
+
+fn has_sandbox(hook: &Hook) -> bool {
+    matches!(&hook.handler, Handler::Command(command) if command.sandbox.is_some())
+}
+
+/// What this machine can do for hooks in sandboxes. Sockets as a whole and limits work on every kernel.
+fn sandbox_line() -> String {
+    match KernelSandbox::detect().describe() {
+        (can, cannot) if cannot.is_empty() => format!("sandboxes: this kernel restricts {}", can.join(", ")),
+        (can, cannot) if can.is_empty() => {
+            format!("sandboxes: this kernel cannot restrict {}", cannot.join(", "))
+        }
+        (can, cannot) => {
+            format!("sandboxes: this kernel restricts {}, but not {}", can.join(", "), cannot.join(", "))
+        }
     }
 }
 

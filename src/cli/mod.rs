@@ -66,14 +66,17 @@ use exit::{BLOCK, CliError, CliResult, Exit};
 use logs::{DefaultLogs, LogFormat};
 use screen::{MessageFormat, Screen};
 
-use crate::handler::command::is_inside_hook;
+use crate::handler::command::{is_inside_hook, sandbox::launch_if_asked};
 
 /// Runs the command line. The first argument is the program's name.
 ///
 /// Returns the exit code: 0 success, 1 the command failed or found errors, 2 invalid arguments, 128 + n ended by
 /// signal n. `fire --native` and `relay` return the exit codes of their dialect.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    run_arguments(&arguments.into_iter().collect::<Vec<_>>())
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    // First of all: the launcher of a sandbox must have one thread, and reads no environment variable.
+    launch_if_asked(arguments.iter().cloned());
+    run_arguments(&arguments)
 }
 
 /// The command line as `clap` knows it, for documentation and completions.

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     config::{Settings, WorkspaceSettings},
     daemon::Daemon,
+    handler::command::HookCgroup,
     model::WorkspaceId,
 };
 
@@ -122,6 +123,8 @@ impl ServeCommand {
         // Where files may not grow any more, writing one fails, and the daemon goes on.
         let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
             .map_err(|error| start_error(&error))?;
+        // Dropped last: it ends what hooks left.
+        let _cgroup = HookCgroup::enter();
         let started = tokio::select! {
             started = Daemon::start(settings, &|name| std::env::var(name).ok()) => started,
             exit = stop_signals.next() => return Ok(exit),

@@ -32,6 +32,10 @@ pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagno
     if let Some(home) = &flags.home {
         settings.home = Some(home_directory(home)?);
     }
+    if settings.sandbox.launcher.is_none() {
+        // Without its own path, hooks with a sandbox report that there is no launcher.
+        settings.sandbox.launcher = std::env::current_exe().ok();
+    }
     Ok((settings, diagnostics))
 }
 

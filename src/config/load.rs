@@ -14,6 +14,7 @@ use super::{
     models::ModelCatalog,
     resolver::ReferenceResolver,
     root_dir::LastLink,
+    sandbox,
     secrets::SecretStore,
     workspace_files::WorkspaceFiles,
     workspace_options::{DialectSelection, WorkspaceKind},
@@ -162,6 +163,7 @@ impl LoadedWorkspace {
         let examined = resolver.into_examined();
         self.files.extend(examined.read);
         self.missing_files.extend(examined.missing);
+        self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
         self.report_missing_features();
         self.warn_of_duplicate_commands();
     }

@@ -10,6 +10,7 @@ mod quantity;
 mod raw_files;
 mod resolver;
 mod root_dir;
+mod sandbox;
 mod secrets;
 mod settings;
 mod trust;
@@ -29,10 +30,12 @@ pub(crate) use load::{LoadContext, load_in_context};
 pub use load::{LoadedWorkspace, load_workspace};
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_text};
+#[cfg(feature = "cli")]
+pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, LimitSettings, ListenSettings, ModelSettings,
-    NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
-    WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, LevelSandboxSettings, LimitSettings,
+    ListenSettings, ModelSettings, NativePoolSettings, PoolSettings, SandboxLimitSettings, SandboxSettings,
+    SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 pub use trust::TrustPolicy;
 #[cfg(feature = "daemon")]

@@ -50,6 +50,11 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
 
     /// Ends whatever is kept between events.
     fn stop(&self) {}
+
+    /// Ends what escaped from the hooks that it ran, once none runs any more.
+    fn end_escaped(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
 }
 
 /// One hook to be run once for one event.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::D
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Address, AgentHandler, Draft, PromptHandler, Reply, SecretText};
+use super::{Address, AgentHandler, Draft, PromptHandler, Reply, Sandbox, SecretText};
 
 /// What a hook runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +96,8 @@ pub struct CommandHandler {
     pub environment: Vec<(String, SecretText)>,
     /// How its process is started.
     pub mode: CommandMode,
+    /// What its process may do; `None` for all that hookyard may.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What a command handler runs.

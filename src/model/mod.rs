@@ -22,6 +22,7 @@ mod outcome;
 mod patch;
 mod redaction;
 mod reply;
+mod sandbox;
 mod secret;
 mod trace;
 mod verdict;
@@ -63,6 +64,7 @@ pub use patch::{
 };
 pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
+pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub use secret::{Secret, SecretText};
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
 pub use verdict::{Ended, FailureMode, NoteKind, Verdict};

@@ -117,6 +117,7 @@ impl Orchestrator {
         }
         for pool in self.0.context.pools.staffed.iter() {
             pool.settled().await;
+            pool.end_escaped().await;
         }
         finished
     }

@@ -159,6 +159,11 @@ impl Pool {
         self.meters.set(self.bounds.usage(&self.load));
     }
 
+    /// Ends what escaped from the hooks that ran here.
+    pub(crate) async fn end_escaped(&self) {
+        self.runner.end_escaped().await;
+    }
+
     /// Waits until no hook runs. Workers that are killed kill their processes, but only when they are next
     /// looked at, so their supervisor's end is not the processes' end.
     pub(crate) async fn settled(&self) {

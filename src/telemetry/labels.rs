@@ -91,6 +91,8 @@ terms! {
         PipeHeld "pipe_held",
         /// A descendant in its group was still alive and was killed.
         SurvivorKilled "survivor_killed",
+        /// A descendant left its group and was still alive.
+        Escaped "escaped",
     }
 
     /// Where a process writes.

@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cgroup;
+mod hostile_repository;
 mod hosts;
 mod http_server;
 mod openapi;

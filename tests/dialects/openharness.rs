@@ -55,6 +55,7 @@ fn hook() -> Hook {
             cwd: "/srv/shop".into(),
             environment: Vec::new(),
             mode: CommandMode::Oneshot,
+            sandbox: None,
         }),
         capabilities: [].into_iter().collect(),
         priority: 0,

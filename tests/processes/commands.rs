@@ -202,6 +202,7 @@ async fn a_hook_gets_the_envelope_on_stdin_and_a_small_environment() {
         "HOOKYARD_DEADLINE_MS",
         "HOOKYARD_EVENT",
         "HOOKYARD_HOOK",
+        "HOOKYARD_PROCESS",
         "MINE",
         "OPENHARNESS_WORKSPACE_ROOT",
         "PATH",

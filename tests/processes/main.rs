@@ -7,5 +7,8 @@ mod support;
 mod bulkhead;
 mod cancel;
 mod commands;
+mod escaped;
 mod hostile;
+#[cfg(feature = "cli")]
+mod sandbox;
 mod workers;

@@ -90,6 +90,8 @@ struct CommandHandlerSchema {
     /// `${secrets.NAME}` are replaced.
     #[schemars(extend("propertyNames" = { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }))]
     environment: Option<NamedMap<shape::Argument>>,
+    /// Restrictions of the process. The settings of hookyard may restrict it further.
+    sandbox: Option<SandboxSchema>,
     /// How the process is started. `oneshot`: one process per event; `prespawn`: one process per event, started in
     /// advance; `worker`: one process for many events, over the worker protocol. Default: oneshot.
     #[schemars(extend("default" = "oneshot"))]
@@ -112,6 +114,67 @@ struct CommandHandlerSchema {
     /// With `mode: worker`: replace a process that uses more memory than this, in MiB. Default: no limit.
     #[schemars(range(min = 1))]
     max_rss_mib: Option<i64>,
+}
+
+/// What a program's process may do.
+#[derive(JsonSchema)]
+#[schemars(rename = "Sandbox", deny_unknown_fields, inline)]
+#[schemars(extend("dependentSchemas" = {
+    "write": { "required": ["filesystem"], "properties": { "filesystem": { "not": { "const": "any" } } } },
+}))]
+struct SandboxSchema {
+    /// `any` file, `workspace` to read the system's programs and read and write the workspace, or `read_only` to read
+    /// both. Default: any.
+    #[schemars(extend("default" = "any"))]
+    filesystem: Option<FilesystemSchema>,
+    /// Directories that may be written: paths relative to the workspace's root and inside it.
+    write: Option<Vec<shape::InsidePath>>,
+    /// `any` network, or `none` to refuse all sockets. Default: any.
+    #[schemars(extend("default" = "any"))]
+    network: Option<NetworkSchema>,
+    /// Limits of each process.
+    limits: Option<SandboxLimitsSchema>,
+    /// Whether the hook fails where the sandbox cannot be enforced. Default: false.
+    #[schemars(extend("default" = false))]
+    require: Option<bool>,
+}
+
+/// Which files a process may use.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", inline)]
+enum FilesystemSchema {
+    Any,
+    Workspace,
+    ReadOnly,
+}
+
+/// Whether a process may use the network.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", inline)]
+enum NetworkSchema {
+    Any,
+    None,
+}
+
+/// Limits of a process.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, inline)]
+struct SandboxLimitsSchema {
+    /// Processor time, in seconds.
+    #[schemars(range(min = 1, max = 31_622_400))]
+    cpu_seconds: Option<i64>,
+    /// Memory for data, in MiB.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    memory_mib: Option<i64>,
+    /// Open files.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    files: Option<i64>,
+    /// Processes and threads of the user that hooks run as, all others of that user included. Root has no such limit.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    processes: Option<i64>,
+    /// Size of a file that the process writes, in MiB.
+    #[schemars(range(min = 1, max = 1_048_576))]
+    file_size_mib: Option<i64>,
 }
 
 /// How a program's process is started.

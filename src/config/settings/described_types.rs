@@ -18,7 +18,7 @@ use super::{
         VariablePattern, VariablePrefix,
     },
 };
-use crate::model::{Address, DialectName, JsonOutput, ModelApi, SecretText};
+use crate::model::{Address, DialectName, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText};
 
 /// A pattern of JSON Schema for a duration with its unit.
 const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
@@ -206,7 +206,7 @@ macro_rules! describe_words {
     )+};
 }
 
-describe_words! { AuditPatches JsonOutput ModelApi TrustPolicy WorkspaceKind }
+describe_words! { AuditPatches FilesystemAccess JsonOutput ModelApi NetworkAccess TrustPolicy WorkspaceKind }
 
 impl DescribedValue for VariablePattern {
     fn form() -> ValueForm {

@@ -15,12 +15,14 @@ mod keys;
 mod layer_tests;
 mod layers;
 mod overrides;
+mod sandbox;
 mod table;
 #[cfg(test)]
 mod tests;
 mod value_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
+pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
     AuditSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
     SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,

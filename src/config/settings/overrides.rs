@@ -11,7 +11,7 @@ use crate::{
 const PREFIX: &str = "HOOKYARD_";
 
 /// Variables that hookyard knows and that are no settings.
-pub(super) const NOT_SETTINGS: [&str; 8] = [
+pub(super) const NOT_SETTINGS: [&str; 9] = [
     // Of the command line.
     "HOOKYARD_LOG",
     // Of hook processes, in which `hookyard` may be run again.
@@ -20,6 +20,7 @@ pub(super) const NOT_SETTINGS: [&str; 8] = [
     "HOOKYARD_EVENT",
     "HOOKYARD_DEADLINE_MS",
     "HOOKYARD_LIFE",
+    "HOOKYARD_PROCESS",
     // Of a build.
     "HOOKYARD_COMMIT",
     // Of hosts that call a daemon over TCP.
@@ -32,8 +33,11 @@ const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 /// How to write a value that YAML takes apart.
 pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in brackets, `[a, b]`";
 
-/// The key that no variable sets: an agent takes variables from the files of a project.
-pub(super) const NOT_A_VARIABLE: &str = "trust";
+/// Whether a key is one that no variable sets: an agent takes variables from the files of a project, which must not
+/// free its own hooks.
+pub(super) fn is_no_variable(key: &str) -> bool {
+    key == "trust" || key.split('.').next() == Some("sandbox")
+}
 
 /// How much of an unknown key is repeated, in characters.
 const LONGEST_ECHO: usize = 64;
@@ -123,14 +127,12 @@ impl SettingVariables {
             let name = variable_of(key);
             match self.0.get(&name).map(|value| value.to_str()) {
                 None => {}
-                Some(_) if key == NOT_A_VARIABLE => {
-                    let message = "`trust` cannot be set by an environment variable: a project can set variables of its agent";
-                    invalid.push(error(
-                        "trust",
-                        &name,
-                        message,
-                        "set it in the settings file or with `--set trust=…`",
-                    ));
+                Some(_) if is_no_variable(key) => {
+                    let message = format!(
+                        "`{key}` cannot be set by an environment variable: a project can set variables of its agent"
+                    );
+                    let help = format!("set it in the settings file or with `--set {key}=…`");
+                    invalid.push(error("trust", &name, &message, &help));
                 }
                 Some(Some(value)) => keep(Override::new(name, key, value), &mut overrides, invalid),
                 Some(None) => {

@@ -9,6 +9,7 @@ use super::{
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     declare::settings,
+    sandbox::SandboxSettings,
     value_types::{
         Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,
         VariablePattern, VariablePrefix, count,
@@ -92,6 +93,9 @@ settings! {
         /// `.local/state/hookyard` in the home directory.
         #[example = "/var/lib/hookyard"]
         state_directory: Option<PathBuf> = None,
+
+        /// What the processes of command hooks may do, by the level of the file that configures them.
+        sandbox: SandboxSettings = SandboxSettings::default(),
 
         /// Sources of `${secrets.NAME}` in hook files, in the order in which they are searched.
         secrets: SecretSources = SecretSources::default(),

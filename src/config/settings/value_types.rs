@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     dialect::{Mapping, Mistake, Value},
-    model::{Address, JsonOutput, ModelApi, SecretText},
+    model::{Address, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText},
 };
 
 /// The largest count: more than any machine has of anything, and safe for every counter.
@@ -301,6 +301,22 @@ impl ValueType for JsonOutput {
 
     fn parse(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|way| (way.as_str(), way)))
+    }
+}
+
+impl ValueType for FilesystemAccess {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|access| (access.as_str(), access)))
+    }
+}
+
+impl ValueType for NetworkAccess {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|access| (access.as_str(), access)))
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     models::{RawAgentHandler, RawPromptHandler},
     requests::{self, RawHttpHandler},
     rules::{HookRules, UnsafeVariables},
-    variables,
+    sandbox, variables,
 };
 use crate::model::{CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, SecretText};
 
@@ -42,7 +42,7 @@ pub(super) struct RawHandler<'d> {
 }
 
 enum RawHandlerKind<'d> {
-    Command(RawCommand<'d>),
+    Command(Box<RawCommand<'d>>),
     Http(RawHttpHandler<'d>),
     Prompt(RawPromptHandler<'d>),
     Agent(RawAgentHandler<'d>),
@@ -56,6 +56,7 @@ struct RawCommand<'d> {
     /// `None` if it was refused.
     mode: Option<CommandMode>,
     environment: Vec<Value<'d>>,
+    sandbox: Option<Value<'d>>,
 }
 
 /// A handler and its timeout, checked.
@@ -73,7 +74,7 @@ pub(super) fn read<'d>(handler: &Mapping<'d>) -> Option<RawHandler<'d>> {
         Http => RawHandlerKind::Http(RawHttpHandler::read(handler)),
         Prompt => RawHandlerKind::Prompt(RawPromptHandler::read(handler)),
         Agent => RawHandlerKind::Agent(RawAgentHandler::read(handler)),
-        Command | HandlerKind::Native => RawHandlerKind::Command(RawCommand::read(handler)),
+        Command | HandlerKind::Native => RawHandlerKind::Command(Box::new(RawCommand::read(handler))),
     };
     let (timeout, max_concurrency) = (handler.get("timeout_seconds"), handler.get("max_concurrency"));
     Some(RawHandler { timeout, max_concurrency, what })
@@ -142,7 +143,7 @@ fn seconds(duration: Duration) -> String {
 
 impl<'d> RawCommand<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
-        let own = ["command", "args", "cwd", "environment"];
+        let own = ["command", "args", "cwd", "environment", "sandbox"];
         allow_handler_keys(handler, &[&own[..], &mode::KEYS].concat());
         let environment = handler.get("environment").and_then(|value| value.mapping());
         Self {
@@ -152,6 +153,7 @@ impl<'d> RawCommand<'d> {
             cwd: handler.get("cwd"),
             mode: mode::read(handler),
             environment: environment.map(|mapping| mapping.values().collect()).unwrap_or_default(),
+            sandbox: handler.get("sandbox"),
         }
     }
 
@@ -177,7 +179,17 @@ impl<'d> RawCommand<'d> {
         let expanded = |value: &Value<'_>| requests::expanded(value, argument(value)?, resolver);
         let variables = self.environment.iter().map(|value| variable(value, rules, &expanded));
         let environment = variables.collect::<Vec<_>>().into_iter().collect::<Option<Vec<_>>>();
-        let handler = CommandHandler { line: line?, cwd: cwd?, environment: environment?, mode: self.mode? };
+        let sandbox = match &self.sandbox {
+            Some(value) => sandbox::read(value, resolver).map(Some),
+            None => Some(None),
+        };
+        let handler = CommandHandler {
+            line: line?,
+            cwd: cwd?,
+            environment: environment?,
+            mode: self.mode?,
+            sandbox: sandbox?,
+        };
         self.fits(&handler).then_some(handler)
     }
 

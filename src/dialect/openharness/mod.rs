@@ -17,6 +17,7 @@ mod requests;
 mod response;
 mod response_format;
 mod rules;
+mod sandbox;
 mod variables;
 
 pub use dialect::OpenHarness;

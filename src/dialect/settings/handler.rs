@@ -144,7 +144,7 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
         CommandLine::Shell(line) => format!("sh {line}"),
         CommandLine::Exec { program, args } => format!("exec {}\0{}", program.display(), args.join("\0")),
     };
-    let handler = CommandHandler { line, cwd, environment, mode: CommandMode::Oneshot };
+    let handler = CommandHandler { line, cwd, environment, mode: CommandMode::Oneshot, sandbox: None };
     Some((Handler::Command(handler), identity))
 }
 

@@ -19,9 +19,9 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
-use super::ledger::{PendingRecord, RecordedGroup};
+use super::ledger::{PendingRecord, RecordedGroup, count_marked};
 use super::reap;
-use super::spawn::{Program, SpawnError, spawn};
+use super::spawn::{Program, SpawnError, next_mark, spawn};
 
 /// Between two attempts to reap a leader that has exited but is traced, and so cannot be reaped yet.
 const TRACED_POLL: Duration = Duration::from_millis(5);
@@ -34,6 +34,8 @@ pub(super) struct ProcessGroup {
     id: Pid,
     /// The group's line in the ledger, from which the next hookyard ends the group if this one is killed.
     recorded: Option<RecordedGroup>,
+    /// By which members are recognised that left the group.
+    mark: Option<String>,
 }
 
 /// The parent's ends of the standard streams of a leader.
@@ -49,12 +51,13 @@ impl ProcessGroup {
     pub(super) fn start(program: &Program) -> Result<(Self, StdioPipes), SpawnError> {
         // Before the start: the ledger recognises a leader by the time window in which it was started.
         let pending = PendingRecord::now();
-        let mut leader = spawn(program)?;
+        let mark = next_mark(program);
+        let mut leader = spawn(program, mark.as_deref())?;
         let stdin = leader.stdin.take();
         let stdout = leader.stdout.take();
         let stderr = leader.stderr.take();
         let id = Pid::from_child(&leader);
-        let group = Self { leader: Some(leader), id, recorded: pending.record(id) };
+        let group = Self { leader: Some(leader), id, recorded: pending.record(id), mark };
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(SpawnError::of(program, io::Error::other("a piped stream is missing")));
         };
@@ -109,6 +112,13 @@ impl ProcessGroup {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id.as_raw_nonzero())).ok()?;
         let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
         Some(line.split_whitespace().nth(1)?.parse::<usize>().ok()? / 1024)
+    }
+
+    /// How many processes left the group and still run. Reads all of `/proc`, on a thread of its own.
+    pub(super) async fn escaped(&self) -> usize {
+        let Some(mark) = self.mark.clone() else { return 0 };
+        let group = self.id;
+        tokio::task::spawn_blocking(move || count_marked(&mark, group)).await.unwrap_or_default()
     }
 
     /// Whether the group has members, alive, or dead and not reaped by their parent. Call it once the leader is

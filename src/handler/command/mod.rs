@@ -1,6 +1,8 @@
 //! Command handlers: a process that gets the envelope on its standard input.
 
 mod capture;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+mod cgroup;
 mod command_files;
 mod environment;
 mod group;
@@ -10,11 +12,14 @@ mod prespawn;
 pub mod process;
 mod reap;
 mod runner;
+pub mod sandbox;
 mod spawn;
 mod streams;
 mod warm_pool;
 mod worker;
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use cgroup::HookCgroup;
 pub(crate) use environment::BaseEnvironment;
 #[cfg(feature = "cli")]
 pub(crate) use environment::{TRACEPARENT, is_inside_hook};

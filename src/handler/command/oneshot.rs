@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::process::{
-    self, FinishedProcess, IdleProcess, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped,
+use super::{
+    process::{self, FinishedProcess, IdleProcess, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped},
+    sandbox,
 };
 use crate::{
-    handler::{limits::CommandLimits, runner::Invocation},
+    handler::{
+        limits::CommandLimits,
+        runner::{HandlerOutput, Invocation},
+    },
     model::{Ended, Failure, RawReply},
     telemetry::{OutputStream, ProcessExit, ProcessLeak, ProcessMeters},
 };
@@ -18,6 +22,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How long the pipes are read after the exit, if a descendant still holds them.
 const DRAIN: Duration = Duration::from_millis(200);
+
+/// The signal by which a launcher of a sandbox ends itself.
+const SIGKILL: i32 = 9;
 
 /// The run of one process for one event.
 pub(super) struct OneshotRun<'a> {
@@ -33,7 +40,7 @@ impl OneshotRun<'_> {
         program: &Program,
         timeout: Duration,
         cancel: &CancellationToken,
-    ) -> Result<RawReply, Failure> {
+    ) -> HandlerOutput {
         let running = self.meters.running();
         let envelope = self.invocation.envelope.clone();
         let finished = process::run(program, envelope, bounds(timeout, self.limits), cancel).await;
@@ -47,7 +54,7 @@ impl OneshotRun<'_> {
         waiting: IdleProcess,
         timeout: Duration,
         cancel: &CancellationToken,
-    ) -> Result<RawReply, Failure> {
+    ) -> HandlerOutput {
         let running = self.meters.running();
         let envelope = self.invocation.envelope.clone();
         let finished = waiting.feed(envelope, bounds(timeout, self.limits), cancel).await;
@@ -55,12 +62,11 @@ impl OneshotRun<'_> {
         self.conclude(finished, timeout)
     }
 
-    fn conclude(
-        &self,
-        finished: Result<FinishedProcess, SpawnError>,
-        timeout: Duration,
-    ) -> Result<RawReply, Failure> {
-        let finished = finished.map_err(|error| Failure::new(Ended::SpawnFailed, error.to_string()))?;
+    fn conclude(&self, finished: Result<FinishedProcess, SpawnError>, timeout: Duration) -> HandlerOutput {
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => return Err(Failure::new(Ended::SpawnFailed, error.to_string())).into(),
+        };
         count(&finished, self.meters);
         let meters = &self.invocation.meters;
         if finished.stdout.truncated() {
@@ -69,8 +75,21 @@ impl OneshotRun<'_> {
         if finished.stderr.truncated() {
             meters.truncated(OutputStream::Stderr);
         }
-        raw_reply(finished, timeout)
+        let warnings = escape_warning(finished.escaped).into_iter().collect();
+        HandlerOutput { warnings, ..raw_reply(finished, timeout).into() }
     }
+}
+
+/// What the operator should know about processes that left the group of their hook.
+fn escape_warning(escaped: usize) -> Option<String> {
+    let what = match escaped {
+        0 => return None,
+        1 => "1 process".to_owned(),
+        more => format!("{more} processes"),
+    };
+    Some(format!(
+        "{what} of the hook left its process group and still run; they are ended when hookyard stops"
+    ))
 }
 
 fn bounds(timeout: Duration, limits: CommandLimits) -> ProcessLimits {
@@ -93,6 +112,9 @@ fn count(finished: &FinishedProcess, meters: &ProcessMeters) {
     if let Some(exit) = exit {
         meters.exited(exit);
     }
+    if finished.escaped > 0 {
+        meters.leaked(ProcessLeak::Escaped);
+    }
     if finished.leak.pipe_held {
         meters.leaked(ProcessLeak::PipeHeld);
     }
@@ -113,6 +135,11 @@ fn raw_reply(finished: FinishedProcess, timeout: Duration) -> Result<RawReply, F
             stderr: finished.stderr.bytes,
         }),
         ProcessEnd::Signalled(signal) => {
+            if signal == SIGKILL
+                && let Some(why) = sandbox::refusal(&finished.stderr.bytes)
+            {
+                return Err(Failure::new(Ended::SpawnFailed, why));
+            }
             Err(Failure::new(Ended::Failed, format!("the process was killed by signal {signal}")))
         }
         ProcessEnd::TimedOut(stopped) => {

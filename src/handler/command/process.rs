@@ -65,6 +65,9 @@ pub struct FinishedProcess {
     pub stderr: Captured,
     /// What it left behind, which was cleaned up.
     pub leak: Leaks,
+    /// How many processes it started that left its group and still run. Counted only if it left something behind or
+    /// was stopped at its deadline.
+    pub escaped: usize,
     /// How long the start took.
     pub spawn_time: Duration,
     /// Its pid and group id, for logs: both may be reused by now. `None` if it was cancelled before the start.
@@ -187,7 +190,8 @@ impl IdleProcess {
             Wake::Deadline => process.stop(bounds.grace, ProcessEnd::TimedOut).await,
             Wake::Cancel => process.stop(bounds.grace, |_| ProcessEnd::Cancelled).await,
         };
-        Ok(process.finish(ended, spawn_time))
+        let escaped = process.count_escaped(&ended).await;
+        Ok(FinishedProcess { escaped, ..process.finish(ended, spawn_time) })
     }
 }
 
@@ -198,6 +202,7 @@ impl FinishedProcess {
             stdout: Captured::default(),
             stderr: Captured::default(),
             leak: Leaks::default(),
+            escaped: 0,
             spawn_time: Duration::ZERO,
             pid: None,
         }
@@ -301,9 +306,15 @@ impl RunningProcess {
         timeout_at(Instant::now() + duration, self.streams.ended()).await.is_err()
     }
 
+    /// Only where something is wrong already: looking at every process of the machine takes milliseconds.
+    async fn count_escaped(&self, (end, leak): &(ProcessEnd, Leaks)) -> usize {
+        let is_suspect = leak.pipe_held || leak.survivor_killed || matches!(end, ProcessEnd::TimedOut(_));
+        if is_suspect { self.group.escaped().await } else { 0 }
+    }
+
     fn finish(self, (end, leak): (ProcessEnd, Leaks), spawn_time: Duration) -> FinishedProcess {
         let pid = u32::try_from(self.group.id().as_raw_nonzero().get()).ok();
         let (stdout, stderr) = self.streams.finish();
-        FinishedProcess { end, stdout, stderr, leak, spawn_time, pid }
+        FinishedProcess { end, stdout, stderr, leak, escaped: 0, spawn_time, pid }
     }
 }

@@ -5,7 +5,10 @@ use std::{
     ffi::OsString,
     num::NonZeroUsize,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -20,6 +23,7 @@ use super::{
     oneshot::OneshotRun,
     prespawn::SparePool,
     process::Program,
+    sandbox::{self, PrivateTemp},
     warm_pool::WarmPool,
     worker::{
         Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts, is_protocol_output,
@@ -31,15 +35,18 @@ use crate::{
         runner::{HandlerOutput, Invocation, Runner},
     },
     model::{
-        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, Handler, Hook, HookName, RawReply,
-        WorkerBounds, Workspace,
+        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler, Hook,
+        HookName, RawReply, WorkerBounds, Workspace,
     },
     registry::RegisteredHook,
-    telemetry::{ProcessMeters, SpareResult, WorkerMeters},
+    telemetry::{ProcessLeak, ProcessMeters, SpareResult, WorkerMeters},
 };
 
 /// The variable, with its value, that tells a program to serve as a worker.
 const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
+
+/// The number of the next runner of this process.
+static NEXT_RUNNER: AtomicU64 = AtomicU64::new(0);
 
 /// Runs command handlers.
 #[derive(Debug)]
@@ -50,6 +57,11 @@ pub(crate) struct CommandRunner {
     inherited: Mutex<HashMap<PathBuf, Arc<Variables>>>,
     workers: WarmPool<Fleet>,
     spares: WarmPool<SparePool>,
+    temp: PrivateTemp,
+    /// Tells its processes from those of other runners.
+    number: u64,
+    /// Whether it may have started a process.
+    has_started: AtomicBool,
     meters: Arc<ProcessMeters>,
 }
 
@@ -61,6 +73,9 @@ impl CommandRunner {
             inherited: Mutex::default(),
             workers: WarmPool::default(),
             spares: WarmPool::default(),
+            temp: PrivateTemp::default(),
+            number: NEXT_RUNNER.fetch_add(1, Ordering::Relaxed),
+            has_started: AtomicBool::new(false),
             meters: Arc::clone(meters),
         }
     }
@@ -69,6 +84,9 @@ impl CommandRunner {
         let Handler::Command(handler) = &invocation.hook.hook.handler else {
             return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook")).into();
         };
+        if let Err(why) = launchable(handler) {
+            return Err(Failure::new(Ended::SpawnFailed, why)).into();
+        }
         let oneshot = OneshotRun { invocation, limits: self.limits, meters: &self.meters };
         let started = Instant::now();
         let mut left = invocation.timeout;
@@ -86,8 +104,8 @@ impl CommandRunner {
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
                 invocation.meters.looked_for_spare(found);
                 if let Some(spare) = spare {
-                    let result = oneshot.feed(spare, left, cancel).await;
-                    return result.and_then(|reply| refuse_protocol(reply, None)).into();
+                    let output = oneshot.feed(spare, left, cancel).await;
+                    return without_protocol(output, None);
                 }
             }
             CommandMode::Worker(bounds) => {
@@ -102,10 +120,10 @@ impl CommandRunner {
                 left = left.saturating_sub(started.elapsed());
             }
         }
-        let result = self.run_oneshot(&oneshot, handler, left, cancel).await;
+        let mut output = self.run_oneshot(&oneshot, handler, left, cancel).await;
         drop(refill_guard);
-        let result = result.and_then(|reply| refuse_protocol(reply, fleet.as_deref()));
-        HandlerOutput { warnings: warning.into_iter().collect(), ..result.into() }
+        output.warnings.extend(warning);
+        without_protocol(output, fleet.as_deref())
     }
 
     async fn run_oneshot(
@@ -114,12 +132,12 @@ impl CommandRunner {
         handler: &CommandHandler,
         timeout: Duration,
         cancel: &CancellationToken,
-    ) -> Result<RawReply, Failure> {
+    ) -> HandlerOutput {
         let invocation = oneshot.invocation;
         // Only here: what was started before its event cannot have the trace of it.
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
-        let program = self.program(handler, &invocation.root, variables);
+        let program = self.program(&invocation.hook.hook.name, handler, &invocation.root, variables);
         oneshot.run(&program, timeout, cancel).await
     }
 
@@ -129,14 +147,20 @@ impl CommandRunner {
         invocation: &Invocation,
         wanted: NonZeroUsize,
     ) -> SparePool {
-        let program = self.program(handler, &invocation.root, stable_variables(&invocation.environment));
+        let program = self.program(
+            &invocation.hook.hook.name,
+            handler,
+            &invocation.root,
+            stable_variables(&invocation.environment),
+        );
         SparePool::new(program, handler, wanted)
     }
 
     fn fleet(&self, invocation: &Invocation, handler: &CommandHandler, bounds: WorkerBounds) -> Fleet {
-        let program = self.worker_program(handler, &invocation.root, &invocation.environment);
+        let name = &invocation.hook.hook.name;
+        let program = self.worker_program(name, handler, &invocation.root, &invocation.environment);
         let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
-        Fleet::new(self.worker_config(&invocation.hook.hook.name, handler, program, bounds, meters))
+        Fleet::new(self.worker_config(name, handler, program, bounds, meters))
     }
 
     /// Starts a worker of a hook, waits for its hello, and stops it. Does nothing for hooks without `mode: worker`.
@@ -151,8 +175,9 @@ impl CommandRunner {
     ) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let CommandMode::Worker(bounds) = handler.mode else { return Ok(()) };
+        launchable(handler)?;
         let environment = hook.dialect.environment(draft, workspace, hook.timeout);
-        let program = self.worker_program(handler, &workspace.root, &environment);
+        let program = self.worker_program(&hook.name, handler, &workspace.root, &environment);
         let meters = Arc::new(WorkerMeters::unread());
         Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
     }
@@ -179,18 +204,49 @@ impl CommandRunner {
 
     fn worker_program(
         &self,
+        hook: &HookName,
         handler: &CommandHandler,
         root: &Path,
         variables: &[(&'static str, String)],
     ) -> Program {
-        let mut program = self.program(handler, root, stable_variables(variables));
+        let mut program = self.bare_program(handler, root, stable_variables(variables));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        program
+        self.confined(program, hook, handler, root)
+    }
+
+    /// The program of a handler, in its sandbox if it has one.
+    fn program<'a>(
+        &self,
+        hook: &HookName,
+        handler: &CommandHandler,
+        root: &Path,
+        dialect: impl Iterator<Item = &'a (&'static str, String)>,
+    ) -> Program {
+        self.confined(self.bare_program(handler, root, dialect), hook, handler, root)
+    }
+
+    fn confined(
+        &self,
+        mut program: Program,
+        hook: &HookName,
+        handler: &CommandHandler,
+        root: &Path,
+    ) -> Program {
+        let Some(sandbox) = &handler.sandbox else { return program };
+        let Some(launcher) = &sandbox.launcher else { return program };
+        let temp = match sandbox.filesystem {
+            FilesystemAccess::Any => None,
+            FilesystemAccess::Workspace | FilesystemAccess::ReadOnly => self.temp.of(root, hook),
+        };
+        if let Some(temp) = &temp {
+            program.environment.push(("TMPDIR".into(), temp.into()));
+        }
+        sandbox::launched(program, sandbox, launcher, root, temp.as_deref())
     }
 
     /// The program of a handler. Of variables with the same name the last one counts: the marks of hooks, then the
     /// handler's own, then the dialect's, then inherited ones.
-    fn program<'a>(
+    fn bare_program<'a>(
         &self,
         handler: &CommandHandler,
         root: &Path,
@@ -203,6 +259,8 @@ impl CommandRunner {
         // Last, so that no hook file can take them away: by them hookyard recognises what its hooks have started.
         environment.push(hook_variable());
         environment.extend(ledger::mark());
+        self.has_started.store(true, Ordering::Relaxed);
+        environment.push((ledger::PROCESS_MARK.into(), self.mark().into()));
         let (path, args) = match &handler.line {
             CommandLine::Shell(line) => (PathBuf::from("/bin/sh"), vec!["-c".into(), line.into()]),
             CommandLine::Exec { program, args } => {
@@ -210,6 +268,23 @@ impl CommandRunner {
             }
         };
         Program { path, args, cwd: handler.cwd.clone(), environment }
+    }
+
+    /// The beginning of the marks of its processes.
+    fn mark(&self) -> String {
+        format!("{}.{}", ledger::process_mark(), self.number)
+    }
+
+    async fn end_marked(&self) {
+        if !self.has_started.load(Ordering::Relaxed) {
+            return;
+        }
+        let mark = self.mark();
+        let ended = tokio::task::spawn_blocking(move || ledger::end_marked(&mark)).await.unwrap_or_default();
+        if ended > 0 {
+            self.meters.leaked(ProcessLeak::Escaped);
+            tracing::warn!(groups = ended, "processes that had left the groups of their hooks were ended");
+        }
     }
 
     fn inherited(&self, root: &Path) -> Arc<Variables> {
@@ -221,6 +296,22 @@ impl CommandRunner {
         inherited.insert(root.to_owned(), Arc::clone(&variables));
         variables
     }
+}
+
+/// Whether a handler that has to run in a sandbox can.
+fn launchable(handler: &CommandHandler) -> Result<(), String> {
+    match &handler.sandbox {
+        Some(sandbox) if sandbox.require && sandbox.launcher.is_none() => {
+            Err("there is no launcher for its sandbox; name a `hookyard` in the setting `sandbox.launcher`"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn without_protocol(output: HandlerOutput, fleet: Option<&Fleet>) -> HandlerOutput {
+    let result = output.result.and_then(|reply| refuse_protocol(reply, fleet));
+    HandlerOutput { result, ..output }
 }
 
 /// A reply of a program that was run without the worker protocol, unless it speaks that all the same: a hello is no
@@ -258,5 +349,9 @@ impl Runner for CommandRunner {
     fn stop(&self) {
         self.workers.stop();
         self.spares.stop();
+    }
+
+    fn end_escaped(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.end_marked())
     }
 }

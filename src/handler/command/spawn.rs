@@ -8,8 +8,11 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
+
+use super::ledger::PROCESS_MARK;
 
 /// A program to start, with its arguments, directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,9 +120,20 @@ pub enum SpawnError {
     },
 }
 
-/// Starts `program` as the leader of its own process group, with pipes for its three standard streams.
+/// The number of the next process that is started.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The mark of one process and of all that it starts: that of its program and a number.
+pub(super) fn next_mark(program: &Program) -> Option<String> {
+    // The last one: a variable of the hook must not change it.
+    let (_, mark) = program.environment.iter().rfind(|(name, _)| name == PROCESS_MARK)?;
+    Some(format!("{}.{}", mark.to_str()?, NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Starts `program` as the leader of its own process group, with pipes for its three standard streams. `mark` is put
+/// into its environment.
 #[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
-pub(super) fn spawn(program: &Program) -> Result<Child, SpawnError> {
+pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<Child, SpawnError> {
     if !program.path.is_absolute() {
         return Err(SpawnError::RelativeProgram { path: program.path.clone() });
     }
@@ -127,6 +141,7 @@ pub(super) fn spawn(program: &Program) -> Result<Child, SpawnError> {
         .args(&program.args)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .envs(mark.map(|mark| (PROCESS_MARK, mark)))
         .current_dir(&program.cwd)
         .process_group(0)
         .stdin(Stdio::piped())

@@ -110,6 +110,10 @@ fn good_hooks() -> Vec<Value> {
     [
         json!({ "type": "command", "command": "true", "cwd": "src", "environment": { "A": "b", "C": "${env.D}" },
                 "mode": "oneshot" }),
+        json!({ "type": "command", "command": "true",
+                "sandbox": { "filesystem": "read_only", "write": ["build"], "network": "none", "require": true,
+                             "limits": { "cpu_seconds": 5, "memory_mib": 5, "files": 5, "processes": 5,
+                                         "file_size_mib": 5 } } }),
         json!({ "type": "command", "args": ["sh", "x"], "mode": "prespawn", "spares": 2, "timeout_seconds": 1.5 }),
         json!({ "type": "command", "command": "true", "mode": "worker", "workers": 2, "max_requests": 5,
                 "max_idle_seconds": 5, "max_age_seconds": 5, "max_rss_mib": 5, "max_concurrency": 3 }),

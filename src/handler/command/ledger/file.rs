@@ -170,7 +170,8 @@ impl LockedLedger {
         let head =
             LedgerHeader { pid_scope: pid_scope()?, pid: getpid().as_raw_nonzero().get(), since: now() };
         let left = take_over(&file, &head).map_err(refused)?;
-        let groups = survivors::end(&left.records, left.mark.as_deref());
+        let mark = left.mark.map(|mark| format!("{MARK}={mark}"));
+        let groups = survivors::end(&left.records, mark.as_deref());
         file.set_len(HEADER as u64).map_err(refused)?;
         let ledger = LedgerFile {
             file,

@@ -18,7 +18,7 @@ use rustix::{
 };
 
 /// The environment variable whose value tells the processes of one ledger from all others.
-pub(super) const MARK: &str = "HOOKYARD_LIFE";
+pub(in crate::handler::command) const MARK: &str = "HOOKYARD_LIFE";
 
 /// The length of the header, in bytes.
 pub(super) const HEADER: usize = 128;

@@ -19,3 +19,5 @@ pub(crate) use file::is_own_mark;
 pub(crate) use file::mark_of_environment;
 pub use file::{GroupLedger, LedgerError, Reaped};
 pub(super) use file::{PendingRecord, RecordedGroup, mark};
+pub(super) use format::MARK;
+pub(super) use survivors::{PROCESS_MARK, count_marked, end_marked, process_mark};

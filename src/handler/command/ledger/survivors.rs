@@ -3,7 +3,7 @@
 //! If the leader's start is within the recorded time window, the group is the recorded one. If the leader is gone, the
 //! id alone proves little; then only those members are ended whose environment marks them as part of a hook.
 
-use std::{collections::BTreeSet, fs, thread, time::Duration};
+use std::{collections::BTreeSet, fs, sync::LazyLock, thread, time::Duration};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpgrp, getpid, getuid, kill_process_group, pidfd_open, pidfd_send_signal,
@@ -12,6 +12,10 @@ use rustix::process::{
 use super::format::{GroupRecord, MARK, now};
 use crate::handler::command::environment::OF_A_HOOK;
 
+/// The environment variable that tells the processes of one invocation from all others, also those that left its
+/// process group.
+pub(in crate::handler::command) const PROCESS_MARK: &str = "HOOKYARD_PROCESS";
+
 /// Between SIGTERM and SIGKILL, for all groups together: nobody waits for the output of these hooks, but somebody waits
 /// for hookyard to start.
 const GRACE: Duration = Duration::from_secs(1);
@@ -19,11 +23,14 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long the groups are waited for after SIGKILL.
 const KILL_TIMEOUT: Duration = Duration::from_millis(250);
 
+/// The longest that the count of processes takes: somebody waits for the outcome.
+const MAX_COUNT_TIME: Duration = Duration::from_millis(100);
+
 /// Between two checks of what is left.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Ends the recorded groups that still run, and all other processes with the mark. Blocks its thread for up to little
-/// more than a second.
+/// Ends the recorded groups that still run, and all other processes with the mark, given as `NAME=value`. Blocks its
+/// thread for up to little more than a second.
 ///
 /// Returns how many groups were still running.
 pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
@@ -47,9 +54,7 @@ pub(super) fn end(records: &[GroupRecord], mark: Option<&str>) -> usize {
 /// Whether any process with the mark is alive.
 pub(super) fn has_marked(mark: &str) -> bool {
     let entry = format!("{MARK}={mark}");
-    let is_marked =
-        |process: &ProcessStat| has_variable(process.pid, |variable| variable == entry.as_bytes());
-    living().iter().any(|process| is_marked(process) && process.pid != getpid())
+    living().iter().any(|process| has_mark(process.pid, &entry) && process.pid != getpid())
 }
 
 /// Signals processes with the mark outside the groups that were signalled: hookyard was killed before it could record
@@ -57,11 +62,38 @@ pub(super) fn has_marked(mark: &str) -> bool {
 fn signal_marked(mark: Option<&str>, survivors: &[Survivor], signal: Signal) -> Vec<ProcessStat> {
     let Some(mark) = mark else { return Vec::new() };
     let known: Vec<_> = survivors.iter().flat_map(|survivor| survivor.signalled.members()).collect();
-    let entry = format!("{MARK}={mark}");
-    let is_marked = |process: &ProcessStat| {
-        has_variable(process.pid, |variable| variable == entry.as_bytes()) && process.signal(signal)
-    };
+    let is_marked = |process: &ProcessStat| has_mark(process.pid, mark) && process.signal(signal);
     living().into_iter().filter(|process| !known.contains(&process)).filter(is_marked).collect()
+}
+
+/// The beginning of [`PROCESS_MARK`]'s values in this process.
+pub(in crate::handler::command) fn process_mark() -> &'static str {
+    static OF_PROCESS: LazyLock<String> = LazyLock::new(|| format!("{}-{}", raw(getpid()), now()));
+    &OF_PROCESS
+}
+
+/// Ends all processes with a mark, or one that begins with it and a dot. Blocks its thread for up to little more than
+/// a second.
+///
+/// Returns how many process groups were still running.
+pub(in crate::handler::command) fn end_marked(mark: &str) -> usize {
+    end(&[], Some(&format!("{PROCESS_MARK}={mark}")))
+}
+
+/// Counts the processes with a mark that are in another group than this one: its members were killed. Blocks its thread
+/// for at most [`MAX_COUNT_TIME`]; what was not looked at by then is not counted.
+pub(in crate::handler::command) fn count_marked(mark: &str, group: Pid) -> usize {
+    let begun = now();
+    let mark = format!("{PROCESS_MARK}={mark}");
+    let has_left = |process: &ProcessStat| process.group != raw(group) && has_mark(process.pid, &mark);
+    let in_time = |_: &ProcessStat| Duration::from_nanos(now() - begun) < MAX_COUNT_TIME;
+    living().into_iter().take_while(in_time).filter(has_left).count()
+}
+
+fn has_mark(pid: Pid, mark: &str) -> bool {
+    has_variable(pid, |variable| {
+        variable.strip_prefix(mark.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."))
+    })
 }
 
 /// Signals every group that still runs; returns how many do.

@@ -6,3 +6,4 @@ mod support;
 
 mod operating;
 mod readme;
+mod security;

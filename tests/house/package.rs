@@ -23,7 +23,9 @@ fn the_package_has_few_files_and_all_that_the_build_reads() {
     let packaged = packaged();
     let has = |path: &str| packaged.iter().any(|file| file.as_os_str() == path);
     assert!(packaged.len() <= MAX_FILES, "{} files; see `include` in Cargo.toml", packaged.len());
-    for required in ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "ARCHITECTURE.md", "docs/stability.md"] {
+    for required in
+        ["README.md", "LICENSE-MIT", "LICENSE-APACHE", "ARCHITECTURE.md", "SECURITY.md", "docs/stability.md"]
+    {
         assert!(has(required), "{required} is missing");
     }
     for path in rust_files("src") {

@@ -17,6 +17,7 @@ mod explain;
 mod fire;
 mod flags;
 mod help;
+mod inside_hook;
 mod interrupt;
 mod list;
 mod logs;
@@ -63,6 +64,7 @@ use clap::{ColorChoice, CommandFactory, Parser};
 
 use arguments::{Arguments, CliCommand};
 use exit::{BLOCK, CliError, CliResult, Exit};
+use inside_hook::is_below_hookyard;
 use logs::{DefaultLogs, LogFormat};
 use screen::{MessageFormat, Screen};
 
@@ -110,13 +112,7 @@ fn run_command(arguments: Arguments) -> Exit {
     let messages = if format == LogFormat::Json { MessageFormat::Log } else { MessageFormat::Text };
     let screen = screen.with_messages(messages);
     logs::start(&screen, default_logs(&arguments.command), format);
-    if is_inside_hook()
-        && let Some(exit) = refusal_inside_hook(&arguments.command)
-    {
-        screen.error(
-            "this process was started by a hook of hookyard, and starts no hooks itself",
-            Some("run it outside; the variable `HOOKYARD_HOOK` says that this is inside"),
-        );
+    if let Some(exit) = refusal_inside_hook(&arguments.command, &screen) {
         return exit;
     }
     let result = match arguments.command {
@@ -147,15 +143,23 @@ fn run_command(arguments: Arguments) -> Exit {
 
 /// How a command ends that would start hooks, if it is run inside one. Otherwise hooks that call hookyard could start
 /// each other without end.
-fn refusal_inside_hook(command: &CliCommand) -> Option<Exit> {
-    match command {
+fn refusal_inside_hook(command: &CliCommand, screen: &Screen) -> Option<Exit> {
+    let exit = match command {
+        CliCommand::Fire(fire) if fire.is_native() && is_below_hookyard() => return Some(Exit::Done),
         // A host must not take the refusal for consent.
-        CliCommand::Fire(fire) if fire.is_native() => Some(Exit::Native(BLOCK)),
-        CliCommand::Fire(_) | CliCommand::Replay(_) => Some(Exit::Failed),
+        CliCommand::Fire(fire) if fire.is_native() => Exit::Native(BLOCK),
+        CliCommand::Fire(_) | CliCommand::Replay(_) => Exit::Failed,
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(_) => Some(Exit::Failed),
-        _ => None,
-    }
+        CliCommand::Serve(_) => Exit::Failed,
+        _ => return None,
+    };
+    is_inside_hook().then(|| {
+        screen.error(
+            "this process was started by a hook of hookyard, and starts no hooks itself",
+            Some("run it outside; the variable `HOOKYARD_HOOK` says that this is inside"),
+        );
+        exit
+    })
 }
 
 /// What a command logs unless `HOOKYARD_LOG` says otherwise.

@@ -9,13 +9,14 @@ use super::{
     daemon_flag::SocketFlag,
     escape,
     exit::{BLOCK, Exit},
+    inside_hook,
     screen::Screen,
 };
 use crate::{
     daemon::{ClientError, ProcessAnswer},
     dialect,
     handler::command::{TRACEPARENT, mark_of_environment},
-    model::{DialectName, EventKind, HostResponse, Note, Outcome, Verdict},
+    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
     run::next_decision_id,
 };
 
@@ -63,6 +64,9 @@ enum IfDown {
 
 impl RelayCommand {
     pub(super) fn run(self, screen: &Screen) -> Exit {
+        if inside_hook::is_below_hookyard() {
+            return Exit::Done;
+        }
         let mut event = Vec::new();
         // What was read before an error is the beginning of the event, which the daemon finds invalid.
         let read = std::io::stdin().lock().take(LARGEST).read_to_end(&mut event);
@@ -75,9 +79,8 @@ impl RelayCommand {
         let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
         let response = match answer {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => HostResponse { stdout, stderr, exit_code },
-            Err(ClientError::Refused { status: OWN_HOOK, message, .. }) => {
-                self.no_opinion(&event, &format!("hookyard ran no hooks: {message}"))
-            }
+            // No opinion, and nothing on standard error, which is one in some dialects.
+            Err(ClientError::Refused { status: OWN_HOOK, .. }) => HostResponse::default(),
             Err(error) => match self.answer_without_daemon(&error, &event, screen) {
                 Some(response) => response,
                 None => return Exit::Done,
@@ -85,15 +88,6 @@ impl RelayCommand {
         };
         // An answer that cannot be printed must not read as consent.
         screen.print_response(&response).unwrap_or(Exit::Native(BLOCK))
-    }
-
-    /// The answer of a hook that lets the event pass and has something to say to the person at the host.
-    fn no_opinion(&self, event: &[u8], note: &str) -> HostResponse {
-        let kind = dialect::named(self.dialect).kind_of(event).unwrap_or(EventKind::HostEvent);
-        let mut outcome = Outcome::proceed(next_decision_id(), kind, 0);
-        outcome.notes.extend(Note::of_hookyard(note));
-        let response = dialect::unreadable_event_response(self.dialect, &outcome);
-        response.unwrap_or_default()
     }
 
     /// The answer if the daemon gives none; `None` lets the agent proceed.

@@ -22,8 +22,6 @@ fn no_command_inside_a_hook_starts_hooks() {
     let commands = [
         (format!("fire {event}"), "1"),
         (format!("fire {event} --json"), "1"),
-        // A host must not take the refusal for consent.
-        (format!("fire {event} --native --dialect openharness"), "2"),
         ("replay event.json".to_owned(), "1"),
         ("serve --socket inside.sock".to_owned(), "1"),
     ];
@@ -36,9 +34,24 @@ fn no_command_inside_a_hook_starts_hooks() {
         assert_eq!(text(&directory, "out.txt"), "", "{command}");
         let error = text(&directory, "err.txt");
         assert!(error.contains("started by a hook of hookyard, and starts no hooks"), "{command}: {error}");
-        assert_eq!(done.json()["verdict"], if code == "2" { "block" } else { "proceed" }, "{command}");
+        assert_eq!(done.json()["verdict"], "proceed", "{command}");
         assert!(!directory.path().join("inside.sock").exists());
     }
+}
+
+#[test]
+fn a_native_answer_inside_a_hook_is_none_and_with_the_variable_alone_a_block() {
+    let arguments = ["fire", "--event", "-", "--native", "--dialect", "openharness"];
+    let directory = guard(&arguments.join(" ").replace(" - ", " event.json "));
+    let done = run_with(directory.path(), &["fire", "--event", "-"], &tool("ls"));
+    assert_eq!((done.code, &done.json()["verdict"]), (0, &json!("proceed")), "{}", done.err);
+    assert_eq!(text(&directory, "runs"), "ran\n");
+    assert_eq!((text(&directory, "out.txt"), text(&directory, "err.txt")), Default::default());
+    // A host must not take the refusal for consent.
+    let mut command = program(directory.path());
+    let output = command.args(arguments).env("HOOKYARD_HOOK", "1").write_stdin(tool("ls")).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(2), &b""[..]), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("starts no hooks"), "{output:?}");
 }
 
 #[test]

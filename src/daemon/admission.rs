@@ -17,8 +17,8 @@ use tower_service::Service;
 use super::{
     auth::{AccessRight, ListenerAuth},
     error::{ApiError, HOOK_EVENT_HEADER},
-    routes::{self, RequestLimit, Route},
-    state::DaemonState,
+    routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
+    state::{DaemonPhase, DaemonState},
 };
 
 /// The header with the id of a request. A client's own is kept.
@@ -26,6 +26,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
+
+/// The path of native events in the route table.
+const NATIVE_EVENTS: &str = "/v1/events/{dialect}";
 
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
@@ -50,25 +53,36 @@ impl Admission {
     pub(super) async fn answer(mut self, auth: &ListenerAuth, request: Request) -> Response {
         let id = request_id(&self.state, &request);
         let route = routes::find(request.uri().path());
-        let answered = match self.authorize(auth, route, &request) {
-            Ok(permit) => self.forward(request, permit).await,
-            Err(error) => Err(error),
+        let mut response = match self.authorize(auth, route, &request) {
+            Ok(()) => self.admit(route, request).await,
+            Err(error) => error.into_response(),
         };
-        let mut response = answered.unwrap_or_else(ApiError::into_response);
         response.headers_mut().insert(REQUEST_ID, id);
-        self.state.meters.answered(route.path, response.status().as_u16() / 100);
+        let error = response.extensions().get().map(|AnsweredError(status)| *status);
+        self.state.meters.answered(route.path, error.unwrap_or(response.status()).as_u16() / 100);
         response
     }
 
-    /// Authorizes a request and takes its permit, if its route needs one.
+    /// Answers an authorized request. An agent's event gets a verdict even if it is not admitted.
+    async fn admit(&mut self, route: &Route, request: Request) -> Response {
+        let (error, guards) = match self.permit(route) {
+            Ok(permit) => match self.loaded(permit.as_ref()).await {
+                Ok(()) => return self.forward(request, permit).await.unwrap_or_else(ApiError::into_response),
+                Err(error) => (error, RefusedGuards::NotLoaded),
+            },
+            Err(error) if self.state.phase() == DaemonPhase::Starting => (error, RefusedGuards::NotLoaded),
+            Err(error) => (error, RefusedGuards::Loaded),
+        };
+        if route.path == NATIVE_EVENTS && request.method() == Method::POST {
+            return Box::pin(routes::answer_refused(&self.state, request, error, guards)).await;
+        }
+        error.into_response()
+    }
+
+    /// Authorizes a request.
     ///
-    /// Returns an error if the client may not use the route, or all permits are taken.
-    fn authorize(
-        &self,
-        auth: &ListenerAuth,
-        route: &Route,
-        request: &Request,
-    ) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
+    /// Returns an error if the client may not use the route.
+    fn authorize(&self, auth: &ListenerAuth, route: &Route, request: &Request) -> Result<(), ApiError> {
         let right = route.right(request.method());
         if let Err(denial) = auth.authorize(request.uri(), request.headers(), right) {
             let control_socket = auth.is_event_socket().then_some(&*self.state.addresses.control_socket);
@@ -77,6 +91,13 @@ impl Admission {
         if right == AccessRight::Control && request.headers().contains_key(HOOK_EVENT_HEADER) {
             return Err(ApiError::own_hook());
         }
+        Ok(())
+    }
+
+    /// Takes the permit of a request, if its route needs one.
+    ///
+    /// Returns an error if all permits are taken.
+    fn permit(&self, route: &Route) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
         if route.limit == RequestLimit::Exempt {
             return Ok(None);
         }
@@ -84,17 +105,19 @@ impl Admission {
         permit.map(Some).map_err(|_| too_many(&self.state, route))
     }
 
-    /// Forwards a request to its route. It keeps its permit until it is answered.
+    /// Waits until the workspaces are loaded, for a request that takes a permit.
     ///
     /// Returns an error if the daemon has been starting for too long.
+    async fn loaded(&self, permit: Option<&OwnedSemaphorePermit>) -> Result<(), ApiError> {
+        if permit.is_some() { self.state.loaded().await } else { Ok(()) }
+    }
+
+    /// Forwards a request to its route. It keeps its permit until it is answered.
     async fn forward(
         &mut self,
         request: Request,
-        permit: Option<OwnedSemaphorePermit>,
+        _permit: Option<OwnedSemaphorePermit>,
     ) -> Result<Response, ApiError> {
-        if permit.is_some() {
-            self.state.loaded().await?;
-        }
         // The hot path: nearly every request is one of these, and skips the router's lookup.
         if request.uri().path() == EVENTS && request.method() == Method::POST {
             return Box::pin(routes::send_event(State(Arc::clone(&self.state)), request)).await;

@@ -1,5 +1,7 @@
 //! API errors: a status, a stable code, a message and a hint, as JSON.
 
+use std::fmt;
+
 use axum::{
     Json,
     http::{
@@ -82,6 +84,20 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, code, message, hint)
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The stable word for the error.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// What to do.
+    pub(super) fn hint(&self) -> &str {
+        &self.hint
+    }
+
     /// A limit is reached.
     pub(super) fn overloaded(message: impl Into<String>) -> Self {
         let hint = "retry after the seconds in `Retry-After`, or raise the limit in the settings";
@@ -115,6 +131,12 @@ impl ApiError {
             format!("the {what} {error}"),
             "use 1 to 256 bytes without control characters",
         )
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -10,7 +10,7 @@ use axum::{
     },
 };
 use futures_util::FutureExt;
-use http_body_util::LengthLimitError;
+use http_body_util::{BodyExt, LengthLimitError};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -48,16 +48,106 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) ->
     match read {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(error)) if is_length_error(&error) => Err(too_large(limit + 1)),
-        Ok(Err(_)) => {
-            let message = "the body ended early";
-            Err(ApiError::bad_request("incomplete", message, "send as many bytes as `Content-Length` says"))
+        Ok(Err(_)) => Err(incomplete()),
+        Err(_) => Err(too_slow(bounds.time)),
+    }
+}
+
+/// How much of a body is kept of which more is not wanted, in bytes.
+pub(super) const BEGINNING_BYTES: usize = 64 << 10;
+
+/// Why a body could not be read, and its beginning.
+#[derive(Debug)]
+pub(super) struct BodyFailure {
+    pub(super) error: ApiError,
+    pub(super) beginning: Bytes,
+}
+
+/// Reads a body to its end, even one that is too large: a client that still sends might not read an early response. Of
+/// such a body only the beginning is kept.
+pub(super) async fn read_or_beginning(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: BodyBounds,
+) -> Result<Bytes, BodyFailure> {
+    let mut kept = KeptBody::new(bounds.bytes);
+    let mut reading = Box::pin(kept.read(body));
+    // Most bodies come with the head, and need no timer.
+    let read = match reading.as_mut().now_or_never() {
+        Some(read) => Ok(read),
+        None => timeout(bounds.time, reading.as_mut()).await,
+    };
+    drop(reading);
+    let error = match read {
+        _ if kept.size > bounds.bytes => {
+            Some(EventError::TooLarge { size: kept.size, limit: bounds.bytes }.into())
         }
-        Err(_) => {
-            let message = format!("the body took longer than {:?}", bounds.time);
-            let hint = "send it faster, or raise `limits.body_timeout` in the settings";
-            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message, hint))
+        Ok(Ok(())) => is_json(headers).err(),
+        Ok(Err(_)) => Some(incomplete()),
+        Err(_) => Some(too_slow(bounds.time)),
+    };
+    match error {
+        None => Ok(kept.bytes()),
+        Some(error) => {
+            let bytes = kept.bytes();
+            Err(BodyFailure { error, beginning: bytes.slice(..bytes.len().min(BEGINNING_BYTES)) })
         }
     }
+}
+
+/// The chunks of a body as far as they are kept.
+struct KeptBody {
+    chunks: Vec<Bytes>,
+    /// How much has come, kept or not.
+    size: usize,
+    limit: usize,
+}
+
+impl KeptBody {
+    fn new(limit: usize) -> Self {
+        Self { chunks: Vec::new(), size: 0, limit }
+    }
+
+    async fn read(&mut self, mut body: Body) -> Result<(), axum::Error> {
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                self.add(data);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, data: Bytes) {
+        let had_room = self.size <= self.limit;
+        self.size = self.size.saturating_add(data.len());
+        if self.size <= self.limit {
+            self.chunks.push(data);
+        } else if had_room {
+            self.chunks.push(data);
+            let mut all = std::mem::take(&mut self.chunks).concat();
+            all.truncate(BEGINNING_BYTES);
+            self.chunks.push(all.into());
+        }
+    }
+
+    fn bytes(mut self) -> Bytes {
+        match &mut self.chunks[..] {
+            [] => Bytes::new(),
+            [only] => std::mem::take(only),
+            chunks => chunks.concat().into(),
+        }
+    }
+}
+
+fn incomplete() -> ApiError {
+    let message = "the body ended early";
+    ApiError::bad_request("incomplete", message, "send as many bytes as `Content-Length` says")
+}
+
+fn too_slow(time: Duration) -> ApiError {
+    let message = format!("the body took longer than {time:?}");
+    let hint = "send it faster, or raise `limits.body_timeout` in the settings";
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message, hint)
 }
 
 /// Reads a body and deserializes it.

@@ -15,8 +15,8 @@ use tokio::time::Instant;
 use super::{error::ApiError, watch::WatchState};
 use crate::{
     Orchestrator, WorkspaceError,
-    config::{WorkspaceSettings, nearest_workspace},
-    model::{Event, WorkspaceId},
+    config::{Settings, WorkspaceSettings, nearest_workspace},
+    model::{Event, PartialEvent, WorkspaceId},
 };
 
 /// How long a lookup is cached. Meanwhile a directory inside may get hook files of its own.
@@ -51,6 +51,18 @@ enum LookupResult {
     Unregistered(PathBuf),
     /// In no workspace.
     Outside,
+}
+
+/// Whose guards an event that cannot be handled would have reached.
+#[derive(Debug, Clone)]
+pub(super) enum GuardScope {
+    /// Nobody's: it is in no workspace.
+    Nowhere,
+    Workspace(WorkspaceId),
+    /// It is not known whose: the guards of every workspace count.
+    AnyWorkspace,
+    /// Those of a workspace that is not loaded, so that nobody knows them.
+    NotLoaded,
 }
 
 impl WorkspaceLocator {
@@ -91,6 +103,38 @@ impl WorkspaceLocator {
         };
         self.cache(cwd, id.clone());
         Ok(id)
+    }
+
+    /// Whose guards an event would have reached that cannot be handled. Registers its directory as
+    /// [`WorkspaceLocator::locate`] would.
+    pub(super) async fn guards(
+        &self,
+        orchestrator: &Orchestrator,
+        settings: &Settings,
+        event: &PartialEvent,
+    ) -> GuardScope {
+        let Some(cwd) = &event.cwd else { return GuardScope::AnyWorkspace };
+        match self.find(orchestrator, cwd).await {
+            Ok(LookupResult::Registered(id)) => GuardScope::Workspace(id),
+            Ok(LookupResult::Unregistered(directory)) => match self.register(orchestrator, directory).await {
+                Ok(id) => GuardScope::Workspace(id),
+                Err(_) => GuardScope::NotLoaded,
+            },
+            Ok(LookupResult::Outside) if is_in_missing_workspace(cwd, orchestrator, settings) => {
+                GuardScope::NotLoaded
+            }
+            Ok(LookupResult::Outside) if Path::new(&**cwd).is_absolute() => GuardScope::Nowhere,
+            Ok(LookupResult::Outside) | Err(_) => GuardScope::AnyWorkspace,
+        }
+    }
+
+    /// The same without looking at the disk, for an event that comes when there is too much to do.
+    pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
+        let known = event.cwd.as_ref().and_then(|cwd| self.cached(orchestrator, cwd));
+        match known.and_then(|known| known.workspace) {
+            Some(id) => GuardScope::Workspace(id),
+            None => GuardScope::AnyWorkspace,
+        }
     }
 
     /// Registers the directory of an unreadable event as [`WorkspaceLocator::locate`] would, so that its guards can block
@@ -170,6 +214,15 @@ impl WorkspaceLocator {
         }
         cached.insert(Arc::clone(cwd), CachedLookup { since: Instant::now(), workspace });
     }
+}
+
+/// Whether a directory is in a workspace of the settings that could not be loaded.
+fn is_in_missing_workspace(cwd: &str, orchestrator: &Orchestrator, settings: &Settings) -> bool {
+    let is_missing = |id: &WorkspaceId| orchestrator.snapshot(Some(id)).is_none();
+    settings
+        .workspaces
+        .iter()
+        .any(|(id, workspace)| Path::new(cwd).starts_with(&workspace.root) && is_missing(id))
 }
 
 /// The nearest directory with hook files that is not above the roots. Without one it is the root itself, where the user's

@@ -1,9 +1,13 @@
 //! The dialects by name.
 
+#[cfg(feature = "daemon")]
+use super::response;
 use super::{
     Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, gemini::GEMINI,
 };
-use crate::model::{Dialect, DialectName, Event, HostResponse, Outcome, RunId, SessionId};
+use crate::model::{
+    Dialect, DialectName, Event, EventKind, HostResponse, Outcome, PartialEvent, RunId, SessionId,
+};
 
 /// A dialect, by how it is implemented.
 pub(super) enum DialectImpl {
@@ -33,9 +37,35 @@ pub fn named(name: DialectName) -> &'static dyn Dialect {
 /// The answer to an event that could not be read, of which the outcome tells the kind; none if there is no kind to
 /// answer for.
 pub fn unreadable_event_response(name: DialectName, outcome: &Outcome) -> Option<HostResponse> {
+    Some(named(name).write_response(&unknown_event(outcome.event)?, outcome))
+}
+
+/// What can be read of an event that cannot be read as a whole.
+pub(crate) fn read_partial(name: DialectName, bytes: &[u8]) -> PartialEvent {
+    let dialect = named(name);
+    PartialEvent {
+        kind: dialect.kind_of(bytes),
+        host_event: dialect.host_event_of(bytes),
+        cwd: dialect.cwd_of(bytes),
+    }
+}
+
+/// The answer to an event whose hooks were not asked, in words for its kind, or if that is unknown in words that count
+/// for every kind.
+#[cfg(feature = "daemon")]
+pub(crate) fn unasked_response(name: DialectName, event: &PartialEvent, outcome: &Outcome) -> HostResponse {
+    let kind = event.kind.unwrap_or(EventKind::HostEvent);
+    let by_exit_code = || response::unreadable_event(outcome);
+    unknown_event(kind).map_or_else(by_exit_code, |mut known| {
+        known.host_event.clone_from(&event.host_event);
+        named(name).write_response(&known, outcome)
+    })
+}
+
+/// An event of which nothing but the kind is known.
+fn unknown_event(kind: EventKind) -> Option<Event> {
     const UNKNOWN: &str = "unknown";
-    let event = Event::new(outcome.event, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?);
-    Some(named(name).write_response(&event, outcome))
+    Some(Event::new(kind, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?))
 }
 
 /// The dialects whose hooks stand in settings files, in order.

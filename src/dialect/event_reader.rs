@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     event_table::{EventRow, MatchSource},
+    partial_event::string_fields,
     suggest::{did_you_mean, shorten},
 };
 use crate::model::{
@@ -192,15 +193,32 @@ fn host_event(known: KnownEvent, fields: &JsonFields<'_>) -> Result<Option<HostE
 
 /// The kind of an event whose other fields may be unreadable.
 pub(super) fn kind_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<EventKind> {
-    let text = String::from_utf8_lossy(bytes);
-    known_event(&serde_json::from_str(&text).ok()?, vocabulary).ok().map(KnownEvent::kind)
+    known_event_of_unread(bytes, vocabulary).map(KnownEvent::kind)
+}
+
+/// The event without a kind of its own whose other fields may be unreadable.
+pub(super) fn host_event_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<HostEvent> {
+    match known_event_of_unread(bytes, vocabulary)? {
+        KnownEvent::Row(row) if row.kind == EventKind::HostEvent => {
+            Some(HostEvent { name: row.name.into(), match_text: None, strategy: row.host_event_strategy() })
+        }
+        KnownEvent::Row(_) | KnownEvent::Kind(_) => None,
+    }
+}
+
+/// The event that all fields name that may name it.
+fn known_event_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<KnownEvent> {
+    let fields = string_fields(bytes, |name| vocabulary.kind_fields.contains(&name));
+    let mut known = fields.iter().map(|(_, name)| vocabulary.names.find(name.as_deref()?));
+    let first = known.next()??;
+    known.all(|other| other.is_some_and(|other| other.name() == first.name())).then_some(first)
 }
 
 /// The working directory of an event whose other fields may be unreadable.
 pub(super) fn cwd_of_unread(bytes: &[u8], vocabulary: &EventVocabulary) -> Option<Arc<str>> {
-    let text = String::from_utf8_lossy(bytes);
-    let fields: JsonFields<'_> = serde_json::from_str(&text).ok()?;
-    fields.get(vocabulary.names.native("cwd")).and_then(unquoted).map(Into::into)
+    let cwd = vocabulary.names.native("cwd");
+    let (_, value) = string_fields(bytes, |name| name == cwd).pop()?;
+    value.map(Into::into)
 }
 
 fn known_event(fields: &JsonFields<'_>, vocabulary: &EventVocabulary) -> Result<KnownEvent, EventError> {

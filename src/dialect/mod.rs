@@ -18,12 +18,16 @@ mod native;
 mod native_dialect;
 mod openharness;
 mod output;
+mod partial_event;
 mod patch_merge;
 mod response;
 mod settings;
 mod suggest;
 
 pub use canonical::Canonical;
+pub(crate) use catalog::read_partial;
+#[cfg(feature = "daemon")]
+pub(crate) use catalog::unasked_response;
 pub use catalog::{named, natives, unreadable_event_response};
 pub use convert::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile, convert};
 pub(crate) use document::{Document, Mapping, Mistake, Span, Value};

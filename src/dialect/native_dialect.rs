@@ -11,8 +11,9 @@ use super::{
     response,
 };
 use crate::model::{
-    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostResponse, Json, JsonError,
-    MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    Dialect, DialectName, Draft, Event, EventError, EventKind, Failure, Hook, HostEvent, HostResponse, Json,
+    JsonError, MatchField, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict,
+    Workspace,
 };
 
 impl Dialect for NativeDialect {
@@ -26,6 +27,10 @@ impl Dialect for NativeDialect {
 
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind> {
         event_reader::kind_of_unread(bytes, &self.vocabulary())
+    }
+
+    fn host_event_of(&self, bytes: &[u8]) -> Option<HostEvent> {
+        event_reader::host_event_of_unread(bytes, &self.vocabulary())
     }
 
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>> {

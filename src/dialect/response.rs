@@ -68,12 +68,23 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The answer to an event that could not be read, by exit code alone: it blocks whatever can be blocked.
+/// The answer to an event of an unknown kind: a block is told by exit code, which counts for every kind, and what there
+/// is to say to the person in the field that the dialects share.
 pub(super) fn unreadable_event(outcome: &Outcome) -> HostResponse {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct PersonalMessage {
+        system_message: String,
+    }
     let halted = (outcome.verdict == Verdict::Halt).then_some("stopped by a hook".into());
-    let stderr = refusal(outcome).or(halted).map(Cow::into_owned).unwrap_or_default();
-    let exit_code = if stderr.is_empty() { 0 } else { BLOCK };
-    HostResponse { stdout: String::new(), stderr, exit_code }
+    if let Some(refusal) = refusal(outcome).or(halted) {
+        let stderr = if refusal.is_empty() { "blocked by a hook".to_owned() } else { refusal.into_owned() };
+        return HostResponse { stdout: String::new(), stderr, exit_code: BLOCK };
+    }
+    match user_message(outcome) {
+        Some(system_message) => of(&PersonalMessage { system_message }, "{}"),
+        None => HostResponse::default(),
+    }
 }
 
 /// An answer as the body of one over HTTP, where there is neither an exit code nor standard error: what refuses by

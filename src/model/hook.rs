@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{
     Capabilities, DialectName, Draft, Event, EventError, EventKind, EventKinds, ExecutionPolicy, Failure,
-    Handler, HookName, HookSource, HostResponse, Json, JsonError, MatchField, Matcher, MergeRule, Outcome,
-    RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    Handler, HookName, HookSource, HostEvent, HostResponse, Json, JsonError, MatchField, Matcher, MergeRule,
+    Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
 /// A named rule, ready to run.
@@ -99,6 +99,12 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// The kind of an event, even if the rest of it cannot be read.
     fn kind_of(&self, bytes: &[u8]) -> Option<EventKind>;
+
+    /// Which event of the dialect's own it is, if it has no other kind, even if the rest of it cannot be read.
+    fn host_event_of(&self, bytes: &[u8]) -> Option<HostEvent> {
+        let _ = bytes;
+        None
+    }
 
     /// The working directory in an event, even if the rest of it cannot be read.
     fn cwd_of(&self, bytes: &[u8]) -> Option<Arc<str>>;

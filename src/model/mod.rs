@@ -19,6 +19,7 @@ mod language_model;
 mod matcher;
 mod missing_feature;
 mod outcome;
+mod partial_event;
 mod patch;
 mod redaction;
 mod reply;
@@ -58,6 +59,7 @@ pub use language_model::{
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
 pub(crate) use outcome::milliseconds;
 pub use outcome::{HookReport, Note, Outcome};
+pub(crate) use partial_event::PartialEvent;
 pub use patch::{
     Capabilities, Capability, PatchMerge, PatchResult, PatchResults, PatchScope, Target, Targets, merge_deep,
     merge_one_level,

@@ -1,16 +1,21 @@
-//! Blocks for events whose hooks could not be asked, where a hook with `on_error: deny` might have cared for them.
-//! Without such a hook there is no block: the host decides.
+//! Blocks for events whose hooks could not be asked, where a hook that fails closed might have cared for them. Without
+//! such a hook there is no block: the host decides.
+
+use std::fmt::Display;
 
 use super::{error::DispatchError, handle::Orchestrator};
 use crate::{
     dialect,
-    model::{DialectName, Event, EventError, EventKind, FailurePolicy, Hook, Outcome, Verdict, WorkspaceId},
+    model::{
+        DialectName, Event, EventError, EventKind, FailurePolicy, Hook, Outcome, PartialEvent, Verdict,
+        WorkspaceId,
+    },
     registry::Snapshot,
     run::next_decision_id,
 };
 
 impl Orchestrator {
-    /// The block for an unreadable event where a hook with `on_error: deny` might have cared for it: what cannot be
+    /// The block for an unreadable event where a hook that fails closed might have cared for it: what cannot be
     /// read cannot be checked. If not even the event's kind can be read, every such hook counts; without a workspace,
     /// the hooks of every workspace count.
     pub fn block_unreadable(
@@ -20,18 +25,28 @@ impl Orchestrator {
         bytes: &[u8],
         error: &EventError,
     ) -> Option<Outcome> {
-        let kind = dialect::named(dialect).kind_of(bytes);
+        self.block_unasked(workspace, &dialect::read_partial(dialect, bytes), error)
+    }
+
+    /// The block for an event of which only a part is known, where a hook of the workspace, or without one of any
+    /// workspace, fails closed and might have cared for it.
+    pub(crate) fn block_unasked(
+        &self,
+        workspace: Option<&WorkspaceId>,
+        event: &PartialEvent,
+        error: &dyn Display,
+    ) -> Option<Outcome> {
         let registry = self.0.registry.load();
         match workspace {
             Some(_) => registry
                 .find(workspace)
-                .and_then(|published| block_by_guard(&published.snapshot, kind, error)),
-            None => registry.all().find_map(|snapshot| block_by_guard(snapshot, kind, error)),
+                .and_then(|published| block_by_guard(&published.snapshot, event, error)),
+            None => registry.all().find_map(|snapshot| block_by_guard(snapshot, event, error)),
         }
     }
 
-    /// The block for an event that was turned away before its hooks ran, where one of them has `on_error: deny`. For
-    /// hosts that proceed if they get no answer.
+    /// The block for an event that was turned away before its hooks ran, where one of them fails closed. For hosts that
+    /// proceed if they get no answer.
     pub fn block_undispatched(&self, event: &Event, error: &DispatchError) -> Option<Outcome> {
         let snapshot = self.snapshot(event.workspace_id.as_ref())?;
         if !event.is_interceptor() {
@@ -43,23 +58,41 @@ impl Orchestrator {
     }
 }
 
-/// The block by the first guard that an event of this kind, or of any kind if none is known, might have reached.
-fn block_by_guard(snapshot: &Snapshot, kind: Option<EventKind>, error: &EventError) -> Option<Outcome> {
+/// The block by the first guard that the event might have reached.
+fn block_by_guard(snapshot: &Snapshot, event: &PartialEvent, error: &dyn Display) -> Option<Outcome> {
     let mut guards = snapshot.hooks().iter().map(|registered| &registered.hook).filter(|hook| is_guard(hook));
-    guards.find_map(|hook| Some(block(hook, possible_kind(hook, kind)?, error, snapshot)))
+    guards.find_map(|hook| Some(block(hook, possible_kind(hook, event)?, error, snapshot)))
 }
 
-/// The first interceptor kind among a hook's events that the unreadable event may have had.
-fn possible_kind(hook: &Hook, known: Option<EventKind>) -> Option<EventKind> {
-    hook.events.iter().find(|kind| kind.is_interceptor() && known.is_none_or(|known| known == *kind))
+/// The first kind among a hook's events that the event may have had and that can be stopped.
+fn possible_kind(hook: &Hook, event: &PartialEvent) -> Option<EventKind> {
+    if !event.may_be_stopped() {
+        return None;
+    }
+    let wants_another = match (&hook.execution.host_event, &event.host_event) {
+        (Some(wanted), Some(known)) => *wanted != known.name,
+        _ => false,
+    };
+    let may_be = |kind: &EventKind| match event.kind {
+        Some(known) => known == *kind,
+        None => kind.is_interceptor() || *kind == EventKind::HostEvent,
+    };
+    hook.events.iter().find(may_be).filter(|_| !wants_another)
 }
 
 fn is_guard(hook: &Hook) -> bool {
-    hook.enabled && hook.on_error == FailurePolicy::Deny
+    hook.enabled && closed_policy(hook).is_some()
 }
 
-fn block(hook: &Hook, kind: EventKind, error: &dyn std::error::Error, snapshot: &Snapshot) -> Outcome {
-    let reason = format!("hook `{}` could not be asked: {error} (on_error: deny)", hook.name);
+/// The first policy of a hook that does not let an event pass when the hook fails.
+fn closed_policy(hook: &Hook) -> Option<(&'static str, FailurePolicy)> {
+    let mut policies = [("on_error", hook.on_error), ("on_timeout", hook.on_timeout)].into_iter();
+    policies.find(|(_, policy)| *policy != FailurePolicy::Ignore)
+}
+
+fn block(hook: &Hook, kind: EventKind, error: &dyn Display, snapshot: &Snapshot) -> Outcome {
+    let (name, policy) = closed_policy(hook).unwrap_or(("on_error", hook.on_error));
+    let reason = format!("hook `{}` could not be asked: {error} ({name}: {})", hook.name, policy.as_str());
     Outcome {
         verdict: Verdict::Block,
         reason: Some(reason.into()),

@@ -4,6 +4,8 @@ mod events;
 mod extract;
 mod health;
 mod hooks;
+mod native_events;
+mod native_response;
 mod openapi;
 mod operation;
 mod parameters;
@@ -13,11 +15,13 @@ mod runs;
 mod status;
 mod stream;
 mod table;
+mod unasked;
 mod workspaces;
 
-#[cfg(feature = "cli")]
-pub(crate) use events::ProcessAnswer;
 pub(super) use events::send_event;
+#[cfg(feature = "cli")]
+pub(crate) use native_response::ProcessAnswer;
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, paths, router};
 pub use status::{AuditStatus, BrokenWorkspace, DaemonStatus};
+pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};

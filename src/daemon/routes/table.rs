@@ -3,8 +3,10 @@
 use std::sync::LazyLock;
 
 use super::{
-    events::{self, EVENT, OUTCOME, PROCESS_ANSWER},
-    health, hooks, openapi,
+    events::{self, EVENT, OUTCOME},
+    health, hooks, native_events,
+    native_response::PROCESS_ANSWER,
+    openapi,
     operation::{
         BodySchema::{AnyObject, AnyObjects, List, One},
         ErrorResponse, Operation, RequestLimit,
@@ -103,7 +105,7 @@ pub(super) static ROUTES: [Route; 14] = [
             tag: "events",
             right: AccessRight::Events,
             summary: "Run the hooks for an agent's event.",
-            description: "Takes what the agent sends to its own hooks and answers what such a hook would answer.",
+            description: "Takes what the agent sends to its own hooks and answers what such a hook would answer. If the hooks cannot be asked, the answer is a block where a guard might have cared, or no opinion with a note to the person; the dialect `canonical` gets the error.",
             parameters: &[DIALECT, AS],
             request: Some(AnyObject),
             success: &[ok(
@@ -111,7 +113,7 @@ pub(super) static ROUTES: [Route; 14] = [
                 Json(AnyObject),
             )],
             errors: &[EVENT_ERRORS, UNKNOWN_DIALECT_OR_WORKSPACE],
-            handler: |method| on(method, events::send_native_event),
+            handler: |method| on(method, native_events::send_native_event),
         }],
     },
     Route {

@@ -9,6 +9,7 @@ mod page;
 mod relay;
 mod runs;
 mod stream;
+mod verdicts;
 mod workspaces;
 
 use std::{

@@ -1,0 +1,155 @@
+//! Takes events in an agent's own format and answers what a hook of that agent would answer.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Bytes,
+    extract::{Request, State},
+    http::request::Parts,
+    response::Response,
+};
+use serde::Deserialize;
+
+use super::{
+    events::{limits_of_events, read, refuse_own_hook},
+    extract::{ApiQuery, PathParameter},
+    native_response::{ResponseForm, parse_dialect, write},
+    unasked::{self, UnaskedEvent},
+};
+use crate::{
+    DispatchError,
+    daemon::{
+        error::ApiError,
+        request_body::{self, BodyFailure},
+        state::DaemonState,
+        workspace_locator::GuardScope,
+    },
+    dialect,
+    model::{DialectName, Event, HostResponse, Outcome, PartialEvent},
+};
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NativeEventQuery {
+    #[serde(default)]
+    r#as: ResponseForm,
+}
+
+/// Answers an event in an agent's format with what a hook of that agent would answer. An agent takes an error for
+/// consent, so there is a verdict even if the hooks cannot be asked.
+///
+/// Returns an error if the request comes from a hook of hookyard.
+pub(super) async fn send_native_event(
+    State(state): State<Arc<DaemonState>>,
+    name: Result<PathParameter, ApiError>,
+    query: Result<ApiQuery<NativeEventQuery>, ApiError>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    refuse_own_hook(request.headers())?;
+    let dialect = name.and_then(|PathParameter(name)| parse_dialect(&name));
+    let form = query.as_ref().map_or(ResponseForm::Body, |ApiQuery(query)| query.r#as);
+    let wrong_address = match (dialect, query) {
+        (Ok(dialect), Ok(_)) => return Ok(send_to(&state, dialect, form, request).await),
+        // Claude's words are those that most agents understand.
+        (Err(error), _) => (DialectName::Claude, error),
+        (Ok(dialect), Err(error)) => (dialect, error),
+    };
+    let (dialect, error) = wrong_address;
+    let event = dialect::read_partial(dialect, &unasked::beginning(&state, request).await);
+    let unasked = UnaskedEvent { dialect, form, event, guards: GuardScope::AnyWorkspace, error };
+    Ok(unasked.answer(&state))
+}
+
+async fn send_to(
+    state: &Arc<DaemonState>,
+    dialect: DialectName,
+    form: ResponseForm,
+    request: Request,
+) -> Response {
+    match answer(state, dialect, request).await {
+        Ok(answer) => write(answer, form),
+        Err(failure) => {
+            let Unanswered { event, guards, error } = *failure;
+            UnaskedEvent { dialect, form, event, guards, error }.answer(state)
+        }
+    }
+}
+
+/// Why an event has no outcome, and what is known of it. Boxed, because it is rare and large.
+struct Unanswered {
+    event: PartialEvent,
+    guards: GuardScope,
+    error: ApiError,
+}
+
+async fn answer(
+    state: &Arc<DaemonState>,
+    dialect: DialectName,
+    request: Request,
+) -> Result<HostResponse, Box<Unanswered>> {
+    let (Parts { headers, .. }, body) = request.into_parts();
+    let bytes = match request_body::read_or_beginning(&headers, body, limits_of_events(state)).await {
+        Ok(bytes) => bytes,
+        Err(BodyFailure { error, beginning }) => {
+            let event = dialect::read_partial(dialect, &beginning);
+            let guards = state.locator.guards(&state.orchestrator, &state.settings, &event).await;
+            return Err(Box::new(Unanswered { event, guards, error }));
+        }
+    };
+    let event = match read(state, dialect, &headers, &bytes) {
+        Ok(event) => event,
+        Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
+    };
+    dispatch(state, dialect, event).await
+}
+
+/// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace
+/// count.
+async fn unreadable(
+    state: &Arc<DaemonState>,
+    dialect: DialectName,
+    bytes: &Bytes,
+    error: ApiError,
+) -> Box<Unanswered> {
+    let event = dialect::read_partial(dialect, bytes);
+    if let Some(cwd) = &event.cwd {
+        state.locator.register_for_unreadable(&state.orchestrator, cwd).await;
+    }
+    Box::new(Unanswered { event, guards: GuardScope::AnyWorkspace, error })
+}
+
+async fn dispatch(
+    state: &Arc<DaemonState>,
+    dialect: DialectName,
+    mut event: Event,
+) -> Result<HostResponse, Box<Unanswered>> {
+    match state.locator.locate(&state.orchestrator, &event).await {
+        Ok(workspace) => event.workspace_id = workspace,
+        Err(error) => {
+            let event = PartialEvent::of(&event);
+            let guards = state.locator.guards(&state.orchestrator, &state.settings, &event).await;
+            return Err(Box::new(Unanswered { event, guards, error }));
+        }
+    }
+    let outcome = match state.orchestrator.dispatch(event.clone()).await {
+        Ok(outcome) => outcome,
+        Err(error) => undispatched(state, &event, error)?,
+    };
+    Ok(dialect::named(dialect).write_response(&event, &outcome))
+}
+
+/// The block for an event that was turned away.
+///
+/// Returns what is known of it if no guard of its workspace would have been asked.
+fn undispatched(
+    state: &DaemonState,
+    event: &Event,
+    error: DispatchError,
+) -> Result<Outcome, Box<Unanswered>> {
+    state.orchestrator.block_undispatched(event, &error).ok_or_else(|| {
+        // The guards of a known workspace have just been looked for.
+        let is_known = state.orchestrator.snapshot(event.workspace_id.as_ref()).is_some();
+        let guards = if is_known { GuardScope::Nowhere } else { GuardScope::AnyWorkspace };
+        Box::new(Unanswered { event: PartialEvent::of(event), guards, error: error.into() })
+    })
+}

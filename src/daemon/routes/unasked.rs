@@ -1,0 +1,136 @@
+//! Answers agents' events whose hooks cannot be asked. An agent takes an HTTP error for consent, so it gets a verdict in
+//! the words of its dialect.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Bytes,
+    extract::Request,
+    http::{StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+
+use super::native_response::{ResponseForm, parse_dialect, write};
+use crate::{
+    daemon::{
+        error::ApiError,
+        request_body::{self, BEGINNING_BYTES, BodyBounds},
+        state::DaemonState,
+        workspace_locator::GuardScope,
+    },
+    dialect,
+    model::{DialectName, EventKind, Note, Outcome, PartialEvent, Verdict},
+    run::next_decision_id,
+    telemetry::EVENTS_TARGET,
+};
+
+/// The prefix of the paths of agents' events.
+const NATIVE_EVENTS: &str = "/v1/events/";
+
+/// The status of the error that an answer stands for. Metrics count it instead of the answer's 200.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::daemon) struct AnsweredError(pub(in crate::daemon) StatusCode);
+
+/// An agent's event whose hooks cannot be asked.
+#[derive(Debug)]
+pub(super) struct UnaskedEvent {
+    pub(super) dialect: DialectName,
+    pub(super) form: ResponseForm,
+    /// What is known of it.
+    pub(super) event: PartialEvent,
+    /// Whose guards would have been asked.
+    pub(super) guards: GuardScope,
+    pub(super) error: ApiError,
+}
+
+impl UnaskedEvent {
+    /// The agent's answer: a block where a guard might have cared for the event, else no opinion and a note to the
+    /// person. Hosts with canonical events get the error.
+    pub(super) fn answer(self, state: &DaemonState) -> Response {
+        if self.dialect == DialectName::Canonical {
+            return self.error.into_response();
+        }
+        let outcome = self.block(state).unwrap_or_else(|| self.no_opinion());
+        let (decision_id, event, verdict) = (&outcome.decision_id, outcome.event, outcome.verdict);
+        tracing::warn!(
+            target: EVENTS_TARGET, %decision_id, dialect = %self.dialect, %event, %verdict,
+            code = self.error.code(), "an agent's event was answered without its hooks"
+        );
+        let mut response = write(dialect::unasked_response(self.dialect, &self.event, &outcome), self.form);
+        response.extensions_mut().insert(AnsweredError(self.error.status()));
+        response
+    }
+
+    fn block(&self, state: &DaemonState) -> Option<Outcome> {
+        match &self.guards {
+            GuardScope::Nowhere => None,
+            GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &self.error),
+            GuardScope::AnyWorkspace => state.orchestrator.block_unasked(None, &self.event, &self.error),
+            GuardScope::NotLoaded => self.event.may_be_stopped().then(|| {
+                let reason = format!("the hooks could not be asked: {}", self.error);
+                Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..self.proceed() }
+            }),
+        }
+    }
+
+    fn no_opinion(&self) -> Outcome {
+        let mut outcome = self.proceed();
+        let text = format!("hookyard ran no hooks for this event: {}; {}", self.error, self.error.hint());
+        outcome.notes.extend(Note::of_hookyard(&text));
+        outcome
+    }
+
+    fn proceed(&self) -> Outcome {
+        Outcome::proceed(next_decision_id(), self.event.kind.unwrap_or(EventKind::HostEvent), 0)
+    }
+}
+
+/// Answers a request that was refused before it came to its route: an agent's event with a verdict, any other with the
+/// error.
+pub(in crate::daemon) async fn answer_refused(
+    state: &Arc<DaemonState>,
+    request: Request,
+    error: ApiError,
+    guards: RefusedGuards,
+) -> Response {
+    let Some((dialect, form)) = native_target(request.uri()) else { return error.into_response() };
+    let (parts, body) = request.into_parts();
+    let limits = &state.settings.limits;
+    let bounds = BodyBounds { bytes: BEGINNING_BYTES, time: limits.body_timeout };
+    let beginning = match request_body::read_or_beginning(&parts.headers, body, bounds).await {
+        Ok(bytes) => bytes,
+        Err(failure) => failure.beginning,
+    };
+    let event = dialect::read_partial(dialect, &beginning);
+    let guards = match guards {
+        RefusedGuards::NotLoaded => GuardScope::NotLoaded,
+        RefusedGuards::Loaded => state.locator.known_guards(&state.orchestrator, &event),
+    };
+    UnaskedEvent { dialect, form, event, guards, error }.answer(state)
+}
+
+/// Whether the guards of a refused event are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::daemon) enum RefusedGuards {
+    Loaded,
+    NotLoaded,
+}
+
+/// The dialect and the form of an answer to a native event, by the address of its request. An unknown dialect is
+/// answered in Claude's words, which most agents understand.
+fn native_target(uri: &Uri) -> Option<(DialectName, ResponseForm)> {
+    let name = uri.path().strip_prefix(NATIVE_EVENTS)?;
+    let is_process = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "as=process"));
+    let form = if is_process { ResponseForm::Process } else { ResponseForm::Body };
+    Some((parse_dialect(name).unwrap_or(DialectName::Claude), form))
+}
+
+/// The beginning of the body of a request with a mistake in its address.
+pub(super) async fn beginning(state: &DaemonState, request: Request) -> Bytes {
+    let (parts, body) = request.into_parts();
+    let bounds = BodyBounds { bytes: BEGINNING_BYTES, time: state.settings.limits.body_timeout };
+    match request_body::read_or_beginning(&parts.headers, body, bounds).await {
+        Ok(bytes) => bytes,
+        Err(failure) => failure.beginning,
+    }
+}

@@ -1,0 +1,34 @@
+//! What is known of an event whose hooks cannot be asked.
+
+use std::sync::Arc;
+
+#[cfg(feature = "daemon")]
+use super::Event;
+use super::{EventKind, HostEvent, Strategy};
+
+/// What is known of an event whose hooks cannot be asked, perhaps because it cannot be read as a whole.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PartialEvent {
+    pub(crate) kind: Option<EventKind>,
+    /// The event without a kind of its own.
+    pub(crate) host_event: Option<HostEvent>,
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon looks for workspaces"))]
+    pub(crate) cwd: Option<Arc<str>>,
+}
+
+impl PartialEvent {
+    /// An event that was read.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn of(event: &Event) -> Self {
+        Self { kind: Some(event.kind), host_event: event.host_event.clone(), cwd: event.cwd.clone() }
+    }
+
+    /// Whether hooks might stop it, as far as is known.
+    pub(crate) fn may_be_stopped(&self) -> bool {
+        match (self.kind, &self.host_event) {
+            (Some(EventKind::HostEvent), Some(known)) => known.strategy == Strategy::Serial,
+            (None | Some(EventKind::HostEvent), _) => true,
+            (Some(kind), _) => kind.is_interceptor(),
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Agents' events whose hooks cannot be asked get a verdict in the agent's words, never an error.
+
+use std::{os::unix::net::UnixStream, thread};
+
+use rustix::process::Signal;
+
+use super::*;
+
+const DIALECTS: [&str; 5] = ["openharness", "claude", "codebuddy", "gemini", "clawd"];
+
+/// The policies that make a hook fail closed.
+const POLICIES: [&str; 4] = ["on_error: deny", "on_error: ask", "on_timeout: deny", "on_timeout: ask"];
+
+/// The limit of a body in these tests.
+const PAYLOAD: usize = 64 << 10;
+
+/// An event whose hooks cannot be asked.
+struct Condition {
+    name: &'static str,
+    /// What stands behind the dialect in the path.
+    query: &'static str,
+    /// Further headers, with the end of each line.
+    headers: &'static str,
+    /// Makes the body of a valid event.
+    body: fn(&str) -> Vec<u8>,
+    /// Whether a guard blocks it.
+    blocked: bool,
+}
+
+const JSON: &str = "content-type: application/json\r\n";
+
+fn is_as_sent(event: &str) -> Vec<u8> {
+    event.as_bytes().to_vec()
+}
+
+/// The event with a byte string in place of the tool's command.
+fn with_command(event: &str, command: &[u8]) -> Vec<u8> {
+    let at = event.find("rm -rf").unwrap();
+    [&event.as_bytes()[..at], command, &event.as_bytes()[at + "rm -rf".len()..]].concat()
+}
+
+const CONDITIONS: [Condition; 17] = [
+    Condition {
+        name: "another content type",
+        query: "",
+        headers: "content-type: text/plain\r\n",
+        body: is_as_sent,
+        blocked: true,
+    },
+    Condition {
+        name: "an encoding",
+        query: "",
+        headers: "content-type: application/json\r\ncontent-encoding: gzip\r\n",
+        body: is_as_sent,
+        blocked: true,
+    },
+    Condition {
+        name: "an unknown form",
+        query: "?as=nothing",
+        headers: JSON,
+        body: is_as_sent,
+        blocked: true,
+    },
+    Condition {
+        name: "an unknown parameter",
+        query: "?more=1",
+        headers: JSON,
+        body: is_as_sent,
+        blocked: true,
+    },
+    Condition { name: "no body", query: "", headers: JSON, body: |_| Vec::new(), blocked: true },
+    Condition { name: "no object", query: "", headers: JSON, body: |_| b"[]".to_vec(), blocked: true },
+    Condition {
+        name: "cut off",
+        query: "",
+        headers: JSON,
+        body: |event| event.as_bytes()[..event.len() - 2].to_vec(),
+        blocked: true,
+    },
+    Condition {
+        name: "trailing text",
+        query: "",
+        headers: JSON,
+        body: |event| format!("{event} x").into_bytes(),
+        blocked: true,
+    },
+    Condition {
+        name: "a duplicate key",
+        query: "",
+        headers: JSON,
+        body: |event| event.replacen('{', r#"{"x":1,"x":2,"#, 1).into_bytes(),
+        blocked: true,
+    },
+    Condition {
+        name: "invalid UTF-8",
+        query: "",
+        headers: JSON,
+        body: |event| with_command(event, b"\xff"),
+        blocked: true,
+    },
+    Condition {
+        name: "a lone surrogate",
+        query: "",
+        headers: JSON,
+        body: |event| with_command(event, br"\ud800"),
+        blocked: true,
+    },
+    Condition {
+        name: "an unknown kind",
+        query: "",
+        headers: JSON,
+        body: |event| event.replace("ool", "oool").into_bytes(),
+        blocked: true,
+    },
+    Condition {
+        name: "too deep",
+        query: "",
+        headers: JSON,
+        body: |event| event.replace(r#""rm -rf""#, &"[".repeat(1000)).into_bytes(),
+        blocked: true,
+    },
+    Condition {
+        name: "too large",
+        query: "",
+        headers: JSON,
+        body: |event| with_command(event, &[b'x'; PAYLOAD]),
+        blocked: true,
+    },
+    Condition {
+        name: "too large, with its kind at the end",
+        query: "",
+        headers: JSON,
+        body: |event| {
+            event.replacen('{', &format!(r#"{{"aaa":"{}","#, "x".repeat(2 * PAYLOAD)), 1).into_bytes()
+        },
+        blocked: true,
+    },
+    Condition {
+        name: "much too large",
+        query: "",
+        headers: JSON,
+        body: |event| with_command(event, &vec![b'x'; 8 << 20]),
+        blocked: true,
+    },
+    // Nobody could have been asked.
+    Condition {
+        name: "in no workspace",
+        query: "",
+        headers: JSON,
+        body: |event| event.replace("/shop", "").into_bytes(),
+        blocked: false,
+    },
+];
+
+/// The last event of a session, in a directory.
+fn end(dialect: &str, directory: &Path) -> String {
+    let kind = if dialect == "openharness" { "run_completed" } else { "SessionEnd" };
+    let mut event: Value = serde_json::from_str(&tool(dialect, directory)).unwrap();
+    event["hook_event_name"] = json!(kind);
+    event.to_string()
+}
+
+/// A tool call, in a directory.
+fn tool(dialect: &str, directory: &Path) -> String {
+    let kind = match dialect {
+        "openharness" => "before_tool_dispatch",
+        "gemini" => "BeforeTool",
+        _ => "PreToolUse",
+    };
+    json!({ "hook_event_name": kind, "session_id": "s", "run_id": "r", "cwd": directory, "project_dir": directory,
+            "transcript_path": "/t", "tool_name": "Bash", "tool_input": { "command": "rm -rf" } })
+    .to_string()
+}
+
+/// A daemon with a hook of tool calls under a policy.
+fn daemon(policy: &str, limits: &str) -> Daemon {
+    let file = format!(
+        "name: guard\nevents: [before_tool_dispatch]\nhandler: {{ type: command, command: 'echo ran >> ran' }}\n{policy}\n"
+    );
+    DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other } }")
+        .settings(limits)
+        .file("shop/.openharness/hooks/guard.yaml", &file)
+        .file("other/x", "")
+        .serve()
+}
+
+/// An answer, as a body or as the output of a process.
+#[derive(Debug)]
+struct Answer {
+    out: String,
+    err: String,
+    code: u8,
+}
+
+impl Answer {
+    /// Whether the agent obeys it as a refusal.
+    fn is_block(&self, dialect: &str) -> bool {
+        let said: Value = serde_json::from_str(&self.out).unwrap_or_default();
+        // ClawdCode and all others take the exit code, and as a body one of these words.
+        let by_word = match dialect {
+            "openharness" => said["decision"] == "block",
+            _ => said["decision"] == "deny" || said["decision"] == "block",
+        };
+        self.code == 2 || by_word || said["hookSpecificOutput"]["permissionDecision"] == "deny"
+    }
+
+    /// Whether it lets the event pass and says why no hook ran.
+    fn is_note(&self, dialect: &str) -> bool {
+        let said: Value = serde_json::from_str(&self.out).unwrap_or_default();
+        // ClawdCode has no field for the person.
+        let note = match dialect {
+            "clawd" => self.err.as_str(),
+            _ => said["systemMessage"].as_str().unwrap_or_default(),
+        };
+        let has_note = note.starts_with("hookyard ran no hooks for this event: ");
+        !self.is_block(dialect) && (has_note || dialect == "clawd")
+    }
+}
+
+fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Sends a request and reads the answer, of which the status has to be 200.
+fn answer(daemon: &Daemon, request: &[u8], is_process: bool) -> Answer {
+    let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+    stream.write_all(request).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    read_answer(&text, is_process)
+}
+
+fn read_answer(text: &str, is_process: bool) -> Answer {
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
+    assert!(head.starts_with("HTTP/1.1 200"), "{text}");
+    if !is_process {
+        return Answer { out: body.to_owned(), err: String::new(), code: 0 };
+    }
+    let said: Value = serde_json::from_str(body).unwrap();
+    let field = |name: &str| said[name].as_str().unwrap().to_owned();
+    let code = u8::try_from(said["exit_code"].as_u64().unwrap()).unwrap();
+    Answer { out: field("stdout"), err: field("stderr"), code }
+}
+
+fn assert_answer(answer: &Answer, dialect: &str, blocked: bool, what: &str) {
+    if blocked {
+        assert!(answer.is_block(dialect), "{dialect}, {what}: {answer:?}");
+    } else {
+        assert!(answer.is_note(dialect), "{dialect}, {what}: {answer:?}");
+    }
+}
+
+#[test]
+fn an_event_that_cannot_be_judged_is_blocked_where_a_hook_fails_closed_and_noted_elsewhere() {
+    for policy in POLICIES.into_iter().chain([""]) {
+        let daemon = daemon(policy, "limits: { payload: 64KiB }");
+        let shop = daemon.path().join("shop");
+        for dialect in DIALECTS {
+            for condition in &CONDITIONS {
+                let body = (condition.body)(&tool(dialect, &shop));
+                let what = format!("{} {policy:?}", condition.name);
+                let path = format!("/v1/events/{dialect}{}", condition.query);
+                let blocked = condition.blocked && !policy.is_empty();
+                let told = answer(&daemon, &post(&path, condition.headers, &body), false);
+                assert_answer(&told, dialect, blocked, &what);
+                if condition.query.is_empty() {
+                    let path = format!("{path}?as=process");
+                    let told = answer(&daemon, &post(&path, condition.headers, &body), true);
+                    assert_answer(&told, dialect, blocked, &what);
+                }
+            }
+            // What no hook can stop is never blocked.
+            let body = end(dialect, &shop);
+            let path = format!("/v1/events/{dialect}");
+            let told = answer(&daemon, &post(&path, JSON, &body.as_bytes()[..body.len() - 1]), false);
+            assert_answer(&told, dialect, false, "the end of a session");
+        }
+        assert!(!shop.join("ran").exists(), "the hook was asked");
+        daemon.finish();
+    }
+}
+
+#[test]
+fn a_relay_answers_alike() {
+    for policy in ["on_error: deny", ""] {
+        let daemon = daemon(policy, "limits: { payload: 64KiB }");
+        let shop = daemon.path().join("shop");
+        for dialect in DIALECTS {
+            for condition in
+                CONDITIONS.iter().filter(|condition| condition.headers == JSON && condition.query.is_empty())
+            {
+                let mut relay = hookyard(&daemon, &["relay", "--dialect", dialect]).spawn().unwrap();
+                let body = (condition.body)(&tool(dialect, &shop));
+                drop(relay.stdin.take().unwrap().write_all(&body));
+                let output = relay.wait_with_output().unwrap();
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                let code = u8::try_from(output.status.code().unwrap()).unwrap();
+                let told = Answer { out: text(output.stdout), err: text(output.stderr), code };
+                assert_answer(&told, dialect, condition.blocked && !policy.is_empty(), condition.name);
+            }
+            // A closed standard input is an empty event.
+            let mut relay = hookyard(&daemon, &["relay", "--dialect", dialect]);
+            let output = relay.stdin(Stdio::null()).output().unwrap();
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            let code = u8::try_from(output.status.code().unwrap()).unwrap();
+            let told = Answer { out: text(output.stdout), err: text(output.stderr), code };
+            assert_answer(&told, dialect, !policy.is_empty(), "no input");
+        }
+        daemon.finish();
+    }
+}
+
+#[test]
+fn a_body_that_does_not_come_gets_a_verdict() {
+    for policy in ["on_error: deny", ""] {
+        let daemon = daemon(policy, "limits: { body_timeout: 1s }");
+        let shop = daemon.path().join("shop");
+        thread::scope(|scope| {
+            for dialect in DIALECTS {
+                let (daemon, shop) = (&daemon, &shop);
+                scope.spawn(move || {
+                    let body = tool(dialect, shop);
+                    let whole = post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+                    let told = answer(daemon, &whole[..whole.len() - 2], false);
+                    assert_answer(&told, dialect, !policy.is_empty(), "slow");
+                });
+                scope.spawn(move || {
+                    let body = tool(dialect, shop);
+                    let whole = post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+                    let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+                    stream.write_all(&whole[..whole.len() - 2]).unwrap();
+                    stream.shutdown(std::net::Shutdown::Write).unwrap();
+                    let mut text = String::new();
+                    // A host that has gone away gets no answer; one that only stopped sending may.
+                    if stream.read_to_string(&mut text).is_ok() && !text.is_empty() {
+                        assert_answer(&read_answer(&text, false), dialect, !policy.is_empty(), "incomplete");
+                    }
+                });
+            }
+        });
+        daemon.finish();
+    }
+}
+
+#[test]
+fn an_unknown_dialect_gets_the_words_that_most_agents_understand() {
+    for policy in ["on_error: deny", ""] {
+        let daemon = daemon(policy, "");
+        for name in ["klaus", "%ff", "CLAUDE", "claude%20"] {
+            let body = tool("claude", &daemon.path().join("shop"));
+            let told = answer(&daemon, &post(&format!("/v1/events/{name}"), JSON, body.as_bytes()), false);
+            assert_answer(&told, "claude", !policy.is_empty(), name);
+        }
+        daemon.finish();
+    }
+}
+
+#[test]
+fn canonical_hosts_keep_their_errors() {
+    let daemon = daemon("on_error: ignore", "limits: { payload: 64KiB }");
+    let event = call("shop", "r").to_string();
+    let large = event.replace("ls", &"x".repeat(PAYLOAD));
+    for (path, body, status) in [
+        ("/v1/events/canonical", &*large, 413),
+        ("/v1/events/canonical", "{", 400),
+        ("/v1/events/canonical", &*event.replace("shop", "no"), 404),
+        ("/v1/events", &*large, 413),
+        ("/v1/events", "{", 400),
+    ] {
+        let answer = daemon.client().send("POST", path, Some(body.as_bytes())).unwrap();
+        assert_eq!(answer.status, status, "{path}");
+    }
+    daemon.finish();
+}
+
+#[test]
+fn an_event_beyond_a_limit_gets_a_verdict() {
+    for (limits, policy) in [
+        ("limits: { requests: 1 }", "on_error: deny"),
+        ("limits: { requests: 1 }", ""),
+        ("limits: { in_flight: 1 }", "on_error: deny"),
+        ("limits: { in_flight: 1 }", ""),
+    ] {
+        let setup = DaemonSetup::new();
+        let directory = setup.path();
+        let slow = hook("slow", "before_tool_dispatch", &hangs(&directory));
+        let mut slow: Value = serde_json::from_str(&slow).unwrap();
+        if let Some((key, value)) = policy.split_once(": ") {
+            slow[key] = json!(value);
+        }
+        let daemon = setup
+            .settings("workspaces: { shop: { root: $DIR/shop } }")
+            .settings(limits)
+            .file("shop/.openharness/hooks/slow.yaml", &slow.to_string())
+            .serve();
+        let mut busy = UnixStream::connect(daemon.socket()).unwrap();
+        busy.write_all(&post("/v1/events", JSON, call("shop", "busy").to_string().as_bytes())).unwrap();
+        let pid = hanging(&directory);
+        for dialect in DIALECTS {
+            let body = tool(dialect, &directory.join("shop"));
+            let told = answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+            assert_answer(&told, dialect, !policy.is_empty(), limits);
+            let refused = daemon.send("POST", "/v1/events", Some(&call("shop", "other")));
+            assert_eq!(refused.status, 503, "canonical hosts get the error");
+        }
+        drop(busy);
+        gone(&pid);
+        daemon.finish();
+    }
+}
+
+#[test]
+fn an_event_during_the_shutdown_gets_a_verdict() {
+    for policy in ["on_error: deny", ""] {
+        let setup = DaemonSetup::new();
+        let directory = setup.path();
+        let wait = format!(
+            "echo $$ > {0}/pid.new; mv {0}/pid.new {0}/pid; until [ -e {0}/go ]; do sleep 0.02; done",
+            directory.display()
+        );
+        let mut slow: Value = serde_json::from_str(&hook("slow", "before_tool_dispatch", &wait)).unwrap();
+        if let Some((key, value)) = policy.split_once(": ") {
+            slow[key] = json!(value);
+        }
+        let mut daemon = setup
+            .settings("workspaces: { shop: { root: $DIR/shop } }\nshutdown_deadline: 1m")
+            .file("shop/.openharness/hooks/slow.yaml", &slow.to_string())
+            .serve();
+        let mut busy = UnixStream::connect(daemon.socket()).unwrap();
+        busy.write_all(&post("/v1/events", JSON, call("shop", "busy").to_string().as_bytes())).unwrap();
+        hanging(&directory);
+        daemon.signal(Signal::TERM);
+        wait_until("it drains", || daemon.send("GET", "/readyz", None).status == 503);
+        for dialect in DIALECTS {
+            let body = tool(dialect, &directory.join("shop"));
+            let told = answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+            assert_answer(&told, dialect, !policy.is_empty(), "draining");
+        }
+        fs::write(directory.join("go"), "").unwrap();
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+        wait_until("nothing is left", || daemon.processes().is_empty());
+    }
+}
+
+#[test]
+fn no_event_is_judged_before_the_hooks_are_loaded() {
+    for deadline in ["1ms", "1m"] {
+        let mut setup = DaemonSetup::new().settings("workspaces:");
+        // The guard is in the workspace that is loaded last.
+        for number in 0..8 {
+            setup = setup.settings(&format!("  a{number}: {{ root: $DIR/a{number} }}"));
+            let hooks = setup.path().join(format!("a{number}/.openharness/hooks"));
+            fs::create_dir_all(&hooks).unwrap();
+            for hook_number in 0..500 {
+                let file = hook(&format!("h{hook_number}"), "run_failed", "true");
+                fs::write(hooks.join(format!("h{hook_number}.yaml")), file).unwrap();
+            }
+        }
+        let setup = setup
+            .settings("  shop: { root: $DIR/shop }")
+            .settings(&format!("limits: {{ pending_deadline: {deadline} }}"))
+            .file(
+                "shop/.openharness/hooks/guard.yaml",
+                &hook("guard", "before_tool_dispatch", "echo no >&2; exit 2"),
+            );
+        let mut daemon = setup.spawn();
+        wait_until("it listens", || UnixStream::connect(daemon.socket()).is_ok());
+        let mut early = 0;
+        // The first requests come before the hooks are loaded; the last ones are judged by them.
+        loop {
+            let is_ready = daemon.send("GET", "/readyz", None).status == 200;
+            for dialect in DIALECTS {
+                let body = tool(dialect, &daemon.path().join("shop"));
+                let told =
+                    answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+                assert!(told.is_block(dialect), "{dialect} {deadline}: {told:?}");
+                early += usize::from(told.out.contains("still loading"));
+            }
+            if is_ready {
+                break;
+            }
+            assert!(!daemon.has_ended(), "{}", daemon.log());
+        }
+        assert_eq!(early > 0, deadline == "1ms", "{early} were answered early with {deadline}");
+        daemon.finish();
+    }
+}
+
+#[test]
+fn an_event_in_a_workspace_that_could_not_be_loaded_is_blocked() {
+    let daemon = DaemonSetup::new()
+        .settings(
+            "workspaces: { shop: { root: $DIR/shop }, gone: { root: $DIR/gone }, more: { root: $DIR/more } }",
+        )
+        .file("shop/x", "")
+        .file("more/x", "")
+        .serve();
+    for dialect in DIALECTS {
+        let body = tool(dialect, &daemon.path().join("gone/sub"));
+        let told = answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+        assert_answer(&told, dialect, true, "a missing root");
+        let body = end(dialect, &daemon.path().join("gone/sub"));
+        let told = answer(&daemon, &post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes()), false);
+        assert!(!told.is_block(dialect), "{dialect}: {told:?}");
+    }
+    daemon.finish();
+}
+
+#[test]
+fn metrics_count_the_error_behind_an_answer() {
+    let daemon = daemon("on_error: deny", "");
+    let told = answer(&daemon, &post("/v1/events/claude", JSON, b"{"), false);
+    assert!(told.is_block("claude"), "{told:?}");
+    let metrics = daemon.send("GET", "/metrics", None);
+    let metrics = String::from_utf8(metrics.body).unwrap();
+    let counted = metrics.lines().any(|line| {
+        line.contains("route=\"/v1/events/{dialect}\"") && line.contains("\"4xx\"") && line.ends_with(" 1")
+    });
+    assert!(counted, "{metrics}");
+    assert!(daemon.log().contains("answered without its hooks"), "{}", daemon.log());
+    daemon.finish();
+}

@@ -30,7 +30,7 @@ use crate::{
     config::{self, ListenSettings, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
-    telemetry::{ApiMeters, AuditDropped, Exporter, SpansDropped},
+    telemetry::{ApiMeters, Exporter, RecordsLost},
 };
 
 /// How long connections may take to close after the last response.
@@ -56,7 +56,7 @@ pub enum ServeError {
     #[error(transparent)]
     Traces(#[from] TracesError),
     /// The TCP address cannot be bound.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {}", crate::model::io_reason(source))]
     Tcp {
         /// The address.
         address: SocketAddr,
@@ -122,8 +122,7 @@ impl Daemon {
             DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
         listen_on_tcp(&settings.listen, tokens, &mut listeners, &mut addresses).await?;
         let exporter = Exporter::install();
-        AuditDropped::expect();
-        SpansDropped::expect();
+        RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment)?;
         let observers = Observers { audit, tracer };
         let orchestrator = orchestrator(&settings, &observers).await?;

@@ -9,6 +9,7 @@ pub(crate) mod http_client;
 mod limits;
 pub mod models;
 pub(crate) mod native;
+pub(crate) mod private_file;
 pub(crate) mod prompt;
 mod runner;
 mod select;

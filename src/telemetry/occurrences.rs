@@ -53,56 +53,36 @@ impl ConfigLoaded<'_> {
     }
 }
 
-/// Audit lines are lost.
+/// Records that are lost: audit lines or spans of traces.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AuditDropped {
-    /// Too many waited already.
-    Queue,
-    /// They could not be written.
-    Write,
+pub(crate) enum RecordsLost {
+    /// Audit lines that found the queue full.
+    AuditQueue,
+    /// Audit lines that could not be written.
+    AuditWrite,
+    /// Spans that found the queue full.
+    SpanQueue,
+    /// Spans that could not be exported.
+    SpanExport,
 }
 
 #[cfg(feature = "daemon")]
-impl AuditDropped {
-    /// Has both be there before the first loss, so that its rate is seen.
-    pub(crate) fn expect() {
-        Self::Queue.emit(0);
-        Self::Write.emit(0);
+impl RecordsLost {
+    const ALL: [Self; 4] = [Self::AuditQueue, Self::AuditWrite, Self::SpanQueue, Self::SpanExport];
+
+    /// Initialises all series at zero, so that the rate of the first loss is seen.
+    pub(crate) fn expect_all() {
+        Self::ALL.into_iter().for_each(|loss| loss.emit(0));
     }
 
-    pub(crate) fn emit(self, lines: u64) {
-        let reason = match self {
-            Self::Queue => "queue",
-            Self::Write => "write",
+    pub(crate) fn emit(self, records: u64) {
+        let counter = match self {
+            Self::AuditQueue => names::AUDIT_DROPPED.counter(["queue"]),
+            Self::AuditWrite => names::AUDIT_DROPPED.counter(["write"]),
+            Self::SpanQueue => names::TRACE_SPANS_DROPPED.counter(["queue"]),
+            Self::SpanExport => names::TRACE_SPANS_DROPPED.counter(["export"]),
         };
-        names::AUDIT_DROPPED.counter([reason]).increment(lines);
-    }
-}
-
-/// Spans of traces are lost.
-#[cfg(feature = "daemon")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SpansDropped {
-    /// Too many waited already.
-    Queue,
-    /// They could not be exported.
-    Export,
-}
-
-#[cfg(feature = "daemon")]
-impl SpansDropped {
-    /// Has both be there before the first loss, also where nothing is traced, so that its rate is seen.
-    pub(crate) fn expect() {
-        Self::Queue.emit(0);
-        Self::Export.emit(0);
-    }
-
-    pub(crate) fn emit(self, spans: usize) {
-        let reason = match self {
-            Self::Queue => "queue",
-            Self::Export => "export",
-        };
-        names::TRACE_SPANS_DROPPED.counter([reason]).increment(spans as u64);
+        counter.increment(records);
     }
 }

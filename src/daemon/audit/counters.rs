@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::telemetry::AuditDropped;
+use crate::telemetry::RecordsLost;
 
 /// How often losses are logged.
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
@@ -63,7 +63,7 @@ impl AuditCounters {
     /// Counts a line that found no slot in the queue.
     pub(super) fn record_full_queue(&self) {
         self.dropped_queue.fetch_add(1, Ordering::Relaxed);
-        AuditDropped::Queue.emit(1);
+        RecordsLost::AuditQueue.emit(1);
         // The writer may hang for as long as it likes, so its losses are logged from here too.
         self.report_losses(&mut None);
     }
@@ -71,7 +71,7 @@ impl AuditCounters {
     /// Counts lines that could not be written.
     pub(super) fn record_failed_write(&self, lines: u64) {
         self.dropped_write.fetch_add(lines, Ordering::Relaxed);
-        AuditDropped::Write.emit(lines);
+        RecordsLost::AuditWrite.emit(lines);
     }
 
     /// Logs new losses, once in an interval. `error` is the writer's last one, taken when it is logged.

@@ -11,13 +11,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    fs::{Mode, OFlags, open},
-    io::Errno,
-};
+use rustix::fs::OFlags;
 use tokio::time::Instant;
 
 use super::sink::AuditSink;
+use crate::handler::private_file::{PrivateFileError, open_private};
 
 /// How long a file that could not be rotated grows before rotation is tried again.
 const ROTATION_RETRY_DELAY: Duration = Duration::from_mins(1);
@@ -128,23 +126,14 @@ impl AuditSink for RotatingFile {
 
 /// Opens a file for appending. Returns it with its identity (device and inode) and its size.
 fn open_at_end(path: &Path) -> Result<(File, (u64, u64), u64), String> {
-    let usual = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC;
-    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = match open(path, usual | careful, Mode::RUSR | Mode::WUSR) {
-        Ok(descriptor) => File::from(descriptor),
-        Err(Errno::LOOP) => return Err("is a symbolic link; name the file itself".to_owned()),
-        // NXIO: a pipe without a reader.
-        Err(Errno::NXIO | Errno::ISDIR) => return Err("is not a regular file".to_owned()),
-        Err(Errno::NOENT) => return Err("cannot be opened: its directory is not there".to_owned()),
-        Err(error) => return Err(format!("cannot be opened: {}", io::Error::from(error).kind())),
-    };
-    let metadata = file.metadata().map_err(|error| format!("cannot be opened: {}", error.kind()))?;
-    if !metadata.is_file() {
-        return Err("is not a regular file".to_owned());
-    }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return Err("belongs to another user".to_owned());
-    }
+    let opened = open_private(path, OFlags::WRONLY | OFlags::APPEND).map_err(|error| match error {
+        PrivateFileError::Untrusted(why) => why.to_owned(),
+        PrivateFileError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
+            "cannot be opened: its directory does not exist".to_owned()
+        }
+        PrivateFileError::Io(error) => format!("cannot be opened: {}", crate::model::io_reason(&error)),
+    });
+    let (file, metadata) = opened?;
     Ok((file, (metadata.dev(), metadata.ino()), metadata.len()))
 }
 

@@ -18,7 +18,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{otlp_json, span::TraceSpan};
-use crate::{handler::http_client::HttpClients, model::Address, telemetry::SpansDropped};
+use crate::{handler::http_client::HttpClients, model::Address, telemetry::RecordsLost};
 
 /// How many spans one request has at most.
 const BATCH_SPANS: usize = 512;
@@ -128,7 +128,7 @@ impl SpanExporter {
             Err(ExportError::Retryable(why) | ExportError::Permanent(why)) => (batch.len(), Some(why)),
         };
         if lost > 0 {
-            SpansDropped::Export.emit(lost);
+            RecordsLost::SpanExport.emit(lost as u64);
         }
         self.log_transition(failure);
         self.waiting.fetch_sub(batch.len(), Ordering::Relaxed);

@@ -26,7 +26,7 @@ use crate::{
     FinishedEvent, OutcomeObserver,
     config::TraceSettings,
     model::{Address, Event, EventSpan, Sampling, TraceParent},
-    telemetry::SpansDropped,
+    telemetry::RecordsLost,
 };
 
 /// The queue size in spans: a few MiB, which bridges a minute without a collector at a hundred spans a second.
@@ -113,7 +113,7 @@ impl Tracer {
         if timeout(CLOSE_TIMEOUT, &mut export).await.is_err() {
             export.abort();
             let spans = self.waiting.load(Ordering::Relaxed);
-            SpansDropped::Export.emit(spans);
+            RecordsLost::SpanExport.emit(spans as u64);
             tracing::warn!(spans, "spans are lost: they could not be exported before the end");
         }
     }
@@ -131,7 +131,7 @@ impl Tracer {
             places.zip(spans).for_each(|(place, span)| place.send(span));
         } else {
             self.waiting.fetch_sub(count, Ordering::Relaxed);
-            SpansDropped::Queue.emit(count);
+            RecordsLost::SpanQueue.emit(count as u64);
         }
     }
 }

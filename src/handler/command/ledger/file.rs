@@ -16,9 +16,9 @@ use std::{
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 use rustix::{
-    fs::{FlockOperation, Mode, OFlags, flock},
+    fs::{FlockOperation, OFlags, flock},
     io::Errno,
-    process::{Pid, geteuid, getpid},
+    process::{Pid, getpid},
 };
 
 #[cfg(all(feature = "cli", feature = "daemon"))]
@@ -28,6 +28,7 @@ use super::{
     format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, PidScope, now},
     survivors,
 };
+use crate::handler::private_file::{PrivateFileError, open_private};
 
 /// The most groups that are recorded at once: half a mebibyte, and far more than one machine runs.
 const MAX_GROUPS: usize = 8192;
@@ -85,7 +86,7 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// Another user may have written the file, and could choose which processes get signals.
-    #[error("`{path}` cannot hold process groups: {why}; remove it or choose another file")]
+    #[error("`{path}` {why}, so it cannot hold process groups; remove it or choose another file")]
     Untrusted {
         /// The file.
         path: PathBuf,
@@ -313,25 +314,16 @@ impl Drop for RecordedGroup {
 
 /// Opens a file that only this user can have written.
 fn open_trusted(path: &Path) -> Result<File, LedgerError> {
-    let refused = |source| LedgerError::Io { path: path.to_owned(), source };
     let untrusted = |why| LedgerError::Untrusted { path: path.to_owned(), why };
-    // NONBLOCK: opening a named pipe does not wait for its other end.
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => File::from(file),
-        Err(Errno::LOOP) => return Err(untrusted("it is a symbolic link")),
-        Err(Errno::ISDIR) => return Err(untrusted("it is a directory")),
-        Err(error) => return Err(refused(error.into())),
-    };
-    let metadata = file.metadata().map_err(refused)?;
-    let why = match () {
-        () if !metadata.is_file() => "it is not a regular file",
-        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-        () if metadata.mode() & 0o022 != 0 => "others may write to it",
-        () if metadata.nlink() > 1 => "it has another name",
-        () => return Ok(file),
-    };
-    Err(untrusted(why))
+    let (file, metadata) = open_private(path, OFlags::RDWR).map_err(|error| match error {
+        PrivateFileError::Untrusted(why) => untrusted(why),
+        PrivateFileError::Io(source) => LedgerError::Io { path: path.to_owned(), source },
+    })?;
+    match () {
+        () if metadata.mode() & 0o022 != 0 => Err(untrusted("can be written by other users")),
+        () if metadata.nlink() > 1 => Err(untrusted("has another name")),
+        () => Ok(file),
+    }
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), LedgerError> {

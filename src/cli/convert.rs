@@ -13,7 +13,6 @@ use super::{
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
     page::Page,
-    paths::io_reason,
     screen::Screen,
     units::plural,
     workspace::LocatedWorkspace,
@@ -130,7 +129,11 @@ fn write_all(root: &Path, files: &[ConvertedFile]) -> Result<(), CliError> {
     }
     for file in files {
         write_new(&root.join(&file.path), &file.text).map_err(|error| {
-            CliError::new(format!("{} cannot be written: {}", escape::path(&file.path), io_reason(&error)))
+            CliError::new(format!(
+                "{} cannot be written: {}",
+                escape::path(&file.path),
+                crate::model::io_reason(&error)
+            ))
         })?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{diagnostics, escape, exit::CliError, paths::io_reason, screen::Screen, units::byte_size};
+use super::{diagnostics, escape, exit::CliError, screen::Screen, units::byte_size};
 use crate::{
     dialect,
     model::{Diagnostic, DialectName, EventError, Json, Severity},
@@ -80,7 +80,7 @@ impl EventInput {
 
 fn unreadable(name: &Path, error: &io::Error) -> CliError {
     CliError::with_help(
-        format!("the event `{}` cannot be read: {}", escape::path(name), io_reason(error)),
+        format!("the event `{}` cannot be read: {}", escape::path(name), crate::model::io_reason(error)),
         "name a file with one event as JSON, or `-` for standard input",
     )
 }

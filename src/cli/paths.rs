@@ -1,16 +1,8 @@
-//! Paths and I/O errors as people read them.
+//! Paths as people read them.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::escape;
-
-/// An I/O error without its number, to follow a colon: `no such file or directory`.
-pub(super) fn io_reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error").unwrap_or(text.len());
-    let mut letters = text[..end].chars();
-    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
-}
 
 /// A path for printing: relative to the current directory where that is shorter.
 pub(super) fn display_path(path: &Path) -> String {
@@ -55,8 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_read_like_a_part_of_a_sentence() {
-        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
+    fn paths_with_spaces_are_quoted_for_the_shell() {
         assert_eq!(shell_quoted(Path::new("a b's")), r"'a b'\''s'");
     }
 }

@@ -15,7 +15,7 @@ use super::{
     flags::SettingsFlags,
     interrupt::StopSignals,
     logs::LogFormat,
-    paths::{display_path, io_reason},
+    paths::display_path,
     screen::{MessageFormat, Screen},
     sd_notify,
     session::start_error,
@@ -148,7 +148,10 @@ impl ServeCommand {
         for given in &self.workspace {
             let root = given.canonicalize().map_err(|error| {
                 let name = escape::path(given);
-                CliError::new(format!("the workspace `{name}` cannot be used: {}", io_reason(&error)))
+                CliError::new(format!(
+                    "the workspace `{name}` cannot be used: {}",
+                    crate::model::io_reason(&error)
+                ))
             })?;
             let id = WorkspaceId::of_directory(&root);
             if let Some(other) = settings.workspaces.insert(id.clone(), WorkspaceSettings::new(&root))
@@ -178,7 +181,11 @@ fn same_id(id: &WorkspaceId, one: &Path, other: &Path) -> CliError {
 
 fn absolute(given: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(given).map_err(|error| {
-        CliError::new(format!("the path `{}` cannot be used: {}", escape::path(given), io_reason(&error)))
+        CliError::new(format!(
+            "the path `{}` cannot be used: {}",
+            escape::path(given),
+            crate::model::io_reason(&error)
+        ))
     })
 }
 

@@ -10,7 +10,6 @@ use super::{
     diagnostics, escape,
     exit::CliError,
     flags::SettingsFlags,
-    paths::io_reason,
     screen::{FATAL_TARGET, MessageFormat, Screen},
 };
 use crate::{
@@ -60,7 +59,10 @@ pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Cl
 fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
     given.canonicalize().map_err(|error| {
         let name = escape::path(given);
-        CliError::new(format!("the home directory `{name}` cannot be used: {}", io_reason(&error)))
+        CliError::new(format!(
+            "the home directory `{name}` cannot be used: {}",
+            crate::model::io_reason(&error)
+        ))
     })
 }
 
@@ -68,8 +70,8 @@ fn home_directory(given: &Path) -> Result<PathBuf, CliError> {
 ///
 /// Returns an error if it cannot be read, is too large, or is not UTF-8.
 fn text_of(file: &Path) -> Result<String, CliError> {
-    let bytes =
-        start_of(file).map_err(|error| unusable(file, &format!("cannot be read: {}", io_reason(&error))))?;
+    let bytes = start_of(file)
+        .map_err(|error| unusable(file, &format!("cannot be read: {}", crate::model::io_reason(&error))))?;
     if bytes.len() as u64 > LARGEST_SETTINGS {
         return Err(unusable(file, &format!("is larger than the {LARGEST_SETTINGS} bytes allowed")));
     }

@@ -6,7 +6,7 @@ use super::{
     escape,
     exit::CliError,
     flags::WorkspaceFlags,
-    paths::{display_path, io_reason, shell_quoted},
+    paths::{display_path, shell_quoted},
     screen::Screen,
     settings::{settings_of, tell},
     units::plural,
@@ -140,9 +140,10 @@ fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> 
             format!("the workspace `{name}` is not a directory"),
             "name the directory that contains the directory of hook files",
         )),
-        Err(error) => {
-            Err(CliError::new(format!("the workspace `{name}` cannot be used: {}", io_reason(&error))))
-        }
+        Err(error) => Err(CliError::new(format!(
+            "the workspace `{name}` cannot be used: {}",
+            crate::model::io_reason(&error)
+        ))),
     }
 }
 
@@ -150,7 +151,7 @@ fn current_dir() -> Result<PathBuf, CliError> {
     let current = std::env::current_dir().and_then(|current| current.canonicalize());
     current.map_err(|error| {
         CliError::with_help(
-            format!("the current directory cannot be used: {}", io_reason(&error)),
+            format!("the current directory cannot be used: {}", crate::model::io_reason(&error)),
             "name a workspace with `--workspace DIR`",
         )
     })

@@ -12,7 +12,7 @@ use rustix::{
 };
 
 use super::root_dir::OpenError;
-use crate::model::{Diagnostic, Severity};
+use crate::model::{Diagnostic, Severity, io_reason};
 
 /// The largest hook file, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
@@ -53,7 +53,7 @@ pub(super) fn with_bytes(path: PathBuf, file: Result<File, String>) -> Result<Fi
 pub(super) fn why(error: &OpenError) -> String {
     match error {
         OpenError::Special => "is not a regular file".to_owned(),
-        OpenError::Failed(error) => format!("cannot be read: {}", error.kind()),
+        OpenError::Failed(error) => format!("cannot be read: {}", io_reason(error)),
         other => other.to_string(),
     }
 }
@@ -118,5 +118,5 @@ fn too_large(largest: u64) -> String {
 /// What to say after the name of a file or directory.
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 pub(super) fn unreadable(error: io::Error) -> String {
-    format!("cannot be read: {}", error.kind())
+    format!("cannot be read: {}", io_reason(&error))
 }

@@ -87,7 +87,7 @@ pub(crate) fn load_in_context(
     let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
-        Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", e.kind()))),
+        Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", crate::model::io_reason(&e)))),
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
     let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });

@@ -73,7 +73,7 @@ pub(super) enum OpenError {
     NoDirectory,
     #[error("is not a regular file")]
     Special,
-    #[error("cannot be opened: {}", .0.kind())]
+    #[error("cannot be opened: {}", crate::model::io_reason(.0))]
     Failed(io::Error),
 }
 

@@ -44,7 +44,7 @@ pub struct ClientResponse {
 #[non_exhaustive]
 pub enum ClientError {
     /// No daemon listens on the socket.
-    #[error("no hookyard listens on {}: {source}", socket.display())]
+    #[error("no hookyard listens on {}: {}", socket.display(), crate::model::io_reason(source))]
     Down {
         /// The socket.
         socket: PathBuf,
@@ -52,7 +52,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The connection ended before the response did, or a read or write timed out.
-    #[error("hookyard at {} did not answer: {source}", socket.display())]
+    #[error("hookyard at {} did not answer: {}", socket.display(), crate::model::io_reason(source))]
     Broken {
         /// The socket.
         socket: PathBuf,

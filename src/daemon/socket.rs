@@ -47,7 +47,7 @@ pub enum SocketError {
         why: String,
     },
     /// A system call failed.
-    #[error("cannot listen on {}: {source}", path.display())]
+    #[error("cannot listen on {}: {}", path.display(), crate::model::io_reason(source))]
     System {
         /// The path.
         path: PathBuf,
@@ -144,7 +144,7 @@ pub(super) fn admits(peer: UCred) -> bool {
 fn make_own(directory: &Path) -> Result<(), SocketError> {
     match fs::DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            let why = format!("cannot be created: {error}");
+            let why = format!("cannot be created: {}", crate::model::io_reason(&error));
             Err(SocketError::Directory { path: directory.to_owned(), why })
         }
         _ => Ok(()),
@@ -155,7 +155,7 @@ fn check_directory(directory: &Path) -> Result<(), SocketError> {
     let wrong = |why: &str| Err(SocketError::Directory { path: directory.to_owned(), why: why.to_owned() });
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
-        Err(error) => return wrong(&format!("cannot be used: {error}")),
+        Err(error) => return wrong(&format!("cannot be used: {}", crate::model::io_reason(&error))),
     };
     let is_own = directory == own_directory();
     let is_link = fs::symlink_metadata(directory).is_ok_and(|metadata| metadata.is_symlink());

@@ -12,6 +12,7 @@ mod handler;
 mod hook;
 mod hook_source;
 mod id;
+mod io_reason;
 mod json;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 mod json_diff;
@@ -48,6 +49,7 @@ pub use hook_source::{HookSource, Scope};
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
+pub(crate) use io_reason::io_reason;
 pub(crate) use json::check as check_json;
 pub use json::{Json, JsonError, JsonFields};
 #[cfg(any(feature = "cli", feature = "daemon"))]

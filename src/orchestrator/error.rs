@@ -51,7 +51,7 @@ impl fmt::Display for ErrorList<'_> {
 #[non_exhaustive]
 pub enum WorkspaceError {
     /// It cannot be used.
-    #[error("workspace {}: {source}", path.display())]
+    #[error("workspace {}: {}", path.display(), crate::model::io_reason(source))]
     Directory {
         /// The directory.
         path: PathBuf,

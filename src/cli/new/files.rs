@@ -1,6 +1,6 @@
 //! Writes new files into a workspace. No file is overwritten, and no link is followed out of the workspace.
 
-use super::super::paths::{display_path, io_reason};
+use super::super::paths::display_path;
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
@@ -103,7 +103,7 @@ fn put(root: &Path, file: &NewFile) -> Result<FileResult, CliError> {
             return Err(CliError::new(format!(
                 "{} cannot be written: {}",
                 display_path(&path),
-                io_reason(&error)
+                crate::model::io_reason(&error)
             )));
         }
     };

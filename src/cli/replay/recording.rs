@@ -11,7 +11,6 @@ use super::super::{
     escape,
     event_input::{CANONICAL_HINT, is_canonical},
     exit::CliError,
-    paths::io_reason,
     units::byte_size,
 };
 use crate::{
@@ -71,7 +70,10 @@ impl Recording {
             Ok(recording) => Ok(Self { name, ..recording }),
             Err(error) => {
                 let name = escape::path(&name);
-                Err(CliError::new(format!("the recording `{name}` cannot be read: {}", io_reason(&error))))
+                Err(CliError::new(format!(
+                    "the recording `{name}` cannot be read: {}",
+                    crate::model::io_reason(&error)
+                )))
             }
         }
     }

@@ -6,6 +6,7 @@ pub(crate) mod cases;
 pub(crate) mod child_processes;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) mod daemon;
+pub(crate) mod events;
 pub(crate) mod grafana;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) mod load;

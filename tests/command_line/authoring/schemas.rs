@@ -203,6 +203,17 @@ const UNSEEN: [(&str, &[&str]); 9] = [
             "matcher-too-large",
         ],
     ),
+    (
+        "a pattern does not read the comments and separators of a shell",
+        &[
+            "command-only-ampersand",
+            "command-only-comment",
+            "command-only-comment-lines",
+            "command-only-semicolon",
+            "command-separators-and-comment",
+        ],
+    ),
+    ("a bound of numbers does not know how fine a clock is", &["timeout-tiny"]),
     ("a pattern does not count as high as a port", &["http-port"]),
     ("which address is this machine's own, a pattern cannot say in full", &["http-loop"]),
     ("a pattern does not count bytes of a part", &["http-unix-long"]),

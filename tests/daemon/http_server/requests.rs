@@ -36,7 +36,7 @@ fn one_connection_carries_many_requests() {
     wire.send(pipelined);
     for n in 0..50 {
         let message = wire.reply().json()["error"]["message"].to_string();
-        assert!(message.contains(&format!("no run r{n}\"")), "{message}");
+        assert!(message.contains(&format!("unknown run r{n}\"")), "{message}");
     }
     daemon.finish();
 }

@@ -4,7 +4,10 @@ mod lifetime;
 mod limits;
 mod repeated_events;
 
-use crate::support::native_hooks::counting;
+use crate::support::{
+    events::{call, event, settle, tool},
+    native_hooks::counting,
+};
 use std::{
     future::pending,
     num::NonZeroUsize,
@@ -17,7 +20,7 @@ use hookyard::{
     config::Settings,
     model::{
         Capability, Delivery, Ended, Event, EventId, EventKind, FailurePolicy, Json, NoteKind, Reply, RunId,
-        SessionId, Target, ToolCallId, Verdict,
+        Target, ToolCallId, Verdict,
     },
 };
 use tokio::{
@@ -27,22 +30,6 @@ use tokio::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn event(kind: EventKind, run: &str) -> Event {
-    let mut event = Event::new(kind, SessionId::new("session").unwrap(), RunId::new(run).unwrap());
-    event.attributes.tool_name = Some("Bash".into());
-    event
-}
-
-fn tool(run: &str) -> Event {
-    let mut event = event(EventKind::BeforeToolDispatch, run);
-    event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"ls"}"#).unwrap());
-    event
-}
-
-fn call(run: &str, id: &str) -> Event {
-    Event { tool_call_id: Some(ToolCallId::new(id).unwrap()), ..tool(run) }
-}
-
 async fn orchestrator(hooks: impl IntoIterator<Item = NativeHook>) -> Orchestrator {
     with_settings(Settings::default(), hooks).await
 }
@@ -51,13 +38,6 @@ async fn with_settings(settings: Settings, hooks: impl IntoIterator<Item = Nativ
     let builder = Orchestrator::builder().settings(settings);
     let builder = hooks.into_iter().fold(builder, hookyard::Builder::native_hook);
     builder.start().await.expect("it starts")
-}
-
-/// Lets every task that can run do so, without the clock moving.
-async fn settle() {
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test(start_paused = true)]

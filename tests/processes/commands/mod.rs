@@ -1,5 +1,8 @@
 //! Command hooks from the hook file to the outcome. The hostile children are in `tests/support/children`.
 
+mod endings;
+mod queues;
+
 use crate::support::child_processes;
 use crate::support::wait::{wait_until, wait_until_async};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -229,112 +232,6 @@ async fn a_hook_gets_the_trace_of_its_event_unless_its_file_sets_another() {
     }
 }
 
-/// A hook that runs a child of the corpus, and can be found by its environment.
-fn hostile(child: &str, tag: &str, timeout_seconds: f64) -> TempDir {
-    let path = json!(child_processes::child(child));
-    let tag = json!(child_processes::tag(tag));
-    workspace(&format!("args: [{path}]\ntimeout_seconds: {timeout_seconds}\nenvironment:\n  TAG: {tag}"), "")
-}
-
-#[tokio::test]
-async fn the_answer_comes_within_timeout_and_grace_whatever_the_child_does() {
-    let children =
-        ["ignores_term", "stops_itself_ignoring_term", "fork_swarm", "respawn_storm", "fast_endless_output"];
-    let answers = children.map(|child| async move {
-        let workspace = hostile(child, child, 0.5);
-        let orchestrator = start(workspace.path(), Settings::default()).await;
-        let since = Instant::now();
-        let outcome = orchestrator.dispatch(event()).await.unwrap();
-        // Timeout, two seconds of grace, half a second, and what a busy machine may add. The child never ends.
-        assert!(since.elapsed() < Duration::from_secs(20), "{child} took {:?}", since.elapsed());
-        assert_eq!(ended(&outcome).0, Ended::TimedOut, "{child}");
-        assert!(
-            child_processes::gone(|process| child_processes::is_tagged(process, child)).await.is_empty(),
-            "{child} lives on"
-        );
-    });
-    futures_util::future::join_all(answers).await;
-}
-
-#[tokio::test]
-async fn a_program_that_a_shell_runs_has_time_to_clean_up() {
-    // The line's second command keeps the shell from becoming the program.
-    let script = "trap 'sleep 0.3; echo tidy > tidied; exit' TERM; while :; do sleep 0.1; done";
-    let handler = format!("command: {}\ntimeout_seconds: 2", json!(format!("sh -c \"{script}\"; true")));
-    let workspace = workspace(&handler, "");
-    let orchestrator = start(workspace.path(), Settings::default()).await;
-    assert_eq!(ended(&orchestrator.dispatch(event()).await.unwrap()).0, Ended::TimedOut);
-    assert_eq!(fs::read_to_string(workspace.path().join("tidied")).unwrap(), "tidy\n");
-}
-
-#[tokio::test]
-async fn dropping_a_dispatch_kills_its_processes() {
-    let workspace = hostile("fork_swarm", "dropped-dispatch", 60.0);
-    let orchestrator = start(workspace.path(), Settings::default()).await;
-    tokio::select! {
-        outcome = orchestrator.dispatch(event()) => panic!("{outcome:?}"),
-        _ = child_processes::started("dropped-dispatch") => {}
-    }
-    // SIGTERM, then two seconds of grace for those who ignore it.
-    let lives = |process: &child_processes::Process| child_processes::is_tagged(process, "dropped-dispatch");
-    wait_until_async("the processes are killed", || child_processes::processes(lives).is_empty()).await;
-}
-
-#[tokio::test]
-async fn shutdown_leaves_no_process() {
-    let workspace = hostile("ignores_term", "shut-down", 60.0);
-    let orchestrator = start(workspace.path(), Settings::default()).await;
-    let waiting = tokio::spawn({
-        let orchestrator = orchestrator.clone();
-        async move { orchestrator.dispatch(event()).await }
-    });
-    child_processes::started("shut-down").await;
-    assert!(!orchestrator.shutdown(Duration::from_millis(50)).await, "it did not finish by itself");
-    assert!(waiting.await.unwrap().is_err());
-    assert!(
-        child_processes::gone(|process| child_processes::is_tagged(process, "shut-down")).await.is_empty()
-    );
-}
-
-/// A command that runs until there is a file `go`.
-fn holds() -> String {
-    "command: 'touch started; until [ -e go ]; do sleep 0.02; done'".to_owned()
-}
-
-#[tokio::test]
-async fn a_full_pool_sheds_and_says_so() {
-    let workspace = workspace(&holds(), "on_error: deny");
-    let mut settings = Settings::default();
-    settings.pools.command.concurrency = 2.try_into().unwrap();
-    settings.pools.command.queue = 3.try_into().unwrap();
-    let orchestrator = start(workspace.path(), settings).await;
-    let events = (0..20).map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() });
-    let mut running: FuturesUnordered<_> = events.map(|event| orchestrator.dispatch(event)).collect();
-    let mut outcomes: Vec<_> = running.by_ref().take(15).map(Result::unwrap).collect().await;
-    fs::write(workspace.path().join("go"), "").unwrap();
-    outcomes.extend(running.map(Result::unwrap).collect::<Vec<_>>().await);
-    let shed: Vec<_> = outcomes.iter().filter(|outcome| ended(outcome).0 == Ended::Shed).collect();
-    assert_eq!(shed.len(), 15, "two run, three wait");
-    for outcome in shed {
-        assert_eq!(outcome.verdict, Verdict::Block, "a guard that is shed still guards");
-        assert!(outcome.reason.as_deref().unwrap_or_default().contains("queue of the command pool is full"));
-    }
-}
-
-#[tokio::test]
-async fn a_job_beyond_the_queue_deadline_is_shed() {
-    let workspace = workspace("command: sleep 2", "");
-    let mut settings = Settings::default();
-    settings.pools.command.concurrency = 1.try_into().unwrap();
-    settings.pools.command.queue_deadline = Duration::from_millis(300);
-    let orchestrator = start(workspace.path(), settings).await;
-    let other = Event { run_id: RunId::new("other").unwrap(), ..event() };
-    let (first, second) = tokio::join!(orchestrator.dispatch(event()), orchestrator.dispatch(other));
-    let mut ends = [ended(&first.unwrap()).0, ended(&second.unwrap()).0];
-    ends.sort_unstable();
-    assert_eq!(ends, [Ended::Completed, Ended::Shed]);
-}
-
 #[tokio::test]
 async fn an_event_that_cannot_be_read_is_blocked_where_a_hook_fails_closed() {
     let surrogate = |kind: &str| {
@@ -396,69 +293,4 @@ async fn a_reload_sees_new_files_and_events_under_way_keep_the_old() {
         (old.unwrap().verdict, new.verdict, new.snapshot_version),
         (Verdict::Block, Verdict::Proceed, 2)
     );
-}
-
-#[tokio::test]
-async fn the_longest_timeout_is_no_timeout() {
-    let workspace = workspace("command: 'true'", "");
-    let settings =
-        Settings { default_timeout: Duration::MAX, max_timeout: Duration::MAX, ..Settings::default() };
-    let orchestrator = start(workspace.path(), settings).await;
-    let outcome = orchestrator.dispatch(event()).await.unwrap();
-    assert_eq!(ended(&outcome), (Ended::Completed, ""));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shutdown_is_no_failure_that_a_guard_lets_pass() {
-    let workspace = workspace("command: exec sleep 60", "");
-    for round in 0..30 {
-        let orchestrator = start(workspace.path(), Settings::default()).await;
-        let calls: Vec<_> = (0..16)
-            .map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() })
-            .map(|event| (orchestrator.clone(), event))
-            .map(|(orchestrator, event)| tokio::spawn(async move { orchestrator.dispatch(event).await }))
-            .collect();
-        orchestrator.shutdown(Duration::from_millis(30)).await;
-        for call in calls {
-            assert_eq!(call.await.unwrap(), Err(DispatchError::ShuttingDown), "round {round}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn every_process_is_killed_when_shutdown_returns() {
-    let workspace = hostile("ignores_term", "killed-at-return", 60.0);
-    let orchestrator = start(workspace.path(), Settings::default()).await;
-    let runs = (0..70).map(|run| Event { run_id: RunId::new(format!("run-{run}")).unwrap(), ..event() });
-    for event in runs {
-        let orchestrator = orchestrator.clone();
-        tokio::spawn(async move { orchestrator.dispatch(event).await });
-    }
-    child_processes::started("killed-at-return").await;
-    orchestrator.shutdown(Duration::from_millis(50)).await;
-    // No task runs from here on, as in a host that exits now: what lives was forgotten.
-    let lives = |process: &child_processes::Process| {
-        process.alive() && child_processes::is_tagged(process, "killed-at-return")
-    };
-    wait_until("they are gone", || child_processes::processes(lives).is_empty());
-}
-
-#[tokio::test]
-async fn a_dropped_invocation_frees_its_place_in_the_queue() {
-    let workspace = workspace(&holds(), "on_error: deny");
-    let mut settings = Settings::default();
-    settings.pools.command.concurrency = 1.try_into().unwrap();
-    settings.pools.command.queue = 1.try_into().unwrap();
-    let orchestrator = start(workspace.path(), settings).await;
-    let of_run = |run: &str| Event { run_id: RunId::new(run).unwrap(), ..event() };
-    let others = async {
-        wait_until_async("the first runs", || workspace.path().join("started").exists()).await;
-        let dropped = timeout(Duration::from_millis(100), orchestrator.dispatch(of_run("dropped"))).await;
-        assert!(dropped.is_err(), "it waits in the queue");
-        let go = async { fs::write(workspace.path().join("go"), "").unwrap() };
-        tokio::join!(orchestrator.dispatch(of_run("next")), go).0.unwrap()
-    };
-    let (first, next) = tokio::join!(orchestrator.dispatch(of_run("first")), others);
-    assert_eq!(ended(&first.unwrap()).0, Ended::Completed);
-    assert_eq!(ended(&next), (Ended::Completed, ""));
 }

@@ -1,7 +1,12 @@
-//! Listing and cancelling runs. The clock is paused where no process runs.
+//! Cancelling runs. The clock is paused where no process runs.
 
-use crate::support::child_processes;
-use crate::support::native_hooks::counting;
+mod listing;
+
+use crate::support::{
+    child_processes,
+    events::{call, event, settle, tool},
+    native_hooks::counting,
+};
 use std::{
     fs,
     sync::{
@@ -15,10 +20,7 @@ use std::{
 use futures_util::FutureExt;
 use hookyard::{
     CancelSummary, DispatchError, NativeHook, Notice, Orchestrator, RunFilter, RunPhase,
-    model::{
-        Delivery, Ended, Event, EventKind, FailurePolicy, Json, Outcome, Reply, RunId, SessionId, Target,
-        ToolCallId, Verdict, WorkspaceId,
-    },
+    model::{Delivery, Ended, Event, EventKind, FailurePolicy, Outcome, Reply, RunId, Verdict, WorkspaceId},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -42,22 +44,6 @@ fn run(id: &str) -> RunId {
 
 fn workspace(id: &str) -> WorkspaceId {
     WorkspaceId::new(id).unwrap()
-}
-
-fn event(kind: EventKind, id: &str) -> Event {
-    let mut event = Event::new(kind, SessionId::new("session").unwrap(), run(id));
-    event.attributes.tool_name = Some("Bash".into());
-    event
-}
-
-fn tool(id: &str) -> Event {
-    let mut event = event(EventKind::BeforeToolDispatch, id);
-    event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"ls"}"#).unwrap());
-    event
-}
-
-fn call(id: &str, number: &str) -> Event {
-    Event { tool_call_id: Some(ToolCallId::new(number).unwrap()), ..tool(id) }
 }
 
 fn slow(name: &str, kind: EventKind) -> NativeHook {
@@ -100,13 +86,6 @@ async fn send(orchestrator: &Orchestrator, event: Event) -> Answer {
 
 async fn answered(answer: Answer) -> Outcome {
     answer.await.unwrap().unwrap()
-}
-
-/// Lets every task that can run do so, without the clock moving.
-async fn settle() {
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
 }
 
 fn assert_halted(outcome: &Outcome) {
@@ -278,103 +257,6 @@ async fn a_cancel_that_meets_the_end_of_an_event_loses_no_answer() {
         halted += cut_short;
     }
     assert!((1..2000).contains(&halted), "{halted} of 2000 were cut short");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_run_reports_its_events_in_flight() {
-    let hooks = [
-        slow("guard", EventKind::BeforeToolDispatch),
-        slow("watcher", EventKind::Notification),
-        slow("logger", EventKind::Notification),
-    ];
-    let orchestrator = orchestrator(hooks).await;
-    let mut answers = vec![send(&orchestrator, tool("run")).await];
-    sleep(SECOND).await;
-    answers.push(send(&orchestrator, tool("run")).await);
-    answers.push(send(&orchestrator, tool("run")).await);
-    answers.push(send(&orchestrator, event(EventKind::Notification, "run")).await);
-    sleep(2 * SECOND).await;
-    let list = orchestrator.runs(RunFilter::default()).await;
-    assert_eq!((list.runs.len(), list.left_out), (1, 0));
-    assert_eq!(orchestrator.run_status(None, &run("run")).await, list.runs);
-    let written = json!({
-        "workspace_id": list.runs[0].workspace_id.as_str(),
-        "run_id": "run",
-        "session_id": "session",
-        "phase": "active",
-        "age_ms": 3000.0,
-        "idle_ms": 0.0,
-        "events": 4,
-        "under_way": [
-            { "event": "before_tool_dispatch", "since_ms": 3000.0, "hooks": ["guard"] },
-            { "event": "notification", "since_ms": 2000.0, "hooks": ["watcher", "logger"] },
-        ],
-        "pending": 2,
-    });
-    assert_eq!(serde_json::to_value(&list.runs[0]).unwrap(), written);
-    for answer in answers {
-        answer.abort();
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_list_is_bounded_and_begins_with_the_oldest() {
-    let quick = NativeHook::inline("quick", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
-    let orchestrator = orchestrator([quick]).await;
-    for number in 0..10_000 {
-        orchestrator.dispatch(tool(&format!("run-{number}"))).await.unwrap();
-        tokio::time::advance(Duration::from_millis(1)).await;
-    }
-    let list = orchestrator.runs(RunFilter { limit: 50, ..RunFilter::default() }).await;
-    let ids: Vec<_> = list.runs.iter().map(|status| status.run_id.to_string()).collect();
-    assert_eq!(ids, (0..50).map(|number| format!("run-{number}")).collect::<Vec<_>>());
-    assert_eq!(list.left_out, 9950);
-    assert!(list.runs.iter().all(|status| status.in_hand.as_ref().is_some_and(|hand| hand.pending == 0)));
-    let none = orchestrator.runs(RunFilter { limit: 0, ..RunFilter::default() }).await;
-    assert_eq!((none.runs.len(), none.left_out), (0, 10_000));
-    assert_eq!(orchestrator.runs(RunFilter { limit: usize::MAX, ..RunFilter::default() }).await.left_out, 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn looking_at_a_run_does_not_keep_it_from_being_idle() {
-    let orchestrator = orchestrator([halting()]).await;
-    orchestrator.dispatch(event(EventKind::AfterModelCall, "run")).await.unwrap();
-    sleep(10 * SECOND).await;
-    assert_eq!(orchestrator.runs(RunFilter::default()).await.runs[0].idle.as_secs(), 10);
-    for _ in 0..60 {
-        sleep(SECOND).await;
-        orchestrator.run_status(None, &run("run")).await;
-    }
-    assert!(orchestrator.runs(RunFilter::default()).await.runs.is_empty());
-    assert_eq!(orchestrator.run_count().active, 0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_that_does_not_answer_is_listed_without_its_events() {
-    let (go_on, wait) = mpsc::channel::<()>();
-    let wait = Mutex::new(wait);
-    let stuck = NativeHook::inline("stuck", [EventKind::BeforeToolDispatch], move |_| {
-        // Until the test has seen enough.
-        wait.lock().unwrap().recv().ok();
-        Ok(Reply::proceed())
-    });
-    let orchestrator = orchestrator([halting(), stuck]).await;
-    orchestrator.dispatch(event(EventKind::AfterModelCall, "free")).await.unwrap();
-    let answer = send(&orchestrator, tool("stuck")).await;
-    let list = async {
-        loop {
-            let list = orchestrator.runs(RunFilter::default()).await;
-            if list.runs.len() == 2 && list.runs.iter().any(|status| status.in_hand.is_none()) {
-                return list;
-            }
-        }
-    };
-    let list = timeout(20 * SECOND, list).await.unwrap();
-    let known: Vec<_> =
-        list.runs.iter().map(|status| (status.run_id.as_str(), status.in_hand.is_some())).collect();
-    assert_eq!(known, [("free", true), ("stuck", false)]);
-    drop(go_on);
-    assert_eq!(answered(answer).await.verdict, Verdict::Proceed);
 }
 
 #[tokio::test(start_paused = true)]

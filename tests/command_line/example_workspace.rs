@@ -64,9 +64,9 @@ fn replay() -> Value {
         .args(crate::support::trust::OFF)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {told}"))
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{message}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {message}"))
 }
 
 #[test]

@@ -261,11 +261,11 @@ fn sighup_reloads() {
 fn the_service_manager_is_notified() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("notify");
-    let told = UnixDatagram::bind(&path).unwrap();
-    told.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+    let notifications = UnixDatagram::bind(&path).unwrap();
+    notifications.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
     let next = || {
         let mut text = [0; 256];
-        let length = told.recv(&mut text).expect("a word");
+        let length = notifications.recv(&mut text).expect("a word");
         String::from_utf8_lossy(&text[..length]).into_owned()
     };
     let daemon = setting().variable("NOTIFY_SOCKET", path.to_str().unwrap()).spawn();
@@ -274,7 +274,7 @@ fn the_service_manager_is_notified() {
     daemon.finish();
     assert_eq!(next(), "STOPPING=1");
     // With nobody there it serves all the same.
-    drop(told);
+    drop(notifications);
     setting().variable("NOTIFY_SOCKET", path.to_str().unwrap()).serve().finish();
     setting().variable("NOTIFY_SOCKET", "@").serve().finish();
 }

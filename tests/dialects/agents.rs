@@ -208,8 +208,8 @@ fn the_example_workspaces_guard_rewrite_and_tell() {
         assert_eq!(rewritten["additionalContext"], "npm install was changed to npm ci", "{dialect}");
         assert_eq!(call("ls"), json!({}), "{dialect}");
         let start = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"startup"}"#;
-        let told = answer(dialect, start);
-        let context = told["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        let output = answer(dialect, start);
+        let context = output["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
         assert!(context.contains("TASKS.md"), "{dialect}: {context}");
     }
 }

@@ -80,8 +80,8 @@ fn the_example_workspace_guards_rewrites_and_tells() {
     assert_eq!(call("rm -rf /"), denied);
     assert_eq!(call("npm install")["hookSpecificOutput"]["tool_input"]["command"], "npm ci");
     assert_eq!(call("ls"), json!({}));
-    let told = answer(&event("BeforeAgent"));
-    assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("TASKS.md"));
+    let output = answer(&event("BeforeAgent"));
+    assert!(output["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("TASKS.md"));
 }
 
 /// Whatever hooks of other dialects decide, the host is told something no milder.

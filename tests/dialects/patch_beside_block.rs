@@ -68,10 +68,10 @@ async fn a_patch_of_what_does_not_happen_is_told_to_no_host() {
                 assert_eq!(outcome.hooks[0].patched, [target], "{id}");
                 assert_eq!(outcome.patched.is_empty(), prevents, "{id}: {outcome:?}");
                 let answer = dialect::named(*name).write_response(&event, &outcome);
-                let told = answer.stdout.contains(CHANGED);
-                assert!(!(prevents && told), "{id}: {answer:?}");
+                let is_changed = answer.stdout.contains(CHANGED);
+                assert!(!(prevents && is_changed), "{id}: {answer:?}");
                 if *name == DialectName::Canonical {
-                    assert_eq!(told, !prevents, "{id}: {answer:?}");
+                    assert_eq!(is_changed, !prevents, "{id}: {answer:?}");
                 }
             }
         }

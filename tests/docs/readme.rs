@@ -112,11 +112,11 @@ fn a_daemon_is_asked(serve: &str, send: &str, directory: &Path) {
     let log = BufReader::new(daemon.0.stderr.take().unwrap());
     let listens = log.lines().map_while(Result::ok).any(|line| line.contains("listening on "));
     assert!(listens, "the daemon ended");
-    let said = String::from_utf8(shell(&format!("{variable}{send}"), directory).stdout).unwrap();
+    let output = String::from_utf8(shell(&format!("{variable}{send}"), directory).stdout).unwrap();
     for shown in
         ["\"verdict\":\"block\"", "force pushes are not allowed here", "1 workspace with 1 hook", "idle"]
     {
-        assert!(said.contains(shown), "{shown} is not in\n{said}");
+        assert!(output.contains(shown), "{shown} is not in\n{output}");
     }
 }
 

@@ -155,8 +155,8 @@ fn no_line_has_a_secret_of_any_hook_of_its_workspace() {
         let daemon =
             setting(&format!("patches: {form}"), &hooks).variable("HOOKYARD_SECRET_KEY", SECRET).serve();
         assert_eq!(daemon.get("/v1/status")["hooks"], 3, "{}", daemon.log());
-        let said = daemon.post("/v1/events", &event(&format!("run-{SECRET}"), "Says"));
-        let told = line(&daemon, &said);
+        let answer = daemon.post("/v1/events", &event(&format!("run-{SECRET}"), "Says"));
+        let told = line(&daemon, &answer);
         assert_eq!((&told["reason"], &told["run_id"]), (&json!("the key is ***"), &json!("run-***")));
         let outcome = daemon.post("/v1/events", &event("r", "Patches"));
         let told = line(&daemon, &outcome);

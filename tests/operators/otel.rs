@@ -267,25 +267,25 @@ fn an_event_is_a_span_and_its_invocations_are_below_it() {
 fn hooks_receive_the_span_of_the_event() {
     let collector = Collector::start();
     let daemon = setting(&to(&collector), &[tells()]).serve();
-    let told = daemon.post("/v1/events", &event("own", "Bash"))["reason"].clone();
+    let reason = daemon.post("/v1/events", &event("own", "Bash"))["reason"].clone();
     let (span, below) = collector.of_run("own", 2);
     let named = |span: &Value| {
         format!("00-{}-{}-01", span["traceId"].as_str().unwrap(), span["spanId"].as_str().unwrap())
     };
-    assert_eq!(told, named(&span));
+    assert_eq!(reason, named(&span));
     assert_eq!(below[0]["attributes"]["hookyard.hook"], "tells");
 
     let host = format!("00-{HOST_TRACE}-{HOST_SPAN}-01");
-    let told = send_in(&daemon, &host, &event("hosts", "Bash"))["reason"].clone();
+    let reason = send_in(&daemon, &host, &event("hosts", "Bash"))["reason"].clone();
     let (span, below) = collector.of_run("hosts", 2);
     assert_eq!((&span["traceId"], &span["parentSpanId"]), (&json!(HOST_TRACE), &json!(HOST_SPAN)));
-    assert!(told == named(&span) && told != host.as_str());
+    assert!(reason == named(&span) && reason != host.as_str());
     assert_eq!((&below[0]["traceId"], &below[0]["parentSpanId"]), (&json!(HOST_TRACE), &span["spanId"]));
 
     // One that is no trace is as good as none.
-    let told = send_in(&daemon, "00-nonsense", &event("nonsense", "Bash"))["reason"].clone();
+    let reason = send_in(&daemon, "00-nonsense", &event("nonsense", "Bash"))["reason"].clone();
     let (span, _) = collector.of_run("nonsense", 2);
-    assert!(told == named(&span) && span["parentSpanId"].is_null());
+    assert!(reason == named(&span) && span["parentSpanId"].is_null());
 }
 
 #[test]

@@ -118,9 +118,9 @@ fn without_a_daemon_it_says_so() {
     let nowhere = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
     let done = command.args(["top", "--once", "--socket"]).arg(nowhere.path().join("none")).output().unwrap();
-    let said = String::from_utf8(done.stderr).unwrap();
+    let errors = String::from_utf8(done.stderr).unwrap();
     assert_eq!(done.status.code(), Some(1));
-    assert!(said.contains("no hookyard listens on") && said.contains("hookyard serve"), "{said}");
+    assert!(errors.contains("no hookyard listens on") && errors.contains("hookyard serve"), "{errors}");
 }
 
 /// A shell in a terminal that runs `top` between two looks at the terminal's modes.

@@ -41,8 +41,8 @@ fn validator(name: &str) -> &'static Validator {
 
 /// What a schema has against a value.
 pub(crate) fn objections(name: &str, value: &Value) -> Vec<String> {
-    let told = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path());
-    validator(name).iter_errors(value).map(told).collect()
+    let describe = |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path());
+    validator(name).iter_errors(value).map(describe).collect()
 }
 
 /// A YAML file as an editor's validator sees it, or `None` if it is none, or has what JSON has not.

@@ -117,9 +117,9 @@ fn reload_says_what_changed_and_what_is_broken() {
     assert_eq!((said.out.as_str(), said.code), ("bar  1 hook\n  added tidy\n", Some(0)));
     daemon::write(&path, "nonsense\n");
     let said = run(&daemon, &["reload", "--id", "bar", "--json"]);
-    let told: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((&told[0]["id"], &told[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
-    assert_eq!(told[0]["hooks"], 1, "a broken file keeps its former rules");
+    let report: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&report[0]["id"], &report[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
+    assert_eq!(report[0]["hooks"], 1, "a broken file keeps its former rules");
     let said = run(&daemon, &["reload", "--id", "bar"]);
     assert!(said.out.contains("bad.yaml keeps its previous rules"), "{}", said.out);
     let said = run(&daemon, &["reload", "--workspace-id", "bar"]);

@@ -225,7 +225,7 @@ fn a_listener_that_is_no_hookyard_is_not_replaced() {
     let (said, _served) = refused(setting);
     assert!(said.contains("another hookyard listens"), "{said}");
     // It was asked whether it lives, and told nothing.
-    let mut told = Vec::new();
-    listener.accept().unwrap().0.read_to_end(&mut told).unwrap();
-    assert_eq!(told, b"");
+    let mut received = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+    assert_eq!(received, b"");
 }

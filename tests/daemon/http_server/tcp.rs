@@ -90,13 +90,13 @@ fn the_metrics_address_serves_metrics_only() {
 #[test]
 fn other_machines_need_a_token() {
     for address in ["0.0.0.0:0", "[::]:0"] {
-        let said = refused(DaemonSetup::new().argument("--tcp").argument(address));
-        assert!(said.contains("set `listen.token_file`"), "{said}");
+        let reported = refused(DaemonSetup::new().argument("--tcp").argument(address));
+        assert!(reported.contains("set `listen.token_file`"), "{reported}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let said =
+    let reported =
         refused(DaemonSetup::new().argument("--tcp").argument(&taken.local_addr().unwrap().to_string()));
-    assert!(said.contains("cannot listen on 127.0.0.1"), "{said}");
+    assert!(reported.contains("cannot listen on 127.0.0.1"), "{reported}");
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn the_token_grants_access() {
     }
     assert_eq!((status("/healthz", ""), status("/readyz", "")), (200, 200));
     // The socket knows its user.
-    let told = daemon.get("/v1/status").to_string();
-    assert!(!told.contains(TOKEN) && !daemon.log().contains(TOKEN), "{told}\n{}", daemon.log());
+    let status = daemon.get("/v1/status").to_string();
+    assert!(!status.contains(TOKEN) && !daemon.log().contains(TOKEN), "{status}\n{}", daemon.log());
     daemon.finish();
 }
 
@@ -145,13 +145,13 @@ fn a_token_file_others_can_read_or_without_a_token_is_refused() {
         ("a-token-of-many-letters\nand-another-one-in-it", 0o600, "has no token"),
         ("a-token-of-m\u{e4}ny-letters", 0o600, "has no token"),
     ] {
-        let said = refused(with_token(text, mode));
-        assert!(said.contains("token file") && said.contains(why), "{text:?} {said}");
-        assert!(text.trim().is_empty() || !said.contains(text.trim()), "{said}");
+        let reported = refused(with_token(text, mode));
+        assert!(reported.contains("token file") && reported.contains(why), "{text:?} {reported}");
+        assert!(text.trim().is_empty() || !reported.contains(text.trim()), "{reported}");
     }
     let missing = DaemonSetup::new().settings("listen: { token_file: $DIR/token }");
-    let said = refused(missing.argument("--tcp").argument("127.0.0.1:0"));
-    assert!(said.contains("token file"), "{said}");
+    let reported = refused(missing.argument("--tcp").argument("127.0.0.1:0"));
+    assert!(reported.contains("token file"), "{reported}");
     let directory = DaemonSetup::new().file("token/x", "").settings("listen: { token_file: $DIR/token }");
     assert!(refused(directory).contains("token file"));
 }

@@ -106,16 +106,16 @@ fn hooks_are_reloaded_under_load_without_a_lost_or_wrongly_decided_event() {
     settles(&daemon);
     let file: PathBuf = daemon.path().join(GUARD);
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let told = thread::scope(|scope| {
+    let words = thread::scope(|scope| {
         let senders: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut told = Vec::new();
+                    let mut words = Vec::new();
                     while !over.load(Ordering::Acquire) {
-                        told.push(word_of(&daemon, "shop"));
+                        words.push(word_of(&daemon, "shop"));
                         answered.fetch_add(1, Ordering::Relaxed);
                     }
-                    told
+                    words
                 })
             })
             .collect();
@@ -135,9 +135,9 @@ fn hooks_are_reloaded_under_load_without_a_lost_or_wrongly_decided_event() {
         over.store(true, Ordering::Release);
         senders.into_iter().flat_map(|sender| sender.join().unwrap()).collect::<Vec<_>>()
     });
-    let strange: Vec<_> = told.iter().filter(|word| !["A", "B"].contains(&word.as_str())).collect();
+    let strange: Vec<_> = words.iter().filter(|word| !["A", "B"].contains(&word.as_str())).collect();
     assert!(strange.is_empty(), "{strange:?}");
-    assert!(["A", "B"].iter().all(|word| told.iter().any(|told| told == word)));
-    assert!(told.len() > 2 * SWAPS, "{} answers", told.len());
+    assert!(["A", "B"].iter().all(|word| words.iter().any(|words| words == word)));
+    assert!(words.len() > 2 * SWAPS, "{} answers", words.len());
     assert_eq!(word_of(&daemon, "shop"), "A");
 }

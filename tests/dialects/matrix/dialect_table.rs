@@ -49,11 +49,11 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             })
         },
         reads: |answer, input| {
-            let said = object(&answer.stdout);
-            let specific = &said["hookSpecificOutput"];
+            let output = object(&answer.stdout);
+            let specific = &output["hookSpecificOutput"];
             let (moves, reason) = match () {
-                () if said["continue"] == false => (Move::Ends, &said["stopReason"]),
-                () if said["decision"] == "block" => (Move::Refuses, &said["reason"]),
+                () if output["continue"] == false => (Move::Ends, &output["stopReason"]),
+                () if output["decision"] == "block" => (Move::Refuses, &output["reason"]),
                 () => (Move::AsUsual, &Value::Null),
             };
             let patch = &specific["patch"]["tool_input"];
@@ -70,8 +70,8 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
         },
         sends: |input| family_sends("claude", input),
         reads: |answer, input| {
-            let (said, heard) = family_reads(answer);
-            let changed = said["hookSpecificOutput"].get("updatedInput");
+            let (output, heard) = family_reads(answer);
+            let changed = output["hookSpecificOutput"].get("updatedInput");
             HostReading { input: changed.unwrap_or(input).clone(), ..heard }
         },
     },
@@ -84,8 +84,8 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
         },
         sends: |input| family_sends("codebuddy", input),
         reads: |answer, input| {
-            let (said, heard) = family_reads(answer);
-            HostReading { input: merged(input, &said["hookSpecificOutput"]["modifiedInput"]), ..heard }
+            let (output, heard) = family_reads(answer);
+            HostReading { input: merged(input, &output["hookSpecificOutput"]["modifiedInput"]), ..heard }
         },
     },
     MatrixDialect {
@@ -115,15 +115,15 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             })
         },
         reads: |answer, input| {
-            let said = object(&answer.stdout);
-            let specific = &said["hookSpecificOutput"];
-            let (moves, reason) = match said["decision"].as_str() {
-                _ if said["continue"] == false => (Move::Ends, &said["stopReason"]),
-                Some("deny" | "block") => (Move::Refuses, &said["reason"]),
-                Some("ask") => (Move::Asks, &said["reason"]),
+            let output = object(&answer.stdout);
+            let specific = &output["hookSpecificOutput"];
+            let (moves, reason) = match output["decision"].as_str() {
+                _ if output["continue"] == false => (Move::Ends, &output["stopReason"]),
+                Some("deny" | "block") => (Move::Refuses, &output["reason"]),
+                Some("ask") => (Move::Asks, &output["reason"]),
                 // It also says so when nobody had an opinion.
-                Some("allow" | "approve") | None => (Move::AsUsual, &said["reason"]),
-                Some(other) => panic!("{other} is no decision: {said}"),
+                Some("allow" | "approve") | None => (Move::AsUsual, &output["reason"]),
+                Some(other) => panic!("{other} is no decision: {output}"),
             };
             HostReading { input: merged(input, &specific["tool_input"]), ..heard(moves, reason, specific) }
         },
@@ -138,7 +138,7 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
         says: |thing| {
             let decision =
                 |word: &str| json!({ "permissionDecision": word, "permissionDecisionReason": REASON });
-            let said = match thing {
+            let output = match thing {
                 HookReply::Allow => decision("allow"),
                 HookReply::Block => decision("deny"),
                 HookReply::Ask => decision("ask"),
@@ -146,7 +146,7 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
                 HookReply::Context => json!({ "additionalContext": CONTEXT }),
                 HookReply::Halt | HookReply::Shorten => return None,
             };
-            Some(prints(&said))
+            Some(prints(&output))
         },
         sends: |input| {
             json!({
@@ -160,16 +160,19 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             })
         },
         reads: |answer, input| {
-            let said = object(&answer.stdout);
-            let reason = &said["reason"];
-            let (moves, reason) = match said["decision"].as_str() {
+            let output = object(&answer.stdout);
+            let reason = &output["reason"];
+            let (moves, reason) = match output["decision"].as_str() {
                 Some("deny") => (Move::Refuses, reason),
                 Some("ask") => (Move::Asks, reason),
                 Some("allow") => (Move::Runs, reason),
                 None => (Move::AsUsual, reason),
-                Some(other) => panic!("{other} is no decision: {said}"),
+                Some(other) => panic!("{other} is no decision: {output}"),
             };
-            HostReading { input: merged(input, &said["modifiedInput"]), ..heard(moves, reason, &Value::Null) }
+            HostReading {
+                input: merged(input, &output["modifiedInput"]),
+                ..heard(moves, reason, &Value::Null)
+            }
         },
     },
 ];
@@ -206,20 +209,20 @@ fn family_sends(session: &str, input: &Value) -> Value {
 
 /// What a host of Claude Code's family reads, but for the changed input.
 fn family_reads(answer: &HostResponse) -> (Value, HostReading) {
-    let said = object(&answer.stdout);
-    let specific = &said["hookSpecificOutput"];
+    let output = object(&answer.stdout);
+    let specific = &output["hookSpecificOutput"];
     let reason = &specific["permissionDecisionReason"];
     let (moves, reason) = match specific["permissionDecision"].as_str() {
         _ if answer.exit_code == 2 => (Move::Refuses, &Value::String(answer.stderr.clone())),
-        _ if said["continue"] == false => (Move::Ends, &said["stopReason"]),
+        _ if output["continue"] == false => (Move::Ends, &output["stopReason"]),
         Some("deny") => (Move::Refuses, reason),
         Some("ask") => (Move::Asks, reason),
         Some("allow") => (Move::Runs, reason),
         None => (Move::AsUsual, reason),
-        Some(other) => panic!("{other} is no decision: {said}"),
+        Some(other) => panic!("{other} is no decision: {output}"),
     };
     let heard = heard(moves, reason, specific);
-    (said, heard)
+    (output, heard)
 }
 
 /// What a host heard, but for the changed input.

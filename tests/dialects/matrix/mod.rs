@@ -55,8 +55,8 @@ impl Yard {
             .settings(settings);
         let orchestrator = builder.start().await.unwrap();
         let report = orchestrator.load_reports().into_values().next().unwrap();
-        let said: Vec<_> = report.diagnostics.iter().map(Diagnostic::to_string).collect();
-        assert_eq!((report.hooks, said), (1, Vec::new()), "{}", dialect_row.name);
+        let diagnostics: Vec<_> = report.diagnostics.iter().map(Diagnostic::to_string).collect();
+        assert_eq!((report.hooks, diagnostics), (1, Vec::new()), "{}", dialect_row.name);
         Self { directory, orchestrator }
     }
 
@@ -92,27 +92,27 @@ fn instead(thing: HookReply, host: &MatrixDialect) -> Option<Move> {
 }
 
 /// What is wrong with what a host does about a thing that a hook said.
-fn wrong(thing: HookReply, host: &MatrixDialect, heard: &HostReading) -> Option<String> {
+fn wrong(thing: HookReply, host: &MatrixDialect, received: &HostReading) -> Option<String> {
     let meant = thing.meant();
     // A host that cannot end a run does the strictest thing it can: it refuses the call.
     let strictest = if instead(thing, host) == Some(Move::Refuses) { Move::Refuses } else { Move::Ends };
-    if heard.moves < meant.moves.min(strictest) {
-        return Some(format!("milder: it {:?}, not {:?}", heard.moves, meant.moves));
+    if received.moves < meant.moves.min(strictest) {
+        return Some(format!("milder: it {:?}, not {:?}", received.moves, meant.moves));
     }
-    if heard.moves < Move::Refuses && heard.input != meant.input {
-        return Some(format!("the tool would run with {}, not with {}", heard.input, meant.input));
+    if received.moves < Move::Refuses && received.input != meant.input {
+        return Some(format!("the tool would run with {}, not with {}", received.input, meant.input));
     }
-    let keeps_reason = meant.reason.is_none_or(|reason| heard.reason.contains(reason));
-    if !keeps_reason || (heard.moves >= Move::Asks && heard.reason.trim().is_empty()) {
-        return Some(format!("the reason is {:?}", heard.reason));
+    let keeps_reason = meant.reason.is_none_or(|reason| received.reason.contains(reason));
+    if !keeps_reason || (received.moves >= Move::Asks && received.reason.trim().is_empty()) {
+        return Some(format!("the reason is {:?}", received.reason));
     }
-    let exact = heard.moves == meant.moves && heard.context == meant.context;
+    let exact = received.moves == meant.moves && received.context == meant.context;
     match instead(thing, host) {
         None if exact => None,
-        None => Some(format!("not exact, and not in the table: {heard:?}")),
+        None => Some(format!("not exact, and not in the table: {received:?}")),
         Some(_) if exact => Some("exact, though the table says that it cannot be".to_owned()),
-        Some(becomes) if becomes == heard.moves && heard.context.is_none() => None,
-        Some(becomes) => Some(format!("the table says {becomes:?}: {heard:?}")),
+        Some(becomes) if becomes == received.moves && received.context.is_none() => None,
+        Some(becomes) => Some(format!("the table says {becomes:?}: {received:?}")),
     }
 }
 
@@ -131,8 +131,8 @@ async fn a_reply_reaches_every_host_and_is_never_milder() {
             let Some(script) = (hook.says)(thing) else { continue };
             let yard = Yard::with(hook, &script).await;
             for host in DIALECTS {
-                let heard = yard.asked_by(host, &call()).await;
-                let what = wrong(thing, host, &heard);
+                let received = yard.asked_by(host, &call()).await;
+                let what = wrong(thing, host, &received);
                 found.extend(
                     what.map(|what| format!("{} hook, {} host, {thing:?}: {what}", hook.name, host.name)),
                 );
@@ -150,9 +150,9 @@ async fn one_guard_blocks_for_every_host_from_every_dialect() {
     for hook in DIALECTS {
         let yard = Yard::with(hook, replies::GUARD).await;
         for host in DIALECTS {
-            let heard = yard.asked_by(host, &json!({ "command": "rm -rf /" })).await;
-            assert_eq!(heard.moves, Move::Refuses, "{} hook, {} host", hook.name, host.name);
-            assert!(heard.reason.contains(replies::REASON), "{heard:?}");
+            let received = yard.asked_by(host, &json!({ "command": "rm -rf /" })).await;
+            assert_eq!(received.moves, Move::Refuses, "{} hook, {} host", hook.name, host.name);
+            assert!(received.reason.contains(replies::REASON), "{received:?}");
             let harmless = yard.asked_by(host, &call()).await;
             assert_eq!((harmless.moves, harmless.input), (Move::AsUsual, call()));
             blocked += 1;
@@ -168,12 +168,12 @@ fn a_change_that_would_be_lost_is_a_block() {
     let (before, after) = (json!({ "text": "t", "token": "s" }), json!({ "text": "t" }));
     let asked = json!({ "hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "T", "tool_input": before });
     let ran = json!({ "hook_event_name": "after_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "T", "tool_output": before });
-    let said = json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "before" });
+    let prompt = json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "before" });
     let cases = [
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Proceed, r#""behavior":"deny""#),
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Ask, r#""behavior":"deny""#),
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Allow, r#""behavior":"allow""#),
-        (DialectName::Claude, &said, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
+        (DialectName::Claude, &prompt, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Proceed, r#""decision":"block""#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Halt, r#""continue":false"#),
     ];

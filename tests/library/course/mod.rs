@@ -87,8 +87,8 @@ fn of_equal_verdicts_the_first_in_plan_order_decides() {
 fn the_next_stage_sees_the_patched_payload() {
     let first = Rule::new("a").says(Says::default().set(Target::ToolInput, "timeout", "9"));
     let run = take(&before_tool().with(first).with(Rule::new("b")));
-    let told: Vec<_> = run.ran.iter().map(|(_, told)| told[&Target::ToolInput].as_str()).collect();
-    assert_eq!(told, [r#"{"command":1}"#, r#"{"command":1,"timeout":9}"#]);
+    let inputs: Vec<_> = run.ran.iter().map(|(_, inputs)| inputs[&Target::ToolInput].as_str()).collect();
+    assert_eq!(inputs, [r#"{"command":1}"#, r#"{"command":1,"timeout":9}"#]);
     assert_eq!(patched(&run.outcome), [r#"tool_input={"command":1,"timeout":9}"#]);
 }
 

@@ -56,13 +56,13 @@ fn lines(number: usize, event: &Event, outcome: &Outcome) -> Vec<String> {
         outcome.hooks.iter().map(|report| format!("{}:{}", report.hook, report.ended)).collect();
     let patched: Vec<_> = outcome.patched.iter().map(|(target, _)| target.as_str()).collect();
     let suppressed = if outcome.suppress_output { "suppressed" } else { "" };
-    let said = [
+    let parts = [
         format!("{number:>2} {} {} {}", event.run_id, event.kind, outcome.verdict),
         named("patched", &patched.join(",")),
         named("hooks", &hooks.join(",")),
         suppressed.to_owned(),
     ];
-    let mut lines = vec![said.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")];
+    let mut lines = vec![parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")];
     lines.extend(outcome.reason.iter().map(|reason| format!("     because: {reason}")));
     lines.extend(outcome.notes.iter().map(|note| {
         let first = note.text.lines().next().unwrap_or_default();

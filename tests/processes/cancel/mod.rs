@@ -117,15 +117,15 @@ async fn a_cancelled_run_halts_the_event_under_way_and_those_that_wait() {
         assert!(outcome.hooks.is_empty());
     }
     assert_eq!((orchestrator.run_count().known, since.elapsed()), (1, SECOND), "the other stays");
-    let mut told = Vec::new();
+    let mut verdicts = Vec::new();
     while let Some(Some(Ok(notice))) = notices.next().now_or_never() {
-        told.push(match notice {
+        verdicts.push(match notice {
             Notice::Invocation { report, .. } => report.ended.to_string(),
             Notice::Outcome { outcome, .. } => outcome.verdict.to_string(),
             other => panic!("{other:?}"),
         });
     }
-    assert_eq!(told, ["cancelled", "halt", "halt", "halt"]);
+    assert_eq!(verdicts, ["cancelled", "halt", "halt", "halt"]);
     assert_eq!(answered(other).await.hooks[0].ended, Ended::Completed);
     assert_eq!(ran.load(Ordering::SeqCst), 2);
 }

@@ -101,8 +101,8 @@ async fn ask_in_trace(fixture: &Fixture, command: &str, number: u64) -> (String,
 async fn a_worker_is_told_the_trace_with_each_event() {
     let fixture = Fixture::worker("good", "").await;
     for number in 1..=2 {
-        let (told, trace) = ask_in_trace(&fixture, "trace", number).await;
-        assert_eq!(told, format!("{trace} none"));
+        let (reply, trace) = ask_in_trace(&fixture, "trace", number).await;
+        assert_eq!(reply, format!("{trace} none"));
     }
     assert_eq!(reason(&fixture.ask("trace").await), "none none");
     assert_eq!(worker_of(&fixture.ask("fine").await).1, 4, "one worker is told all of them");
@@ -112,8 +112,8 @@ async fn a_worker_is_told_the_trace_with_each_event() {
 async fn a_spare_serves_an_event_of_any_trace_and_is_told_none() {
     let hook = r#"echo $$ >> started.txt; read -r envelope; echo "{\"decision\":\"block\",\"reason\":\"${TRACEPARENT-none}\"}""#;
     let fixture = Fixture::of(hook, "mode: prespawn").await;
-    let (told, trace) = ask_in_trace(&fixture, "fine", 1).await;
-    assert_eq!(told, trace, "the first event finds no spare");
+    let (reply, trace) = ask_in_trace(&fixture, "fine", 1).await;
+    assert_eq!(reply, trace, "the first event finds no spare");
     for number in 2..=4 {
         fixture.lines("started.txt", usize::try_from(number).unwrap()).await;
         assert_eq!(ask_in_trace(&fixture, "fine", number).await.0, "none");

@@ -34,10 +34,15 @@ pub(crate) use document::{Document, Mapping, Mistake, Span, Value};
 pub use native::NativeDialect;
 #[cfg(feature = "cli")]
 pub(crate) use openharness::OPENHARNESS_KINDS;
+pub(crate) use openharness::expand;
+#[cfg_attr(
+    not(feature = "cli"),
+    expect(unused_imports, reason = "only the command line checks workers")
+)]
+pub(crate) use openharness::warn_of_mode;
 pub use openharness::{
     HookRules, OpenHarness, ReferenceLookup, ResolvedPath, UnixSockets, UnsafeVariables, read_hook,
 };
-pub(crate) use openharness::{expand, warn_of_mode};
 pub(crate) use output::error_message;
 pub use response::http_body;
 pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation};

@@ -57,6 +57,7 @@ pub(super) fn read(handler: &Mapping<'_>) -> Option<CommandMode> {
 }
 
 /// A warning about the `mode` of a hook file; none if it has no mode.
+#[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks workers"))]
 pub(crate) fn warn_of_mode(
     bytes: &[u8],
     file: &Path,

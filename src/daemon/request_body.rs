@@ -71,13 +71,14 @@ pub(super) async fn read_or_beginning(
     bounds: BodyBounds,
 ) -> Result<Bytes, BodyFailure> {
     let mut kept = KeptBody::new(bounds.bytes);
-    let mut reading = Box::pin(kept.read(body));
-    // Most bodies come with the head, and need no timer.
-    let read = match reading.as_mut().now_or_never() {
-        Some(read) => Ok(read),
-        None => timeout(bounds.time, reading.as_mut()).await,
+    let read = {
+        let mut reading = pin!(kept.read(body));
+        // Most bodies come with the head, and need no timer.
+        match reading.as_mut().now_or_never() {
+            Some(read) => Ok(read),
+            None => timeout(bounds.time, reading).await,
+        }
     };
-    drop(reading);
     let error = match read {
         _ if kept.size > bounds.bytes => {
             Some(EventError::TooLarge { size: kept.size, limit: bounds.bytes }.into())

@@ -36,7 +36,7 @@ fn a_guard_that_fails_open_is_seen_and_closed() {
     wait_until("the log tells of it", || daemon.log().lines().any(is_told));
 
     write(&daemon.path().join("shop/.openharness/hooks/no-force-push.yaml"), hooks[1]);
-    wait_until("the daemon has noticed", || daemon.log().contains("changed=[\"no-force-push\"]"));
+    wait_until("the daemon has noticed", || daemon.log().contains("changed=no-force-push"));
     let outcome = daemon.post("/v1/events", &push);
     assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("no-force-push")));
 

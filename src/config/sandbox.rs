@@ -131,7 +131,10 @@ fn diagnostic(hook: &Hook, severity: Severity, message: String, help: &str) -> O
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::config::{Settings, load_workspace};
 
     #[test]
     fn what_is_missing_is_named() {
@@ -146,5 +149,47 @@ mod tests {
         let unrestricted = Sandbox { filesystem: FilesystemAccess::Any, ..sandbox.clone() };
         assert_eq!(none.missing(&unrestricted), None);
         assert_eq!(new.missing(&Sandbox { launcher: None, ..sandbox }), Some("there is no launcher"));
+    }
+
+    #[test]
+    fn each_level_has_its_own_sandbox_and_local_files_of_a_workspace_are_the_projects() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |path: &str| directory.path().join(path);
+        let hooks = |name: &str| {
+            format!(
+                r#"{{"hooks": {{"PreToolUse": [{{"hooks": [{{"type": "command", "command": "{name}"}}]}}]}}}}"#
+            )
+        };
+        let files = [
+            ("home/.claude/settings.json", "true"),
+            ("shop/.claude/settings.json", "false"),
+            ("shop/.claude/settings.local.json", ":"),
+            ("etc/claude-code/managed-settings.json", "pwd"),
+        ];
+        for (path, command) in files {
+            fs::create_dir_all(place(path).parent().unwrap()).unwrap();
+            fs::write(place(path), hooks(command)).unwrap();
+        }
+        let (home, system_directory) = (Some(place("home")), Some(place("etc")));
+        let mut settings = Settings { home, system_directory, ..Settings::default() };
+        settings.sandbox.user.filesystem = FilesystemAccess::Workspace;
+        settings.sandbox.project.filesystem = FilesystemAccess::ReadOnly;
+        let loaded = load_workspace(&place("shop"), None, &settings, &|_| None);
+        let mut found: Vec<_> = loaded
+            .hooks
+            .iter()
+            .map(|hook| {
+                let Handler::Command(command) = &hook.handler else { panic!("{hook:?}") };
+                (hook.source.scope, command.sandbox.as_ref().map(|sandbox| sandbox.filesystem))
+            })
+            .collect();
+        found.sort();
+        let expected = [
+            (Scope::Managed, None),
+            (Scope::User, Some(FilesystemAccess::Workspace)),
+            (Scope::Project, Some(FilesystemAccess::ReadOnly)),
+            (Scope::Local, Some(FilesystemAccess::ReadOnly)),
+        ];
+        assert_eq!(found, expected);
     }
 }

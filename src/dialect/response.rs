@@ -51,7 +51,7 @@ fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
 
 /// Why a host must not go on as if no hook had changed this.
 pub(super) fn lost_change(target: Target) -> String {
-    format!("a hook changed `{target}` in a way that cannot be told to this host")
+    format!("a hook changed `{target}` in a way that this host cannot receive")
 }
 
 /// Why a host must not go on, for one that can be told yes or no and nothing between: there a question is a no,

@@ -77,7 +77,7 @@ fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
 /// A prompt that went on unchanged might say what a hook took out.
 fn lost_prompt(outcome: &Outcome) -> Option<Cow<'_, str>> {
     let lost = outcome.patched.get(Target::Prompt).is_some();
-    lost.then(|| "a hook changed the prompt, which cannot be told to this host".into())
+    lost.then(|| "a hook changed the prompt, which this host cannot receive".into())
 }
 
 /// The changes that the host cannot be told.
@@ -88,7 +88,7 @@ fn unexpressed(row: Option<&EventRow>, outcome: &Outcome) -> Vec<String> {
         _ => false,
     };
     let lost = outcome.patched.iter().filter(|(target, _)| !is_supported(*target));
-    lost.map(|(target, _)| format!("a hook changed `{target}`, which cannot be told to this host")).collect()
+    lost.map(|(target, _)| format!("a hook changed `{target}`, which this host cannot receive")).collect()
 }
 
 impl<'a> Printed<'a> {

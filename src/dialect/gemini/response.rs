@@ -103,7 +103,7 @@ fn patched(output: &mut GeminiOutput, event: &Event, row: &EventRow, outcome: &O
             (Some((name, Target::ToolInput)), _) => match before.and_then(|before| gone(before, value)) {
                 Some(gone) => deny(
                     output,
-                    format!("a hook took `{gone}` out of the input, which cannot be told to this host"),
+                    format!("a hook took `{gone}` out of the input, which this host cannot receive"),
                 ),
                 None => set(output, name, Some(value.clone())),
             },
@@ -112,10 +112,10 @@ fn patched(output: &mut GeminiOutput, event: &Event, row: &EventRow, outcome: &O
             // The reason is told to the model in place of the output.
             (None, Target::ToolOutput) if passes => deny(output, payload::shown(value)),
             (None, Target::Prompt) if passes => {
-                deny(output, "a hook changed the prompt, which cannot be told to this host".to_owned());
+                deny(output, "a hook changed the prompt, which this host cannot receive".to_owned());
             }
             (None, _) if passes => {
-                let message = format!("a hook changed `{target}`, which cannot be told to this host");
+                let message = format!("a hook changed `{target}`, which this host cannot receive");
                 let former = output.system_message.take();
                 output.system_message =
                     Some(former.map_or(message.clone(), |text| format!("{text}\n{message}")));

@@ -162,6 +162,7 @@ const UNSEEN: [(&str, &[&str]); 11] = [
     (
         "it is about another file, or one that is not there",
         &[
+            "agent-model-unknown",
             "agent-missing",
             "agent-mistakes",
             "agent-unclosed",

@@ -298,7 +298,7 @@ impl WorkerLoop {
                 self.on_reply(open, answer);
             }
             WorkerMessage::Hello { .. } | WorkerMessage::Pong | WorkerMessage::Reply { .. } => {
-                return Break(self.protocol_error("a message was not asked for".to_owned()));
+                return Break(self.protocol_error("an unexpected message".to_owned()));
             }
         }
         Continue(())

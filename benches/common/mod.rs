@@ -67,6 +67,7 @@ pub(crate) fn hooks(count: usize, pattern: &str) -> Vec<Hook> {
         on_timeout: FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
         source: HookSource { scope: Scope::Host, file: None, line: 0, position },
+        trust: hookyard::model::HookTrust::default(),
     };
     (0..count).map(hook).collect()
 }

@@ -5,6 +5,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::{
     check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
     fire::FireCommand, list::ListCommand, new::NewCommand, replay::ReplayCommand, schema::SchemaCommand,
+    trust::TrustCommand,
 };
 #[cfg(feature = "daemon")]
 use super::{
@@ -15,6 +16,7 @@ use super::{
 const FOOTER: &str = "\
 Examples:
   hookyard new my-guard\tCreate a working hook to start from
+  hookyard trust\tShow what hooks of a workspace run, and agree to it
   hookyard check\tFind mistakes in hook files
   hookyard list\tList hooks in the order in which they run
   hookyard explain --event event.json\tShow which hooks an event selects, and why
@@ -52,6 +54,7 @@ pub(super) enum CliCommand {
     Fire(FireCommand),
     Replay(ReplayCommand),
     New(NewCommand),
+    Trust(TrustCommand),
     Schema(SchemaCommand),
     Convert(ConvertCommand),
     #[cfg(feature = "daemon")]

@@ -133,6 +133,10 @@ fn view(event: &Event, explanation: &Explanation, screen: &Screen) -> String {
                 "{number}  {name}  {}",
                 beside_names(&handler(&step.hook.handler), width, screen)
             ));
+            if let Some(reason) = step.hook.trust.refusal() {
+                let refused = format!("does not run: {}", escape::line(reason));
+                page.line(&format!("{:5}{:<width$}  {}", "", "", beside_names(&refused, width, screen)));
+            }
         }
     }
     if plan.stages().any(|stage| stage.len() > 1) {

@@ -6,7 +6,7 @@ use super::{
     escape,
     event_input::EventInput,
     exit::{CliResult, Exit},
-    flags::{EventFlags, JsonFlag, WorkspaceFlags},
+    flags::{EventFlags, JsonFlag, TrustFlag, WorkspaceFlags},
     outcome_view,
     screen::Screen,
     session::CommandSession,
@@ -41,6 +41,9 @@ pub(super) struct FireCommand {
     event: EventFlags,
 
     #[command(flatten)]
+    trust: TrustFlag,
+
+    #[command(flatten)]
     workspace: WorkspaceFlags,
 
     /// Answer as a hook of the dialect would: with its output, standard error and exit code
@@ -73,7 +76,7 @@ impl FireCommand {
             screen.error(what, Some("`hookyard fire --help` has an example"));
             return Ok(Exit::Usage);
         }
-        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?.trusting(self.trust);
         let input = EventInput::read(&self.event.event, found.settings.limits.payload, screen)?;
         let mut session = CommandSession::start(&found).await?;
         if !self.native {

@@ -58,6 +58,14 @@ pub(super) struct DialectFlag {
     pub(super) dialect: DialectName,
 }
 
+/// Whether the command trusts the workspace.
+#[derive(Debug, Clone, Copy, Args)]
+pub(super) struct TrustFlag {
+    /// Run the hooks of the workspace in this call, whether they are trusted or not
+    #[arg(long)]
+    pub(super) trust_workspace: bool,
+}
+
 /// The form of the result.
 #[derive(Debug, Clone, Copy, Args)]
 pub(super) struct JsonFlag {

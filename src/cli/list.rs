@@ -14,7 +14,7 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandMode, EventKind, Handler, Hook},
+    model::{CommandMode, EventKind, Handler, Hook, TrustState},
     registry::{HookListing, Snapshot},
 };
 
@@ -68,7 +68,7 @@ fn view(snapshot: &Snapshot, screen: &Screen) -> String {
 
 /// A hook on each line.
 fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
-    let header = ["name", "events", "matcher", "handler", "scope", "file"];
+    let header = ["name", "events", "matcher", "handler", "scope", "trust", "file"];
     let mut rows = TextTable::new(&header, screen.out.paint);
     for registered in snapshot.hooks() {
         let hook = &registered.hook;
@@ -78,6 +78,7 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
             matcher(hook).unwrap_or_else(|| "any".to_owned()),
             handler(&hook.handler),
             hook.source.scope.to_string(),
+            trust(hook).to_owned(),
             location(hook),
         ]);
     }
@@ -97,9 +98,15 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
         page.line(&format!("  {}  {}", paint.dim("on  "), wrap::hanging(&on, width, 8)));
         page.line(&format!("  {}  {}", paint.dim("runs"), wrap::hanging(&handler(&hook.handler), width, 8)));
         let scope = hook.source.scope;
-        page.line(&format!("  {}  {} ({scope})", paint.dim("from"), location(hook)));
+        let trust = trust(hook);
+        page.line(&format!("  {}  {} ({scope}, trust: {trust})", paint.dim("from"), location(hook)));
     }
     page.into_text()
+}
+
+/// What is known about the trust in a hook.
+fn trust(hook: &Hook) -> &'static str {
+    hook.trust.state().map_or("off", TrustState::as_str)
 }
 
 fn name(hook: &Hook) -> String {

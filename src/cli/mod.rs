@@ -46,6 +46,7 @@ mod status;
 mod table;
 #[cfg(feature = "daemon")]
 mod top;
+mod trust;
 mod units;
 mod verdict_counts;
 mod worker_probe;
@@ -122,6 +123,7 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Fire(fire) => on_runtime(Box::pin(fire.run(&screen))),
         CliCommand::Replay(replay) => on_runtime(Box::pin(replay.run(&screen))),
         CliCommand::New(new) => new.run(&screen),
+        CliCommand::Trust(trust) => trust.run(&screen),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]

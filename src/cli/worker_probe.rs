@@ -30,7 +30,8 @@ pub(super) async fn probe_workers(
     loaded: &LoadedWorkspace,
     settings: &Settings,
 ) -> io::Result<Result<Vec<Diagnostic>, Exit>> {
-    let workers: Vec<&Hook> = loaded.hooks.iter().filter(|hook| hook.enabled && is_worker(hook)).collect();
+    let may_start = |hook: &&Hook| hook.enabled && hook.trust.approval().is_some() && is_worker(hook);
+    let workers: Vec<&Hook> = loaded.hooks.iter().filter(may_start).collect();
     // A hook that calls `hookyard check` must not start other hooks.
     if workers.is_empty() || is_inside_hook() {
         return Ok(Ok(Vec::new()));

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use super::{
     escape,
     exit::CliError,
-    flags::WorkspaceFlags,
+    flags::{TrustFlag, WorkspaceFlags},
     paths::{display_path, shell_quoted},
     screen::Screen,
     settings::{settings_of, tell},
     units::plural,
 };
 use crate::{
-    config::{self, HOOK_FILES, LoadedWorkspace, Settings},
+    config::{self, HOOK_FILES, LoadedWorkspace, Settings, TrustPolicy},
     model::{Diagnostic, Severity},
     registry::Snapshot,
 };
@@ -91,6 +91,14 @@ impl LocatedWorkspace {
 
     fn with_valid_settings(self, screen: &Screen) -> Result<Self, CliError> {
         tell(&self.diagnostics, screen).map(|()| self)
+    }
+
+    /// The same, with the hooks of the workspace trusted for this call if the flag says so.
+    pub(super) fn trusting(mut self, flag: TrustFlag) -> Self {
+        if flag.trust_workspace {
+            self.settings.trust = TrustPolicy::Off;
+        }
+        self
     }
 
     /// Loads the hooks.

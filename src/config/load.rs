@@ -11,16 +11,18 @@ use super::{
     agent_settings::{self, SettingsDirectories},
     discover::{self, WORKSPACE_DIRECTORY},
     files::{self, FileBytes},
+    hook_rules::hook_rules,
     models::ModelCatalog,
     resolver::ReferenceResolver,
     root_dir::LastLink,
     sandbox,
     secrets::SecretStore,
+    trust::{self, CheckedHooks},
     workspace_files::WorkspaceFiles,
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
-    dialect::{Document, HookRules, NativeDialect, UnixSockets, UnsafeVariables, natives, read_hook},
+    dialect::{Document, HookRules, NativeDialect, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
@@ -44,6 +46,8 @@ pub struct LoadedWorkspace {
     pub files: Vec<PathBuf>,
     /// Files that hooks refer to and that do not exist, or are not in the workspace.
     pub missing_files: Vec<PathBuf>,
+    /// The files that decide whether its hooks are trusted.
+    pub watched: Vec<PathBuf>,
     /// What is wrong, sorted by file and line.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -99,6 +103,7 @@ pub(crate) fn load_in_context(
         }
         None => loaded.read(workspace, settings, context),
     }
+    loaded.check_trust(workspace, settings, context);
     loaded.sort();
     loaded
 }
@@ -113,8 +118,19 @@ impl LoadedWorkspace {
             hooks: Vec::new(),
             files: Vec::new(),
             missing_files: Vec::new(),
+            watched: Vec::new(),
             diagnostics: Vec::new(),
         }
+    }
+
+    /// Decides which hooks may run.
+    fn check_trust(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
+        let hooks = std::mem::take(&mut self.hooks);
+        let CheckedHooks { hooks, watched, diagnostics } =
+            trust::check_trust(&self.workspace, hooks, given, settings, context.environment);
+        self.hooks = hooks;
+        self.watched = watched;
+        self.diagnostics.extend(diagnostics);
     }
 
     fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
@@ -340,20 +356,6 @@ fn are_twins(one: &Hook, other: &Hook) -> bool {
         && one.events.iter().any(|kind| other.events.contains(kind))
 }
 
-/// What hook files are checked against under these settings.
-fn hook_rules(settings: &Settings) -> HookRules {
-    HookRules {
-        default_timeout: settings.default_timeout,
-        max_timeout: settings.max_timeout,
-        unsafe_variables: if settings.allow_unsafe_environment {
-            UnsafeVariables::Allowed
-        } else {
-            UnsafeVariables::Refused
-        },
-        unix_sockets: if settings.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
-    }
-}
-
 fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
 }
@@ -409,7 +411,8 @@ mod tests {
         fs::create_dir_all(&hooks).unwrap();
         let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: http, url: \"http://localhost/\"}\n";
         fs::write(hooks.join("guard.yaml"), guard).unwrap();
-        let loaded = load_workspace(root.path(), None, &Settings::default(), &|_| None);
+        let settings = Settings { trust: super::super::TrustPolicy::Off, ..Settings::default() };
+        let loaded = load_workspace(root.path(), None, &settings, &|_| None);
         let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
         let expected: &[&str] = if cfg!(feature = "http") { &[] } else { &["missing-feature"] };
         assert_eq!((loaded.hooks.len(), codes.as_slice()), (1, expected));

@@ -3,6 +3,7 @@
 mod agent_settings;
 mod discover;
 mod files;
+mod hook_rules;
 mod load;
 mod models;
 mod quantity;
@@ -38,6 +39,8 @@ pub use settings::{
     SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 pub use trust::TrustPolicy;
+#[cfg(feature = "cli")]
+pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub use workspace_options::{DialectSelection, WorkspaceKind};

@@ -58,6 +58,8 @@ pub(crate) struct WatchedWorkspace<'a> {
     pub(crate) dialects: &'a DialectSelection,
     /// The files that were examined when it was loaded, and those that were missing.
     pub(crate) files: &'a [PathBuf],
+    /// The files that decide whether its hooks are trusted.
+    pub(crate) trust: &'a [PathBuf],
 }
 
 /// What to watch for a workspace.
@@ -142,7 +144,21 @@ impl WatchPlan {
                 watches.follow(state_of, base, path);
             }
         }
+        watches.follow_trust(state_of, workspace);
         watches
+    }
+
+    /// Adds the files that decide whether hooks are trusted, wherever they are.
+    fn follow_trust(&mut self, state_of: &dyn Fn(&Path) -> PathState, workspace: &WatchedWorkspace<'_>) {
+        for file in workspace.trust {
+            let above = if file.starts_with(workspace.root) { Some(workspace.root) } else { file.parent() };
+            if let Some(above) = above
+                && let Some(base) = self.base(state_of, above, LinkReach::Inside)
+                && let Ok(path) = file.strip_prefix(above)
+            {
+                self.follow(state_of, &base, path);
+            }
+        }
     }
 
     /// The base directory of a path, or `None` if it does not exist, which is noted.
@@ -260,6 +276,7 @@ mod tests {
             system: Path::new("/etc"),
             dialects: &DialectSelection::Only(vec![dialect]),
             files: &files,
+            trust: &[],
         };
         WatchPlan::of(&workspace, &disk(lines))
     }

@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{Event, Failure, RawReply, TokenUsage},
+    model::{Approval, Ended, Event, Failure, RawReply, TokenUsage},
     registry::RegisteredHook,
     telemetry::HookMeters,
 };
@@ -73,4 +73,13 @@ pub(crate) struct Invocation {
     pub(crate) environment: Vec<(&'static str, String)>,
     /// The longest the run may take.
     pub(crate) timeout: Duration,
+}
+
+impl Invocation {
+    /// The proof that the hook may run, or the failure of one that may not.
+    pub(crate) fn approval(&self) -> Result<Approval, Failure> {
+        let trust = &self.hook.hook.trust;
+        let why = || trust.refusal().unwrap_or_default();
+        trust.approval().ok_or_else(|| Failure::new(Ended::Untrusted, why()))
+    }
 }

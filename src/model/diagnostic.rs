@@ -66,9 +66,12 @@ impl Diagnostic {
     /// The code of a hook whose handler this build cannot run.
     pub(crate) const MISSING_FEATURE: &str = "missing-feature";
 
+    /// The code of a hook that is not trusted, or not any more.
+    pub(crate) const TRUST: &str = "trust";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read.
     pub(crate) fn is_of_broken_file(&self) -> bool {
-        self.severity == Severity::Error && self.code != Self::MISSING_FEATURE
+        self.severity == Severity::Error && ![Self::MISSING_FEATURE, Self::TRUST].contains(&self.code)
     }
 
     /// Adds what to do.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{
     Capabilities, DialectName, Draft, Event, EventError, EventKind, EventKinds, ExecutionPolicy, Failure,
-    Handler, HookName, HookSource, HostEvent, HostResponse, Json, JsonError, MatchField, Matcher, MergeRule,
-    Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    Handler, HookName, HookSource, HookTrust, HostEvent, HostResponse, Json, JsonError, MatchField, Matcher,
+    MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
 /// A named rule, ready to run.
@@ -42,6 +42,8 @@ pub struct Hook {
     pub execution: ExecutionPolicy,
     /// Where it was found.
     pub source: HookSource,
+    /// Whether it may run.
+    pub trust: HookTrust,
 }
 
 /// What the failure of a hook counts as.

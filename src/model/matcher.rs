@@ -115,6 +115,11 @@ impl Matcher {
         &self.pattern
     }
 
+    /// The expression that is searched for, whatever the pattern was written as.
+    pub(crate) fn expression(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// The literal texts of the pattern, if there are few.
     pub fn literals(&self) -> Option<&Literals> {
         self.literals.as_ref()

@@ -27,6 +27,7 @@ mod reply;
 mod sandbox;
 mod secret;
 mod trace;
+mod trust;
 mod verdict;
 mod workspace;
 
@@ -71,5 +72,6 @@ pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawRe
 pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub use secret::{Secret, SecretText};
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
+pub use trust::{Approval, HookTrust, TrustState};
 pub use verdict::{Ended, FailureMode, NoteKind, Verdict};
 pub use workspace::Workspace;

@@ -44,11 +44,13 @@ impl Orchestrator {
             let hooks = snapshots.iter().flat_map(|snapshot| snapshot.hooks()).map(|known| &known.hook);
             let own = hooks.filter(|hook| hook.dialect.name() == *dialect);
             let (enabled, disabled): (Vec<&Hook>, Vec<_>) = own.partition(|hook| hook.enabled);
+            let (approved, refused): (Vec<&Hook>, Vec<_>) =
+                enabled.into_iter().partition(|hook| hook.trust.approval().is_some());
             let invalid = broken.iter().filter(|broken| *broken == dialect).count();
             self.0.context.meters.set_hooks(*dialect, |state| match state {
-                HookState::Enabled => enabled.len(),
+                HookState::Enabled => approved.len(),
                 HookState::Disabled => disabled.len(),
-                HookState::Untrusted => 0,
+                HookState::Untrusted => refused.len(),
                 HookState::Invalid => invalid,
             });
         }

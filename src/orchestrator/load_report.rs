@@ -26,6 +26,8 @@ pub struct LoadReport {
     pub files: Vec<PathBuf>,
     /// Files that hooks refer to and that do not exist, or are not in the workspace.
     pub missing_files: Vec<PathBuf>,
+    /// The files that decide whether its hooks are trusted.
+    pub watched: Vec<PathBuf>,
     /// Errors, warnings and remarks about them.
     pub diagnostics: Vec<Diagnostic>,
     /// Hooks added, removed and changed since the version before.

@@ -5,8 +5,8 @@ use std::{fmt, num::NonZeroUsize, sync::Arc, time::Duration};
 use crate::{
     dialect,
     model::{
-        Capability, DialectName, Draft, EventKind, EventKinds, ExecutionPolicy, FailurePolicy, Handler, Hook,
-        HookName, HookSource, Matcher, NativeHandler, NativeReply, Scope,
+        Approval, Capability, DialectName, Draft, EventKind, EventKinds, ExecutionPolicy, FailurePolicy,
+        Handler, Hook, HookName, HookSource, HookTrust, Matcher, NativeHandler, NativeReply, Scope,
     },
 };
 
@@ -145,6 +145,7 @@ impl NativeHook {
             on_timeout: self.on_timeout,
             execution: ExecutionPolicy::default(),
             source: HookSource { scope: Scope::Host, file: None, line: 0, position },
+            trust: HookTrust::Approved(Approval::managed()),
         })
     }
 }

@@ -181,6 +181,7 @@ impl Orchestrator {
             mut hooks,
             files,
             missing_files,
+            watched,
             mut diagnostics,
         } = loaded;
         let before = self.snapshot(Some(&place.id));
@@ -200,6 +201,7 @@ impl Orchestrator {
             hooks: snapshot.hooks().len(),
             files,
             missing_files,
+            watched,
             diagnostics,
             changes: HookChanges::between(old, snapshot.hooks()),
             kept,

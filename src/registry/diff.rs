@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::registered_hook::RegisteredHook;
-use crate::model::{Diagnostic, Hook, HookName, Matcher};
+use crate::model::{Approval, Diagnostic, Hook, HookName, Matcher};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,6 +67,7 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
         on_timeout,
         execution,
         source,
+        trust,
     } = one;
     let pattern = |matcher: &Option<Matcher>| matcher.as_ref().map(|known| known.pattern().to_owned());
     *name == other.name
@@ -82,6 +83,7 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
         && *on_error == other.on_error
         && *on_timeout == other.on_timeout
         && *execution == other.execution
+        && *trust == other.trust
         && (source.scope, &source.file) == (other.source.scope, &other.source.file)
 }
 
@@ -102,14 +104,17 @@ pub fn keep_rules_of_broken_files(
     if broken.is_empty() {
         return Vec::new();
     }
-    let of_hooks = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
+    // Without the content that was agreed to, the former rule may not run either.
+    let can_stay = |hook: &Hook| hook.trust.approval().is_none_or(Approval::outlasts_changes);
+    let old = || old.iter().filter(|registered| can_stay(&registered.hook));
+    let of_hooks = old().filter_map(|registered| registered.hook.source.file.as_deref());
     let of_hooks: BTreeSet<&Path> = of_hooks.collect();
     new.retain(|hook| {
         hook.source.file.as_deref().is_none_or(|file| !broken.contains(file) || !of_hooks.contains(file))
     });
     let names: BTreeSet<HookName> = new.iter().map(|hook| hook.name.clone()).collect();
     let mut kept = BTreeSet::new();
-    for registered in old {
+    for registered in old() {
         let hook = &registered.hook;
         let Some(file) = hook.source.file.as_deref() else { continue };
         let unreachable = file.ancestors().skip(1).any(|above| broken.contains(above));

@@ -4,7 +4,7 @@ use std::{borrow::Cow, path::Path};
 
 use serde::Serialize;
 
-use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, Matcher};
+use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, Matcher, TrustState};
 
 /// One hook as programs see it.
 #[derive(Debug, Serialize)]
@@ -20,8 +20,8 @@ pub struct HookListing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Command<'a>>,
     scope: &'static str,
-    /// Nothing: no hook's files are checked for trust.
-    trust: Option<&'static str>,
+    /// Nothing if trust is off.
+    trust: Option<TrustState>,
     priority: i32,
     enabled: bool,
     file: Option<&'a Path>,
@@ -62,7 +62,7 @@ impl<'a> HookListing<'a> {
             mode: hook.handler.mode(),
             command: Command::of(&hook.handler),
             scope: hook.source.scope.as_str(),
-            trust: None,
+            trust: hook.trust.state(),
             priority: hook.priority,
             enabled: hook.enabled,
             file: hook.source.file.as_deref(),

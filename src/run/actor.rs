@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Handler, NativeHandler, Verdict},
+    model::{Conclusion, Ended, Handler, NativeHandler, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -244,6 +244,9 @@ impl RunActor {
     ) -> Option<Conclusion> {
         let registered = Arc::clone(running.course.step(invocation.step));
         let hook = &registered.hook;
+        if let Some(reason) = hook.trust.refusal() {
+            return Some(Conclusion::not_run(Ended::Untrusted, reason));
+        }
         if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
         }

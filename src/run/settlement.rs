@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{course::Course, step_state::StepState};
 use crate::model::{
     Capability, Draft, Ended, Failure, FailureHandling, FailureMode, FailurePolicy, Hook, HookReport, Json,
-    JsonError, MergeRule, Patch, PatchResult, PatchScope, Reply, Target, Verdict,
+    JsonError, MergeRule, NoteKind, Patch, PatchResult, PatchScope, Reply, Target, TrustState, Verdict,
 };
 
 impl Course {
@@ -128,11 +128,22 @@ impl Course {
                 self.merger.decide(name, report.verdict, Some(reason.into()));
             }
         }
+        if failure.ended == Ended::Untrusted && report.verdict == Verdict::Proceed {
+            self.note_missing_guard(hook, &failure.message);
+        }
         report.error = Some(failure.message.into());
         policy.map(|(_, policy)| match policy {
             FailurePolicy::Ignore => FailureMode::FailOpen,
             FailurePolicy::Deny | FailurePolicy::Ask => FailureMode::FailClosed,
         })
+    }
+
+    /// Tells the person that the event goes on without a hook that was once agreed to.
+    fn note_missing_guard(&mut self, hook: &Hook, why: &str) {
+        if matches!(hook.trust.state(), Some(TrustState::Modified | TrustState::Missing)) {
+            let text = format!("the hook `{}` did not run: {why}", hook.name);
+            self.merger.add_notes(hook, self.event.kind, vec![(NoteKind::SystemMessage, text)]);
+        }
     }
 
     /// Applies one patch, or warns why not, and counts its result.

@@ -24,7 +24,11 @@ fn workspace(settings: &Value) -> TempDir {
 fn load(root: &Path, variables: &[(&str, &str)]) -> LoadedWorkspace {
     let environment =
         |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let settings = Settings { home: Some(root.join("home")), ..Settings::default() };
+    let settings = Settings {
+        home: Some(root.join("home")),
+        trust: hookyard::config::TrustPolicy::Off,
+        ..Settings::default()
+    };
     load_workspace(root, None, &settings, &environment)
 }
 

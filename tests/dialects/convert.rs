@@ -48,7 +48,12 @@ fn settings() -> Settings {
     let home = tempfile::tempdir().unwrap().path().join("nobody");
     let text = "models: { default: { api: openai, model: m } }";
     let settings = Settings::from_yaml(text, Path::new("h.yaml")).0.unwrap();
-    Settings { home: Some(home.clone()), system_directory: Some(home), ..settings }
+    Settings {
+        home: Some(home.clone()),
+        system_directory: Some(home),
+        trust: hookyard::config::TrustPolicy::Off,
+        ..settings
+    }
 }
 
 fn load(root: &Path) -> LoadedWorkspace {

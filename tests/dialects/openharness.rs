@@ -66,6 +66,7 @@ fn hook() -> Hook {
         on_timeout: hookyard::model::FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
         source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0 },
+        trust: hookyard::model::HookTrust::default(),
     }
 }
 

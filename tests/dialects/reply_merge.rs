@@ -99,6 +99,7 @@ fn hook(name: &str, position: usize) -> Hook {
         on_timeout: FailurePolicy::Ignore,
         execution: ExecutionPolicy::default(),
         source: HookSource { scope: Scope::Host, file: None, line: 0, position },
+        trust: hookyard::model::HookTrust::default(),
     }
 }
 

@@ -36,6 +36,7 @@ impl TestWorkspace {
         Settings {
             home: Some(self.path("home")),
             system_directory: Some(self.path("system")),
+            trust: hookyard::config::TrustPolicy::Off,
             ..Settings::default()
         }
     }

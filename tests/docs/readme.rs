@@ -18,7 +18,7 @@ fn repository() -> PathBuf {
 }
 
 /// The pages that people read.
-const PAGES: [&str; 21] = [
+const PAGES: [&str; 22] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -39,6 +39,7 @@ const PAGES: [&str; 21] = [
     "docs/settings.md",
     "docs/stability.md",
     "docs/traces.md",
+    "docs/trust.md",
     "grafana/README.md",
 ];
 
@@ -57,6 +58,7 @@ fn shell_of(lines: &str, directory: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", lines]).current_dir(directory).env("PATH", path);
     command.env_remove("HOOKYARD_LISTEN_SOCKET");
+    command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
     command
 }
 
@@ -72,7 +74,7 @@ fn shell(lines: &str, directory: &Path) -> Output {
 fn the_first_hook_is_checked_explained_and_blocks() {
     let directory = tempfile::tempdir().unwrap();
     let blocks = blocks("README.md", "sh");
-    let [replay, tests, write, check, fire, serve, send] = blocks.as_slice() else {
+    let [replay, tests, write, check, fire, trust, serve, send] = blocks.as_slice() else {
         panic!("{} shell blocks", blocks.len())
     };
     assert!(replay.starts_with("cargo run -- replay ") && tests == "scripts/test");
@@ -86,6 +88,11 @@ fn the_first_hook_is_checked_explained_and_blocks() {
         assert!(outcome["hooks"][0]["duration_ms"].take().is_number());
     }
     assert_eq!(seen, shown);
+    assert_eq!(trust, "hookyard trust");
+    // Outside a terminal, it prints the command that agrees.
+    let agree = "$(hookyard trust 2>&1 >shown | sed -n 's/^to agree: //p')";
+    shell(agree, directory.path());
+    assert!(fs::read_to_string(directory.path().join("shown")).unwrap().contains("no-force-push.sh"));
     a_daemon_is_asked(serve, send, directory.path());
 }
 

@@ -49,8 +49,12 @@ fn load(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, String> {
     let root = with_variable(reference);
-    let loaded =
-        load_workspace(root.path(), None, &Settings { secrets: sources, ..Settings::default() }, environment);
+    let loaded = load_workspace(
+        root.path(),
+        None,
+        &Settings { secrets: sources, trust: hookyard::config::TrustPolicy::Off, ..Settings::default() },
+        environment,
+    );
     value_of(&loaded).ok_or_else(|| loaded.diagnostics.iter().map(ToString::to_string).collect())
 }
 
@@ -63,7 +67,8 @@ fn a_workspace_does_not_see_what_belongs_to_another() {
     }
     fs::write(secrets.path().join("bank/ONLY"), VALUE).unwrap();
     let sources = SecretSources { by_workspace: Some(secrets.path().to_owned()), ..sources(None, None) };
-    let settings = Settings { secrets: sources, ..Settings::default() };
+    let settings =
+        Settings { secrets: sources, trust: hookyard::config::TrustPolicy::Off, ..Settings::default() };
     let load = |workspace: &str, reference: &str| {
         let (root, id) = (with_variable(reference), WorkspaceId::new(workspace).unwrap());
         let loaded = load_workspace(root.path(), Some(id), &settings, &nothing);
@@ -299,7 +304,12 @@ async fn a_secret_with_a_line_break_is_no_header() {
         "type": "http", "url": "http://127.0.0.1:9/", "headers": { "X-Key": "${secrets.KEY}" }
     }));
     let environment = |name: &str| (name == "HOOKYARD_SECRET_KEY").then(|| "k3y-0\r\nX-Evil: 1".to_owned());
-    let loaded = load_workspace(root.path(), None, &Settings::default(), &environment);
+    let loaded = load_workspace(
+        root.path(),
+        None,
+        &Settings { trust: hookyard::config::TrustPolicy::Off, ..Settings::default() },
+        &environment,
+    );
     assert!(loaded.hooks.is_empty());
     let found = format!("{:?}", loaded.diagnostics);
     assert!(found.contains("the value of `X-Key` contains a line break") && !found.contains(PART), "{found}");
@@ -309,7 +319,12 @@ async fn a_secret_with_a_line_break_is_no_header() {
 fn a_variable_with_the_prefix_is_a_secret_under_either_name() {
     let environment = |name: &str| (name == "HOOKYARD_SECRET_KEY").then(|| VALUE.to_owned());
     let root = with_variable("${env.HOOKYARD_SECRET_KEY}");
-    let loaded = load_workspace(root.path(), None, &Settings::default(), &environment);
+    let loaded = load_workspace(
+        root.path(),
+        None,
+        &Settings { trust: hookyard::config::TrustPolicy::Off, ..Settings::default() },
+        &environment,
+    );
     let Handler::Command(command) = &loaded.hooks[0].handler else { panic!("another handler") };
     assert_eq!(command.environment[0].1.secrets()[0].expose(), VALUE);
 }

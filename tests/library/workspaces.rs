@@ -26,7 +26,8 @@ fn load(root: &Path, settings: &Settings) -> LoadedWorkspace {
         "TOKEN" => Some("t0p".to_owned()),
         _ => None,
     };
-    load_workspace(root, None, settings, &environment)
+    let settings = Settings { trust: hookyard::config::TrustPolicy::Off, ..settings.clone() };
+    load_workspace(root, None, &settings, &environment)
 }
 
 fn only_hook(root: &Path, settings: &Settings) -> Hook {

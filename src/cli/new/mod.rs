@@ -19,10 +19,12 @@ use super::{
     page::Page,
     paths::{display_path, shell_quoted},
     screen::Screen,
+    trust::{self, NewTrust},
     workspace::{LocatedWorkspace, WorkspaceOrigin},
     wrap,
 };
 use crate::{
+    config::TrustPolicy,
     dialect::OPENHARNESS_KINDS,
     model::{EventKind, HookName, Severity},
 };
@@ -118,7 +120,11 @@ impl NewCommand {
         }
         let skeleton = self.skeleton(&found);
         let written = files::write(&found.root, &skeleton.files)?;
-        let next = self.next(&found, &skeleton);
+        let trust = match found.settings.trust {
+            TrustPolicy::Off => NewTrust::Given,
+            TrustPolicy::Enforce => trust::agree_to_new(&found, &self.name, screen)?,
+        };
+        let next = self.next(&found, &skeleton, &trust);
         let summary = NewSummary {
             new: &self,
             found: &found,
@@ -163,7 +169,7 @@ impl NewCommand {
     }
 
     /// What to type next.
-    fn next(&self, found: &LocatedWorkspace, skeleton: &HookSkeleton) -> Vec<String> {
+    fn next(&self, found: &LocatedWorkspace, skeleton: &HookSkeleton, trust: &NewTrust) -> Vec<String> {
         let workspace = found.flag();
         let given = self.workspace.settings.config.as_deref();
         let config = given.or(skeleton.model.as_ref().map(|_| Path::new("hookyard.yaml")));
@@ -175,7 +181,12 @@ impl NewCommand {
         });
         let fire = format!("echo '{}' | hookyard fire --event -{flags}", skeleton.event);
         let check = format!("hookyard check{flags}");
-        [Some(check), server, Some(fire)].into_iter().flatten().collect()
+        let trust = match trust {
+            NewTrust::Given => None,
+            NewTrust::Asked => Some(format!("hookyard trust{flags}")),
+            NewTrust::Digest(digest) => Some(format!("hookyard trust{flags} --yes {digest}")),
+        };
+        [trust, Some(check), server, Some(fire)].into_iter().flatten().collect()
     }
 }
 

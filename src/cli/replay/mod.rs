@@ -18,7 +18,7 @@ use self::{play::ReplayPlayer, recording::Recording, report::ReplayReport, tally
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
-    flags::{DialectFlag, JsonFlag, WorkspaceFlags},
+    flags::{DialectFlag, JsonFlag, TrustFlag, WorkspaceFlags},
     screen::Screen,
     session::CommandSession,
     units::plural,
@@ -68,6 +68,9 @@ pub(super) struct ReplayCommand {
     dialect: DialectFlag,
 
     #[command(flatten)]
+    trust: TrustFlag,
+
+    #[command(flatten)]
     workspace: WorkspaceFlags,
 
     #[command(flatten)]
@@ -76,7 +79,7 @@ pub(super) struct ReplayCommand {
 
 impl ReplayCommand {
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
-        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?;
+        let found = LocatedWorkspace::find_valid(&self.workspace, screen)?.trusting(self.trust);
         let limit = found.settings.limits.payload;
         let recording = Recording::read(&self.recording, self.dialect.dialect, limit)?;
         print_unreadable_lines(&recording, screen);

@@ -1,5 +1,22 @@
-//! Trust in the hooks of workspaces: whether a person has agreed to what they run.
+//! Trust in the hooks of workspaces: whether a person has agreed to exactly what they run.
 
+mod apply;
+mod copies;
+mod coverage;
+mod inspect;
 mod policy;
+mod record;
+#[cfg(feature = "cli")]
+mod review;
+mod shell_words;
+mod store;
+mod tree;
 
+pub(in crate::config) use apply::{CheckedHooks, check_trust};
 pub use policy::TrustPolicy;
+#[cfg(feature = "cli")]
+pub(crate) use record::TrustRecord;
+#[cfg(feature = "cli")]
+pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
+#[cfg(feature = "cli")]
+pub(crate) use store::TrustError;

@@ -5,9 +5,9 @@
 #[non_exhaustive]
 pub enum TrustPolicy {
     /// They run only as a person has agreed to.
+    #[default]
     Enforce,
     /// They run as they are.
-    #[default]
     Off,
 }
 

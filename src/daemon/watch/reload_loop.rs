@@ -316,6 +316,7 @@ async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason)
             system: &context.system,
             dialects: &report.dialects,
             files: &[&report.files[..], &report.missing_files[..]].concat(),
+            trust: &report.watched,
         };
         let plan = WatchPlan::of(&workspace, &fs_state::path_state);
         let freshness = match reason {

@@ -11,7 +11,8 @@ use super::{
     rules::HookRules,
 };
 use crate::model::{
-    Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, Scope, Strategy,
+    Capability, Diagnostic, EventKind, ExecutionPolicy, FailurePolicy, Hook, HookSource, HookTrust, Scope,
+    Strategy,
 };
 
 /// Reads one hook file.
@@ -59,6 +60,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
         max_concurrency: ready.max_concurrency,
         on_error: written.on_error.map(|policy| policy.value).unwrap_or_default(),
         on_timeout: written.on_timeout.map(|policy| policy.value).unwrap_or_default(),
+        trust: HookTrust::default(),
     })
 }
 

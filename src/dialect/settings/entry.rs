@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::{
     Concurrency, Condition, Delivery, EventKind, ExecutionPolicy, FailurePolicy, Frequency, Hook, HookName,
-    HookSource,
+    HookSource, HookTrust,
 };
 
 /// The hooks of an entry; `position` is how many hooks the file has before it.
@@ -125,6 +125,7 @@ impl Parts<'_> {
                 line: item.document().line(item.span()),
                 position: self.place,
             },
+            trust: HookTrust::default(),
         };
         let aliases = called.map(str::to_owned).collect();
         Some(SettingsHook { hook, event: row.name, aliases, own_timeout })

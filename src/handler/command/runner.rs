@@ -35,8 +35,8 @@ use crate::{
         runner::{HandlerOutput, Invocation, Runner},
     },
     model::{
-        CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler, Hook,
-        HookName, RawReply, WorkerBounds, Workspace,
+        Approval, CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler,
+        Hook, HookName, RawReply, WorkerBounds, Workspace,
     },
     registry::RegisteredHook,
     telemetry::{ProcessLeak, ProcessMeters, SpareResult, WorkerMeters},
@@ -84,6 +84,10 @@ impl CommandRunner {
         let Handler::Command(handler) = &invocation.hook.hook.handler else {
             return Err(Failure::new(Ended::SpawnFailed, "this is not a command hook")).into();
         };
+        let approval = match invocation.approval() {
+            Ok(approval) => approval,
+            Err(refused) => return Err(refused).into(),
+        };
         if let Err(why) = launchable(handler) {
             return Err(Failure::new(Ended::SpawnFailed, why)).into();
         }
@@ -97,8 +101,9 @@ impl CommandRunner {
         match handler.mode {
             CommandMode::Oneshot => {}
             CommandMode::Prespawn { spares } => {
-                let pool =
-                    self.spares.of(invocation, handler, || self.spare_pool(handler, invocation, spares));
+                let pool = self
+                    .spares
+                    .of(invocation, handler, || self.spare_pool(approval, handler, invocation, spares));
                 let (spare, guard) = pool.take();
                 refill_guard = Some(guard);
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
@@ -109,8 +114,9 @@ impl CommandRunner {
                 }
             }
             CommandMode::Worker(bounds) => {
-                let workers =
-                    self.workers.of(invocation, handler, || self.fleet(invocation, handler, bounds));
+                let workers = self
+                    .workers
+                    .of(invocation, handler, || self.fleet(approval, invocation, handler, bounds));
                 match workers.serve(invocation, cancel).await {
                     ServeResult::Concluded(result) => return result.into(),
                     ServeResult::NoWorker(why) => warning = why,
@@ -120,7 +126,7 @@ impl CommandRunner {
                 left = left.saturating_sub(started.elapsed());
             }
         }
-        let mut output = self.run_oneshot(&oneshot, handler, left, cancel).await;
+        let mut output = self.run_oneshot(approval, &oneshot, handler, left, cancel).await;
         drop(refill_guard);
         output.warnings.extend(warning);
         without_protocol(output, fleet.as_deref())
@@ -128,6 +134,7 @@ impl CommandRunner {
 
     async fn run_oneshot(
         &self,
+        approval: Approval,
         oneshot: &OneshotRun<'_>,
         handler: &CommandHandler,
         timeout: Duration,
@@ -137,17 +144,20 @@ impl CommandRunner {
         // Only here: what was started before its event cannot have the trace of it.
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
-        let program = self.program(&invocation.hook.hook.name, handler, &invocation.root, variables);
+        let program =
+            self.program(approval, &invocation.hook.hook.name, handler, &invocation.root, variables);
         oneshot.run(&program, timeout, cancel).await
     }
 
     fn spare_pool(
         &self,
+        approval: Approval,
         handler: &CommandHandler,
         invocation: &Invocation,
         wanted: NonZeroUsize,
     ) -> SparePool {
         let program = self.program(
+            approval,
             &invocation.hook.hook.name,
             handler,
             &invocation.root,
@@ -156,9 +166,15 @@ impl CommandRunner {
         SparePool::new(program, handler, wanted)
     }
 
-    fn fleet(&self, invocation: &Invocation, handler: &CommandHandler, bounds: WorkerBounds) -> Fleet {
+    fn fleet(
+        &self,
+        approval: Approval,
+        invocation: &Invocation,
+        handler: &CommandHandler,
+        bounds: WorkerBounds,
+    ) -> Fleet {
         let name = &invocation.hook.hook.name;
-        let program = self.worker_program(name, handler, &invocation.root, &invocation.environment);
+        let program = self.worker_program(approval, name, handler, &invocation.root, &invocation.environment);
         let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
         Fleet::new(self.worker_config(name, handler, program, bounds, meters))
     }
@@ -175,9 +191,11 @@ impl CommandRunner {
     ) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let CommandMode::Worker(bounds) = handler.mode else { return Ok(()) };
+        let refusal = || hook.trust.refusal().unwrap_or_default().to_owned();
+        let approval = hook.trust.approval().ok_or_else(refusal)?;
         launchable(handler)?;
         let environment = hook.dialect.environment(draft, workspace, hook.timeout);
-        let program = self.worker_program(&hook.name, handler, &workspace.root, &environment);
+        let program = self.worker_program(approval, &hook.name, handler, &workspace.root, &environment);
         let meters = Arc::new(WorkerMeters::unread());
         Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
     }
@@ -204,25 +222,27 @@ impl CommandRunner {
 
     fn worker_program(
         &self,
+        approval: Approval,
         hook: &HookName,
         handler: &CommandHandler,
         root: &Path,
         variables: &[(&'static str, String)],
     ) -> Program {
-        let mut program = self.bare_program(handler, root, stable_variables(variables));
+        let mut program = self.bare_program(approval, handler, root, stable_variables(variables));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
         self.confined(program, hook, handler, root)
     }
 
-    /// The program of a handler, in its sandbox if it has one.
+    /// The program of a handler, for a hook that may run, in its sandbox if it has one.
     fn program<'a>(
         &self,
+        approval: Approval,
         hook: &HookName,
         handler: &CommandHandler,
         root: &Path,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
-        self.confined(self.bare_program(handler, root, dialect), hook, handler, root)
+        self.confined(self.bare_program(approval, handler, root, dialect), hook, handler, root)
     }
 
     fn confined(
@@ -248,6 +268,7 @@ impl CommandRunner {
     /// handler's own, then the dialect's, then inherited ones.
     fn bare_program<'a>(
         &self,
+        _: Approval,
         handler: &CommandHandler,
         root: &Path,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,

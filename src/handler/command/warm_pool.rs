@@ -100,6 +100,7 @@ impl<T: WarmProcesses> WarmEntry<T> {
 
     fn is_of(&self, hook: &Hook) -> bool {
         hook.enabled
+            && hook.trust.approval().is_some()
             && hook.name == self.hook
             && matches!(&hook.handler, Handler::Command(handler) if *handler == self.handler)
     }

@@ -15,7 +15,7 @@ use crate::{
         limits::HttpLimits,
         runner::{HandlerOutput, Invocation, Runner},
     },
-    model::{Address, Ended, Failure, Handler, RawReply},
+    model::{Address, Approval, Ended, Failure, Handler, RawReply},
     registry::RegisteredHook,
     telemetry::HttpClass,
 };
@@ -102,7 +102,10 @@ impl HttpRunner {
         invocation: &Invocation,
     ) -> Result<RawReply, AttemptError> {
         let meters = &invocation.meters;
-        let client = self.client(&invocation.root, request.address).await.map_err(|e| {
+        let approval = invocation.approval().map_err(|failure| {
+            AttemptError::NoResponse(RequestError { failure, class: HttpClass::Other, never_sent: false })
+        })?;
+        let client = self.client(approval, &invocation.root, request.address).await.map_err(|e| {
             meters.requested(HttpClass::Tls);
             let message = format!("no trusted connection to {}: {e}", request.address.server());
             let failure = Failure::new(Ended::Failed, message);
@@ -126,7 +129,8 @@ impl HttpRunner {
         }
     }
 
-    async fn client(&self, root: &Path, address: &Address) -> Result<Client, HttpClientError> {
+    /// The client for a server, which only a hook that may run gets.
+    async fn client(&self, _: Approval, root: &Path, address: &Address) -> Result<Client, HttpClientError> {
         match address.socket() {
             Some(socket) => self.sockets.of(&self.clients, root, socket),
             None => self.clients.of_url(address.url()).await,

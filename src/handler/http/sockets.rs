@@ -67,7 +67,7 @@ mod tests {
         dialect,
         model::{
             Address, Capabilities, DialectName, ExecutionPolicy, FailurePolicy, Hook, HookName, HookSource,
-            HttpHandler, HttpMethod, Scope, Workspace, WorkspaceId,
+            HookTrust, HttpHandler, HttpMethod, Scope, Workspace, WorkspaceId,
         },
         registry::Snapshot,
     };
@@ -96,6 +96,7 @@ mod tests {
             on_timeout: FailurePolicy::Ignore,
             execution: ExecutionPolicy::default(),
             source: HookSource { scope: Scope::Project, file: None, line: 0, position: 0 },
+            trust: HookTrust::default(),
         };
         let place = Workspace { id: WorkspaceId::new("here").unwrap(), root: "/here".into() };
         Snapshot::new(1, Arc::new(place), vec![hook])

@@ -58,9 +58,10 @@ impl<'a> Conversation<'a> {
     ///
     /// Returns a failure if it does not answer.
     pub(in crate::handler) async fn ask(&mut self, tool_use: ToolUse) -> Result<ModelAnswer, Failure> {
+        let approval = self.call.invocation.approval()?;
         self.request.tool_use = tool_use;
         let started = Instant::now();
-        let result = self.call.router.ask(self.model, &self.request).await;
+        let result = self.call.router.ask(approval, self.model, &self.request).await;
         let meters = &self.call.invocation.meters;
         meters.model_asked(started.elapsed());
         let answer = result?;

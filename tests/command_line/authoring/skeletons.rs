@@ -279,19 +279,27 @@ fn it_reports_which_workspace_it_chose_and_why() {
 
 #[test]
 fn the_commands_it_prints_work() {
-    let workspace = empty();
-    let report = new(workspace.path(), &["guard", "--json"]).json();
+    let (workspace, home) = (empty(), empty());
+    let mut new = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+    new.env("HOOKYARD_HOME", home.path()).current_dir(workspace.path()).args(["new", "guard", "--json"]);
+    let report: Value = serde_json::from_slice(&new.output().unwrap().stdout).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     for command in report["next"].as_array().unwrap() {
         let line = command.as_str().unwrap();
         let mut shell = assert_cmd::Command::new("sh");
-        let done =
-            shell.args(["-c", line]).current_dir(workspace.path()).env("PATH", &path).output().unwrap();
+        let done = shell
+            .args(["-c", line])
+            .current_dir(workspace.path())
+            .env("PATH", &path)
+            .env("HOOKYARD_HOME", home.path());
+        let done = done.output().unwrap();
         assert!(done.status.success(), "{line}");
         let text = String::from_utf8(done.stdout).unwrap();
         assert!(
-            text.contains("0 errors, 0 warnings") || text.contains("\"verdict\":\"block\""),
+            line.starts_with("hookyard trust --yes ")
+                || text.contains("0 errors, 0 warnings")
+                || text.contains("\"verdict\":\"block\""),
             "{line}: {text}"
         );
     }

@@ -187,6 +187,8 @@ fn check_reports_mistakes_in_the_settings_of_a_daemon() {
         (4, "wrong-type"),
         (5, "count"),
         (5, "quantity"),
+        // With errors in the settings, trust is enforced.
+        (0, "trust"),
     ];
     assert_eq!(told, expected.map(|(line, code)| (line, code.to_owned())));
     assert_eq!(done.code, 1);

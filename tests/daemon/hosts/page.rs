@@ -55,6 +55,8 @@ impl Home {
         let patcher = patcher.replacen('{', r#"{"capabilities":["rewrite_tool_request"],"#, 1);
         home.write("patched/.openharness/hooks/patcher.yaml", &patcher);
         home.write("home/file", "");
+        home.trust("guarded");
+        home.trust("patched");
         home
     }
 
@@ -76,9 +78,17 @@ impl Home {
             .env("PATH", path)
             .env("XDG_RUNTIME_DIR", self.path())
             .env("HOOKYARD_HOME", self.path().join("home"))
+            .env_remove("XDG_STATE_HOME")
             .env_remove("HOOKYARD_LISTEN_SOCKET")
             .env_remove("HOOKYARD_LISTEN_CONTROL_SOCKET");
         command
+    }
+
+    /// Agrees to the hooks of a project, as a person does before the daemon runs them.
+    fn trust(&self, project: &str) {
+        let shown = self.command("hookyard", &["trust", "--json"], project).output().unwrap();
+        let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        self.run("hookyard", &["trust", "--yes", shown["digest"].as_str().unwrap()], project);
     }
 
     /// Starts the daemon with shell lines, and waits until it takes events.

@@ -32,7 +32,8 @@ fn environment(name: &str) -> Option<String> {
 }
 
 /// The settings of every case: a model to ask, one of other workspaces, and one whose key is not there.
-const SETTINGS: &str = "models:
+const SETTINGS: &str = "trust: off
+models:
   small: { api: openai, base_url: 'http://127.0.0.1:9', model: m }
   elsewhere: { api: anthropic, model: m, workspaces: [shop] }
   keyless: { api: anthropic, model: m, key: '${secrets.NOPE}' }

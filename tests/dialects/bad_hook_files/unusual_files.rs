@@ -246,7 +246,8 @@ fn long_arguments_are_refused() {
     let text = "name: a\nevents: [run_failed]\nhandler: { type: command, command: 'true', \
                 environment: { A: '${env.BIG}', B: '${env.BIG}' } }\n";
     let root = workspace(&[("bad.yaml", text.into())]);
-    let loaded = load_workspace(root.path(), None, &Settings::default(), &environment);
+    let settings = Settings { trust: hookyard::config::TrustPolicy::Off, ..Settings::default() };
+    let loaded = load_workspace(root.path(), None, &settings, &environment);
     assert!(diagnostics_of(&loaded).contains("at most 1048576 are allowed"), "{}", diagnostics_of(&loaded));
 }
 

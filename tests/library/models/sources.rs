@@ -69,7 +69,9 @@ async fn prompt_files_that_are_no_small_text_are_refused() {
     }));
     let path = workspace.path().join("judge.md");
     let settings =
-        Settings::from_yaml("models: { small: { api: openai, model: m } }", Path::new("h.yaml")).0.unwrap();
+        Settings::from_yaml("trust: off\nmodels: { small: { api: openai, model: m } }", Path::new("h.yaml"))
+            .0
+            .unwrap();
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("secret"), "k3y-of-another").unwrap();
     let pipe = || {
@@ -142,7 +144,8 @@ async fn agent_hooks_of_claude_use_tools_before_they_decide() {
 fn hooks_of_claude_without_a_model_ask_the_default() {
     let workspace = claude_workspace(&json!({ "type": "prompt", "prompt": "Is it safe?" }));
     let load = |settings: &str| {
-        let settings = Settings::from_yaml(settings, Path::new("h.yaml")).0.unwrap();
+        let mut settings = Settings::from_yaml(settings, Path::new("h.yaml")).0.unwrap();
+        settings.trust = hookyard::config::TrustPolicy::Off;
         hookyard::config::load_workspace(workspace.path(), None, &settings, &|_| None)
     };
     assert_eq!(load("models: { default: { api: openai, model: m } }").hooks.len(), 1);

@@ -1,0 +1,314 @@
+//! Decides for each hook of a workspace that was read whether it may run, and puts a placeholder in the place of each
+//! trusted hook that is modified or gone: the policy that was agreed to decides about it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    super::{Settings, WorkspaceSettings, agent_settings::home_directory, workspace_options::WorkspaceKind},
+    copies,
+    inspect::Inspector,
+    policy::TrustPolicy,
+    record::TrustRecord,
+    store::{TrustError, TrustStore},
+};
+use crate::{
+    dialect,
+    model::{
+        Approval, Capabilities, CommandHandler, CommandLine, CommandMode, Delivery, Diagnostic, DialectName,
+        EventKind, ExecutionPolicy, FailurePolicy, Handler, Hook, HookName, HookSource, HookTrust, Matcher,
+        Scope, Severity, TrustState, Workspace,
+    },
+};
+
+/// Looks up environment variables.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The directory with the records, if it is known.
+pub(super) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+    let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let given = settings.state_directory.clone();
+    let of_user = || absolute("XDG_STATE_HOME").map(|state| state.join("hookyard"));
+    let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
+    given.or_else(of_user).or_else(of_home)
+}
+
+/// The store for a workspace.
+pub(super) fn store_for(
+    root: &Path,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> Result<TrustStore, TrustError> {
+    let Some(directory) = state_directory(settings, environment) else {
+        let why = "there is no directory for the record of trust: `HOME` is not set";
+        return Err(TrustError::new(root, why, "set `state_directory` in the settings file"));
+    };
+    TrustStore::new(&directory, root)
+}
+
+/// The hooks of a workspace, each with what is decided about it.
+#[derive(Default)]
+pub(in crate::config) struct CheckedHooks {
+    pub(in crate::config) hooks: Vec<Hook>,
+    /// The files that decided.
+    pub(in crate::config) watched: Vec<PathBuf>,
+    pub(in crate::config) diagnostics: Vec<Diagnostic>,
+}
+
+/// Says for each hook whether it may run.
+pub(in crate::config) fn check_trust(
+    workspace: &Workspace,
+    mut hooks: Vec<Hook>,
+    given: &WorkspaceSettings,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> CheckedHooks {
+    if settings.trust == TrustPolicy::Off {
+        for hook in &mut hooks {
+            hook.trust = HookTrust::Approved(Approval::trust_is_off());
+        }
+        return CheckedHooks { hooks, ..CheckedHooks::default() };
+    }
+    let root = &workspace.root;
+    let home = home_directory(settings, environment);
+    let store = store_for(root, settings, environment);
+    let records = store.as_ref().map_err(Clone::clone).and_then(TrustStore::read);
+    let mut checker = Checker {
+        inspector: Inspector::new(workspace),
+        store: store.ok(),
+        records: BTreeMap::new(),
+        diagnostics: Vec::new(),
+    };
+    let needs_trust = |hook: &Hook| !is_of_operator(hook, root, home.as_deref());
+    match records {
+        Ok(records) => checker.keep(records),
+        // Where nothing needs trust, nothing is lost.
+        Err(error) if hooks.iter().any(needs_trust) => checker.report_store(&error),
+        Err(_) => {}
+    }
+    for hook in &mut hooks {
+        if needs_trust(hook) {
+            checker.check(hook);
+        } else {
+            hook.trust = HookTrust::Approved(Approval::managed());
+        }
+    }
+    checker.report_untrusted(&hooks, root);
+    if given.kind != Some(WorkspaceKind::Chat) {
+        hooks.extend(checker.missing(given, &hooks, root));
+    }
+    let Checker { inspector, store, diagnostics, .. } = checker;
+    let mut watched: Vec<PathBuf> = store.iter().map(TrustStore::file).collect();
+    watched.extend(inspector.trees.into_read());
+    CheckedHooks { hooks, watched, diagnostics }
+}
+
+/// Whether a hook belongs to the user or the administrator. A file of theirs that is inside the workspace does so
+/// only where the workspace is the home directory itself: variables of a project could have moved it there.
+fn is_of_operator(hook: &Hook, root: &Path, home: Option<&Path>) -> bool {
+    let file = hook.source.file.as_deref();
+    let is_inside = file.is_some_and(|file| file.starts_with(root));
+    match hook.source.scope {
+        Scope::Host => true,
+        Scope::Managed | Scope::User => {
+            !is_inside || home.and_then(|home| home.canonicalize().ok()).as_deref() == Some(root)
+        }
+        Scope::Project | Scope::Local => false,
+    }
+}
+
+struct Checker<'a> {
+    inspector: Inspector<'a>,
+    store: Option<TrustStore>,
+    /// The records of this workspace that no hook has taken yet, by the names of the hooks.
+    records: BTreeMap<String, TrustRecord>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    fn keep(&mut self, records: Vec<TrustRecord>) {
+        let root = self.inspector.root().unwrap_or_default();
+        let own = records.into_iter().filter(|record| record.root == root);
+        self.records = own.map(|record| (record.hook.clone(), record)).collect();
+    }
+
+    fn report_store(&mut self, error: &TrustError) {
+        let diagnostic = Diagnostic::of_file(Severity::Error, Diagnostic::TRUST, &error.path, &*error.why);
+        self.diagnostics.push(diagnostic.help(&*error.help));
+    }
+
+    /// Says whether a hook of the workspace may run.
+    fn check(&mut self, hook: &mut Hook) {
+        let Some(record) = self.records.remove(hook.name.as_str()) else {
+            withhold(hook);
+            hook.trust = HookTrust::refused(
+                TrustState::Untrusted,
+                "nobody has agreed to it; run `hookyard trust` to see what it does",
+            );
+            return;
+        };
+        match self.approve(hook, &record) {
+            Ok(approval) => hook.trust = HookTrust::Approved(approval),
+            Err(why) => {
+                let message = format!("`{}` does not run: {why}", hook.name);
+                self.report_hook(hook, message);
+                let reason = format!("{why}; run `hookyard trust` to see the difference");
+                *hook = placeholder(&record, TrustState::Modified, reason, Some(hook));
+            }
+        }
+    }
+
+    fn approve(&self, hook: &mut Hook, record: &TrustRecord) -> Result<Approval, String> {
+        let now = self.inspector.inspect(hook, record.in_place)?;
+        if now != *record {
+            return Err(format!("it has changed since it was trusted: {}", record.changes(&now).join(", ")));
+        }
+        // What it reaches besides its files is read in the workspace.
+        let approval = if record.in_place || !record.outside.is_empty() {
+            Approval::in_place()
+        } else {
+            Approval::of_copy()
+        };
+        if record.in_place || record.tree.is_empty() {
+            return Ok(approval);
+        }
+        let store = self.store.as_ref().ok_or("there is no state directory")?;
+        let copy = copies::path_of(store, record);
+        copies::verify(&copy, &record.tree)?;
+        let Handler::Command(command) = &hook.handler else { return Ok(approval) };
+        let line = self.inspector.redirected(hook, command, &copy);
+        let line = line.ok_or("its private copy lacks a file that it runs")?;
+        if let Handler::Command(command) = &mut hook.handler {
+            command.line = line;
+        }
+        Ok(approval)
+    }
+
+    fn report_hook(&mut self, hook: &Hook, message: String) {
+        let Some(file) = hook.source.file.as_deref() else { return };
+        let diagnostic = Diagnostic::of_file(Severity::Error, Diagnostic::TRUST, file, message);
+        let diagnostic =
+            diagnostic.help("run `hookyard trust` to see the difference and agree to it, or undo it");
+        self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
+    }
+
+    /// One warning about all hooks that nobody has agreed to.
+    fn report_untrusted(&mut self, hooks: &[Hook], root: &Path) {
+        let untrusted = hooks.iter().filter(|hook| hook.trust.state() == Some(TrustState::Untrusted));
+        let names: Vec<&str> = untrusted.map(|hook| hook.name.as_str()).collect();
+        let [first, rest @ ..] = names.as_slice() else { return };
+        let message = match rest.len() {
+            0 => format!("the hook `{first}` does not run: nobody has agreed to it"),
+            others => {
+                format!("{} hooks do not run: nobody has agreed to `{first}` and {others} more", others + 1)
+            }
+        };
+        let diagnostic = Diagnostic::of_file(Severity::Warning, Diagnostic::TRUST, root, message);
+        self.diagnostics.push(diagnostic.help("run `hookyard trust` to see what they do and to agree to it"));
+    }
+
+    /// The placeholders of the records that no hook has taken, unless the operator has left their dialect out.
+    fn missing(&mut self, given: &WorkspaceSettings, known: &[Hook], root: &Path) -> Vec<Hook> {
+        let records = std::mem::take(&mut self.records);
+        let mut hooks = Vec::new();
+        for record in records.into_values() {
+            let is_left_out =
+                given.dialects.as_ref().is_some_and(|dialects| !dialects.has(dialect_of(&record)));
+            if is_left_out || known.iter().any(|hook| hook.name.as_str() == record.hook) {
+                continue;
+            }
+            let file = root.join(&record.file);
+            let (state, why) = if file.is_file() {
+                (TrustState::Modified, format!("`{}` no longer has it, or has errors", record.file))
+            } else {
+                (TrustState::Missing, format!("`{}` is gone", record.file))
+            };
+            let reason = format!("a person has agreed to it, and {why}");
+            let hook = placeholder(&record, state, reason, None);
+            self.diagnostics.push(missing_hook(&record, &file, &why));
+            hooks.push(hook);
+        }
+        hooks
+    }
+}
+
+fn missing_hook(record: &TrustRecord, file: &Path, why: &str) -> Diagnostic {
+    let message = format!("the trusted hook `{}` does not run: {why}", record.hook);
+    let help =
+        format!("restore it, or run `hookyard trust --revoke {}` if it is not wanted any more", record.hook);
+    Diagnostic::of_file(Severity::Error, Diagnostic::TRUST, file, message).help(help)
+}
+
+/// Drops the secrets and variables of a hook that does not run.
+fn withhold(hook: &mut Hook) {
+    match &mut hook.handler {
+        Handler::Command(command) => command.environment.clear(),
+        Handler::Http(http) => http.headers.clear(),
+        Handler::Prompt(_) | Handler::Agent(_) | Handler::Native(_) => {}
+    }
+}
+
+fn dialect_of(record: &TrustRecord) -> DialectName {
+    let known = DialectName::ALL.iter().find(|name| name.as_str() == record.dialect);
+    known.copied().unwrap_or(DialectName::OpenHarness)
+}
+
+/// A hook that never runs and counts as the record says. `now` is what the file has in its place.
+fn placeholder(record: &TrustRecord, state: TrustState, reason: String, now: Option<&Hook>) -> Hook {
+    let policies = &record.policies;
+    // A condition cannot be made again from its text; without it, the hook counts for more events.
+    let condition = now.and_then(|hook| hook.execution.condition.clone());
+    let condition = condition.filter(|known| Some(known.text()) == policies.condition);
+    let scope =
+        [Scope::Local, Scope::User, Scope::Managed].into_iter().find(|scope| scope.as_str() == record.scope);
+    let file = Path::new(&record.root).join(&record.file);
+    let source = now.map(|hook| hook.source.clone());
+    let mut hook = Hook {
+        // A name that was recorded is valid.
+        name: now
+            .map_or_else(|| HookName::new(&record.hook).ok(), |hook| Some(hook.name.clone()))
+            .unwrap_or_else(unnamed),
+        dialect: dialect::named(dialect_of(record)),
+        events: policies.events.iter().filter_map(|name| EventKind::from_name(name)).collect(),
+        matcher: policies.matcher.as_deref().and_then(|expression| Matcher::search(expression).ok()),
+        handler: now.map_or_else(|| missing_command(&record.root), |hook| hook.handler.clone()),
+        capabilities: Capabilities::default(),
+        priority: record.priority,
+        enabled: policies.enabled,
+        timeout: std::time::Duration::from_secs(1),
+        max_concurrency: None,
+        on_error: policies.on_error(),
+        on_timeout: FailurePolicy::Ignore,
+        execution: ExecutionPolicy {
+            host_event: policies.host_event.as_deref().map(Into::into),
+            condition,
+            delivery: if policies.detached { Delivery::Detached } else { Delivery::Awaited },
+            ..ExecutionPolicy::default()
+        },
+        source: source.unwrap_or(HookSource {
+            scope: scope.unwrap_or(Scope::Project),
+            file: Some(file.into()),
+            line: 0,
+            position: 0,
+        }),
+        trust: HookTrust::refused(state, reason),
+    };
+    withhold(&mut hook);
+    hook
+}
+
+fn unnamed() -> HookName {
+    HookName::new("unnamed").expect("a valid name")
+}
+
+fn missing_command(root: &str) -> Handler {
+    Handler::Command(CommandHandler {
+        line: CommandLine::Shell("(missing)".to_owned()),
+        cwd: root.into(),
+        environment: Vec::new(),
+        mode: CommandMode::Oneshot,
+        sandbox: None,
+    })
+}

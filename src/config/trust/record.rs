@@ -1,0 +1,239 @@
+//! What a person agrees to about one hook, and how two such records differ. Pure.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::model::{EventKinds, FailurePolicy, Hook};
+
+/// Everything a person agrees to about one hook. Any difference makes the hook `modified`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TrustRecord {
+    /// The directory of the workspace, without symbolic links.
+    pub(crate) root: String,
+    /// The hook's name.
+    pub(crate) hook: String,
+    pub(super) dialect: String,
+    pub(super) scope: String,
+    pub(super) priority: i32,
+    /// The file with its definition, below the root.
+    pub(crate) file: String,
+    /// The text of the definition: a hook file, or the entry of an agent's settings.
+    pub(crate) definition: String,
+    pub(super) handler: String,
+    pub(super) policies: RecordedPolicies,
+    /// The files it runs.
+    pub(crate) tree: Vec<TreeFile>,
+    /// Digests of texts that are read when it is loaded, such as prompts.
+    pub(super) texts: Vec<String>,
+    pub(crate) grants: Grants,
+    /// What it runs or reads that the trust does not cover.
+    pub(crate) outside: Vec<String>,
+    /// Whether it runs in the workspace and not from its private copy.
+    pub(crate) in_place: bool,
+}
+
+/// When a hook counts, and what a failure of it counts as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedPolicies {
+    pub(super) events: Vec<String>,
+    /// The expression that its matcher searches for.
+    pub(super) matcher: Option<String>,
+    pub(super) host_event: Option<String>,
+    pub(super) condition: Option<String>,
+    pub(super) on_error: String,
+    pub(super) on_timeout: String,
+    pub(super) enabled: bool,
+    pub(super) detached: bool,
+}
+
+/// A file that a hook runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TreeFile {
+    /// Its path below the root.
+    pub(crate) path: String,
+    pub(super) executable: bool,
+    pub(crate) sha256: String,
+}
+
+/// What a hook gets besides the event.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Grants {
+    /// Environment variables that it expands.
+    pub(crate) environment: Vec<String>,
+    /// Secrets that it expands.
+    pub(crate) secrets: Vec<String>,
+    /// Servers that it connects to.
+    pub(crate) hosts: Vec<String>,
+    /// Models that it asks.
+    pub(crate) models: Vec<String>,
+}
+
+impl RecordedPolicies {
+    pub(super) fn of(hook: &Hook) -> Self {
+        let execution = &hook.execution;
+        Self {
+            events: names(hook.events),
+            matcher: hook.matcher.as_ref().map(|matcher| matcher.expression().to_owned()),
+            host_event: execution.host_event.as_deref().map(str::to_owned),
+            condition: execution.condition.as_ref().map(|condition| condition.text()),
+            on_error: hook.on_error.as_str().to_owned(),
+            on_timeout: hook.on_timeout.as_str().to_owned(),
+            enabled: hook.enabled,
+            detached: execution.delivery == crate::model::Delivery::Detached,
+        }
+    }
+
+    /// What the absence of the hook counts as. An unknown word was written by a later version: fail closed.
+    pub(super) fn on_error(&self) -> FailurePolicy {
+        FailurePolicy::from_name(&self.on_error).unwrap_or(FailurePolicy::Deny)
+    }
+}
+
+fn names(events: EventKinds) -> Vec<String> {
+    events.iter().map(|kind| kind.as_str().to_owned()).collect()
+}
+
+impl Grants {
+    /// The names of variables and secrets that a definition expands.
+    pub(super) fn named_in(definition: &str) -> Self {
+        let names = |kind: &str| {
+            let mut found: Vec<String> = definition
+                .split(&format!("${{{kind}."))
+                .skip(1)
+                .filter_map(|rest| Some(rest.split_once('}')?.0.to_owned()))
+                .collect();
+            found.sort();
+            found.dedup();
+            found
+        };
+        Self { environment: names("env"), secrets: names("secrets"), ..Self::default() }
+    }
+}
+
+impl TrustRecord {
+    /// Whether it is about this hook.
+    pub(super) fn is_about(&self, root: &str, hook: &str) -> bool {
+        self.root == root && self.hook == hook
+    }
+
+    /// The digest of all of it.
+    pub(crate) fn digest(&self) -> String {
+        // Serializing plain strings and lists cannot fail.
+        sha256(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// The digest of the files it runs, which names their private copy.
+    pub(super) fn tree_digest(&self) -> String {
+        sha256(&serde_json::to_vec(&self.tree).unwrap_or_default())
+    }
+
+    /// What is different in `now`, each as it follows "changed:".
+    pub(crate) fn changes(&self, now: &Self) -> Vec<String> {
+        let mut changes = Vec::new();
+        let mut note = |differs: bool, what: &str| {
+            if differs {
+                changes.push(what.to_owned());
+            }
+        };
+        note(self.definition != now.definition || self.file != now.file, &now.file);
+        note(self.policies != now.policies, "its events, matcher or policies");
+        note(self.texts != now.texts, "the text it gives to a model");
+        note(self.grants != now.grants, "what it gets");
+        note(self.outside != now.outside, "what it reaches outside its files");
+        note(self.in_place != now.in_place, "where it runs");
+        for file in &now.tree {
+            let before = self.tree.iter().find(|known| known.path == file.path);
+            note(before != Some(file), &file.path);
+        }
+        for file in &self.tree {
+            note(!now.tree.iter().any(|known| known.path == file.path), &file.path);
+        }
+        if changes.is_empty() && self != now {
+            changes.push("where it stands among the hooks".to_owned());
+        }
+        changes
+    }
+}
+
+/// A SHA-256 digest in hexadecimal digits.
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // Writing to a string cannot fail.
+        write!(text, "{byte:02x}").ok();
+    }
+    text
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::config::trust) fn record(hook: &str) -> TrustRecord {
+        TrustRecord {
+            root: "/w".into(),
+            hook: hook.into(),
+            dialect: "openharness".into(),
+            scope: "project".into(),
+            priority: 0,
+            file: format!(".openharness/hooks/{hook}.yaml"),
+            definition: "x".into(),
+            handler: "command".into(),
+            policies: RecordedPolicies {
+                events: vec!["before_tool_dispatch".into()],
+                matcher: None,
+                host_event: None,
+                condition: None,
+                on_error: "deny".into(),
+                on_timeout: "ignore".into(),
+                enabled: true,
+                detached: false,
+            },
+            tree: vec![TreeFile { path: "a.sh".into(), executable: true, sha256: sha256(b"a") }],
+            texts: Vec::new(),
+            grants: Grants::default(),
+            outside: Vec::new(),
+            in_place: false,
+        }
+    }
+
+    #[test]
+    fn every_change_is_named_and_changes_the_digest() {
+        let before = record("guard");
+        assert_eq!((before.changes(&before), before.digest().len()), (Vec::new(), 64));
+        let changed = |change: &dyn Fn(&mut TrustRecord)| {
+            let mut now = before.clone();
+            change(&mut now);
+            assert_ne!(before.digest(), now.digest());
+            before.changes(&now)
+        };
+        assert_eq!(changed(&|now| now.tree[0].sha256 = sha256(b"b")), ["a.sh"]);
+        assert_eq!(changed(&|now| now.tree.clear()), ["a.sh"]);
+        assert_eq!(changed(&|now| now.definition.push('y')), [".openharness/hooks/guard.yaml"]);
+        assert_eq!(
+            changed(&|now| now.policies.on_error = "ignore".into()),
+            ["its events, matcher or policies"]
+        );
+        assert_eq!(changed(&|now| now.grants.secrets.push("KEY".into())), ["what it gets"]);
+        assert_eq!(changed(&|now| now.priority = 1), ["where it stands among the hooks"]);
+    }
+
+    #[test]
+    fn grants_are_read_from_the_definition() {
+        let grants = Grants::named_in("a: ${env.B} ${secrets.K}\nc: ${env.A}${env.B} ${env.");
+        assert_eq!((grants.environment, grants.secrets), (vec!["A".into(), "B".into()], vec!["K".into()]));
+    }
+
+    #[test]
+    fn an_unknown_policy_fails_closed() {
+        let mut policies = record("guard").policies;
+        policies.on_error = "explode".into();
+        assert_eq!(policies.on_error(), FailurePolicy::Deny);
+    }
+}

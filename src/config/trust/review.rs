@@ -1,0 +1,133 @@
+//! What a person is shown before agreeing to the hooks of a workspace, and the agreement.
+
+use std::path::Path;
+
+use super::{
+    super::{LoadedWorkspace, Settings, load_workspace},
+    apply::{Environment, store_for},
+    copies,
+    inspect::Inspector,
+    policy::TrustPolicy,
+    record::{TrustRecord, sha256},
+    store::{TrustError, TrustStore},
+};
+use crate::model::{Scope, TrustState};
+
+/// The hooks of a workspace, with what was agreed to about them before.
+pub(crate) struct TrustReview {
+    store: TrustStore,
+    pub(crate) hooks: Vec<ReviewedHook>,
+}
+
+/// A hook of a workspace as it is now and as it was agreed to.
+#[derive(Debug)]
+pub(crate) struct ReviewedHook {
+    pub(crate) name: String,
+    pub(crate) before: Option<TrustRecord>,
+    /// As it is now; `None` if it is gone. An error says why nobody can agree to it.
+    pub(crate) now: Option<Result<TrustRecord, String>>,
+}
+
+impl ReviewedHook {
+    /// What is known about the trust in it.
+    pub(crate) fn state(&self) -> TrustState {
+        match (&self.before, &self.now) {
+            (None, _) => TrustState::Untrusted,
+            (Some(_), None) => TrustState::Missing,
+            (Some(before), Some(Ok(now))) if before == now => TrustState::Trusted,
+            (Some(_), Some(_)) => TrustState::Modified,
+        }
+    }
+}
+
+impl TrustReview {
+    /// Reads the hooks of a workspace and the records of trust. Hooks named in `in_place` are to run in the workspace;
+    /// others as they did before.
+    pub(crate) fn of(
+        root: &Path,
+        settings: &Settings,
+        environment: Environment<'_>,
+        in_place: bool,
+    ) -> Result<Self, TrustError> {
+        let store = store_for(root, settings, environment)?;
+        let records = store.read()?;
+        // As the files have them: what runs from a private copy has other words.
+        let as_written = Settings { trust: TrustPolicy::Off, ..settings.clone() };
+        let LoadedWorkspace { workspace, hooks: found, .. } =
+            load_workspace(root, None, &as_written, environment);
+        let inspector = Inspector::new(&workspace);
+        let own = inspector.root().map_err(|why| TrustError::new(root, why, "rename the directory"))?;
+        let of_workspace =
+            found.iter().filter(|hook| matches!(hook.source.scope, Scope::Project | Scope::Local));
+        let mut hooks: Vec<ReviewedHook> = of_workspace
+            .map(|hook| {
+                let before = records.iter().find(|record| record.is_about(&own, hook.name.as_str())).cloned();
+                let now = inspector.inspect(hook, in_place);
+                ReviewedHook { name: hook.name.to_string(), before, now: Some(now) }
+            })
+            .collect();
+        let gone = records.iter().filter(|record| record.root == own);
+        for record in gone.filter(|record| !found.iter().any(|hook| hook.name.as_str() == record.hook)) {
+            hooks.push(ReviewedHook { name: record.hook.clone(), before: Some(record.clone()), now: None });
+        }
+        hooks.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(Self { store, hooks })
+    }
+
+    /// The digest of everything that is agreed to.
+    pub(crate) fn digest(&self) -> String {
+        let digests: Vec<String> = self.current().map(TrustRecord::digest).collect();
+        sha256(digests.join("\n").as_bytes())
+    }
+
+    fn current(&self) -> impl Iterator<Item = &TrustRecord> {
+        self.hooks.iter().filter_map(|hook| hook.now.as_ref()?.as_ref().ok())
+    }
+
+    /// Whether everything is agreed to as it is.
+    pub(crate) fn is_agreed(&self) -> bool {
+        self.hooks.iter().all(|hook| hook.state() == TrustState::Trusted)
+    }
+
+    /// Agrees to all hooks as they were read, and forgets those that are gone.
+    pub(crate) fn agree(&self, root: &Path) -> Result<(), TrustError> {
+        for record in self.current() {
+            copies::make(&self.store, record)?;
+        }
+        let own = root.to_str().unwrap_or_default();
+        self.store.update(|records| {
+            let unreadable = |name: &str| {
+                self.hooks.iter().any(|hook| hook.name == name && matches!(hook.now, Some(Err(_))))
+            };
+            records.retain(|record| record.root != own || unreadable(&record.hook));
+            records.extend(self.current().cloned());
+        })
+    }
+
+    /// The text of a file as it was agreed to.
+    pub(crate) fn former_text(&self, record: &TrustRecord, path: &str) -> Option<String> {
+        copies::text(&self.store, record, path)
+    }
+}
+
+/// Forgets the trust in the hooks of a workspace, or in one of them. Returns the names of those that were trusted.
+pub(crate) fn revoke_trust(
+    root: &Path,
+    name: Option<&str>,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> Result<Vec<String>, TrustError> {
+    let store = store_for(root, settings, environment)?;
+    let own = root.to_str().unwrap_or_default();
+    let mut revoked = Vec::new();
+    let mut left = Vec::new();
+    store.update(|records| {
+        let is_meant =
+            |record: &TrustRecord| record.root == own && name.is_none_or(|name| record.hook == name);
+        revoked.extend(records.iter().filter(|record| is_meant(record)).map(|record| record.hook.clone()));
+        records.retain(|record| !is_meant(record));
+        left.clone_from(records);
+    })?;
+    copies::remove_unused(&store, &left);
+    Ok(revoked)
+}

@@ -1,0 +1,155 @@
+//! Whether a hook may run, and the proof that it may.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Serialize, Serializer};
+
+/// What is known about the trust in a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum TrustState {
+    /// It needs none: it belongs to the embedding program, the user or the administrator.
+    Managed,
+    /// A person has agreed to exactly what it is now.
+    Trusted,
+    /// It is not what a person has agreed to.
+    Modified,
+    /// A person has agreed to it, and it is gone.
+    Missing,
+    /// Nobody has agreed to it.
+    Untrusted,
+}
+
+impl TrustState {
+    /// Every state.
+    pub const ALL: [Self; 5] = [Self::Managed, Self::Trusted, Self::Modified, Self::Missing, Self::Untrusted];
+
+    /// The name, as in listings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Managed => "managed",
+            Self::Trusted => "trusted",
+            Self::Modified => "modified",
+            Self::Missing => "missing",
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
+impl fmt::Display for TrustState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Serialize for TrustState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Proof that a hook may run. Every process and every connection of a hook needs one, and only the check of trust
+/// and the builder of native hooks make them; `tests/house` has the list of those files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Approval(ApprovalSource);
+
+/// Why a hook may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ApprovalSource {
+    /// It belongs to the embedding program, the user or the administrator.
+    Managed,
+    /// A person has agreed to it; what runs is a copy that only this user can write.
+    Copy,
+    /// A person has agreed to it; what runs is in the workspace.
+    InPlace,
+    /// The operator has switched trust off.
+    Off,
+}
+
+impl Approval {
+    /// For a hook of the embedding program, the user or the administrator.
+    pub(crate) fn managed() -> Self {
+        Self(ApprovalSource::Managed)
+    }
+
+    /// For a hook that a person has agreed to, and that runs from its private copy.
+    pub(crate) fn of_copy() -> Self {
+        Self(ApprovalSource::Copy)
+    }
+
+    /// For a hook that a person has agreed to, and that runs in the workspace.
+    pub(crate) fn in_place() -> Self {
+        Self(ApprovalSource::InPlace)
+    }
+
+    /// For any hook where the operator has switched trust off.
+    pub(crate) fn trust_is_off() -> Self {
+        Self(ApprovalSource::Off)
+    }
+
+    /// Whether it holds for as long as the hook's definition does, whatever happens to the files of the workspace.
+    pub(crate) fn outlasts_changes(self) -> bool {
+        self.0 != ApprovalSource::InPlace
+    }
+
+    /// What is known about the trust; nothing if trust is off.
+    fn state(self) -> Option<TrustState> {
+        match self.0 {
+            ApprovalSource::Managed => Some(TrustState::Managed),
+            ApprovalSource::Copy | ApprovalSource::InPlace => Some(TrustState::Trusted),
+            ApprovalSource::Off => None,
+        }
+    }
+}
+
+/// Whether a hook may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookTrust {
+    /// It may.
+    Approved(Approval),
+    /// It may not: each of its invocations ends `untrusted`.
+    Refused {
+        /// What is known about the trust in it.
+        state: TrustState,
+        /// Why, as it follows the hook's name.
+        reason: Arc<str>,
+    },
+}
+
+/// A hook may not run before its trust was checked.
+impl Default for HookTrust {
+    fn default() -> Self {
+        Self::refused(TrustState::Untrusted, "its trust was not checked")
+    }
+}
+
+impl HookTrust {
+    /// A refusal.
+    pub(crate) fn refused(state: TrustState, reason: impl Into<Arc<str>>) -> Self {
+        Self::Refused { state, reason: reason.into() }
+    }
+
+    /// What is known about the trust; nothing if trust is off.
+    pub fn state(&self) -> Option<TrustState> {
+        match self {
+            Self::Approved(approval) => approval.state(),
+            Self::Refused { state, .. } => Some(*state),
+        }
+    }
+
+    /// The proof that the hook may run.
+    pub fn approval(&self) -> Option<Approval> {
+        match self {
+            Self::Approved(approval) => Some(*approval),
+            Self::Refused { .. } => None,
+        }
+    }
+
+    /// Why the hook may not run.
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Approved(_) => None,
+            Self::Refused { reason, .. } => Some(reason),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Trust: what a workspace runs is what a person has agreed to, and its absence counts as it did then.
+
+use std::{fs, path::Path};
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A directory with a workspace, a home and the state of hookyard.
+struct Place(TempDir);
+
+/// What one run of the program did.
+#[derive(Debug)]
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\nmatcher: ^Bash$\non_error: deny\nhandler:\n  type: command\n  command: sh .openharness/hooks/scripts/guard.sh\n";
+
+/// A script that leaves a trace and blocks.
+const SCRIPT: &str = ". \"$(dirname \"$0\")/lib.sh\"\nran\necho not on my watch >&2\nexit 2\n";
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        place.write("home/file", "");
+        place.write("shop/.openharness/hooks/guard.yaml", GUARD);
+        place.write("shop/.openharness/hooks/scripts/guard.sh", SCRIPT);
+        place.write("shop/.openharness/hooks/scripts/lib.sh", "ran() { echo \"$0\" >> ran; }\n");
+        place
+    }
+
+    fn path(&self, path: &str) -> std::path::PathBuf {
+        self.0.path().canonicalize().unwrap().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn run_with(&self, arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> Done {
+        let mut command = cargo_bin_cmd!("hookyard");
+        command.current_dir(self.path("shop")).env_remove("XDG_STATE_HOME").env_remove("HOOKYARD_LOG");
+        command.env("HOOKYARD_HOME", self.path("home")).envs(variables.iter().copied());
+        let output = command.args(arguments).write_stdin(input).output().unwrap();
+        Done {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Done {
+        self.run_with(arguments, "", &[])
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let done = self.run(arguments);
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+    }
+
+    fn fire_with(&self, tool: &str, arguments: &[&str]) -> Value {
+        let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": tool,
+                            "tool_input": { "command": "ls" } });
+        let all = [&["fire", "--json", "--event", "-"], arguments].concat();
+        let done = self.run_with(&all, &event.to_string(), &[]);
+        serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{error}: {done:?}"))
+    }
+
+    fn fire(&self) -> Value {
+        self.fire_with("Bash", &[])
+    }
+
+    /// Agrees to everything, as a script does.
+    fn trust(&self, more: &[&str]) {
+        let digest = self.json(&[&["trust", "--json"], more].concat())["digest"].as_str().unwrap().to_owned();
+        let done = self.run(&[&["trust", "--yes", &digest], more].concat());
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+
+    /// The state of the only hook.
+    fn state(&self) -> String {
+        let hooks = self.json(&["list", "--json"]);
+        assert_eq!(hooks.as_array().unwrap().len(), 1, "{hooks}");
+        hooks[0]["trust"].as_str().unwrap().to_owned()
+    }
+
+    fn has_run(&self) -> bool {
+        self.path("shop/ran").exists()
+    }
+}
+
+fn ended(outcome: &Value) -> (&str, &str) {
+    (outcome["verdict"].as_str().unwrap(), outcome["hooks"][0]["ended"].as_str().unwrap())
+}
+
+#[test]
+fn nothing_of_a_workspace_runs_before_a_person_has_agreed() {
+    let place = Place::new();
+    assert_eq!(place.state(), "untrusted");
+    let checked = place.run(&["check"]);
+    assert!(
+        checked.out.contains("nobody has agreed to it") && checked.out.contains("hookyard trust"),
+        "{checked:?}"
+    );
+    // The policy of its own file can only make it stricter.
+    assert_eq!(ended(&place.fire()), ("block", "untrusted"));
+    place.write("shop/.openharness/hooks/guard.yaml", &GUARD.replace("on_error: deny\n", ""));
+    assert_eq!(ended(&place.fire()), ("proceed", "untrusted"));
+    assert!(!place.has_run());
+    assert_eq!(ended(&place.fire_with("Bash", &["--trust-workspace"])), ("block", "completed"));
+    assert!(place.has_run());
+}
+
+#[test]
+fn what_was_agreed_to_runs_from_a_private_copy() {
+    let place = Place::new();
+    let shown = place.run(&["trust"]);
+    assert_eq!(shown.code, 1, "{shown:?}");
+    for text in ["guard.sh", "lib.sh", "runs from a private copy", "sh .openharness/hooks/scripts/guard.sh"] {
+        assert!(shown.out.contains(text), "{text}: {}", shown.out);
+    }
+    let command = shown.err.lines().find_map(|line| line.strip_prefix("to agree: hookyard ")).unwrap();
+    let agreed = place.run(&command.split(' ').collect::<Vec<_>>());
+    assert_eq!(agreed.code, 0, "{agreed:?}");
+    assert_eq!(place.state(), "trusted");
+    let outcome = place.fire();
+    assert_eq!(ended(&outcome), ("block", "completed"));
+    assert_eq!(outcome["reason"], "not on my watch");
+    let ran = fs::read_to_string(place.path("shop/ran")).unwrap();
+    assert!(Path::new(ran.trim()).starts_with(place.path("home/.local/state/hookyard/trees")), "{ran}");
+    assert_eq!(place.run(&["trust"]).code, 0);
+}
+
+#[test]
+fn a_guard_that_is_modified_or_gone_counts_as_it_was_agreed_to() {
+    let changes: [(&str, &dyn Fn(&Place)); 6] = [
+        ("modified", &|place| place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n")),
+        ("modified", &|place| place.write("shop/.openharness/hooks/scripts/lib.sh", "ran() { :; }\n")),
+        ("modified", &|place| {
+            let milder = GUARD.replace("deny", "ignore").replace("^Bash$", "^Nothing$");
+            place.write("shop/.openharness/hooks/guard.yaml", &milder);
+        }),
+        ("modified", &|place| place.write("shop/.openharness/hooks/guard.yaml", "name: guard\nevents: [")),
+        ("missing", &|place| fs::remove_file(place.path("shop/.openharness/hooks/guard.yaml")).unwrap()),
+        ("missing", &|place| {
+            fs::remove_dir_all(place.path("shop/.openharness")).unwrap();
+            place.write("shop/.claude/settings.json", "{}");
+        }),
+    ];
+    for (number, (state, change)) in changes.into_iter().enumerate() {
+        let place = Place::new();
+        place.trust(&[]);
+        change(&place);
+        assert_eq!(place.state(), state, "change {number}");
+        let outcome = place.fire();
+        assert_eq!(ended(&outcome), ("block", "untrusted"), "change {number}: {outcome}");
+        assert!(!place.has_run());
+        assert_eq!(place.run(&["check"]).code, 1, "change {number}");
+        assert_eq!(
+            place.fire_with("Read", &[])["verdict"],
+            "proceed",
+            "its matcher decides: change {number}"
+        );
+    }
+}
+
+#[test]
+fn a_hook_that_was_no_guard_fails_open_with_a_note() {
+    let place = Place::new();
+    place.write("shop/.openharness/hooks/guard.yaml", &GUARD.replace("on_error: deny\n", ""));
+    place.trust(&[]);
+    place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n");
+    let outcome = place.fire();
+    assert_eq!(ended(&outcome), ("proceed", "untrusted"));
+    let note = outcome["notes"][0]["text"].as_str().unwrap();
+    assert!(note.contains("`guard` did not run") && note.contains("scripts/guard.sh"), "{note}");
+}
+
+#[test]
+fn a_damaged_copy_or_record_is_not_used() {
+    let place = Place::new();
+    place.trust(&[]);
+    let state = place.path("home/.local/state/hookyard");
+    let copy = fs::read_dir(state.join("trees")).unwrap().next().unwrap().unwrap().path();
+    let script = copy.join(".openharness/hooks/scripts/guard.sh");
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(&script, "exit 0\n").unwrap();
+    assert_eq!(ended(&place.fire()), ("block", "untrusted"));
+    fs::write(state.join("trust.json"), "{").unwrap();
+    assert_eq!(place.state(), "untrusted");
+    let checked = place.run(&["check"]);
+    assert!(checked.code == 1 && checked.out.contains("it is damaged"), "{checked:?}");
+    let digest = "0".repeat(64);
+    assert_eq!(place.run(&["trust", "--yes", &digest]).code, 1);
+    assert_eq!(fs::read_to_string(state.join("trust.json")).unwrap(), "{");
+}
+
+#[test]
+fn only_what_was_shown_is_agreed_to_and_never_by_a_hook() {
+    let place = Place::new();
+    let digest = place.json(&["trust", "--json"])["digest"].as_str().unwrap().to_owned();
+    place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n");
+    let refused = place.run(&["trust", "--yes", &digest]);
+    assert!(refused.code == 1 && refused.err.contains("the digest is"), "{refused:?}");
+    let refused = place.run_with(&["trust"], "", &[("HOOKYARD_HOOK", "1")]);
+    assert!(refused.code == 1 && refused.err.contains("a hook cannot trust hooks"), "{refused:?}");
+    assert_eq!(place.state(), "untrusted");
+    let off = place.run_with(&["list"], "", &[("HOOKYARD_TRUST", "off")]);
+    assert!(off.code == 1 && off.err.contains("cannot be set by an environment variable"), "{off:?}");
+    let inside = place.path("shop/state").display().to_string();
+    let inside = place.run_with(&["check"], "", &[("XDG_STATE_HOME", &inside)]);
+    assert!(inside.out.contains("inside the workspace"), "{inside:?}");
+}
+
+#[test]
+fn trust_can_be_taken_back() {
+    let place = Place::new();
+    place.trust(&[]);
+    assert_eq!(place.run(&["trust", "--list"]).out, "trusted    guard\n");
+    assert_eq!(place.run(&["trust", "--revoke", "nobody"]).code, 1);
+    assert_eq!(place.run(&["trust", "--revoke", "guard"]).code, 0);
+    assert_eq!(place.state(), "untrusted");
+    place.trust(&[]);
+    fs::remove_file(place.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    assert_eq!(place.state(), "missing");
+    let revoked = place.run(&["trust", "--revoke"]);
+    assert_eq!(revoked.code, 0, "{revoked:?}");
+    assert_eq!(place.json(&["list", "--json"]), json!([]));
+}
+
+#[test]
+fn hooks_of_the_user_need_no_trust_unless_the_home_was_moved_into_the_workspace() {
+    let place = Place::new();
+    fs::remove_dir_all(place.path("shop/.openharness/hooks")).unwrap();
+    let settings =
+        json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": "true" }] }] } });
+    place.write("home/.claude/settings.json", &settings.to_string());
+    place.write("shop/evil/.claude/settings.json", &settings.to_string());
+    assert_eq!(place.state(), "managed");
+    let moved = place.path("shop/evil").display().to_string();
+    let listed = place.run_with(&["list", "--json"], "", &[("HOOKYARD_HOME", &moved)]);
+    assert!(
+        listed.out.contains(r#""trust":"untrusted""#) || listed.out.contains(r#""trust": "untrusted""#),
+        "{listed:?}"
+    );
+}
+
+#[test]
+fn scripts_of_agents_settings_are_copied_with_their_directory() {
+    let place = Place::new();
+    fs::remove_dir_all(place.path("shop/.openharness/hooks")).unwrap();
+    let command = "sh \"$CLAUDE_PROJECT_DIR\"/.claude/hooks/guard.sh";
+    let hooks = json!([{ "matcher": "Bash", "hooks": [{ "type": "command", "command": command }] }]);
+    place.write("shop/.claude/settings.json", &json!({ "hooks": { "PreToolUse": hooks } }).to_string());
+    place.write("shop/.claude/hooks/guard.sh", SCRIPT);
+    place.write("shop/.claude/hooks/lib.sh", "ran() { echo \"$0\" >> ran; }\n");
+    place.trust(&[]);
+    assert_eq!(ended(&place.fire()), ("block", "completed"));
+    assert!(fs::read_to_string(place.path("shop/ran")).unwrap().contains("/state/hookyard/trees/"));
+    place.write("shop/.claude/hooks/lib.sh", "ran() { exit 0; }\n");
+    assert_eq!(place.state(), "modified");
+}
+
+#[test]
+fn what_a_command_reaches_outside_is_shown_and_in_place_is_agreed_to_by_name() {
+    let place = Place::new();
+    place.write("shop/.openharness/hooks/scripts/guard.sh", "echo \"$0\" >> ran; exit 2\n");
+    place.write(
+        "shop/.openharness/hooks/lint.yaml",
+        "name: lint\nevents: [run_completed]\nhandler: { type: command, command: npm run lint }\n",
+    );
+    let shown = place.run(&["trust"]).out;
+    assert!(
+        shown.contains("not covered by this trust: `npm` runs what files of the workspace say"),
+        "{shown}"
+    );
+    place.trust(&["--in-place"]);
+    assert_eq!(ended(&place.fire()), ("block", "completed"));
+    assert_eq!(fs::read_to_string(place.path("shop/ran")).unwrap(), ".openharness/hooks/scripts/guard.sh\n");
+    place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n");
+    assert_eq!(ended(&place.fire()), ("block", "untrusted"));
+}
+
+#[test]
+fn no_command_starts_or_asks_anything_of_an_untrusted_workspace() {
+    let place = Place::new();
+    let worker = "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  mode: worker\n  command: sh .openharness/hooks/scripts/guard.sh\n  environment: { KEY: '${env.PATH}' }\n";
+    place.write("shop/.openharness/hooks/guard.yaml", worker);
+    place.write("event.json", r#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","tool_name":"Bash","tool_input":{}}"#);
+    let event = place.path("event.json").display().to_string();
+    for arguments in [
+        &["check"][..],
+        &["list"],
+        &["explain", "--event", &event],
+        &["fire", "--event", &event],
+        &["replay", &event],
+        &["convert", "--from", "openharness", "--to", "claude"],
+        &["trust"],
+        &["new", "other"],
+    ] {
+        place.run(arguments);
+        assert!(!place.has_run(), "{arguments:?}");
+    }
+    let shown = place.run(&["trust"]).out;
+    assert!(shown.contains("environment: PATH"), "{shown}");
+}

@@ -106,6 +106,10 @@ impl From<ClientError> for CliError {
             ClientError::Down { .. } => {
                 Self::with_help(what, "start it with `hookyard serve`, or name its socket with `--socket`")
             }
+            ClientError::Untrusted { .. } => Self::with_help(
+                what,
+                "end that program, or name the socket of your own daemon with `--socket`",
+            ),
             ClientError::Refused { hint, .. } => Self::with_help(what, hint),
             ClientError::Broken { .. } | ClientError::Unreadable { .. } => {
                 Self::with_help(what, "look at the daemon's log")

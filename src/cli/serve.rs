@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
@@ -80,6 +81,11 @@ pub(super) struct ServeCommand {
     #[arg(long, value_name = "FILE")]
     control_token_file: Option<PathBuf>,
 
+    /// Permit debuggers and core dumps. Processes of this user, hooks among them, can then read the daemon's memory and
+    /// environment, with its secrets
+    #[arg(long)]
+    debuggable: bool,
+
     /// Format of logs and messages on standard error
     #[arg(long, value_name = "FORMAT", default_value = "auto", overrides_with = "log")]
     log: LogFormat,
@@ -113,6 +119,9 @@ impl ServeCommand {
     }
 
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        if !self.debuggable {
+            hide_from_debuggers();
+        }
         let (settings, diagnostics) = settings_of(&self.settings)?;
         tell(&diagnostics, screen)?;
         let settings = self.with_flags(settings)?;
@@ -187,6 +196,13 @@ fn absolute(given: &Path) -> Result<PathBuf, CliError> {
             crate::model::io_reason(&error)
         ))
     })
+}
+
+/// Keeps processes of the same user, which hooks are, from the daemon's memory and environment.
+fn hide_from_debuggers() {
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        tracing::warn!(%error, "hooks can read the memory of the daemon");
+    }
 }
 
 /// Reports where the daemon listens.

@@ -13,7 +13,10 @@ use axum::http::{
 };
 
 use super::error::ApiError;
-use crate::config::{self, ListenSettings};
+use crate::{
+    config::{self, ListenSettings},
+    handler::command::Lineage,
+};
 
 /// The shortest token, in bytes. Shorter ones can be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
@@ -111,8 +114,8 @@ impl AccessRight {
 pub(super) enum ListenerAuth {
     /// The event socket, whose peer's user was checked when it connected: everything but control.
     EventSocket,
-    /// The control socket, whose peer's user was checked when it connected: everything.
-    ControlSocket,
+    /// The control socket, whose peer's user was checked when it connected: everything, unless the peer is a hook.
+    ControlSocket(Lineage),
     /// A TCP address.
     Tcp(TcpTokens),
     /// A TCP address that serves metrics and health only.
@@ -183,7 +186,8 @@ impl ListenerAuth {
         match self {
             Self::MetricsOnly if right > AccessRight::Metrics => Err(Denial::NotServed),
             Self::EventSocket if right == AccessRight::Control => Err(Denial::NoControl),
-            Self::EventSocket | Self::ControlSocket | Self::MetricsOnly => Ok(()),
+            Self::ControlSocket(lineage) if right == AccessRight::Control => check_lineage(*lineage),
+            Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly => Ok(()),
             Self::Tcp(tokens) => tokens.authorize(uri, headers, right),
         }
     }
@@ -206,6 +210,10 @@ pub(super) enum Denial {
     NoReadWithoutToken,
     /// The operation changes the daemon, and neither the listener nor the token permits that.
     NoControl,
+    /// The process is a hook, or was started by one.
+    Hook,
+    /// The process cannot be told from a hook.
+    UnknownProcess,
 }
 
 impl Denial {
@@ -233,7 +241,26 @@ impl Denial {
                 let message = "this operation changes the daemon, which needs the right to control it";
                 ApiError::new(StatusCode::FORBIDDEN, "needs_control", message, hint)
             }
+            Self::Hook => {
+                let message = "the request comes from a hook, or from a process that a hook started";
+                let hint = "control the daemon from outside its hooks";
+                ApiError::new(StatusCode::FORBIDDEN, "hook_without_control", message, hint)
+            }
+            Self::UnknownProcess => {
+                let message = "the process cannot be told from a hook: it has ended, hides its environment, or is in \
+                               another process namespace";
+                let hint = "use a process of the daemon's namespace, or TCP with the token of `listen.control_token_file`";
+                ApiError::new(StatusCode::FORBIDDEN, "unknown_process", message, hint)
+            }
         }
+    }
+}
+
+fn check_lineage(lineage: Lineage) -> Result<(), Denial> {
+    match lineage {
+        Lineage::Other => Ok(()),
+        Lineage::Hook => Err(Denial::Hook),
+        Lineage::Unknown => Err(Denial::UnknownProcess),
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
+use super::server_identity::{self, ServerIdentityError};
 use crate::model::TraceParent;
 
 /// The largest response, in bytes.
@@ -50,6 +51,15 @@ pub enum ClientError {
         socket: PathBuf,
         /// The error of the system.
         source: io::Error,
+    },
+    /// The socket is not that of this user, of root, or of a user for whom root has provided its directory. Nothing was
+    /// sent.
+    #[error("the socket {} {why}; nothing was sent to it", socket.display())]
+    Untrusted {
+        /// The socket.
+        socket: PathBuf,
+        /// Whose it is.
+        why: String,
     },
     /// The connection ended before the response did, or a read or write timed out.
     #[error("hookyard at {} did not answer: {}", socket.display(), crate::model::io_reason(source))]
@@ -168,10 +178,12 @@ impl Client {
         }
     }
 
-    /// Connects with the timeouts of this client.
+    /// Connects with the timeouts of this client, and checks whose daemon it is.
     pub(super) fn connect(&self) -> Result<UnixStream, ClientError> {
-        let stream = UnixStream::connect(&self.socket)
-            .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
+        // Before the connection: a program of another user could leave it waiting.
+        let provided = server_identity::check_path(&self.socket).map_err(|error| self.untrusted(error))?;
+        let stream = UnixStream::connect(&self.socket).map_err(|source| self.down(source))?;
+        server_identity::check_process(&stream, provided).map_err(|error| self.untrusted(error))?;
         let limited =
             stream.set_read_timeout(self.timeout).and_then(|()| stream.set_write_timeout(self.timeout));
         limited.map_err(|source| self.broken(source))?;
@@ -193,6 +205,19 @@ impl Client {
             Some(length) if body.len() < length => Err(self.unreadable(&"its body is incomplete")),
             Some(length) => Ok(ClientResponse { status, body: body[..length].to_vec() }),
             None => Ok(ClientResponse { status, body: body.to_vec() }),
+        }
+    }
+
+    fn down(&self, source: io::Error) -> ClientError {
+        ClientError::Down { socket: self.socket.clone(), source }
+    }
+
+    fn untrusted(&self, error: ServerIdentityError) -> ClientError {
+        match error {
+            ServerIdentityError::Untrusted(why) => {
+                ClientError::Untrusted { socket: self.socket.clone(), why }
+            }
+            ServerIdentityError::System(source) => self.down(source),
         }
     }
 

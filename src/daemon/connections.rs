@@ -1,6 +1,6 @@
-//! Accepts connections up to a limit, serves HTTP/1.1 or HTTP/2 on them, and closes those that exceed a timeout.
+//! Accepts connections up to the limit of each listener, serves HTTP/1.1 or HTTP/2 on them, and closes those that exceed a timeout.
 
-use std::{convert::Infallible, io, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, num::NonZeroUsize, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
 use futures_util::{FutureExt, StreamExt, future::Either, stream::FuturesUnordered};
@@ -11,9 +11,9 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, UnixListener},
+    net::{TcpListener, UnixListener, unix::UCred},
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -24,6 +24,7 @@ use super::{
     monitored_io::MonitoredIo,
     socket,
 };
+use crate::handler::command::Lineage;
 
 /// The largest request head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 << 10;
@@ -34,17 +35,16 @@ const MAX_HTTP2_STREAMS: u32 = 256;
 /// How long accepting pauses after an error, which is mostly a lack of descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
+/// How long further errors of a listener are counted instead of logged.
+const ERROR_LOG_INTERVAL: Duration = Duration::from_mins(1);
+
 /// How many connections over the limit are answered with 503 at the same time. Further ones are closed without a response.
-pub(super) const MAX_REJECTIONS: usize = 64;
+const MAX_REJECTIONS: usize = 64;
 
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pub(super) admission: Admission,
-    /// Permits for connections (`limits.connections`).
-    pub(super) slots: Arc<Semaphore>,
-    /// Permits for connections over the limit, held while their 503 is sent.
-    pub(super) rejection_slots: Arc<Semaphore>,
     pub(super) timeouts: ConnectionTimeouts,
     /// Cancelled when connections are to end after the requests in flight.
     pub(super) closing: CancellationToken,
@@ -54,41 +54,86 @@ pub(super) struct Connections {
 /// A listening socket, and how its requests are authorized.
 #[derive(Debug)]
 pub(super) enum Listener {
-    /// The event socket or the control socket.
-    Unix(UnixListener, ListenerAuth),
+    EventSocket(UnixListener),
+    /// The control socket. Connections of hooks take places of the event socket.
+    ControlSocket(UnixListener, ConnectionPlaces),
     Tcp(TcpListener, ListenerAuth),
+}
+
+/// The places for the connections of a listener. Each listener has its own, so that none takes those of another.
+#[derive(Debug, Clone)]
+pub(super) struct ConnectionPlaces {
+    /// Permits for connections.
+    open: Arc<Semaphore>,
+    /// Permits for connections over the limit, held while their 503 is sent.
+    rejected: Arc<Semaphore>,
+    /// The setting with the limit.
+    setting: &'static str,
+}
+
+impl ConnectionPlaces {
+    pub(super) fn new(limit: NonZeroUsize, setting: &'static str) -> Self {
+        let rejected = Arc::new(Semaphore::new(MAX_REJECTIONS));
+        Self { open: Arc::new(Semaphore::new(limit.get())), rejected, setting }
+    }
+}
+
+/// The errors of a listener, logged at most once a minute: without descriptors, every attempt fails.
+#[derive(Debug, Default)]
+struct AcceptErrors {
+    logged: Option<Instant>,
+    /// Since the last log line.
+    unlogged: u64,
+}
+
+impl AcceptErrors {
+    fn record(&mut self, error: &io::Error) {
+        if self.logged.is_some_and(|logged| logged.elapsed() < ERROR_LOG_INTERVAL) {
+            self.unlogged += 1;
+            return;
+        }
+        tracing::warn!(%error, unlogged = self.unlogged, "cannot accept a connection");
+        *self = Self { logged: Some(Instant::now()), unlogged: 0 };
+    }
 }
 
 impl Connections {
     /// Accepts connections until the daemon shuts down.
-    pub(super) async fn accept(self, listener: Listener) {
+    pub(super) async fn accept(self, listener: Listener, places: ConnectionPlaces) {
+        let mut errors = AcceptErrors::default();
         loop {
             let accepted = tokio::select! {
                 () = self.closing.cancelled() => return,
-                accepted = self.accept_one(&listener) => accepted,
+                accepted = self.accept_one(&listener, &places) => accepted,
             };
             if let Err(error) = accepted {
-                tracing::warn!(%error, "cannot accept a connection");
+                errors.record(&error);
                 sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 
-    async fn accept_one(&self, listener: &Listener) -> io::Result<()> {
+    async fn accept_one(&self, listener: &Listener, places: &ConnectionPlaces) -> io::Result<()> {
         match listener {
-            Listener::Unix(listener, auth) => {
+            Listener::EventSocket(listener) => {
                 let (stream, _) = listener.accept().await?;
-                match stream.peer_cred() {
-                    Ok(peer) if socket::admits(peer) => self.spawn(stream, auth.clone()),
-                    Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
-                    Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
+                if admitted(stream.peer_cred()).is_some() {
+                    self.spawn(stream, ListenerAuth::EventSocket, places);
+                }
+            }
+            Listener::ControlSocket(listener, hook_places) => {
+                let (stream, _) = listener.accept().await?;
+                if let Some(peer) = admitted(stream.peer_cred()) {
+                    let lineage = socket::lineage(peer);
+                    let places = if lineage == Lineage::Hook { hook_places } else { places };
+                    self.spawn(stream, ListenerAuth::ControlSocket(lineage), places);
                 }
             }
             Listener::Tcp(listener, auth) => {
                 let (stream, _) = listener.accept().await?;
                 // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
                 drop(stream.set_nodelay(true));
-                self.spawn(stream, auth.clone());
+                self.spawn(stream, auth.clone(), places);
             }
         }
         Ok(())
@@ -99,13 +144,15 @@ impl Connections {
         &self,
         stream: S,
         auth: ListenerAuth,
+        places: &ConnectionPlaces,
     ) {
-        if let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
+        if let Ok(permit) = Arc::clone(&places.open).try_acquire_owned() {
             self.tasks.spawn(self.clone().serve(stream, auth, permit));
-        } else if let Ok(permit) = Arc::clone(&self.rejection_slots).try_acquire_owned() {
+        } else if let Ok(permit) = Arc::clone(&places.rejected).try_acquire_owned() {
+            let setting = places.setting;
             tokio::spawn(async move {
                 // Fails if the peer is gone or does not read the response.
-                drop(timeout(LINGER, reject(stream)).await);
+                drop(timeout(LINGER, reject(stream, setting)).await);
                 drop(permit);
             });
         }
@@ -156,6 +203,16 @@ impl Connections {
     }
 }
 
+/// The peer of a Unix socket, if it may connect.
+fn admitted(peer: io::Result<UCred>) -> Option<UCred> {
+    match peer {
+        Ok(peer) if socket::admits(peer) => return Some(peer),
+        Ok(peer) => tracing::warn!(uid = peer.uid(), "a connection of another user was refused"),
+        Err(error) => tracing::warn!(%error, "a connection without a known user was refused"),
+    }
+    None
+}
+
 /// What ends a connection from this side.
 enum ConnectionEvent {
     /// A timeout has passed.
@@ -166,8 +223,8 @@ enum ConnectionEvent {
 
 /// Answers a connection over the limit with 503. Its request is read and discarded: closing with unread bytes would reset
 /// the connection before the peer has read the response.
-async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
-    stream.write_all(too_many().as_bytes()).await?;
+async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, setting: &str) -> io::Result<()> {
+    stream.write_all(too_many(setting).as_bytes()).await?;
     stream.shutdown().await?;
     let mut discarded = [0; 1024];
     while stream.read(&mut discarded).await? > 0 {}
@@ -175,9 +232,11 @@ async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<
 }
 
 /// The response to a connection over the limit.
-fn too_many() -> String {
-    let body = "{\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\",\
-        \"hint\":\"use fewer, or raise `limits.connections` in the settings\"}}\n";
+fn too_many(setting: &str) -> String {
+    let body = format!(
+        "{{\"error\":{{\"code\":\"overloaded\",\"message\":\"too many connections\",\
+        \"hint\":\"use fewer, or raise `{setting}` in the settings\"}}}}\n"
+    );
     format!(
         "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",

@@ -16,6 +16,7 @@ mod request_body;
 mod routes;
 mod schema;
 mod server;
+mod server_identity;
 mod socket;
 #[cfg(feature = "cli")]
 mod sse;

@@ -1,27 +1,107 @@
-//! Reads JSON request bodies within bounds of size and time.
+//! Reads JSON request bodies within bounds of size and time, and within a budget for all bodies together.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    ops::Deref,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
-    body::{Body, Bytes, to_bytes},
+    body::{Body, Bytes},
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE},
     },
 };
 use futures_util::FutureExt;
-use http_body_util::{BodyExt, LengthLimitError};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::error::ApiError;
 use crate::model::EventError;
 
-/// How large a body may be and how long it may take.
+/// How large a body may be and how long it may take, and the budget that it is part of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BodyBounds {
+pub(super) struct BodyBounds<'a> {
     pub(super) bytes: usize,
     pub(super) time: Duration,
+    pub(super) budget: &'a Arc<BodyBudget>,
+}
+
+/// The bytes of request bodies that the daemon may hold (`limits.request_bodies`). A body takes its share as it comes,
+/// not as it is announced: an announcement costs the peer nothing.
+#[derive(Debug)]
+pub(super) struct BodyBudget {
+    free: AtomicUsize,
+}
+
+impl BodyBudget {
+    pub(super) fn new(bytes: usize) -> Arc<Self> {
+        Arc::new(Self { free: AtomicUsize::new(bytes) })
+    }
+}
+
+/// RAII guard: a body's share of the budget.
+#[derive(Debug)]
+struct BudgetShare {
+    budget: Arc<BodyBudget>,
+    bytes: usize,
+}
+
+impl BudgetShare {
+    fn none(budget: &Arc<BodyBudget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Gives back all but this much.
+    fn shrink(&mut self, bytes: usize) {
+        let excess = self.bytes.saturating_sub(bytes);
+        self.bytes -= excess;
+        self.budget.free.fetch_add(excess, Ordering::Relaxed);
+    }
+
+    /// Takes more of the budget. Returns whether there was enough.
+    fn grow(&mut self, bytes: usize) -> bool {
+        let less = |free: usize| free.checked_sub(bytes);
+        let taken = self.budget.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok();
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
+    }
+}
+
+impl Drop for BudgetShare {
+    fn drop(&mut self) {
+        self.budget.free.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A whole body. It keeps its share of the budget until it is dropped, which is when its request is answered.
+#[derive(Debug)]
+pub(super) struct BufferedBody {
+    bytes: Bytes,
+    _share: BudgetShare,
+}
+
+impl BufferedBody {
+    /// Its bytes, without its share of the budget.
+    pub(super) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+}
+
+impl Deref for BufferedBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// The largest body of a request other than an event, in bytes.
@@ -29,8 +109,12 @@ pub(super) const SMALL_BODY_BYTES: usize = 64 << 10;
 
 /// Reads a body.
 ///
-/// Returns an error if its headers say that it is not JSON, or if it is too large or too slow.
-pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) -> Result<Bytes, ApiError> {
+/// Returns an error if its headers say that it is not JSON, if it is too large or too slow, or if the budget is used up.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: BodyBounds<'_>,
+) -> Result<BufferedBody, ApiError> {
     let limit = bounds.bytes;
     let too_large = |size: usize| ApiError::from(EventError::TooLarge { size, limit });
     is_json(headers)?;
@@ -39,16 +123,17 @@ pub(super) async fn read(headers: &HeaderMap, body: Body, bounds: BodyBounds) ->
     if let Some(size) = announced.filter(|size| *size > limit) {
         return Err(too_large(size));
     }
-    let mut reading = pin!(to_bytes(body, limit));
+    let mut reading = pin!(collect(body, bounds));
     // Most bodies come with the head, and need no timer.
     let read = match reading.as_mut().now_or_never() {
         Some(read) => Ok(read),
         None => timeout(bounds.time, reading).await,
     };
     match read {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(error)) if is_length_error(&error) => Err(too_large(limit + 1)),
-        Ok(Err(_)) => Err(incomplete()),
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(CollectError::TooLarge)) => Err(too_large(limit + 1)),
+        Ok(Err(CollectError::NoBudget)) => Err(no_budget()),
+        Ok(Err(CollectError::Broken)) => Err(incomplete()),
         Err(_) => Err(too_slow(bounds.time)),
     }
 }
@@ -68,9 +153,9 @@ pub(super) struct BodyFailure {
 pub(super) async fn read_or_beginning(
     headers: &HeaderMap,
     body: Body,
-    bounds: BodyBounds,
-) -> Result<Bytes, BodyFailure> {
-    let mut kept = KeptBody::new(bounds.bytes);
+    bounds: BodyBounds<'_>,
+) -> Result<BufferedBody, BodyFailure> {
+    let mut kept = KeptBody::new(bounds);
     let read = {
         let mut reading = pin!(kept.read(body));
         // Most bodies come with the head, and need no timer.
@@ -83,14 +168,15 @@ pub(super) async fn read_or_beginning(
         _ if kept.size > bounds.bytes => {
             Some(EventError::TooLarge { size: kept.size, limit: bounds.bytes }.into())
         }
+        _ if kept.is_over_budget => Some(no_budget()),
         Ok(Ok(())) => is_json(headers).err(),
         Ok(Err(_)) => Some(incomplete()),
         Err(_) => Some(too_slow(bounds.time)),
     };
     match error {
-        None => Ok(kept.bytes()),
+        None => Ok(kept.into_body()),
         Some(error) => {
-            let bytes = kept.bytes();
+            let bytes = kept.into_body().bytes;
             Err(BodyFailure { error, beginning: bytes.slice(..bytes.len().min(BEGINNING_BYTES)) })
         }
     }
@@ -102,11 +188,20 @@ struct KeptBody {
     /// How much has come, kept or not.
     size: usize,
     limit: usize,
+    share: BudgetShare,
+    /// Whether there was no budget for more.
+    is_over_budget: bool,
 }
 
 impl KeptBody {
-    fn new(limit: usize) -> Self {
-        Self { chunks: Vec::new(), size: 0, limit }
+    fn new(bounds: BodyBounds<'_>) -> Self {
+        let share = BudgetShare::none(bounds.budget);
+        Self { chunks: Vec::new(), size: 0, limit: bounds.bytes, share, is_over_budget: false }
+    }
+
+    /// Whether all that has come is kept.
+    fn is_whole(&self) -> bool {
+        self.size <= self.limit && !self.is_over_budget
     }
 
     async fn read(&mut self, mut body: Body) -> Result<(), axum::Error> {
@@ -119,25 +214,34 @@ impl KeptBody {
     }
 
     fn add(&mut self, data: Bytes) {
-        let had_room = self.size <= self.limit;
+        let was_whole = self.is_whole();
         self.size = self.size.saturating_add(data.len());
-        if self.size <= self.limit {
+        if was_whole && self.size <= self.limit {
+            self.is_over_budget = !self.share.grow(data.len());
+        }
+        if self.is_whole() {
             self.chunks.push(data);
-        } else if had_room {
+        } else if was_whole {
             self.chunks.push(data);
             let mut all = std::mem::take(&mut self.chunks).concat();
             all.truncate(BEGINNING_BYTES);
             self.chunks.push(all.into());
+            self.share.shrink(BEGINNING_BYTES);
         }
     }
 
-    fn bytes(mut self) -> Bytes {
-        match &mut self.chunks[..] {
+    fn into_body(mut self) -> BufferedBody {
+        let bytes = match &mut self.chunks[..] {
             [] => Bytes::new(),
             [only] => std::mem::take(only),
             chunks => chunks.concat().into(),
-        }
+        };
+        BufferedBody { bytes, _share: self.share }
     }
+}
+
+fn no_budget() -> ApiError {
+    ApiError::overloaded("the limit of all request bodies, `limits.request_bodies`, is reached")
 }
 
 fn incomplete() -> ApiError {
@@ -151,11 +255,47 @@ fn too_slow(time: Duration) -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message, hint)
 }
 
+/// Why a body was not read to its end.
+#[derive(Debug)]
+enum CollectError {
+    TooLarge,
+    NoBudget,
+    Broken,
+}
+
+/// Reads a body to its end. A body in one piece, which most are, is not copied.
+async fn collect(mut body: Body, bounds: BodyBounds<'_>) -> Result<BufferedBody, CollectError> {
+    let mut share = BudgetShare::none(bounds.budget);
+    let mut first = Bytes::new();
+    let mut joined = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| CollectError::Broken)?;
+        // Trailers are ignored.
+        let Ok(data) = frame.into_data() else { continue };
+        if share.bytes + data.len() > bounds.bytes {
+            return Err(CollectError::TooLarge);
+        }
+        if !share.grow(data.len()) {
+            return Err(CollectError::NoBudget);
+        }
+        if share.bytes == data.len() {
+            first = data;
+            continue;
+        }
+        if joined.is_empty() {
+            joined.extend_from_slice(&first);
+        }
+        joined.extend_from_slice(&data);
+    }
+    let bytes = if joined.is_empty() { first } else { joined.into() };
+    Ok(BufferedBody { bytes, _share: share })
+}
+
 /// Reads a body and deserializes it.
 pub(super) async fn read_as<T: DeserializeOwned>(
     headers: &HeaderMap,
     body: Body,
-    bounds: BodyBounds,
+    bounds: BodyBounds<'_>,
 ) -> Result<T, ApiError> {
     let bytes = read(headers, body, bounds).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
@@ -191,15 +331,4 @@ fn is_identity(encoding: &HeaderValue) -> bool {
 
 fn unsupported(message: String, hint: &str) -> ApiError {
     ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", message, hint)
-}
-
-fn is_length_error(error: &axum::Error) -> bool {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if error.is::<LengthLimitError>() {
-            return true;
-        }
-        source = error.source();
-    }
-    false
 }

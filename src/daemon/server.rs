@@ -2,12 +2,11 @@
 //!
 //! Signals belong to the program, so this listens to none.
 
-use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     net::TcpListener,
-    sync::Semaphore,
     task::{JoinSet, spawn_blocking},
     time::timeout,
 };
@@ -18,7 +17,7 @@ use super::{
     audit::{Audit, AuditError},
     auth::{ListenerAuth, TcpTokens, TokenError},
     connection_timeouts::ConnectionTimeouts,
-    connections::{Connections, Listener, MAX_REJECTIONS},
+    connections::{ConnectionPlaces, Connections, Listener},
     routes,
     socket::{Socket, SocketError, default_control_socket, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
@@ -27,7 +26,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::{self, ListenSettings, Settings},
+    config::{self, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
     telemetry::{ApiMeters, Exporter, RecordsLost},
@@ -114,13 +113,16 @@ impl Daemon {
             tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }
         let audit = Audit::start(&settings.audit)?;
+        let limits = &settings.limits;
+        let event_places = ConnectionPlaces::new(limits.connections, "limits.connections");
+        let control_places = ConnectionPlaces::new(limits.control_connections, "limits.control_connections");
         let mut listeners = vec![
-            Listener::Unix(listener, ListenerAuth::EventSocket),
-            Listener::Unix(control_listener, ListenerAuth::ControlSocket),
+            (Listener::EventSocket(listener), event_places.clone()),
+            (Listener::ControlSocket(control_listener, event_places), control_places),
         ];
         let mut addresses =
             DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
-        listen_on_tcp(&settings.listen, tokens, &mut listeners, &mut addresses).await?;
+        listen_on_tcp(&settings, tokens, &mut listeners, &mut addresses).await?;
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment)?;
@@ -131,8 +133,8 @@ impl Daemon {
         let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
         let connections = connections(&state);
         let mut tasks = JoinSet::new();
-        for listener in listeners {
-            tasks.spawn(connections.clone().accept(listener));
+        for (listener, places) in listeners {
+            tasks.spawn(connections.clone().accept(listener, places));
         }
         tasks.spawn(exporter.upkeep());
         register(&state).await;
@@ -216,23 +218,38 @@ async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orch
 
 /// Opens the TCP addresses of the settings.
 async fn listen_on_tcp(
-    listen: &ListenSettings,
+    settings: &Settings,
     tokens: TcpTokens,
-    listeners: &mut Vec<Listener>,
+    listeners: &mut Vec<(Listener, ConnectionPlaces)>,
     addresses: &mut DaemonAddresses,
 ) -> Result<(), ServeError> {
+    let Settings { listen, limits, .. } = settings;
     if let Some(address) = listen.tcp {
         tokens.permit(address)?;
         let listener = bind(address).await?;
         addresses.tcp = listener.local_addr().ok();
-        listeners.push(Listener::Tcp(listener, ListenerAuth::Tcp(tokens)));
+        let places = tcp_places(limits.tcp_connections, "limits.tcp_connections");
+        listeners.push((Listener::Tcp(listener, ListenerAuth::Tcp(tokens)), places));
     }
     if let Some(address) = listen.metrics {
         let listener = bind(address).await?;
         addresses.metrics = listener.local_addr().ok();
-        listeners.push(Listener::Tcp(listener, ListenerAuth::MetricsOnly));
+        let places = tcp_places(limits.metrics_connections, "limits.metrics_connections");
+        listeners.push((Listener::Tcp(listener, ListenerAuth::MetricsOnly), places));
     }
     Ok(())
+}
+
+/// The places of a TCP address. Its peers are not checked when they connect, so they take at most a quarter of the
+/// descriptors: sockets and hooks need theirs.
+fn tcp_places(limit: NonZeroUsize, setting: &'static str) -> ConnectionPlaces {
+    let descriptors = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
+    let quarter = descriptors.and_then(|descriptors| NonZeroUsize::new(descriptors / 4));
+    let permitted = quarter.map_or(limit, |quarter| quarter.min(limit));
+    if permitted < limit {
+        tracing::warn!(%setting, permitted, "fewer connections than the setting: too few files may be open");
+    }
+    ConnectionPlaces::new(permitted, setting)
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -243,8 +260,6 @@ fn connections(state: &Arc<DaemonState>) -> Connections {
     let limits = &state.settings.limits;
     Connections {
         admission: Admission::new(state),
-        slots: Arc::new(Semaphore::new(limits.connections.get())),
-        rejection_slots: Arc::new(Semaphore::new(MAX_REJECTIONS)),
         timeouts: ConnectionTimeouts {
             head: limits.header_timeout,
             stalled_write: limits.body_timeout,

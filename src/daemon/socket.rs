@@ -11,8 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid};
 use tokio::net::{UnixListener, unix::UCred};
+
+use crate::handler::command::{self, Lineage};
 
 /// The file name of the event socket in its default directory.
 const FILE_NAME: &str = "hookyard.sock";
@@ -139,6 +141,16 @@ fn directory(path: &Path) -> &Path {
 /// Whether a peer may connect: the daemon's own user, and root, who could replace the daemon anyway.
 pub(super) fn admits(peer: UCred) -> bool {
     peer.uid() == geteuid().as_raw() || peer.uid() == 0
+}
+
+/// Whether the peer of the control socket is a hook. Where this user cannot see the process of root, it is none: a hook
+/// runs as this user.
+pub(super) fn lineage(peer: UCred) -> Lineage {
+    let pid = peer.pid().filter(|pid| *pid > 0).and_then(Pid::from_raw);
+    match pid.map_or(Lineage::Unknown, command::lineage) {
+        Lineage::Unknown if peer.uid() == 0 && !geteuid().is_root() => Lineage::Other,
+        known => known,
+    }
 }
 
 fn make_own(directory: &Path) -> Result<(), SocketError> {

@@ -9,7 +9,12 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    audit::Audit, error::ApiError, traces::Tracer, watch::WatchState, workspace_locator::WorkspaceLocator,
+    audit::Audit,
+    error::ApiError,
+    request_body::{BodyBounds, BodyBudget},
+    traces::Tracer,
+    watch::WatchState,
+    workspace_locator::WorkspaceLocator,
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
@@ -72,6 +77,8 @@ pub(super) struct DaemonState {
     pub(super) observers: Observers,
     /// Permits for requests in flight (`limits.requests`).
     pub(super) requests: Arc<Semaphore>,
+    /// The budget of request bodies (`limits.request_bodies`).
+    pub(super) bodies: Arc<BodyBudget>,
     /// Permits for readers of the stream (`limits.streams`).
     pub(super) streams: Arc<Semaphore>,
     /// Cancelled when connections and streams end.
@@ -112,6 +119,7 @@ impl DaemonState {
             meters: Arc::new(meters),
             observers,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
+            bodies: BodyBudget::new(settings.limits.request_bodies),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             closing: CancellationToken::new(),
             started: Instant::now(),
@@ -128,6 +136,11 @@ impl DaemonState {
 
     pub(super) fn phase(&self) -> DaemonPhase {
         *self.phase.borrow()
+    }
+
+    /// The bounds of a body of at most this size.
+    pub(super) fn body_bounds(&self, bytes: usize) -> BodyBounds<'_> {
+        BodyBounds { bytes, time: self.settings.limits.body_timeout, budget: &self.bodies }
     }
 
     pub(super) fn set_phase(&self, phase: DaemonPhase) {

@@ -29,6 +29,7 @@ pub(crate) struct DaemonSetup {
     variables: Vec<(String, String)>,
     trust: TrustMode,
     stdout: Stdio,
+    open_files: Option<u32>,
 }
 
 /// Whether the daemon runs hooks without the trust of a person.
@@ -64,6 +65,7 @@ impl DaemonSetup {
             variables: Vec::new(),
             trust: TrustMode::Off,
             stdout: Stdio::null(),
+            open_files: None,
         }
     }
 
@@ -115,6 +117,12 @@ impl DaemonSetup {
         self
     }
 
+    /// How many files it may open.
+    pub(crate) fn open_files(mut self, number: u32) -> Self {
+        self.open_files = Some(number);
+        self
+    }
+
     /// Starts the daemon, and waits until it takes events.
     pub(crate) fn serve(self) -> Daemon {
         let daemon = self.spawn();
@@ -125,13 +133,13 @@ impl DaemonSetup {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Daemon {
-        let Self { directory, settings, socket, arguments, variables, trust, stdout } = self;
+        let Self { directory, settings, socket, arguments, variables, trust, stdout, open_files } = self;
         let trust = if trust == TrustMode::Off { &trust::OFF[..] } else { &[] };
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
         let socket = here.join(socket);
-        let child = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+        let child = program(open_files)
             .arg("serve")
             .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
             .args(["--socket".as_ref(), socket.as_os_str()])
@@ -211,8 +219,10 @@ impl Daemon {
         let here = self.path();
         let entries = fs::read_dir("/proc").expect("processes").flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        // The directory of the daemon itself can be read by root alone.
         let is_here = |pid: &u32| {
             fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory.starts_with(&here))
+                || (*pid == self.pid() && is_running(*pid))
         };
         pids.filter(is_here).collect()
     }
@@ -277,6 +287,7 @@ impl Daemon {
             variables: Vec::new(),
             trust: TrustMode::Off,
             stdout,
+            open_files: None,
         }
     }
 }
@@ -289,6 +300,21 @@ impl Drop for Daemon {
             drop(self.child.wait());
         }
     }
+}
+
+/// Whether a process exists and is no zombie.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
+}
+
+/// The program, which may open so many files.
+fn program(open_files: Option<u32>) -> Command {
+    let program = env!("CARGO_BIN_EXE_hookyard");
+    let Some(number) = open_files else { return Command::new(program) };
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {number}; exec \"$0\" \"$@\""), program]);
+    command
 }
 
 /// The JSON of an answer that is no error.

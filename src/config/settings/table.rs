@@ -239,8 +239,20 @@ settings! {
         /// Number of outcomes kept per run to answer events that are sent again.
         answers_per_run: NonZeroUsize = count(64),
 
-        /// Maximum number of open connections to the daemon.
+        /// Maximum number of open connections to the event socket.
         connections: NonZeroUsize = count(10_240),
+
+        /// Maximum number of open connections to the control socket.
+        control_connections: NonZeroUsize = count(64),
+
+        /// Maximum number of open connections to the TCP address; at most a quarter of the files that may be open.
+        tcp_connections: NonZeroUsize = count(4096),
+
+        /// Maximum number of open connections to the metrics address; at most a quarter of the files that may be open.
+        metrics_connections: NonZeroUsize = count(64),
+
+        /// Maximum total size of the request bodies that the daemon holds; further requests are rejected.
+        request_bodies: usize as Size = 256 * MIB,
 
         /// Maximum number of requests that the daemon processes at the same time.
         requests: NonZeroUsize = count(4096),

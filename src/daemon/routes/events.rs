@@ -80,9 +80,8 @@ pub(super) fn refuse_own_hook(headers: &HeaderMap) -> Result<(), ApiError> {
     Err(ApiError::own_hook())
 }
 
-pub(super) fn limits_of_events(state: &DaemonState) -> BodyBounds {
-    let limits = &state.settings.limits;
-    BodyBounds { bytes: limits.payload, time: limits.body_timeout }
+pub(super) fn limits_of_events(state: &DaemonState) -> BodyBounds<'_> {
+    state.body_bounds(state.settings.limits.payload)
 }
 
 pub(super) fn read(

@@ -108,7 +108,7 @@ async fn answer(
 async fn unreadable(
     state: &Arc<DaemonState>,
     dialect: DialectName,
-    bytes: &Bytes,
+    bytes: &[u8],
     error: ApiError,
 ) -> Box<Unanswered> {
     let event = dialect::read_partial(dialect, bytes);

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Bytes,
+    body::{Body, Bytes},
     extract::Request,
-    http::{StatusCode, Uri},
+    http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 
@@ -14,7 +14,7 @@ use super::native_response::{ResponseForm, parse_dialect, write};
 use crate::{
     daemon::{
         error::ApiError,
-        request_body::{self, BEGINNING_BYTES, BodyBounds},
+        request_body::{self, BEGINNING_BYTES},
         state::DaemonState,
         workspace_locator::GuardScope,
     },
@@ -95,12 +95,7 @@ pub(in crate::daemon) async fn answer_refused(
 ) -> Response {
     let Some((dialect, form)) = native_target(request.uri()) else { return error.into_response() };
     let (parts, body) = request.into_parts();
-    let limits = &state.settings.limits;
-    let bounds = BodyBounds { bytes: BEGINNING_BYTES, time: limits.body_timeout };
-    let beginning = match request_body::read_or_beginning(&parts.headers, body, bounds).await {
-        Ok(bytes) => bytes,
-        Err(failure) => failure.beginning,
-    };
+    let beginning = beginning_of(state, &parts.headers, body).await;
     let event = dialect::read_partial(dialect, &beginning);
     let guards = match guards {
         RefusedGuards::NotLoaded => GuardScope::NotLoaded,
@@ -128,9 +123,12 @@ fn native_target(uri: &Uri) -> Option<(DialectName, ResponseForm)> {
 /// The beginning of the body of a request with a mistake in its address.
 pub(super) async fn beginning(state: &DaemonState, request: Request) -> Bytes {
     let (parts, body) = request.into_parts();
-    let bounds = BodyBounds { bytes: BEGINNING_BYTES, time: state.settings.limits.body_timeout };
-    match request_body::read_or_beginning(&parts.headers, body, bounds).await {
-        Ok(bytes) => bytes,
+    beginning_of(state, &parts.headers, body).await
+}
+
+async fn beginning_of(state: &DaemonState, headers: &HeaderMap, body: Body) -> Bytes {
+    match request_body::read_or_beginning(headers, body, state.body_bounds(BEGINNING_BYTES)).await {
+        Ok(body) => body.into_bytes(),
         Err(failure) => failure.beginning,
     }
 }

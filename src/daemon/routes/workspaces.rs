@@ -17,7 +17,7 @@ use crate::{
     config::{DialectSelection, WorkspaceKind, WorkspaceSettings},
     daemon::{
         error::ApiError,
-        request_body::{self, BodyBounds, SMALL_BODY_BYTES},
+        request_body::{self, SMALL_BODY_BYTES},
         schema::{Component, object, string, strings, unsigned, unsigned_as},
         state::DaemonState,
     },
@@ -192,7 +192,7 @@ pub(super) async fn register(
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
     let id = workspace_id(&id)?;
-    let bounds = BodyBounds { bytes: SMALL_BODY_BYTES, time: state.settings.limits.body_timeout };
+    let bounds = state.body_bounds(SMALL_BODY_BYTES);
     let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
     let known = state.orchestrator.load_report(&id).is_some();

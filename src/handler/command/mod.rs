@@ -7,6 +7,8 @@ mod command_files;
 mod environment;
 mod group;
 mod ledger;
+#[cfg(feature = "daemon")]
+mod lineage;
 mod oneshot;
 mod prespawn;
 pub mod process;
@@ -28,5 +30,7 @@ pub(crate) use ledger::is_own_mark;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use ledger::mark_of_environment;
 pub use ledger::{GroupLedger, LedgerError, Reaped};
+#[cfg(feature = "daemon")]
+pub(crate) use lineage::{Lineage, lineage};
 pub use reap::unreaped;
 pub(crate) use runner::CommandRunner;

@@ -4,6 +4,8 @@
 
 mod claude;
 mod commands;
+mod control_from_hooks;
+mod foreign_sockets;
 mod isolation;
 mod page;
 mod relay;

@@ -17,9 +17,12 @@ use crate::{
     support::wait::{LONGEST_WAIT, wait_until},
 };
 
-/// How many descriptors the daemon has open.
+/// How many descriptors the daemon has open, by its own account: others may not look.
 fn descriptors(daemon: &Daemon) -> usize {
-    fs::read_dir(format!("/proc/{}/fd", daemon.pid())).expect("a process").count()
+    let metrics = daemon.send("GET", "/metrics", None);
+    let text = String::from_utf8_lossy(&metrics.body);
+    let line = text.lines().find_map(|line| line.strip_prefix("process_open_fds "));
+    line.expect("a metric").parse().expect("a number")
 }
 
 /// How much memory it has, in mebibytes.
@@ -70,7 +73,7 @@ fn a_request_beyond_the_limit_is_refused_at_once() {
 #[test]
 fn a_connection_beyond_the_limit_is_refused_and_closed() {
     let daemon = DaemonSetup::new()
-        .settings("limits: { connections: 3 }")
+        .settings("limits: { connections: 3, tcp_connections: 1 }")
         .argument("--tcp")
         .argument("127.0.0.1:0")
         .serve();
@@ -87,6 +90,8 @@ fn a_connection_beyond_the_limit_is_refused_and_closed() {
         }
         open.len() == 3
     });
+    let mut of_tcp = RawConnection::tcp(&address);
+    assert_eq!(of_tcp.send(get("/healthz")).reply().status, 200, "TCP has places of its own");
     for mut wire in [RawConnection::unix(&daemon), RawConnection::tcp(&address)] {
         wire.try_send(get("/healthz").as_bytes());
         let reply = wire.reply();
@@ -96,6 +101,7 @@ fn a_connection_beyond_the_limit_is_refused_and_closed() {
     }
     // Those inside are served on, and whoever goes makes room.
     assert_eq!(open[0].send(get("/healthz")).reply().status, 200);
+    assert_eq!(daemon.control().send("GET", "/healthz", None).unwrap().status, 200, "so has control");
     open.pop();
     wait_until("there is room", || RawConnection::unix(&daemon).send(get("/healthz")).reply().status == 200);
     drop(open);
@@ -138,6 +144,70 @@ fn ten_thousand_idle_connections_delay_nobody() {
     let after = memory(&daemon);
     assert!(peaks[0] < before + 400, "{before} {peaks:?}");
     assert!(peaks[1] < peaks[0] + 60 && after < peaks[0] + 60, "{before} {peaks:?} {after}");
+    daemon.finish();
+}
+
+#[test]
+fn silent_tcp_peers_take_no_places_of_the_sockets() {
+    let number = 10_300.min(raise_own_limit().saturating_sub(500));
+    if number < 10_300 {
+        eprintln!("NOT RUN in full: {number} connections, since this process may open no more files");
+    }
+    let daemon = DaemonSetup::new().argument("--tcp").argument("127.0.0.1:0").serve();
+    let address = daemon.tcp();
+    let open: Vec<_> = (0..number).map(|_| TcpStream::connect(&address).expect("a backlog")).collect();
+    for _ in 0..20 {
+        assert_eq!(daemon.send("GET", "/readyz", None).status, 200);
+        assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    }
+    drop(open);
+    daemon.finish();
+}
+
+#[test]
+fn a_listener_without_descriptors_logs_one_line() {
+    let daemon = DaemonSetup::new().open_files(64).serve();
+    let open: Vec<_> = (0..100).map(|_| UnixStream::connect(daemon.socket()).expect("a backlog")).collect();
+    let lines = || daemon.log().matches("cannot accept a connection").count();
+    wait_until("it has no descriptors left", || lines() > 0);
+    // Peers that are gone make room, so that this is answered after many attempts to accept.
+    drop(open);
+    assert_eq!(daemon.send("GET", "/healthz", None).status, 200);
+    assert_eq!(lines(), 1, "{}", daemon.log());
+    daemon.finish();
+}
+
+/// The head of an event with a body of this size, and the first bytes of the body.
+fn unfinished(size: usize, sent: usize) -> String {
+    let head = format!("POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-length: {size}\r\n\r\n");
+    head + &" ".repeat(sent)
+}
+
+#[test]
+fn all_bodies_together_have_a_limit() {
+    let daemon = DaemonSetup::new().settings("limits: { request_bodies: 1MiB }").serve();
+    let mut slow = RawConnection::unix(&daemon);
+    slow.send(unfinished(900_000, 800_000));
+    // What a peer announces and does not send takes nothing of the budget.
+    let mut silent = RawConnection::unix(&daemon);
+    silent.send(unfinished(900_000, 0));
+    let refused = || {
+        let mut wire = RawConnection::unix(&daemon);
+        let reply = wire.send(post("/v1/events", " ".repeat(700_000).as_bytes())).reply();
+        (reply.status, reply.code(), reply.header("retry-after").map(str::to_owned))
+    };
+    let overloaded = (503, "overloaded".to_owned(), Some("1".to_owned()));
+    wait_until("the budget is used", || refused() == overloaded);
+    assert_eq!(daemon.send("GET", "/healthz", None).status, 200);
+    let small = RawConnection::unix(&daemon).send(post("/v1/events", b"{}")).reply();
+    assert_eq!(small.status, 400, "what fits is read");
+    drop(slow);
+    wait_until("the share is given back", || refused().0 == 400);
+    // Refused and finished bodies have given theirs back as well.
+    for _ in 0..20 {
+        assert_eq!(refused().0, 400);
+    }
+    drop(silent);
     daemon.finish();
 }
 

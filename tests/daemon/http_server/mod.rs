@@ -8,7 +8,7 @@
 mod events;
 mod http2;
 mod limits;
-mod raw_connection;
+pub(crate) mod raw_connection;
 mod requests;
 mod rights;
 mod socket;

@@ -52,7 +52,7 @@ fn a_workspace_that_is_renamed_away_keeps_its_rules_until_it_is_back() {
 
 #[test]
 fn added_workspaces_are_watched_and_removed_ones_are_not() {
-    let setting = DaemonSetup::new().settings("workspace_roots: [$DIR/projects]");
+    let setting = DaemonSetup::new().argument("--debuggable").settings("workspace_roots: [$DIR/projects]");
     let daemon = setting
         .file("projects/cart/.openharness/hooks/guard.yaml", &guard("guard", "one"))
         .file("depot/.openharness/hooks/guard.yaml", &guard("guard", "one"))
@@ -88,7 +88,9 @@ fn watched_files(daemon: &Daemon) -> usize {
 
 #[test]
 fn watching_can_be_off() {
-    let setting = DaemonSetup::new().settings("watch: false\nworkspaces: { shop: { root: $DIR/shop } }");
+    let setting = DaemonSetup::new()
+        .argument("--debuggable")
+        .settings("watch: false\nworkspaces: { shop: { root: $DIR/shop } }");
     let daemon = setting.file(GUARD, &guard("guard", "one")).serve();
     assert_eq!(daemon.get("/v1/status")["watch"], "off");
     fs::write(daemon.path().join(GUARD), guard("guard", "two")).unwrap();

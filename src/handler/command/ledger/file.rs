@@ -266,6 +266,18 @@ pub(crate) fn mark_of_environment() -> Option<String> {
     is_inside_hook().then(|| std::env::var(MARK).ok()).flatten()
 }
 
+/// The ids of the recorded groups, which are those of hooks at work. Reads the file.
+#[cfg(feature = "daemon")]
+pub(in crate::handler::command) fn recorded_groups() -> Vec<i32> {
+    let Some(ledger) = INSTALLED.load_full() else { return Vec::new() };
+    let slots = ledger.slots.lock().next;
+    let mut text = vec![0; HEADER + slots * LINE];
+    // A slot whose group was never written lies beyond the end of the file.
+    let length = ledger.file.read_at(&mut text, 0).unwrap_or_default();
+    text.truncate(length);
+    GroupRecord::read_all(&text).iter().map(|record| record.group.as_raw_nonzero().get()).collect()
+}
+
 /// A process that is about to be started. Without a ledger this costs one load of a pointer.
 #[derive(Debug)]
 pub(in crate::handler::command) struct PendingRecord(Option<(Arc<LedgerFile>, u64)>);

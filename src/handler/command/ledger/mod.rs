@@ -17,6 +17,8 @@ mod survivors;
 pub(crate) use file::is_own_mark;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use file::mark_of_environment;
+#[cfg(feature = "daemon")]
+pub(super) use file::recorded_groups;
 pub use file::{GroupLedger, LedgerError, Reaped};
 pub(super) use file::{PendingRecord, RecordedGroup, mark};
 pub(super) use format::MARK;

@@ -1,0 +1,127 @@
+//! Tells whether another process is a hook of this process, or was started by one.
+//!
+//! Descendants of this process and members of recorded groups are hooks. A process that detached itself from both still
+//! has the mark in the environment it was started with, unless it was given another one.
+
+use std::{fs, io, process::id};
+
+use rustix::process::Pid;
+
+use super::{environment::OF_A_HOOK, ledger};
+
+/// How often the ancestors are listed again because one of them has ended meanwhile.
+const MAX_ATTEMPTS: usize = 8;
+
+/// What is known of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lineage {
+    /// It is a hook, or was started by one.
+    Hook,
+    /// It is none.
+    Other,
+    /// It has ended, or hides its environment.
+    Unknown,
+}
+
+/// Whether a process is a hook of this process, or was started by one.
+pub(crate) fn lineage(pid: Pid) -> Lineage {
+    let pid = pid.as_raw_nonzero().get();
+    let Ok(chain) = chain(pid) else { return Lineage::Unknown };
+    let own = i32::try_from(id()).unwrap_or_default();
+    // This process itself may use its own sockets, as an embedding program does.
+    if chain.iter().skip(1).any(|kin| kin.pid == own) {
+        return Lineage::Hook;
+    }
+    let groups = ledger::recorded_groups();
+    if chain.iter().any(|kin| groups.contains(&kin.group)) {
+        return Lineage::Hook;
+    }
+    match has_mark(pid) {
+        Err(_) => return Lineage::Unknown,
+        Ok(true) => return Lineage::Hook,
+        Ok(false) => {}
+    }
+    // The environments of ancestors that belong to other users cannot be read, and those are no hooks.
+    let is_marked = chain.iter().skip(1).any(|kin| has_mark(kin.pid).unwrap_or(false));
+    if is_marked { Lineage::Hook } else { Lineage::Other }
+}
+
+/// A process, with its parent and its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kin {
+    pid: i32,
+    parent: i32,
+    group: i32,
+}
+
+impl Kin {
+    fn of(pid: i32) -> io::Result<Self> {
+        let stat = fs::read(format!("/proc/{pid}/stat"))?;
+        Self::read(pid, &stat).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Parses a `stat` file. The name in it may contain anything, including brackets and spaces.
+    fn read(pid: i32, stat: &[u8]) -> Option<Self> {
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+        // The first of these is the third field, the state.
+        let mut fields = rest.split_ascii_whitespace().skip(1);
+        let parent = fields.next()?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        Some(Self { pid, parent, group })
+    }
+}
+
+/// A process and its ancestors, the nearest first. Ancestors that this process may not see, which are those of other
+/// users where `/proc` hides them, end the list.
+///
+/// Returns an error if the process itself has ended.
+fn chain(pid: i32) -> io::Result<Vec<Kin>> {
+    let mut chain = Vec::new();
+    for _ in 0..MAX_ATTEMPTS {
+        chain = vec![Kin::of(pid)?];
+        while let Some(last) = chain.last().filter(|last| last.parent != 0) {
+            // If the parent has ended, its children have another one by now.
+            let Ok(parent) = Kin::of(last.parent) else { break };
+            chain.push(parent);
+        }
+        if chain.last().is_some_and(|last| last.parent == 0) {
+            break;
+        }
+    }
+    Ok(chain)
+}
+
+/// Whether a process was started with a variable that every hook has.
+fn has_mark(pid: i32) -> io::Result<bool> {
+    let environment = fs::read(format!("/proc/{pid}/environ"))?;
+    let is_mark = |variable: &[u8]| {
+        let rest = variable.strip_prefix(OF_A_HOOK.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(b"="))
+    };
+    Ok(environment.split(|byte| *byte == 0).any(is_mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name_is() {
+        for name in ["sh", "a b", ") Z 9 9 (", "\u{fffd}"] {
+            let stat = format!("4711 ({name}) S 1 4700 1 0 -1");
+            let expected = Kin { pid: 4711, parent: 1, group: 4700 };
+            assert_eq!(Kin::read(4711, stat.as_bytes()), Some(expected), "{name}");
+        }
+        assert_eq!((Kin::read(1, b"1 (sh) S"), Kin::read(1, b"")), (None, None));
+    }
+
+    #[test]
+    fn the_ancestors_of_this_process_begin_with_its_parent() {
+        let own = i32::try_from(id()).unwrap();
+        let parent = i32::try_from(std::os::unix::process::parent_id()).unwrap();
+        let chain = chain(own).unwrap();
+        assert_eq!((chain[0].pid, chain[0].parent), (own, parent));
+        assert_eq!(chain.last().unwrap().parent, 0);
+    }
+}

@@ -168,6 +168,14 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Requests denied",
+            "Requests without the right to their operation, by listener and error code. A hook or a stranger asked for more "
+            "than it may.",
+            "reqps",
+            [(rate("hookyard_api_denied_total", HERE, "listener, code"), "{{listener}} {{code}}")],
+            stacked=True,
+        ),
+        lines(
             "Notices dropped",
             "Stream entries dropped because a reader was too slow.",
             "ops",

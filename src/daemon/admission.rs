@@ -8,7 +8,7 @@ use std::sync::{
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, Method},
+    http::{HeaderName, HeaderValue, Method, StatusCode},
     response::{IntoResponse, Response},
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -16,6 +16,7 @@ use tower_service::Service;
 
 use super::{
     auth::{AccessRight, ListenerAuth},
+    denials::{DeniedRequest, Peer, method_name},
     error::{ApiError, HOOK_EVENT_HEADER},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
     state::{DaemonPhase, DaemonState},
@@ -50,12 +51,12 @@ impl Admission {
     }
 
     /// Answers a request, and counts the response.
-    pub(super) async fn answer(mut self, auth: &ListenerAuth, request: Request) -> Response {
+    pub(super) async fn answer(mut self, auth: &ListenerAuth, peer: Peer, request: Request) -> Response {
         let id = request_id(&self.state, &request);
         let route = routes::find(request.uri().path());
         let mut response = match self.authorize(auth, route, &request) {
             Ok(()) => self.admit(route, request).await,
-            Err(error) => error.into_response(),
+            Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
         };
         response.headers_mut().insert(REQUEST_ID, id);
         let error = response.extensions().get().map(|AnsweredError(status)| *status);
@@ -103,6 +104,29 @@ impl Admission {
         }
         let permit = Arc::clone(&self.state.requests).try_acquire_owned();
         permit.map(Some).map_err(|_| too_many(&self.state, route))
+    }
+
+    /// Records a request that was not authorized. Returns the error for the client.
+    fn record_denial(
+        &self,
+        auth: &ListenerAuth,
+        peer: Peer,
+        route: &Route,
+        method: &Method,
+        error: ApiError,
+    ) -> ApiError {
+        let status = error.status();
+        if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
+            return error;
+        }
+        let denied = DeniedRequest {
+            listener: auth.listener(),
+            status: status.as_u16(),
+            code: error.code(),
+            method: method_name(method),
+            route: route.path,
+        };
+        if self.state.denials.record(peer, denied) { ApiError::too_many_attempts() } else { error }
     }
 
     /// Waits until the workspaces are loaded, for a request that takes a permit.

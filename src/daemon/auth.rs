@@ -174,6 +174,16 @@ impl TcpTokens {
 }
 
 impl ListenerAuth {
+    /// The name of the listener in the log, the audit and metrics.
+    pub(super) fn listener(&self) -> &'static str {
+        match self {
+            Self::EventSocket => "event_socket",
+            Self::ControlSocket(_) => "control_socket",
+            Self::Tcp(_) => "tcp",
+            Self::MetricsOnly => "metrics",
+        }
+    }
+
     /// Whether it is the event socket.
     pub(super) fn is_event_socket(&self) -> bool {
         matches!(self, Self::EventSocket)

@@ -21,6 +21,7 @@ use super::{
     admission::Admission,
     auth::ListenerAuth,
     connection_timeouts::{ConnectionActivity, ConnectionTimeouts, LINGER},
+    denials::Peer,
     monitored_io::MonitoredIo,
     socket,
 };
@@ -117,8 +118,8 @@ impl Connections {
         match listener {
             Listener::EventSocket(listener) => {
                 let (stream, _) = listener.accept().await?;
-                if admitted(stream.peer_cred()).is_some() {
-                    self.spawn(stream, ListenerAuth::EventSocket, places);
+                if let Some(peer) = admitted(stream.peer_cred()) {
+                    self.spawn(stream, ListenerAuth::EventSocket, Peer::User(peer.uid()), places);
                 }
             }
             Listener::ControlSocket(listener, hook_places) => {
@@ -126,14 +127,15 @@ impl Connections {
                 if let Some(peer) = admitted(stream.peer_cred()) {
                     let lineage = socket::lineage(peer);
                     let places = if lineage == Lineage::Hook { hook_places } else { places };
-                    self.spawn(stream, ListenerAuth::ControlSocket(lineage), places);
+                    self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), places);
                 }
             }
             Listener::Tcp(listener, auth) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, address) = listener.accept().await?;
                 // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
                 drop(stream.set_nodelay(true));
-                self.spawn(stream, auth.clone(), places);
+                let peer = Peer::Address(address.ip().to_canonical());
+                self.spawn(stream, auth.clone(), peer, places);
             }
         }
         Ok(())
@@ -144,10 +146,11 @@ impl Connections {
         &self,
         stream: S,
         auth: ListenerAuth,
+        peer: Peer,
         places: &ConnectionPlaces,
     ) {
         if let Ok(permit) = Arc::clone(&places.open).try_acquire_owned() {
-            self.tasks.spawn(self.clone().serve(stream, auth, permit));
+            self.tasks.spawn(self.clone().serve(stream, auth, peer, permit));
         } else if let Ok(permit) = Arc::clone(&places.rejected).try_acquire_owned() {
             let setting = places.setting;
             tokio::spawn(async move {
@@ -159,7 +162,7 @@ impl Connections {
     }
 
     /// Serves one connection to its end.
-    async fn serve<S>(self, stream: S, auth: ListenerAuth, _permit: OwnedSemaphorePermit)
+    async fn serve<S>(self, stream: S, auth: ListenerAuth, peer: Peer, _permit: OwnedSemaphorePermit)
     where
         S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
@@ -172,7 +175,7 @@ impl Connections {
             let admission = admission.clone();
             let auth = auth.clone();
             async move {
-                let response = admission.answer(&auth, request).await;
+                let response = admission.answer(&auth, peer, request).await;
                 Ok::<_, Infallible>(response.map(|body| active_request.response_body(body)))
             }
         });

@@ -21,6 +21,9 @@ use crate::{
 /// The `Retry-After` of every 503, in seconds.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
+/// The `Retry-After` of every 429, in seconds.
+const RETRY_AFTER_ATTEMPTS: HeaderValue = HeaderValue::from_static("60");
+
 /// The `WWW-Authenticate` of every 401.
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 
@@ -70,6 +73,13 @@ impl ApiError {
         hint: impl Into<String>,
     ) -> Self {
         Self { status, code, message: message.into(), hint: hint.into() }
+    }
+
+    /// The peer has sent too many requests without a valid token.
+    pub(super) fn too_many_attempts() -> Self {
+        let message = "too many requests of this peer had no valid token";
+        let hint = "send a valid token, which is always accepted";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_attempts", message, hint)
     }
 
     pub(super) fn bad_request(
@@ -211,6 +221,7 @@ impl IntoResponse for ApiError {
             (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
         let header = match status {
             StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
+            StatusCode::TOO_MANY_REQUESTS => Some((RETRY_AFTER, RETRY_AFTER_ATTEMPTS)),
             StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, BEARER)),
             _ => None,
         };

@@ -10,6 +10,7 @@ mod auth;
 mod client;
 mod connection_timeouts;
 mod connections;
+mod denials;
 mod error;
 mod monitored_io;
 mod request_body;

@@ -6,7 +6,7 @@ use std::{io, net::SocketAddr, num::NonZeroUsize, path::Path, sync::Arc, time::D
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, UnixListener},
     task::{JoinSet, spawn_blocking},
     time::timeout,
 };
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::{self, Settings},
+    config::{self, LimitSettings, Settings},
     handler::command::{GroupLedger, LedgerError},
     model::WorkspaceId,
     telemetry::{ApiMeters, Exporter, RecordsLost},
@@ -113,13 +113,7 @@ impl Daemon {
             tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }
         let audit = Audit::start(&settings.audit)?;
-        let limits = &settings.limits;
-        let event_places = ConnectionPlaces::new(limits.connections, "limits.connections");
-        let control_places = ConnectionPlaces::new(limits.control_connections, "limits.control_connections");
-        let mut listeners = vec![
-            (Listener::EventSocket(listener), event_places.clone()),
-            (Listener::ControlSocket(control_listener, event_places), control_places),
-        ];
+        let mut listeners = unix_listeners(&settings.limits, listener, control_listener);
         let mut addresses =
             DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
         listen_on_tcp(&settings, tokens, &mut listeners, &mut addresses).await?;
@@ -185,6 +179,7 @@ impl Daemon {
         // A client that does not read its response must not keep the daemon running.
         drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
         self.tasks.shutdown().await;
+        self.state.denials.close();
         let Observers { audit, tracer } = self.state.observers.clone();
         if let Some(tracer) = tracer {
             tracer.close().await;
@@ -214,6 +209,20 @@ async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orch
         builder = builder.observer(tracer.clone());
     }
     builder.start().await
+}
+
+/// The two sockets, each with its places.
+fn unix_listeners(
+    limits: &LimitSettings,
+    events: UnixListener,
+    control: UnixListener,
+) -> Vec<(Listener, ConnectionPlaces)> {
+    let event_places = ConnectionPlaces::new(limits.connections, "limits.connections");
+    let control_places = ConnectionPlaces::new(limits.control_connections, "limits.control_connections");
+    vec![
+        (Listener::EventSocket(events), event_places.clone()),
+        (Listener::ControlSocket(control, event_places), control_places),
+    ]
 }
 
 /// Opens the TCP addresses of the settings.

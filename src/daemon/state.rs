@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     audit::Audit,
+    denials::Denials,
     error::ApiError,
     request_body::{BodyBounds, BodyBudget},
     traces::Tracer,
@@ -75,6 +76,7 @@ pub(super) struct DaemonState {
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
     pub(super) observers: Observers,
+    pub(super) denials: Arc<Denials>,
     /// Permits for requests in flight (`limits.requests`).
     pub(super) requests: Arc<Semaphore>,
     /// The budget of request bodies (`limits.request_bodies`).
@@ -117,6 +119,7 @@ impl DaemonState {
             watch,
             exporter,
             meters: Arc::new(meters),
+            denials: Denials::new(observers.audit.clone()),
             observers,
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             bodies: BodyBudget::new(settings.limits.request_bodies),

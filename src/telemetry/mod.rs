@@ -33,6 +33,6 @@ pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]
 pub use names::PROCESS_METRICS;
 pub use names::{METRICS, Metric, MetricKind};
-#[cfg(feature = "daemon")]
-pub(crate) use occurrences::RecordsLost;
 pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
+#[cfg(feature = "daemon")]
+pub(crate) use occurrences::{ApiDenied, RecordsLost};

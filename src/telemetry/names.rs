@@ -148,6 +148,8 @@ table! {
         "Spans of traces that were lost: too many waited, or they could not be exported.";
     API_REQUESTS "hookyard_api_requests_total" Counter Count ["route" "status_class"]
         "Requests to the daemon.";
+    API_DENIED "hookyard_api_denied_total" Counter Count ["listener" "code"]
+        "Requests to the daemon without the right to their operation, by listener and error code.";
     LABEL_OVERFLOW "hookyard_label_overflow_total" Counter Count []
         "Hooks without a label of their own, since there are too many names; they share __other__.";
 }

@@ -88,3 +88,25 @@ impl RecordsLost {
         counter.increment(records);
     }
 }
+
+/// A request to the daemon was denied.
+#[cfg(feature = "daemon")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ApiDenied {
+    pub(crate) listener: &'static str,
+    pub(crate) code: &'static str,
+}
+
+#[cfg(feature = "daemon")]
+impl ApiDenied {
+    /// Creates the most likely series before the first denial, so that its rate is seen.
+    pub(crate) fn expect() {
+        for (listener, code) in [("event_socket", "needs_control"), ("tcp", "unauthorized")] {
+            names::API_DENIED.counter([listener, code]).increment(0);
+        }
+    }
+
+    pub(crate) fn emit(self) {
+        names::API_DENIED.counter([self.listener, self.code]).increment(1);
+    }
+}

@@ -101,7 +101,7 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         // Fails only if it has ended.
-        drop(kill_process(Pid::from_child(&self.child), Signal::TERM));
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         drop(self.child.wait());
     }
 }

@@ -39,6 +39,25 @@ impl AuditEntry {
     }
 }
 
+/// A line about denied requests of a peer.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DenialLine {
+    pub(in crate::daemon) at: String,
+    pub(in crate::daemon) denied: DenialDetails,
+}
+
+/// The denied requests: how many the line stands for, and what the last one was.
+#[derive(Debug, Serialize)]
+pub(in crate::daemon) struct DenialDetails {
+    pub(in crate::daemon) peer: String,
+    pub(in crate::daemon) listener: &'static str,
+    pub(in crate::daemon) status: u16,
+    pub(in crate::daemon) code: &'static str,
+    pub(in crate::daemon) method: &'static str,
+    pub(in crate::daemon) route: &'static str,
+    pub(in crate::daemon) count: u64,
+}
+
 /// What a line has, in this order. What comes from outside is free of secrets; the rest are hookyard's own words.
 #[derive(Serialize)]
 struct Line<'a> {
@@ -105,6 +124,13 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
     for byte in into[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }
+    into.push(b'\n');
+    Ok(())
+}
+
+/// Adds a line about denied requests, with its end. It has no text from outside.
+pub(super) fn write_denial(denial: &DenialLine, into: &mut Vec<u8>) -> serde_json::Result<()> {
+    into.extend_from_slice(&serde_json::to_vec(denial)?);
     into.push(b'\n');
     Ok(())
 }

@@ -16,5 +16,6 @@ mod sink;
 mod tests;
 mod writer;
 
+pub(super) use line::{DenialDetails, DenialLine};
 pub(super) use queue::Audit;
 pub use queue::AuditError;

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use super::{
     counters::{AuditCounters, AuditQueueLimits},
-    line::AuditEntry,
+    line::{AuditEntry, DenialLine},
     rotating_file::RotatingFile,
     sink::{AuditSink, StdoutSink},
     writer::{Writer, WriterCommand, WriterOptions},
@@ -125,6 +125,19 @@ impl Audit {
             self.counters.release(weight);
         }
         sent
+    }
+
+    /// Queues a line about denied requests.
+    pub(in crate::daemon) fn record_denial(&self, denial: DenialLine) {
+        let queue = self.queue.load();
+        let Some(queue) = queue.as_ref() else { return };
+        if !self.counters.try_reserve(BASE_ENTRY_BYTES, self.limits) {
+            return self.counters.record_full_queue();
+        }
+        if queue.send(WriterCommand::WriteDenial(Box::new(denial), BASE_ENTRY_BYTES)).is_err() {
+            self.counters.release(BASE_ENTRY_BYTES);
+            self.counters.record_full_queue();
+        }
     }
 
     /// Has the file reopened if it was moved away.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     counters::AuditCounters,
-    line::{self, AuditEntry},
+    line::{self, AuditEntry, DenialLine},
     sink::AuditSink,
 };
 use crate::config::{AuditPatches, AuditSync};
@@ -30,6 +30,8 @@ const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) enum WriterCommand {
     /// Write an entry, which releases this weight of the queue.
     Write(Box<AuditEntry>, usize),
+    /// Write a line about denied requests, which releases this weight of the queue.
+    WriteDenial(Box<DenialLine>, usize),
     /// Reopen the file if it was moved away.
     CheckFile,
 }
@@ -114,12 +116,14 @@ impl Writer {
     fn execute(&mut self, command: WriterCommand) {
         match command {
             WriterCommand::Write(entry, weight) => {
-                self.take(&entry);
+                let patches = self.options.patches;
+                self.take(|batch| line::write(&entry, patches, batch));
                 drop(entry);
-                self.counters.release(weight);
-                if self.options.sync == AuditSync::Always {
-                    self.write();
-                }
+                self.finish_line(weight);
+            }
+            WriterCommand::WriteDenial(denial, weight) => {
+                self.take(|batch| line::write_denial(&denial, batch));
+                self.finish_line(weight);
             }
             WriterCommand::CheckFile => {
                 self.write();
@@ -128,11 +132,19 @@ impl Writer {
         }
     }
 
+    /// Releases the weight of a line, and writes it if every line is synced.
+    fn finish_line(&mut self, weight: usize) {
+        self.counters.release(weight);
+        if self.options.sync == AuditSync::Always {
+            self.write();
+        }
+    }
+
     /// Adds a line to the batch. If the file has no room for all of it, the lines before are written first, so that a
     /// rotation does not split the batch.
-    fn take(&mut self, entry: &AuditEntry) {
+    fn take(&mut self, add_line: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
         let start = self.batch.len();
-        if let Err(error) = line::write(entry, self.options.patches, &mut self.batch) {
+        if let Err(error) = add_line(&mut self.batch) {
             return self.record_loss(1, error.into());
         }
         if start > 0 && self.batch.len() as u64 > self.sink.remaining_capacity() {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{
-    body::Bytes,
     extract::{Request, State},
     http::request::Parts,
     response::Response,

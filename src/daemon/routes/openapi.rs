@@ -18,6 +18,7 @@ const COMMON_ERRORS: &[ErrorResponse] = &[
         403,
         "The listener or the token does not grant the right, the request comes from a web page, or its `Host` is not this machine",
     ),
+    (429, "Too many requests of this peer had no valid token"),
     (503, "The daemon is overloaded, starting or shutting down"),
 ];
 

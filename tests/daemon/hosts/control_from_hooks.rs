@@ -85,7 +85,14 @@ fn a_worker_has_no_control() {
         .settings("workspaces: { shop: { root: $DIR/shop } }")
         .file("shop/.openharness/hooks/hook.yaml", &hook)
         .serve();
-    let output = output(&daemon);
-    assert!(output.contains("the request comes from a hook") && output.ends_with("exit 1"), "{output}");
+    thread::scope(|scope| {
+        let event = call("shop", "r").to_string();
+        let client = daemon.client();
+        // The worker starts with its first event, and answers none.
+        scope.spawn(move || client.send("POST", "/v1/events", Some(event.as_bytes())));
+        let output = output(&daemon);
+        assert!(output.contains("the request comes from a hook") && output.ends_with("exit 1"), "{output}");
+        daemon.send("DELETE", "/v1/runs/r", None);
+    });
     daemon.finish();
 }

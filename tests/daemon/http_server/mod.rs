@@ -5,6 +5,7 @@
     reason = "the clock and the programs of the daemon's clients are real ones"
 )]
 
+mod denied_requests;
 mod events;
 mod http2;
 mod limits;

@@ -270,9 +270,7 @@ pub(crate) fn mark_of_environment() -> Option<String> {
 #[cfg(feature = "daemon")]
 pub(in crate::handler::command) fn recorded_groups() -> Vec<i32> {
     let Some(ledger) = INSTALLED.load_full() else { return Vec::new() };
-    let slots = ledger.slots.lock().next;
-    let mut text = vec![0; HEADER + slots * LINE];
-    // A slot whose group was never written lies beyond the end of the file.
+    let mut text = vec![0; HEADER + ledger.slots.lock().next * LINE];
     let length = ledger.file.read_at(&mut text, 0).unwrap_or_default();
     text.truncate(length);
     GroupRecord::read_all(&text).iter().map(|record| record.group.as_raw_nonzero().get()).collect()

@@ -137,6 +137,15 @@ fn what_was_agreed_to_runs_from_a_private_copy() {
 }
 
 #[test]
+fn the_private_copy_can_be_read_in_a_sandbox() {
+    let place = Place::new();
+    place.trust(&[]);
+    let outcome = place.fire_with("Bash", &["--set", "sandbox.project.filesystem=read_only"]);
+    assert_eq!(ended(&outcome), ("block", "completed"));
+    assert!(outcome["reason"].as_str().unwrap().contains("not on my watch"), "{outcome}");
+}
+
+#[test]
 fn a_guard_that_is_modified_or_gone_counts_as_it_was_agreed_to() {
     let changes: [(&str, &dyn Fn(&Place)); 6] = [
         ("modified", &|place| place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n")),

@@ -176,3 +176,54 @@ fn commands_that_show_it_run_nothing_and_write_nothing_to_the_terminal() {
         );
     }
 }
+
+#[test]
+fn no_command_runs_or_connects_anything_of_it() {
+    let clone = Clone::new();
+    // Its own settings would switch off its hooks too, and so prove nothing.
+    fs::remove_file(clone.root().join(".openharness/settings.yaml")).unwrap();
+    let listed = clone.run(&["list", "--json"], "");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("oneshot"), "{listed:?}");
+    let commands: [&[&str]; 14] = [
+        &["check"],
+        &["check", "--json", "--verbose"],
+        &["list"],
+        &["list", "--json"],
+        &["explain", "--event", "event.json"],
+        &["fire", "--event", "event.json"],
+        &["fire", "--native", "--dialect", "claude", "--event", "event.json"],
+        &["replay", "events.jsonl"],
+        &["convert", "--from", "claude", "--to", "openharness"],
+        &["convert", "--from", "openharness", "--to", "claude"],
+        &["relay", "--dialect", "claude", "--socket", "/nonexistent/hookyard.sock"],
+        &["top", "--once", "--socket", "/nonexistent/hookyard.sock"],
+        &["new", "mine"],
+        &["trust"],
+    ];
+    for command in commands {
+        let output = clone.run(command, &event().to_string());
+        let text = [output.stdout, output.stderr].concat();
+        clone.assert_quiet(&command.join(" "));
+        assert!(
+            !text.contains(&0x1b),
+            "{command:?} writes to the terminal: {}",
+            String::from_utf8_lossy(&text)
+        );
+    }
+}
+
+#[test]
+fn a_daemon_runs_and_connects_nothing_of_it() {
+    let clone = Clone::new();
+    let daemon = DaemonSetup::new()
+        .settings(&format!(
+            "workspaces: {{ clone: {{ root: {}, kind: project, dialects: auto }} }}",
+            clone.root().display()
+        ))
+        .enforces_trust()
+        .serve();
+    assert_ne!(daemon.get("/v1/status")["hooks"], 0);
+    send_everything(&daemon, &clone);
+    clone.assert_quiet("serve");
+    daemon.finish();
+}

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -182,6 +183,10 @@ impl Checker<'_> {
         let line = line.ok_or("its private copy lacks a file that it runs")?;
         if let Handler::Command(command) = &mut hook.handler {
             command.line = line;
+            if let Some(sandbox) = &mut command.sandbox {
+                // The copy lies outside the workspace.
+                Arc::make_mut(sandbox).read.push(copy);
+            }
         }
         Ok(approval)
     }

@@ -39,8 +39,29 @@ pub(super) struct WorkspaceLocator {
 #[derive(Debug, Clone)]
 struct CachedLookup {
     since: Instant,
-    /// None stands for the only workspace.
-    workspace: Option<WorkspaceId>,
+    workspace: WorkspaceId,
+}
+
+/// Why an event has no workspace.
+#[derive(Debug)]
+pub(super) enum LocateError {
+    /// Its working directory is in no registered workspace and below none of the `workspace_roots`. No other workspace
+    /// may judge it.
+    Outside(Arc<str>),
+    /// Its directory cannot be registered as a workspace.
+    Unusable(WorkspaceError),
+    /// hookyard is shutting down.
+    ShuttingDown,
+}
+
+impl From<LocateError> for ApiError {
+    fn from(error: LocateError) -> Self {
+        match error {
+            LocateError::Outside(cwd) => outside(&cwd),
+            LocateError::Unusable(error) => error.into(),
+            LocateError::ShuttingDown => Self::shutting_down(),
+        }
+    }
 }
 
 /// Where a working directory is.
@@ -78,31 +99,28 @@ impl WorkspaceLocator {
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it is below
-    /// one of the roots. None leaves the choice to the orchestrator, which takes the only workspace.
+    /// one of the roots. An event with neither gets none, and the orchestrator takes the only workspace.
     ///
     /// Returns an error if the working directory is in no workspace.
     pub(super) async fn locate(
         &self,
         orchestrator: &Orchestrator,
         event: &Event,
-    ) -> Result<Option<WorkspaceId>, ApiError> {
+    ) -> Result<Option<WorkspaceId>, LocateError> {
         let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
             return Ok(event.workspace_id.clone());
         };
         if let Some(cached) = self.cached(orchestrator, cwd) {
-            return Ok(cached.workspace);
+            return Ok(Some(cached.workspace));
         }
         let found = Box::pin(self.find(orchestrator, cwd)).await?;
         let id = match found {
-            LookupResult::Registered(id) => Some(id),
-            LookupResult::Unregistered(directory) => {
-                Some(Box::pin(self.register(orchestrator, directory)).await?)
-            }
-            LookupResult::Outside if self.roots.is_empty() && orchestrator.snapshot(None).is_some() => None,
-            LookupResult::Outside => return Err(outside(cwd)),
+            LookupResult::Registered(id) => id,
+            LookupResult::Unregistered(directory) => Box::pin(self.register(orchestrator, directory)).await?,
+            LookupResult::Outside => return Err(LocateError::Outside(Arc::clone(cwd))),
         };
         self.cache(cwd, id.clone());
-        Ok(id)
+        Ok(Some(id))
     }
 
     /// Whose guards an event would have reached that cannot be handled. Registers its directory as
@@ -131,7 +149,7 @@ impl WorkspaceLocator {
     /// The same without looking at the disk, for an event that comes when there is too much to do.
     pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
         let known = event.cwd.as_ref().and_then(|cwd| self.cached(orchestrator, cwd));
-        match known.and_then(|known| known.workspace) {
+        match known.map(|known| known.workspace) {
             Some(id) => GuardScope::Workspace(id),
             None => GuardScope::AnyWorkspace,
         }
@@ -154,7 +172,7 @@ impl WorkspaceLocator {
         &self,
         orchestrator: &Orchestrator,
         directory: PathBuf,
-    ) -> Result<WorkspaceId, ApiError> {
+    ) -> Result<WorkspaceId, LocateError> {
         let orchestrator = orchestrator.clone();
         let watch = Arc::clone(&self.watch);
         let registered = tokio::spawn(async move {
@@ -171,13 +189,13 @@ impl WorkspaceLocator {
                     orchestrator.loaded(&id).await;
                     Ok(id)
                 }
-                Err(error) => Err(error.into()),
+                Err(error) => Err(LocateError::Unusable(error)),
             }
         });
-        registered.await.map_err(|_| ApiError::shutting_down())?
+        registered.await.map_err(|_| LocateError::ShuttingDown)?
     }
 
-    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, ApiError> {
+    async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, LocateError> {
         let cwd = PathBuf::from(&**cwd);
         let roots = self.roots.clone();
         let home = self.home.clone();
@@ -198,16 +216,16 @@ impl WorkspaceLocator {
                 (None, None) => LookupResult::Outside,
             }
         };
-        tokio::task::spawn_blocking(look).await.map_err(|_| ApiError::shutting_down())
+        tokio::task::spawn_blocking(look).await.map_err(|_| LocateError::ShuttingDown)
     }
 
     fn cached(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Option<CachedLookup> {
         let cached = self.cached.lock().get(cwd)?.clone();
-        let is_there = orchestrator.snapshot(cached.workspace.as_ref()).is_some();
+        let is_there = orchestrator.snapshot(Some(&cached.workspace)).is_some();
         Some(cached).filter(|cached| is_there && cached.since.elapsed() < CACHE_TTL)
     }
 
-    fn cache(&self, cwd: &Arc<str>, workspace: Option<WorkspaceId>) {
+    fn cache(&self, cwd: &Arc<str>, workspace: WorkspaceId) {
         let mut cached = self.cached.lock();
         if cached.len() >= MAX_CACHED {
             cached.clear();

@@ -127,7 +127,7 @@ async fn dispatch(
         Err(error) => {
             let event = PartialEvent::of(&event);
             let guards = state.locator.guards(&state.orchestrator, &state.settings, &event).await;
-            return Err(Box::new(Unanswered { event, guards, error }));
+            return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }
     }
     let outcome = match state.orchestrator.dispatch(event.clone()).await {

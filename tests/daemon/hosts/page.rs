@@ -329,9 +329,15 @@ fn the_default_workspace_is_as_the_page_says() {
         if let Some(cwd) = cwd {
             event["cwd"] = json!(home.path().join(cwd));
         }
-        daemon::read(&home.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap())
+        let answer = home.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap();
+        serde_json::from_slice::<Value>(&answer.body).unwrap()
     };
-    for cwd in [None, Some("guarded"), Some("patched")] {
+    assert_eq!(
+        post(Some("patched"))["error"]["code"],
+        "no_workspace",
+        "it is not judged by another workspace"
+    );
+    for cwd in [None, Some("guarded")] {
         assert_eq!(post(cwd)["verdict"], "block", "the only workspace there is: {cwd:?}");
     }
 }

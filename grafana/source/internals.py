@@ -144,6 +144,12 @@ def internals():
             most=1,
         ),
         lines(
+            "Required hooks missing",
+            "Required hooks that are not in force, over all workspaces of the instance. Their events are blocked.",
+            "none",
+            [each("hookyard_required_hooks_missing", HERE, "instance")],
+        ),
+        lines(
             "Errors in hook files",
             "Errors found when files were loaded, by kind.",
             "ops",

@@ -60,6 +60,7 @@ pub(super) struct CheckCommand {
 #[derive(Serialize)]
 struct CheckReport<'a> {
     hooks: usize,
+    switched_off: usize,
     files: &'a [PathBuf],
     diagnostics: &'a [&'a Diagnostic],
     /// What the kernel can restrict in sandboxes.
@@ -81,10 +82,17 @@ impl CheckCommand {
         }
         let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
         if self.output.json {
-            let hooks = loaded.hooks.len();
+            let switched_off = switched_off(&loaded);
+            let hooks = loaded.hooks.len() - switched_off;
             let sandbox = KernelSandbox::detect();
             let files = &loaded.files;
-            screen.print_json(&CheckReport { hooks, files, diagnostics: &diagnostics, sandbox })?;
+            screen.print_json(&CheckReport {
+                hooks,
+                switched_off,
+                files,
+                diagnostics: &diagnostics,
+                sandbox,
+            })?;
         } else {
             screen.print(&self.report(&diagnostics, &loaded, screen))?;
             if loaded.files.is_empty() {
@@ -99,7 +107,14 @@ impl CheckCommand {
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
             let sandbox = KernelSandbox::detect();
-            screen.print_json(&CheckReport { hooks: 0, files: &[], diagnostics: &diagnostics, sandbox })?;
+            let diagnostics = &diagnostics;
+            screen.print_json(&CheckReport {
+                hooks: 0,
+                switched_off: 0,
+                files: &[],
+                diagnostics,
+                sandbox,
+            })?;
         } else {
             let mut page = diagnostics_page(&diagnostics, screen);
             page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
@@ -155,9 +170,16 @@ fn exit_code(diagnostics: &[&Diagnostic]) -> Exit {
 }
 
 fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
-    let hooks = plural(loaded.hooks.len(), "hook");
+    let off = switched_off(loaded);
+    let hooks = plural(loaded.hooks.len() - off, "hook");
     let files = plural(loaded.files.len(), "file");
-    format!("{hooks} loaded, {files} read, {}", problem_counts(diagnostics, screen))
+    let off = if off > 0 { format!(" {off} switched off,") } else { String::new() };
+    format!("{hooks} loaded,{off} {files} read, {}", problem_counts(diagnostics, screen))
+}
+
+/// How many hooks a switch of some file disables.
+fn switched_off(loaded: &LoadedWorkspace) -> usize {
+    loaded.hooks.iter().filter(|hook| hook.execution.switches.disabled_by.is_some()).count()
 }
 
 fn problem_counts(diagnostics: &[&Diagnostic], screen: &Screen) -> String {

@@ -110,7 +110,11 @@ fn trust(hook: &Hook) -> &'static str {
 }
 
 fn name(hook: &Hook) -> String {
-    if hook.enabled { hook.name.to_string() } else { format!("{} (disabled)", hook.name) }
+    match &hook.execution.switches.disabled_by {
+        _ if hook.enabled => hook.name.to_string(),
+        None => format!("{} (disabled)", hook.name),
+        Some(switch) => format!("{} (disabled by {})", hook.name, escape::line(switch)),
+    }
 }
 
 fn events(hook: &Hook) -> String {

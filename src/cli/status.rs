@@ -59,6 +59,20 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
             page.line(&format!("  {} keeps its previous rules", escape::line(file)));
         }
     }
+    for missing in &status.required_missing {
+        let place = format!("{} in {}", missing.hook, missing.workspace);
+        page.line(&format!("{} {}: not in force", paint.red("required"), escape::line(&place)));
+        page.line(&format!("  {}", escape::line(&missing.why)));
+    }
+    for powerless in &status.powerless_switches {
+        let keys = plural(powerless.switches, "key");
+        page.line(&format!(
+            "{} {}: {keys} without effect",
+            paint.yellow("levels"),
+            escape::line(&powerless.id)
+        ));
+        page.line(&format!("  {}", escape::line(&powerless.first)));
+    }
     page.into_text()
 }
 

@@ -103,17 +103,31 @@ impl LocatedWorkspace {
 
     /// Loads the hooks.
     pub(super) fn load(&self) -> LoadedWorkspace {
-        config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok())
+        let mut loaded =
+            config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok());
+        let LoadedWorkspace { workspace, hooks, diagnostics, .. } = &mut loaded;
+        let (_, missing) = config::require(&self.settings.required, workspace, hooks, diagnostics);
+        loaded.warn(missing);
+        loaded
     }
 
     /// Prints a note on standard error if hooks are left out, or if there are none.
     pub(super) fn note_problems(&self, loaded: &[Diagnostic], files: &[PathBuf], screen: &Screen) {
         let note = screen.err.paint.yellow("note:");
-        let errors = loaded.iter().filter(|diagnostic| diagnostic.skipped).count();
+        for missing in loaded.iter().filter(|diagnostic| diagnostic.code == Diagnostic::REQUIRED_MISSING) {
+            screen.note(&format!("{note} {}; its events are blocked", escape::line(&missing.message)));
+        }
+        let is_skipped =
+            |diagnostic: &&Diagnostic| diagnostic.skipped && diagnostic.code != Diagnostic::REQUIRED_MISSING;
+        let errors = loaded.iter().filter(is_skipped).count();
         if errors > 0 {
             let errors = plural(errors, "error");
             let check = format!("`hookyard check{}`", self.flag());
             screen.note(&format!("{note} {errors} in hook files; those hooks are not loaded; run {check}"));
+        }
+        for powerless in loaded.iter().filter(|diagnostic| diagnostic.code == Diagnostic::CANNOT_DISABLE) {
+            let place = format!("{}:{}", display_path(&powerless.file), powerless.line);
+            screen.note(&format!("{note} {}, at {place}", escape::line(&powerless.message)));
         }
         if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
             screen.note(&format!("{note} {}", escape::line(&info.message)));

@@ -1,19 +1,20 @@
-//! Hooks from the settings files of agents: which files there are, and how their levels are merged.
+//! Hooks from the settings files of agents: which files there are, and how they are read.
 
 use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
     files::{self, FileBytes},
+    own_settings::SwitchExceptions,
     root_dir::LastLink,
+    settings_levels::{self, SettingsLevel},
     workspace_files::WorkspaceFiles,
 };
 use crate::{
     dialect::{
-        HookRules, NativeDialect, ReferenceLookup, ScopeMerge, SettingsFile, SettingsHooks, SettingsLocation,
-        SharedSettings, natives, read_settings,
+        HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives, read_settings,
     },
-    model::{Diagnostic, Dialect, DialectName, Hook, Scope, Severity},
+    model::{Diagnostic, Dialect, DialectName, Hook},
 };
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.
@@ -59,26 +60,29 @@ fn is_file_of(file: &Path, native: &NativeDialect) -> bool {
     })
 }
 
-/// The hooks of one settings file.
-struct Level {
-    scope: Scope,
-    file: PathBuf,
-    found: SettingsHooks,
-}
-
-impl Level {
-    /// Whether a setting of a file of this scope applies to the hooks of the level: only the administrator's file
-    /// reaches the administrator's hooks.
-    fn is_reached_from(&self, scope: Scope) -> bool {
-        scope == Scope::Managed || self.scope != Scope::Managed
-    }
-}
-
 /// The directories below which settings files are.
 pub(super) struct SettingsDirectories<'a> {
     workspace: &'a WorkspaceFiles,
     home: Option<PathBuf>,
     system: PathBuf,
+}
+
+/// How settings files are read.
+pub(super) struct SettingsReading<'a> {
+    pub(super) directories: &'a SettingsDirectories<'a>,
+    pub(super) own_files: OwnFiles,
+    pub(super) rules: &'a HookRules,
+    pub(super) resolver: &'a dyn ReferenceLookup,
+    pub(super) exceptions: &'a SwitchExceptions,
+}
+
+/// Whether the settings files of the workspace itself are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnFiles {
+    /// They are.
+    Read,
+    /// They are not: the workspace is for conversation.
+    Ignored,
 }
 
 /// What the settings files of one dialect have.
@@ -133,113 +137,27 @@ fn is_of_user_too(path: &Path, file: &SettingsFile, all: &[(PathBuf, SettingsFil
 }
 
 /// Reads the settings files of a dialect and merges their levels.
-pub(super) fn collect(
-    native: &'static NativeDialect,
-    directories: &SettingsDirectories<'_>,
-    rules: &HookRules,
-    resolver: &dyn ReferenceLookup,
-) -> CollectedHooks {
+pub(super) fn collect(native: &'static NativeDialect, reading: &SettingsReading<'_>) -> CollectedHooks {
+    let SettingsReading { directories, own_files, rules, resolver, exceptions } = *reading;
     let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
     for (path, file) in directories.files(native) {
+        if own_files == OwnFiles::Ignored && file.is_of_workspace() {
+            continue;
+        }
         collected.files.push(path.clone());
         match directories.read(path, file) {
             Ok(found) => {
                 let (hooks, diagnostics) =
                     read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
                 collected.diagnostics.extend(diagnostics);
-                levels.push(Level { scope: file.scope, file: found.path, found: hooks });
+                levels.push(SettingsLevel { scope: file.scope, nesting: 0, file: found.path, found: hooks });
             }
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
     }
-    if native.scope_merge() == ScopeMerge::ProjectReplacesUser {
-        remove_replaced(&mut levels);
-    }
-    disable_named(&mut levels);
-    collected.diagnostics.extend(disable_all(&mut levels, native));
-    collected.diagnostics.extend(apply_common(&mut levels, native, rules, resolver));
-    let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
-    collected.hooks.extend(hooks.map(|configured| configured.hook));
+    let (hooks, diagnostics) = settings_levels::merge(levels, native, rules, resolver, exceptions);
+    collected.diagnostics.extend(diagnostics);
+    collected.hooks = hooks;
     collected
-}
-
-/// Applies the settings that files make for all hooks. A later file overrides an earlier one, and a variable
-/// overrides all files.
-fn apply_common(
-    levels: &mut [Level],
-    native: &NativeDialect,
-    rules: &HookRules,
-    resolver: &dyn ReferenceLookup,
-) -> Vec<Diagnostic> {
-    let Some(file) = levels.last().map(|level| level.file.clone()) else { return Vec::new() };
-    let by_files = levels
-        .iter()
-        .fold(SharedSettings::default(), |common, level| common.overridden_by(&level.found.shared));
-    let (variables, mut diagnostics) =
-        SharedSettings::from_variables(native.shared_keys(), &file, rules.max_timeout, resolver);
-    let common = by_files.overridden_by(&variables);
-    let mut number = 0;
-    for configured in levels.iter_mut().flat_map(|level| &mut level.found.hooks) {
-        common.apply(configured);
-        number += 1;
-    }
-    if common.switches_off() && number > 0 {
-        let message = format!("`enabled: false` switches off {} of {}", counted(number), native.name());
-        diagnostics.push(Diagnostic::of_file(Severity::Info, "switched-off", &file, message));
-    }
-    diagnostics
-}
-
-fn counted(hooks: usize) -> String {
-    if hooks == 1 { "1 hook".to_owned() } else { format!("{hooks} hooks") }
-}
-
-/// Removes the user's hooks for events that the project configures.
-fn remove_replaced(levels: &mut [Level]) {
-    let project = levels.iter().filter(|level| level.scope == Scope::Project);
-    let events: Vec<&str> = project.flat_map(|level| level.found.events.iter().copied()).collect();
-    for level in levels.iter_mut().filter(|level| level.scope == Scope::User) {
-        level.found.hooks.retain(|configured| !events.contains(&configured.event));
-    }
-}
-
-/// Disables the hooks that some file disables by name.
-fn disable_named(levels: &mut [Level]) {
-    let off: Vec<(Scope, String)> = levels
-        .iter()
-        .flat_map(|level| level.found.disabled.iter().map(|called| (level.scope, called.clone())))
-        .collect();
-    for level in levels {
-        let reaching: Vec<&String> =
-            off.iter().filter(|(scope, _)| level.is_reached_from(*scope)).map(|(_, called)| called).collect();
-        for configured in &mut level.found.hooks {
-            if reaching.iter().any(|called| configured.aliases.contains(*called)) {
-                configured.hook.enabled = false;
-            }
-        }
-    }
-}
-
-/// Disables all hooks if a file says so. Of several files, the administrator's decides, and otherwise the most
-/// specific one.
-fn disable_all(levels: &mut [Level], native: &NativeDialect) -> Option<Diagnostic> {
-    let by_weight = [Scope::Managed, Scope::Local, Scope::Project, Scope::User];
-    let level = by_weight
-        .iter()
-        .find_map(|scope| {
-            levels.iter().find(|level| level.scope == *scope && level.found.all_disabled.is_some())
-        })
-        .filter(|level| level.found.all_disabled == Some(true))?;
-    let scope = level.scope;
-    let file = level.file.clone();
-    let mut number = 0;
-    for level in levels.iter_mut().filter(|level| level.is_reached_from(scope)) {
-        for configured in &mut level.found.hooks {
-            configured.hook.enabled = false;
-            number += 1;
-        }
-    }
-    let message = format!("`{}` switches off {} of {}", native.disable_key(), counted(number), native.name());
-    (number > 0).then(|| Diagnostic::of_file(Severity::Info, "switched-off", &file, message))
 }

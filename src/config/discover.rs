@@ -19,6 +19,11 @@ pub const HOOK_FILES: &str = ".openharness/hooks/*.yaml";
 /// The directory of a workspace with its hooks, its agents and its own settings.
 pub(super) const WORKSPACE_DIRECTORY: &str = ".openharness";
 
+/// The settings file of a workspace.
+pub(super) fn own_settings_file(root: &Path) -> PathBuf {
+    root.join(WORKSPACE_DIRECTORY).join("settings.yaml")
+}
+
 /// How many hook files a workspace may have.
 const MOST_FILES: usize = 512;
 

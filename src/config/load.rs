@@ -8,11 +8,12 @@ use std::{
 
 use super::{
     Settings, WorkspaceSettings,
-    agent_settings::{self, SettingsDirectories},
+    agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     discover::{self, WORKSPACE_DIRECTORY},
     files::{self, FileBytes},
     hook_rules::hook_rules,
     models::ModelCatalog,
+    own_settings::OwnSettings,
     resolver::ReferenceResolver,
     root_dir::LastLink,
     sandbox,
@@ -22,7 +23,7 @@ use super::{
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::{
-    dialect::{Document, HookRules, NativeDialect, natives, read_hook},
+    dialect::{HookRules, NativeDialect, natives, read_hook},
     model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
 };
 
@@ -142,39 +143,48 @@ impl LoadedWorkspace {
                 return self.error("unreadable", &root, format!("the directory {why}"));
             }
         };
-        let mut paths = Vec::new();
-        match workspace.has_directory(Path::new(WORKSPACE_DIRECTORY)) {
-            Ok(false) => (self.kind, self.dialects) = Default::default(),
-            Ok(true) => {
-                self.read_own_settings(&workspace, context.previous.as_ref());
-                let (found, diagnostics) = discover::hook_files(&workspace);
-                self.diagnostics.extend(diagnostics);
-                paths = found;
-            }
-            Err(why) => {
-                self.error("unreadable", &root.join(WORKSPACE_DIRECTORY), format!("the directory {why}"));
-            }
-        }
-        self.kind = given.kind.unwrap_or(self.kind);
-        self.dialects = given.dialects.clone().unwrap_or_else(|| self.dialects.clone());
-        if !self.dialects.has(DialectName::OpenHarness) {
+        let (own, mut paths) = self.examine(&workspace, context.previous.as_ref());
+        // What the operator says about the workspace overrides what the workspace says about itself.
+        self.kind = given.kind.unwrap_or(own.kind);
+        self.dialects = given.dialects.clone().unwrap_or_else(|| own.dialects.clone());
+        let operators = given.dialects.clone().unwrap_or_default();
+        if !operators.has(DialectName::OpenHarness) {
             paths.clear();
         }
         let directories = SettingsDirectories::new(&workspace, settings, context.environment);
-        let natives_in_use: Vec<_> = natives().filter(|native| self.dialects.has(native.name())).collect();
-        if self.kind == WorkspaceKind::Chat {
-            let others =
-                natives_in_use.iter().flat_map(|native| directories.files(native)).map(|(path, _)| path);
+        let natives_in_use: Vec<_> = natives().filter(|native| operators.has(native.name())).collect();
+        if given.kind == Some(WorkspaceKind::Chat) {
+            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
             return self.ignore(paths.len() + others.count(), &root);
+        }
+        let is_chat = self.kind == WorkspaceKind::Chat;
+        if is_chat {
+            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
+            let others = others.filter(|(_, file)| file.is_of_workspace());
+            self.ignore(paths.len() + others.count(), &root);
+            paths.clear();
         }
         let id = self.workspace.id.clone();
         let secrets = SecretStore::new(&settings.secrets, context.environment, &id);
         let models = ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id };
         let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
-        let rules = hook_rules(settings);
-        self.read_hook_files(&workspace, paths, &rules, &resolver);
+        let reading = SettingsReading {
+            directories: &directories,
+            own_files: if is_chat { OwnFiles::Ignored } else { OwnFiles::Read },
+            rules: &hook_rules(settings),
+            resolver: &resolver,
+            exceptions: &settings.levels.allow_disable.iter().cloned().collect(),
+        };
+        self.read_hook_files(&workspace, paths, reading.rules, &resolver);
         for native in natives_in_use {
-            self.read_settings_files(native, &directories, &rules, &resolver);
+            self.read_settings_files(native, &reading);
+        }
+        let file = discover::own_settings_file(&root);
+        if is_chat {
+            let kept = own.silence(&file, 0, self.hooks.iter_mut(), reading.exceptions);
+            self.diagnostics.extend(kept);
+        } else if given.dialects.is_none() {
+            self.diagnostics.extend(own.select(&file, 0, self.hooks.iter_mut(), reading.exceptions));
         }
         let examined = resolver.into_examined();
         self.files.extend(examined.read);
@@ -182,6 +192,28 @@ impl LoadedWorkspace {
         self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
         self.report_missing_features();
         self.warn_of_duplicate_commands();
+    }
+
+    /// Reads the workspace's own settings, and finds its hook files.
+    fn examine(
+        &mut self,
+        workspace: &WorkspaceFiles,
+        former: Option<&(WorkspaceKind, DialectSelection)>,
+    ) -> (OwnSettings, Vec<PathBuf>) {
+        match workspace.has_directory(Path::new(WORKSPACE_DIRECTORY)) {
+            Ok(false) => (OwnSettings::default(), Vec::new()),
+            Ok(true) => {
+                let own = self.read_own_settings(workspace, former);
+                let (paths, diagnostics) = discover::hook_files(workspace);
+                self.diagnostics.extend(diagnostics);
+                (own, paths)
+            }
+            Err(why) => {
+                let directory = workspace.root().join(WORKSPACE_DIRECTORY);
+                self.error("unreadable", &directory, format!("the directory {why}"));
+                (former.map(OwnSettings::former).unwrap_or_default(), Vec::new())
+            }
+        }
     }
 
     /// Reports hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
@@ -248,14 +280,8 @@ impl LoadedWorkspace {
 
     /// Reads the settings files of one agent. The names of their hooks are generated, so a hook file with such a name
     /// is rejected.
-    fn read_settings_files(
-        &mut self,
-        native: &'static NativeDialect,
-        directories: &SettingsDirectories<'_>,
-        rules: &HookRules,
-        resolver: &ReferenceResolver<'_>,
-    ) {
-        let collected = agent_settings::collect(native, directories, rules, resolver);
+    fn read_settings_files(&mut self, native: &'static NativeDialect, reading: &SettingsReading<'_>) {
+        let collected = agent_settings::collect(native, reading);
         self.files.extend(collected.files);
         self.diagnostics.extend(collected.diagnostics);
         for hook in collected.hooks {
@@ -294,34 +320,23 @@ impl LoadedWorkspace {
             return;
         }
         let message = format!("the workspace is of kind `chat`: {} ignored", counted(files));
-        let file = root.join(WORKSPACE_DIRECTORY).join("settings.yaml");
+        let file = discover::own_settings_file(root);
         self.diagnostics.push(Diagnostic::of_file(Severity::Info, "chat", &file, message));
     }
 
-    /// Reads the workspace's own settings. If they have an error, the previous ones stay. When there are none, the
-    /// valid keys apply: the hooks may be guards, so the workspace must not lose them.
     fn read_own_settings(
         &mut self,
         workspace: &WorkspaceFiles,
-        previous: Option<&(WorkspaceKind, DialectSelection)>,
-    ) {
-        let path = workspace.root().join(WORKSPACE_DIRECTORY).join("settings.yaml");
+        former: Option<&(WorkspaceKind, DialectSelection)>,
+    ) -> OwnSettings {
+        let path = discover::own_settings_file(workspace.root());
         if path.symlink_metadata().is_err() {
-            (self.kind, self.dialects) = Default::default();
-            return;
+            return OwnSettings::default();
         }
         self.files.push(path.clone());
-        match workspace.read(path, LastLink::Refused) {
-            Ok(file) => {
-                let (kind, dialects, diagnostics) = own_settings_in(&file);
-                let is_sound = diagnostics.iter().all(|diagnostic| diagnostic.severity != Severity::Error);
-                if is_sound || previous.is_none() {
-                    (self.kind, self.dialects) = (kind.unwrap_or_default(), dialects.unwrap_or_default());
-                }
-                self.diagnostics.extend(diagnostics);
-            }
-            Err(diagnostic) => self.diagnostics.push(*diagnostic),
-        }
+        let (own, diagnostics) = OwnSettings::read(workspace.read(path, LastLink::Refused), former);
+        self.diagnostics.extend(diagnostics);
+        own
     }
 
     /// Keeps the hooks with unique names. Of two with the same name, either may be the one that was meant, so neither
@@ -358,22 +373,6 @@ fn are_twins(one: &Hook, other: &Hook) -> bool {
 
 fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
-}
-
-fn own_settings_in(file: &FileBytes) -> (Option<WorkspaceKind>, Option<DialectSelection>, Vec<Diagnostic>) {
-    let document = match Document::parse(&file.bytes, &file.path) {
-        Ok(document) => document,
-        Err(diagnostic) if diagnostic.code == "empty-document" => return (None, None, Vec::new()),
-        Err(diagnostic) => return (None, None, vec![*diagnostic]),
-    };
-    let mut kind = None;
-    let mut dialects = None;
-    if let Some(root) = document.root() {
-        root.allow_only(&["kind", "dialects"]);
-        kind = root.get("kind").and_then(|value| WorkspaceKind::read(&value));
-        dialects = root.get("dialects").and_then(|value| DialectSelection::read(&value));
-    }
-    (kind, dialects, document.into_diagnostics())
 }
 
 fn duplicate(hook: &Hook, file: &FileBytes, files: &[String]) -> Diagnostic {

@@ -6,6 +6,7 @@ mod files;
 mod hook_rules;
 mod load;
 mod models;
+mod own_settings;
 mod quantity;
 #[cfg(feature = "cli")]
 mod raw_files;
@@ -14,6 +15,7 @@ mod root_dir;
 mod sandbox;
 mod secrets;
 mod settings;
+mod settings_levels;
 mod trust;
 #[cfg(feature = "daemon")]
 mod watch;
@@ -34,13 +36,14 @@ pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_text};
 #[cfg(feature = "cli")]
 pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, LevelSandboxSettings, LimitSettings,
-    ListenSettings, ModelSettings, NativePoolSettings, PoolSettings, SandboxLimitSettings, SandboxSettings,
-    SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, LevelSandboxSettings, LevelSettings,
+    LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings, SandboxLimitSettings,
+    SandboxSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 pub use trust::TrustPolicy;
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
-pub use workspace_options::{DialectSelection, WorkspaceKind};
+pub(crate) use workspace_options::require;
+pub use workspace_options::{DialectSelection, RequiredHook, WorkspaceKind};

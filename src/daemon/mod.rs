@@ -31,7 +31,7 @@ pub use auth::TokenError;
 pub use client::{Client, ClientError, ClientResponse};
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
-pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus};
+pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus, PowerlessSwitches, RequiredMissing};
 pub use server::{Daemon, ServeError};
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]

@@ -70,6 +70,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
+        managed_only: None,
     },
     environment: |_, place| project_directory(PROJECT, place),
     response_format: judgement_format,

@@ -45,6 +45,6 @@ pub use openharness::{
 };
 pub(crate) use output::error_message;
 pub use response::http_body;
+pub use settings::{KeyPosition, SettingsHook, SettingsHooks, SharedSettings, read_settings};
 pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation};
-pub use settings::{SettingsHook, SettingsHooks, SharedSettings, read_settings};
 pub(crate) use suggest::{nearest, shorten};

@@ -83,6 +83,17 @@ impl NativeDialect {
         self.settings.disable.word()
     }
 
+    /// The variable of hookyard's environment that switches its hooks off or on.
+    pub(crate) fn enabled_variable(&self) -> Option<&'static str> {
+        let is_switch = |word: &&SharedKey| word.is_switch();
+        self.settings.shared.iter().find(is_switch).map(|word| word.variable)
+    }
+
+    /// What leaves hooks to the administrator alone.
+    pub(crate) fn managed_only_key(&self) -> Option<&'static str> {
+        self.settings.managed_only
+    }
+
     /// The scope whose turn the hooks of a scope have, so that they run in the order of the files.
     pub(super) fn turn(&self, scope: Scope) -> Scope {
         let files = self.settings.files;

@@ -69,9 +69,16 @@ impl Diagnostic {
     /// The code of a hook that is not trusted, or not any more.
     pub(crate) const TRUST: &str = "trust";
 
+    /// The code of a switch that does not reach the hooks it names.
+    pub(crate) const CANNOT_DISABLE: &str = "cannot-disable";
+
+    /// The code of a hook that the operator requires and that is not in force.
+    pub(crate) const REQUIRED_MISSING: &str = "required-missing";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read.
     pub(crate) fn is_of_broken_file(&self) -> bool {
-        self.severity == Severity::Error && ![Self::MISSING_FEATURE, Self::TRUST].contains(&self.code)
+        let is_of_hook = [Self::MISSING_FEATURE, Self::TRUST, Self::REQUIRED_MISSING].contains(&self.code);
+        self.severity == Severity::Error && !is_of_hook
     }
 
     /// Adds what to do.

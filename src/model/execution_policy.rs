@@ -23,6 +23,21 @@ pub struct ExecutionPolicy {
     pub max_parallel: Option<NonZeroUsize>,
     /// The scope that decides its position in the order of hooks, where it is not its own.
     pub order_scope: Option<Scope>,
+    /// How many workspaces are around the one that the hook is of.
+    pub nesting: usize,
+    /// Whether the operator requires it: every failure of it blocks the event.
+    pub required: bool,
+    /// The switches of settings files that name it.
+    pub switches: HookSwitches,
+}
+
+/// The switches of settings files that name a hook.
+#[derive(Debug, Clone, Default)]
+pub struct HookSwitches {
+    /// The one that switches it off, as key and file.
+    pub disabled_by: Option<Arc<str>>,
+    /// Those that would switch it off if they had the authority, as key and file.
+    pub without_effect: Vec<Arc<str>>,
 }
 
 /// Two conditions are the same if they read the same.
@@ -37,6 +52,9 @@ impl PartialEq for ExecutionPolicy {
             concurrency,
             max_parallel,
             order_scope,
+            nesting,
+            required,
+            switches,
         } = self;
         let text = |condition: &Option<Arc<dyn Condition>>| condition.as_ref().map(|known| known.text());
         *host_event == other.host_event
@@ -47,6 +65,9 @@ impl PartialEq for ExecutionPolicy {
             && *concurrency == other.concurrency
             && *max_parallel == other.max_parallel
             && *order_scope == other.order_scope
+            && *nesting == other.nesting
+            && *required == other.required
+            && switches.disabled_by == other.switches.disabled_by
     }
 }
 

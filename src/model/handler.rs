@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::D
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Address, AgentHandler, Draft, PromptHandler, Reply, Sandbox, SecretText};
+use super::{Address, AgentHandler, Draft, ModelAccess, PromptHandler, Reply, Sandbox, SecretText};
 
 /// What a hook runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -264,5 +264,21 @@ impl fmt::Debug for NativeHandler {
             Self::Inline(_) => "Inline(closure)",
             Self::Task(_) => "Task(closure)",
         })
+    }
+}
+
+impl Handler {
+    /// The cargo feature that the handler needs and this build of hookyard does not have. Its hooks fail with
+    /// `spawn_failed`.
+    pub fn missing_feature(&self) -> Option<&'static str> {
+        let access = match self {
+            Self::Command(_) | Self::Native(_) => return None,
+            Self::Http(_) => return (!cfg!(feature = "http")).then_some("http"),
+            Self::Prompt(prompt) => &prompt.model.access,
+            Self::Agent(handler) => &handler.agent.model.access,
+        };
+        // The embedding program's own client needs no feature.
+        let needs_api = matches!(access, ModelAccess::Api(_));
+        (needs_api && !cfg!(feature = "models")).then_some("models")
     }
 }

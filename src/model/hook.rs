@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{
     Capabilities, DialectName, Draft, Event, EventError, EventKind, EventKinds, ExecutionPolicy, Failure,
-    Handler, HookName, HookSource, HookTrust, HostEvent, HostResponse, Json, JsonError, MatchField, Matcher,
-    MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
+    Handler, HookName, HookSource, HookTrust, HostEvent, HostResponse, Json, JsonError, Level, MatchField,
+    Matcher, MergeRule, Outcome, RawReply, Reply, ResponseFormat, Strategy, Target, Verdict, Workspace,
 };
 
 /// A named rule, ready to run.
@@ -44,6 +44,13 @@ pub struct Hook {
     pub source: HookSource,
     /// Whether it may run.
     pub trust: HookTrust,
+}
+
+impl Hook {
+    /// Its level: what it takes to switch it off.
+    pub(crate) fn level(&self) -> Level {
+        self.source.scope.level(self.execution.nesting)
+    }
 }
 
 /// What the failure of a hook counts as.

@@ -1,6 +1,8 @@
-//! Where a hook comes from: its scope, file and line.
+//! Where a hook comes from: its workspace, scope, file and line.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use super::WorkspaceId;
 
 /// Where a hook comes from, in the order in which hooks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +32,31 @@ impl Scope {
     }
 }
 
+/// The authority of a hook or of a file. A lower level may add hooks to those of a higher one, and not switch them off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// The embedding program.
+    Host,
+    /// The administrator and the operator.
+    Managed,
+    /// The user.
+    User,
+    /// The workspace, also its local files, by how many workspaces it is nested in.
+    Workspace(usize),
+}
+
+impl Scope {
+    /// The level of a scope; `nesting` is the number of workspaces around its own.
+    pub(crate) fn level(self, nesting: usize) -> Level {
+        match self {
+            Self::Host => Level::Host,
+            Self::Managed => Level::Managed,
+            Self::User => Level::User,
+            Self::Project | Self::Local => Level::Workspace(nesting),
+        }
+    }
+}
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
@@ -47,4 +74,13 @@ pub struct HookSource {
     pub line: usize,
     /// Its number among the hooks of its file, or among the native hooks.
     pub position: usize,
+}
+
+/// The workspace that a hook runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The workspace's id.
+    pub id: WorkspaceId,
+    /// Its directory: absolute, without symbolic links.
+    pub root: PathBuf,
 }

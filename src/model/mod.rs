@@ -18,7 +18,6 @@ mod json;
 mod json_diff;
 mod language_model;
 mod matcher;
-mod missing_feature;
 mod outcome;
 mod partial_event;
 mod patch;
@@ -29,7 +28,6 @@ mod secret;
 mod trace;
 mod trust;
 mod verdict;
-mod workspace;
 
 pub use address::{Address, AddressError};
 pub use arrival::{Arrival, Timestamp, Uuid};
@@ -40,13 +38,14 @@ pub use event::{
     Strategy,
 };
 pub use event_error::EventError;
-pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency};
+pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches};
 pub use handler::{
     CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, HttpHandler, HttpMethod, NativeHandler,
     NativeReply, WorkerBounds,
 };
 pub use hook::{Dialect, FailurePolicy, Hook};
-pub use hook_source::{HookSource, Scope};
+pub(crate) use hook_source::Level;
+pub use hook_source::{HookSource, Scope, Workspace};
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
@@ -74,4 +73,3 @@ pub use secret::{Secret, SecretText};
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
 pub use trust::{Approval, HookTrust, TrustState};
 pub use verdict::{Ended, FailureMode, NoteKind, Verdict};
-pub use workspace::Workspace;

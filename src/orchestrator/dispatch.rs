@@ -11,6 +11,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     error::{DispatchError, Overload},
+    fail_closed,
     handle::{Inner, Orchestrator},
 };
 use crate::{
@@ -105,7 +106,12 @@ impl Orchestrator {
             && let Some(halt) = directory.halted(&key)
         {
             let outcome = halt.outcome(event.kind, snapshot.version());
-            inner.context.tell_halted(&key, event, &outcome, snapshot);
+            inner.context.tell_without_run(&key, event, &outcome, snapshot);
+            return immediate(Ok(outcome));
+        }
+        if let Some(missing) = snapshot.missing_for(&event) {
+            let outcome = fail_closed::block_missing(missing, event.kind, snapshot);
+            inner.context.tell_without_run(&key, event, &outcome, snapshot);
             return immediate(Ok(outcome));
         }
         let plan = snapshot.plan(&event);

@@ -10,7 +10,7 @@ use crate::{
         DialectName, Event, EventError, EventKind, FailurePolicy, Hook, Outcome, PartialEvent, Verdict,
         WorkspaceId,
     },
-    registry::Snapshot,
+    registry::{MissingHook, Snapshot},
     run::next_decision_id,
 };
 
@@ -52,6 +52,9 @@ impl Orchestrator {
         if !event.is_interceptor() {
             return None;
         }
+        if let Some(missing) = snapshot.missing_for(event) {
+            return Some(block_missing(missing, event.kind, &snapshot));
+        }
         let plan = snapshot.plan(event);
         let hook = plan.steps().iter().map(|registered| &registered.hook).find(|hook| is_guard(hook))?;
         Some(block(hook, event.kind, error, &snapshot))
@@ -60,6 +63,12 @@ impl Orchestrator {
 
 /// The block by the first guard that the event might have reached.
 fn block_by_guard(snapshot: &Snapshot, event: &PartialEvent, error: &dyn Display) -> Option<Outcome> {
+    if event.may_be_stopped()
+        && let Some(missing) = snapshot.missing_hooks().iter().find(|missing| missing.blocks(event.kind))
+    {
+        let first = missing.events.iter().next();
+        return Some(block_missing(missing, event.kind.or(first)?, snapshot));
+    }
     let mut guards = snapshot.hooks().iter().map(|registered| &registered.hook).filter(|hook| is_guard(hook));
     guards.find_map(|hook| Some(block(hook, possible_kind(hook, event)?, error, snapshot)))
 }
@@ -82,6 +91,16 @@ fn possible_kind(hook: &Hook, event: &PartialEvent) -> Option<EventKind> {
 
 fn is_guard(hook: &Hook) -> bool {
     hook.enabled && closed_policy(hook).is_some()
+}
+
+/// The block of an event whose required hook is not in force.
+pub(super) fn block_missing(missing: &MissingHook, kind: EventKind, snapshot: &Snapshot) -> Outcome {
+    Outcome {
+        verdict: Verdict::Block,
+        reason: Some(missing.reason().into()),
+        by: Some(missing.hook.clone()),
+        ..Outcome::proceed(next_decision_id(), kind, snapshot.version())
+    }
 }
 
 /// The first policy of a hook that does not let an event pass when the hook fails.

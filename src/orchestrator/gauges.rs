@@ -39,6 +39,8 @@ impl Orchestrator {
     pub(super) fn update_hook_gauges(&self) {
         let snapshots = self.snapshots();
         let reports = self.load_reports();
+        let missing = snapshots.iter().map(|snapshot| snapshot.missing_hooks().len());
+        self.0.context.meters.set_required_missing(missing.sum());
         let broken: Vec<_> = reports.values().flat_map(dialects_of_broken_files).collect();
         for dialect in DialectName::ALL {
             let hooks = snapshots.iter().flat_map(|snapshot| snapshot.hooks()).map(|known| &known.hook);

@@ -49,4 +49,14 @@ impl LoadReport {
     pub fn skipped(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.skipped)
     }
+
+    /// The diagnostics about hooks that the operator requires and that are not in force.
+    pub fn missing_required(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.code == Diagnostic::REQUIRED_MISSING)
+    }
+
+    /// The diagnostics about switches in files that tried to disable hooks of a higher level, and could not.
+    pub fn powerless_switches(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.diagnostics.iter().filter(|diagnostic| diagnostic.code == Diagnostic::CANNOT_DISABLE)
+    }
 }

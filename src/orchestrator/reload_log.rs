@@ -33,6 +33,24 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
     for file in former.keys().filter(|file| !current.contains_key(*file)) {
         tracing::info!(workspace = %id, file = %file.display(), "the hook file is no longer broken");
     }
+    for powerless in report.powerless_switches() {
+        let is_known =
+            before.is_some_and(|before| before.powerless_switches().any(|known| known == powerless));
+        if !is_known {
+            tracing::warn!(workspace = %id, "{powerless}");
+        }
+    }
+    for missing in report.missing_required() {
+        let is_known = before.is_some_and(|before| before.missing_required().any(|known| known == missing));
+        if !is_known {
+            tracing::error!(workspace = %id, "{}; its events are blocked", missing.message);
+        }
+    }
+    if report.missing_required().next().is_none()
+        && before.is_some_and(|before| before.missing_required().next().is_some())
+    {
+        tracing::info!(workspace = %id, "every required hook is in force again");
+    }
     let LoadReport { version, changes, .. } = report;
     if before.is_some() && !changes.is_empty() {
         let HookChanges { added, removed, changed } = changes;
@@ -70,7 +88,7 @@ fn new_losses<'a>(
 /// The first mistake of each broken file.
 fn first_mistakes(report: &LoadReport) -> BTreeMap<&Path, &Diagnostic> {
     let mut first = BTreeMap::new();
-    for error in report.errors() {
+    for error in report.errors().filter(|error| error.code != Diagnostic::REQUIRED_MISSING) {
         first.entry(error.file.as_path()).or_insert(error);
     }
     first

@@ -189,9 +189,12 @@ impl Orchestrator {
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
+        let (missing, reports) = config::require(&self.0.settings.required, &place, &mut hooks, &diagnostics);
+        diagnostics.extend(reports);
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let root = place.root.clone();
-        let published = PublishedSnapshot::new(Snapshot::new(version, Arc::new(place), hooks));
+        let published =
+            PublishedSnapshot::new(Snapshot::new(version, Arc::new(place), hooks).with_missing(missing));
         let snapshot = Arc::clone(&published.snapshot);
         let report = LoadReport {
             version,

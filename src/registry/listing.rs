@@ -24,6 +24,12 @@ pub struct HookListing<'a> {
     trust: Option<TrustState>,
     priority: i32,
     enabled: bool,
+    /// The switch of a settings file that disables it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disabled_by: Option<&'a str>,
+    /// The switches that would disable it if they had the authority.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cannot_be_disabled_by: &'a [std::sync::Arc<str>],
     file: Option<&'a Path>,
     line: usize,
 }
@@ -65,6 +71,8 @@ impl<'a> HookListing<'a> {
             trust: hook.trust.state(),
             priority: hook.priority,
             enabled: hook.enabled,
+            disabled_by: hook.execution.switches.disabled_by.as_deref(),
+            cannot_be_disabled_by: &hook.execution.switches.without_effect,
             file: hook.source.file.as_deref(),
             line: hook.source.line,
         }

@@ -144,6 +144,8 @@ pub struct SkippedHook {
 pub enum SkipReason {
     /// It is disabled.
     Disabled,
+    /// This switch of a settings file disables it: the key and the file.
+    SwitchedOff(Arc<str>),
     /// It wants other kinds of event.
     OtherEvents(EventKind),
     /// It wants another host event.
@@ -188,7 +190,8 @@ impl SkipReason {
     fn unwanted(hook: &RegisteredHook, event: &Event) -> Option<Self> {
         let hook = &hook.hook;
         if !hook.enabled {
-            return Some(Self::Disabled);
+            let switch = hook.execution.switches.disabled_by.clone();
+            return Some(switch.map_or(Self::Disabled, Self::SwitchedOff));
         }
         if !hook.events.contains(event.kind) {
             return Some(Self::OtherEvents(event.kind));
@@ -223,6 +226,7 @@ impl fmt::Display for SkipReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Disabled => f.write_str("it is disabled"),
+            Self::SwitchedOff(switch) => write!(f, "{switch} switches it off"),
             Self::OtherEvents(kind) => write!(f, "{kind} is not among its events"),
             Self::OtherHostEvent(name) => write!(f, "`{name}` is not among its events"),
             Self::SameAs(hook) => write!(f, "`{hook}` runs the same, and once is enough"),

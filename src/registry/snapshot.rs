@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::{
     index::{Index, IndexBuilder},
     plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated},
-    registered_hook::RegisteredHook,
+    registered_hook::{MissingHook, RegisteredHook},
 };
 use crate::model::{Event, EventKind, Hook, Redactor, Workspace};
 
@@ -20,6 +20,8 @@ pub struct Snapshot {
     host_events: HashMap<Arc<str>, Index>,
     /// The secrets of all hooks.
     redactor: Redactor,
+    /// The required hooks that are not in force.
+    missing: Vec<MissingHook>,
 }
 
 impl Snapshot {
@@ -47,7 +49,24 @@ impl Snapshot {
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
         let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
-        Self { version, workspace, hooks, indexes, host_events, redactor }
+        Self { version, workspace, hooks, indexes, host_events, redactor, missing: Vec::new() }
+    }
+
+    /// The same hooks, with the required ones that are not in force.
+    #[must_use]
+    pub(crate) fn with_missing(self, missing: Vec<MissingHook>) -> Self {
+        Self { missing, ..self }
+    }
+
+    /// The required hooks that are not in force. Their events are blocked.
+    pub fn missing_hooks(&self) -> &[MissingHook] {
+        &self.missing
+    }
+
+    /// A required hook whose absence blocks an event.
+    pub(crate) fn missing_for(&self, event: &Event) -> Option<&MissingHook> {
+        let mut missing = self.missing.iter().filter(|_| event.is_interceptor());
+        missing.find(|missing| missing.events.contains(event.kind))
     }
 
     /// Grows with every reload.

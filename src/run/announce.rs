@@ -28,7 +28,13 @@ impl RunActor {
 
 impl RunContext {
     /// Tells of the answer to an event of a halted run.
-    pub(crate) fn tell_halted(&self, key: &RunKey, event: Event, outcome: &Outcome, snapshot: &Snapshot) {
+    pub(crate) fn tell_without_run(
+        &self,
+        key: &RunKey,
+        event: Event,
+        outcome: &Outcome,
+        snapshot: &Snapshot,
+    ) {
         let ended = EndedEvent {
             event: &Arc::new(event),
             outcome,

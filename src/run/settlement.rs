@@ -115,6 +115,7 @@ impl Course {
         let policy = match failure.ended {
             Ended::Cancelled => None,
             _ if !self.event.is_interceptor() => None,
+            _ if hook.execution.required => Some(("required", FailurePolicy::Deny)),
             _ if failure.handling == FailureHandling::Ignore => Some(("on_error", FailurePolicy::Ignore)),
             Ended::TimedOut => Some(("on_timeout", hook.on_timeout)),
             _ => Some(("on_error", hook.on_error)),

@@ -44,6 +44,7 @@ pub(crate) struct Meters {
     runs: [Share; RunGaugeState::ALL.len()],
     sessions: Share,
     hooks: Vec<[OnceLock<Share>; HookState::ALL.len()]>,
+    required_missing: Share,
 }
 
 /// The metric handles of one kind of event.
@@ -78,6 +79,7 @@ impl Meters {
             runs: RunGaugeState::ALL.map(|state| Share::of(names::RUNS.gauge([state.as_str()]))),
             sessions: Share::of(names::SESSIONS.gauge([RunGaugeState::Active.as_str()])),
             hooks: DialectName::ALL.iter().map(|_| Default::default()).collect(),
+            required_missing: Share::of(names::REQUIRED_HOOKS_MISSING.gauge([])),
         };
         for (at, reason) in SHEDDING {
             meters.shed_counter(at, reason);
@@ -123,6 +125,11 @@ impl Meters {
     /// Sets how many sessions have a run with an actor.
     pub(crate) fn set_sessions(&self, count: usize) {
         self.sessions.set(count);
+    }
+
+    /// Sets how many required hooks are not in force.
+    pub(crate) fn set_required_missing(&self, count: usize) {
+        self.required_missing.set(count);
     }
 
     /// Sets how many hooks of a dialect are in each state. A dialect that never had any has no series.

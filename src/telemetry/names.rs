@@ -134,6 +134,8 @@ table! {
         "Tokens that models read and wrote.";
     HOOKS_LOADED "hookyard_hooks_loaded" Gauge Count ["dialect" "state"]
         "Hooks of all workspaces; invalid counts files with errors.";
+    REQUIRED_HOOKS_MISSING "hookyard_required_hooks_missing" Gauge Count []
+        "Required hooks that are not in force, over all workspaces; their events are blocked.";
     CONFIG_LAST_RELOAD_SUCCESSFUL "hookyard_config_last_reload_successful" Gauge Count []
         "1 if nothing was wrong with any workspace when it was last loaded, else 0.";
     CONFIG_LAST_RELOAD_SUCCESS "hookyard_config_last_reload_success_timestamp_seconds" Gauge Seconds []

@@ -14,6 +14,7 @@ mod cases;
 mod clawd;
 #[cfg(feature = "cli")]
 mod convert;
+mod levels;
 mod matrix;
 mod openharness;
 mod patch_beside_block;

@@ -26,7 +26,7 @@ const AS_THEY_STAND: [(&str, &str); 2] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 23] = [
+const ALERTS: [&str; 24] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -46,6 +46,7 @@ const ALERTS: [&str; 23] = [
     "ProcessLeaks",
     "SpawnSlow",
     "ActorCrashLooping",
+    "RequiredHookMissing",
     "ConfigReloadFailed",
     "UntrustedHook",
     "LabelOverflow",

@@ -30,6 +30,8 @@ pub(super) fn status() -> DaemonStatus {
         watch: "on".into(),
         audit: None,
         broken: Vec::new(),
+        required_missing: Vec::new(),
+        powerless_switches: Vec::new(),
     }
 }
 

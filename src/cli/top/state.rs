@@ -297,6 +297,8 @@ mod tests {
             watch: "on".into(),
             audit: None,
             broken: Vec::new(),
+            required_missing: Vec::new(),
+            powerless_switches: Vec::new(),
         };
         let poll = |runs| DaemonPoll { status: status.clone(), runs, pools: Vec::new() };
         let mut state = TopState::default();

@@ -7,18 +7,20 @@ use serde_json::{Value as Json, json};
 use super::{
     super::{
         trust::TrustPolicy,
-        workspace_options::{DialectSelection, WorkspaceKind},
+        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,
     table::{ModelSettings, WorkspaceSettings},
     value_types::{
-        Fraction, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature, TraceUrl,
-        VariablePattern, VariablePrefix,
+        Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,
+        TraceUrl, VariablePattern, VariablePrefix,
     },
 };
-use crate::model::{Address, DialectName, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText};
+use crate::model::{
+    Address, DialectName, EventKind, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText,
+};
 
 /// A pattern of JSON Schema for a duration with its unit.
 const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
@@ -211,6 +213,42 @@ describe_words! { AuditPatches FilesystemAccess JsonOutput ModelApi NetworkAcces
 impl DescribedValue for VariablePattern {
     fn form() -> ValueForm {
         ValueForm::text("name of a variable, perhaps with a final `*`", r"^[A-Za-z_][A-Za-z0-9_]*\*?$")
+    }
+
+    fn show(field: &String) -> Json {
+        json!(field)
+    }
+}
+
+impl DescribedValue for RequiredHook {
+    fn form() -> ValueForm {
+        let about = "Name of the hook.";
+        let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "description": about });
+        let kinds: Vec<_> =
+            EventKind::ALL.iter().filter(|kind| kind.is_interceptor()).map(|kind| kind.as_str()).collect();
+        let about = "Events for which it is required; `null` means its own.";
+        let events = json!({ "type": ["array", "null"], "items": { "enum": kinds }, "description": about });
+        let about = "Ids of the workspaces in which it is required; `null` means all.";
+        let workspaces =
+            json!({ "type": ["array", "null"], "items": { "type": "string" }, "description": about });
+        let requirement = json!({
+            "type": "object",
+            "required": ["hook"],
+            "additionalProperties": false,
+            "properties": { "hook": name, "events": events, "workspaces": workspaces },
+        });
+        ValueForm::new("name of a hook, or a mapping", [("anyOf", json!([name, requirement]))])
+    }
+
+    fn show(field: &Self) -> Json {
+        let RequiredHook { hook, events, workspaces } = field;
+        json!({ "hook": hook.as_str(), "events": events, "workspaces": workspaces })
+    }
+}
+
+impl DescribedValue for HookNameText {
+    fn form() -> ValueForm {
+        ValueForm::text("name of a hook", "^[A-Za-z0-9._-]{1,64}$")
     }
 
     fn show(field: &String) -> Json {

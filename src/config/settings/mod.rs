@@ -24,6 +24,6 @@ mod value_types;
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
-    AuditSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
-    SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings,
+    PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroUsize, path::PathB
 use super::{
     super::{
         trust::TrustPolicy,
-        workspace_options::{DialectSelection, WorkspaceKind},
+        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     declare::settings,
     sandbox::SandboxSettings,
     value_types::{
-        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,
-        VariablePattern, VariablePrefix, count,
+        Fraction, HookNameText, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature,
+        TraceUrl, VariablePattern, VariablePrefix, count,
     },
 };
 use crate::model::{Address, JsonOutput, ModelApi, SecretText, WorkspaceId};
@@ -96,6 +96,15 @@ settings! {
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),
+
+        /// What lower levels of configuration may do to the hooks of higher ones.
+        levels: LevelSettings = LevelSettings::default(),
+
+        /// Hooks that must be in force. An event whose required hook is missing, disabled or broken is blocked, and so
+        /// is one for which it fails or times out. An item is the name of a hook, or a mapping with `hook`, and
+        /// `events` and `workspaces` to which the requirement is limited.
+        #[example = "[guard, {hook: audit, events: [before_tool_dispatch], workspaces: [shop]}]"]
+        required: Vec<RequiredHook> = Vec::new(),
 
         /// Sources of `${secrets.NAME}` in hook files, in the order in which they are searched.
         secrets: SecretSources = SecretSources::default(),
@@ -312,6 +321,17 @@ settings! {
 
         /// Fraction of events that are traced; for an event in a trace of its host, the host decides.
         sample: f64 as Fraction = 1.0,
+    }
+}
+
+settings! {
+    /// What lower levels of configuration may do to the hooks of higher ones.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section LevelSettings {
+        /// Names of hooks that every level may switch off. All others can be switched off by their own level and by
+        /// higher ones only: managed, then user, then project.
+        #[example = "[claude.user.Stop.1.1]"]
+        allow_disable: Vec<String> as Vec<HookNameText> = Vec::new(),
     }
 }
 

@@ -6,13 +6,13 @@ use super::{
     super::{
         quantity,
         trust::TrustPolicy,
-        workspace_options::{DialectSelection, WorkspaceKind},
+        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
     },
     keys::{KeyType, ValueType},
 };
 use crate::{
     dialect::{Mapping, Mistake, Value},
-    model::{Address, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText},
+    model::{Address, FilesystemAccess, HookName, JsonOutput, ModelApi, NetworkAccess, SecretText},
 };
 
 /// The largest count: more than any machine has of anything, and safe for every counter.
@@ -61,6 +61,9 @@ pub(super) struct VariablePrefix;
 
 /// The name of an environment variable, or the beginning of several with a `*`.
 pub(super) struct VariablePattern;
+
+/// The name of a hook.
+pub(super) struct HookNameText;
 
 impl<T: ValueType> KeyType for Required<T> {
     type Field = T::Field;
@@ -334,6 +337,20 @@ impl ValueType for VariablePattern {
     }
 }
 
+impl ValueType for HookNameText {
+    type Field = String;
+
+    fn parse(value: &Value<'_>) -> Option<String> {
+        let text = value.text()?;
+        let name = HookName::new(text);
+        if let Err(error) = &name {
+            let message = format!("`{}` has no names of hooks here: the name {error}", value.name());
+            value.error("name", message, "write names as `hookyard list` shows them");
+        }
+        name.ok().map(|name| name.to_string())
+    }
+}
+
 impl ValueType for VariablePrefix {
     type Field = String;
 
@@ -355,6 +372,14 @@ fn is_variable(name: &str) -> bool {
 }
 
 impl ValueType for WorkspaceKind {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        Self::read(value)
+    }
+}
+
+impl ValueType for RequiredHook {
     type Field = Self;
 
     fn parse(value: &Value<'_>) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::header::CONTENT_TYPE,
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 
@@ -22,10 +22,28 @@ pub(super) async fn alive() -> &'static str {
 
 pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'static str, ApiError> {
     match state.phase() {
-        DaemonPhase::Ready => Ok("ready\n"),
+        DaemonPhase::Ready => match missing_required(&state) {
+            Some(missing) => Err(missing),
+            None => Ok("ready\n"),
+        },
         DaemonPhase::Starting => Err(ApiError::starting()),
         DaemonPhase::Draining => Err(ApiError::shutting_down()),
     }
+}
+
+/// The error that names a required hook which is not in force.
+fn missing_required(state: &DaemonState) -> Option<ApiError> {
+    let snapshots = state.orchestrator.snapshots();
+    let missing = snapshots.iter().find_map(|snapshot| Some((snapshot, snapshot.missing_hooks().first()?)));
+    let (snapshot, missing) = missing?;
+    let message = format!(
+        "the required hook `{}` is not in force in the workspace `{}`: {}",
+        missing.hook,
+        snapshot.workspace().id,
+        missing.why
+    );
+    let hint = "correct it and reload, or remove it from `required` in the settings";
+    Some(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "required_missing", message, hint))
 }
 
 pub(super) async fn metrics(State(state): State<Arc<DaemonState>>) -> Result<Response, ApiError> {

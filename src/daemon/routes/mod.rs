@@ -23,5 +23,5 @@ pub(super) use events::send_event;
 pub(crate) use native_response::ProcessAnswer;
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, paths, router};
-pub use status::{AuditStatus, BrokenWorkspace, DaemonStatus};
+pub use status::{AuditStatus, BrokenWorkspace, DaemonStatus, PowerlessSwitches, RequiredMissing};
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};

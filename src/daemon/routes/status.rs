@@ -9,6 +9,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::Orchestrator;
 use crate::daemon::{
     audit::Audit,
     schema::{Component, object, optional_string, string, strings, unsigned, unsigned_as},
@@ -58,6 +59,12 @@ pub struct DaemonStatus {
     pub audit: Option<AuditStatus>,
     /// The workspaces whose files have errors; at most 100.
     pub broken: Vec<BrokenWorkspace>,
+    /// The required hooks that are not in force; at most 100.
+    #[serde(default)]
+    pub required_missing: Vec<RequiredMissing>,
+    /// The workspaces whose files tried to switch off hooks of a higher level, and could not; at most 100.
+    #[serde(default)]
+    pub powerless_switches: Vec<PowerlessSwitches>,
 }
 
 /// The counters of the audit since the daemon started.
@@ -88,12 +95,46 @@ pub struct BrokenWorkspace {
     pub kept: Vec<String>,
 }
 
+/// A workspace whose files tried to switch off hooks of a higher level, and could not.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PowerlessSwitches {
+    /// Its ID.
+    pub id: String,
+    /// The number of such switches.
+    pub switches: usize,
+    /// The first of them, with its file and line.
+    pub first: String,
+}
+
+/// A required hook that is not in force.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RequiredMissing {
+    /// The ID of the workspace.
+    pub workspace: String,
+    /// The name of the hook.
+    pub hook: String,
+    /// Why it is not in force, and what to do.
+    pub why: String,
+}
+
 pub(super) static STATUS: Component = Component::built("Status", || {
     let audit = AUDIT_STATUS.described("The counters of the audit, if it is on.");
     let broken = json!({
         "type": "array",
         "items": BROKEN_WORKSPACE.reference(),
         "description": "The workspaces whose files have errors; at most 100.",
+    });
+    let required = json!({
+        "type": "array",
+        "items": REQUIRED_MISSING.reference(),
+        "description": "The required hooks that are not in force; at most 100.",
+    });
+    let powerless = json!({
+        "type": "array",
+        "items": POWERLESS_SWITCHES.reference(),
+        "description": "The workspaces whose files tried to switch off hooks of a higher level, and could not; at most 100.",
     });
     object(
         "The status of the daemon.",
@@ -116,6 +157,8 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("watch", string("Whether changed hook files are noticed: `on`, `off` or `partly`.")),
             ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
             ("broken", broken),
+            ("required_missing", required),
+            ("powerless_switches", powerless),
         ],
         &["tcp", "metrics", "audit"],
     )
@@ -150,6 +193,30 @@ pub(super) static BROKEN_WORKSPACE: Component = Component::built("BrokenWorkspac
     )
 });
 
+pub(super) static REQUIRED_MISSING: Component = Component::built("RequiredMissing", || {
+    object(
+        "A required hook that is not in force.",
+        [
+            ("workspace", string("The ID of the workspace.")),
+            ("hook", string("The name of the hook.")),
+            ("why", string("Why it is not in force, and what to do.")),
+        ],
+        &[],
+    )
+});
+
+pub(super) static POWERLESS_SWITCHES: Component = Component::built("PowerlessSwitches", || {
+    object(
+        "A workspace whose files tried to switch off hooks of a higher level, and could not.",
+        [
+            ("id", string("Its ID.")),
+            ("switches", unsigned("The number of such switches.")),
+            ("first", string("The first of them, with its file and line.")),
+        ],
+        &[],
+    )
+});
+
 impl DaemonStatus {
     fn of(state: &DaemonState) -> Self {
         let orchestrator = &state.orchestrator;
@@ -162,6 +229,14 @@ impl DaemonStatus {
             errors: report.errors().count(),
             first: report.errors().next().map(ToString::to_string).unwrap_or_default(),
             kept: report.kept.iter().map(|path| path.display().to_string()).collect(),
+        });
+        let powerless = reports.iter().filter_map(|(id, report)| {
+            let first = report.powerless_switches().next()?.to_string();
+            Some(PowerlessSwitches {
+                id: id.to_string(),
+                switches: report.powerless_switches().count(),
+                first,
+            })
         });
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,8 +257,23 @@ impl DaemonStatus {
             watch: state.watch.as_str().to_owned(),
             audit: state.observers.audit.as_deref().map(AuditStatus::of),
             broken: broken.collect(),
+            required_missing: required_missing(orchestrator),
+            powerless_switches: powerless.take(MAX_BROKEN).collect(),
         }
     }
+}
+
+fn required_missing(orchestrator: &Orchestrator) -> Vec<RequiredMissing> {
+    let mut all = Vec::new();
+    for snapshot in orchestrator.snapshots() {
+        all.extend(snapshot.missing_hooks().iter().map(|missing| RequiredMissing {
+            workspace: snapshot.workspace().id.to_string(),
+            hook: missing.hook.to_string(),
+            why: missing.why.clone(),
+        }));
+    }
+    all.truncate(MAX_BROKEN);
+    all
 }
 
 impl AuditStatus {

@@ -18,7 +18,7 @@ use super::{
     },
     reload,
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
-    status::{self, AUDIT_STATUS, BROKEN_WORKSPACE, STATUS},
+    status::{self, AUDIT_STATUS, BROKEN_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING, STATUS},
     stream,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
@@ -34,7 +34,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 15] = [
+static COMPONENTS: [&Component; 17] = [
     &AUDIT_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
@@ -47,6 +47,8 @@ static COMPONENTS: [&Component; 15] = [
     &PROCESS_ANSWER,
     &REGISTRATION,
     &RUNS_VIEW,
+    &POWERLESS_SWITCHES,
+    &REQUIRED_MISSING,
     &STATUS,
     &WORKSPACE_DETAILS,
     &WORKSPACE_VIEW,

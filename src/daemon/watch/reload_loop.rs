@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     Orchestrator,
-    config::{WatchPlan, WatchedWorkspace},
+    config::{DialectSelection, WatchPlan, WatchedWorkspace},
     model::WorkspaceId,
 };
 
@@ -314,7 +314,8 @@ async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason)
             root: &report.root,
             home: context.home.as_deref(),
             system: &context.system,
-            dialects: &report.dialects,
+            // Files of dialects that the workspace leaves out are read too: they may have guards.
+            dialects: &DialectSelection::Auto,
             files: &[&report.files[..], &report.missing_files[..]].concat(),
             trust: &report.watched,
         };

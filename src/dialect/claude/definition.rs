@@ -153,6 +153,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
+        managed_only: Some("allowManagedHooksOnly"),
     },
     environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
     response_format: judgement_format,

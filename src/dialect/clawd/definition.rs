@@ -132,6 +132,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
+        managed_only: None,
     },
     environment,
     // No model answers for its hooks: they are commands.

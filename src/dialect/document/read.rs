@@ -9,7 +9,7 @@ use super::{
     mistake::Mistake,
     node::{MappingEntry, Node, NodeValue},
     parse::parse,
-    span::{Span, character_span, location_of, point_at},
+    span::{Span, TextLocation, character_span, location_of, point_at},
 };
 use crate::model::{Diagnostic, Severity};
 
@@ -95,9 +95,10 @@ impl<'t> Document<'t> {
         self.mistakes.borrow().iter().any(|mistake| mistake.severity == Severity::Error)
     }
 
-    /// The line of a span, from 1.
-    pub(crate) fn line(&self, span: Span) -> usize {
-        location_of(self.text, span).line
+    /// The line and column of a span, from 1.
+    pub(crate) fn position(&self, span: Span) -> (usize, usize) {
+        let TextLocation { line, column, .. } = location_of(self.text, span);
+        (line, column)
     }
 
     /// What is wrong, in the order of the text.
@@ -212,6 +213,11 @@ enum Role {
 }
 
 impl<'d> Value<'d> {
+    /// The document it is in.
+    pub(crate) fn document(&self) -> &'d Document<'d> {
+        self.document
+    }
+
     /// Where it is.
     pub(crate) fn span(&self) -> Span {
         self.node.span

@@ -101,6 +101,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
         shell: Shell::Bash,
         identity: HookIdentity::NameAndHandler,
         disable: DisableSyntax::AllOrSome("hooksConfig"),
+        managed_only: None,
     },
     environment,
     response_format: |_| ResponseFormat::default(),

@@ -45,7 +45,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
         source: HookSource {
             scope: Scope::Project,
             file: Some(file.into()),
-            line: document.line(name.span),
+            line: document.position(name.span).0,
             position: 0,
         },
         name: name.value,

@@ -1,9 +1,44 @@
 //! The switches of settings files that disable hooks.
 
-use super::{super::document::Mapping, format::DisableSyntax};
+use super::{
+    super::document::{Mapping, Value},
+    format::DisableSyntax,
+};
 
 /// Keys beside the events that are no events.
 const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
+
+/// Where a key or a value stands in its file, from 1; 0 if it is not in a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyPosition {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
+}
+
+impl KeyPosition {
+    /// Where a value stands.
+    pub(crate) fn of(value: &Value<'_>) -> Self {
+        let (line, column) = value.document().position(value.span());
+        Self { line, column }
+    }
+
+    /// Where the key of a value stands.
+    pub(crate) fn of_key(value: &Value<'_>) -> Self {
+        let (line, column) = value.document().position(value.key_span());
+        Self { line, column }
+    }
+}
+
+/// The switches of one settings file.
+#[derive(Debug, Default)]
+pub(super) struct DisableSwitches {
+    /// Whether the file switches all hooks off, or on again.
+    pub(super) all: Option<(bool, KeyPosition)>,
+    /// The names and commands of hooks that it switches off.
+    pub(super) named: Vec<(String, KeyPosition)>,
+}
 
 impl DisableSyntax {
     /// The word with which a file switches all hooks off.
@@ -19,20 +54,35 @@ impl DisableSyntax {
         matches!(self, Self::AllOrSome(_)) && BESIDE.contains(&key)
     }
 
-    /// Whether a file switches all hooks off, or on again; and the names and commands of those that it switches off.
-    pub(super) fn read(self, root: &Mapping<'_>, hooks: Option<&Mapping<'_>>) -> (Option<bool>, Vec<String>) {
+    /// The switches of a file.
+    pub(super) fn read(self, root: &Mapping<'_>, hooks: Option<&Mapping<'_>>) -> DisableSwitches {
         let section = match self {
-            Self::All(flag) => return (root.get(flag).and_then(|value| value.flag()), Vec::new()),
+            Self::All(flag) => {
+                return DisableSwitches {
+                    all: root.get(flag).and_then(|value| switch(&value)),
+                    named: Vec::new(),
+                };
+            }
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),
         };
-        let (mut all_disabled, mut off) = (None, Vec::new());
+        let mut found = DisableSwitches::default();
         for place in [section.as_ref(), hooks].into_iter().flatten() {
-            if let Some(enabled) = place.get("enabled").and_then(|value| value.flag()) {
-                all_disabled.get_or_insert(!enabled);
+            if let Some((enabled, position)) = place.get("enabled").and_then(|value| switch(&value)) {
+                found.all.get_or_insert((!enabled, position));
             }
-            let names = place.get("disabled").and_then(|value| value.list()).unwrap_or_default();
-            off.extend(names.iter().filter_map(|name| Some(name.text()?.to_owned())));
+            let list = place.get("disabled").and_then(|value| value.list()).unwrap_or_default();
+            found.named.extend(list.iter().filter_map(named));
         }
-        (all_disabled, off)
+        found
     }
+}
+
+/// The name of a hook in a list, and where it stands.
+fn named(item: &Value<'_>) -> Option<(String, KeyPosition)> {
+    Some((item.text()?.to_owned(), KeyPosition::of(item)))
+}
+
+/// The value of a flag, and where its key stands.
+pub(super) fn switch(value: &Value<'_>) -> Option<(bool, KeyPosition)> {
+    Some((value.flag()?, KeyPosition::of_key(value)))
 }

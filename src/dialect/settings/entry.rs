@@ -118,11 +118,12 @@ impl Parts<'_> {
                 concurrency: self.company,
                 max_parallel: None,
                 order_scope: turn,
+                ..ExecutionPolicy::default()
             },
             source: HookSource {
                 scope: context.scope,
                 file: Some(context.file.into()),
-                line: item.document().line(item.span()),
+                line: item.document().position(item.span()).0,
                 position: self.place,
             },
             trust: HookTrust::default(),

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use super::{
     super::{
-        document::{Document, Value},
+        document::{Document, Mapping, Value},
         native::NativeDialect,
         openharness::{HookRules, ReferenceLookup},
         suggest::{did_you_mean, nearest, shorten},
     },
     context::{FileContext, SettingsHook, unknown_setting},
+    disable::{KeyPosition, switch},
     entry,
     format::SharedKey,
     shared::SharedSettings,
@@ -22,11 +23,13 @@ pub struct SettingsHooks {
     /// The hooks without mistakes, in the order of the file.
     pub hooks: Vec<SettingsHook>,
     /// Whether the file switches all hooks off, or on again.
-    pub all_disabled: Option<bool>,
+    pub all_disabled: Option<(bool, KeyPosition)>,
     /// The names and the commands of hooks that the file switches off.
-    pub disabled: Vec<String>,
+    pub disabled: Vec<(String, KeyPosition)>,
+    /// Where the file leaves hooks to the administrator alone, if it does.
+    pub managed_only: Option<KeyPosition>,
     /// The events that the file configures.
-    pub events: Vec<&'static str>,
+    pub events: Vec<(&'static str, KeyPosition)>,
     /// What it says about all hooks.
     pub shared: SharedSettings,
 }
@@ -51,13 +54,22 @@ pub fn read_settings(
     if let Some(root) = document.root() {
         let hooks = root.get("hooks").and_then(|value| value.mapping());
         let switches = native.settings.disable;
-        (found.all_disabled, found.disabled) = switches.read(&root, hooks.as_ref());
+        let disabling = switches.read(&root, hooks.as_ref());
+        found.all_disabled = disabling.all;
+        found.disabled = disabling.named;
+        found.managed_only = managed_only(native, &root);
         if let Some(hooks) = hooks {
             let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
             events.for_each(|value| read_event(&context, &value, &mut found));
         }
     }
     (found, document.into_diagnostics())
+}
+
+/// Where a file leaves hooks to the administrator alone, if it does.
+fn managed_only(native: &NativeDialect, root: &Mapping<'_>) -> Option<KeyPosition> {
+    let value = root.get(native.settings.managed_only?)?;
+    switch(&value).and_then(|(only, position)| only.then_some(position))
 }
 
 fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut SettingsHooks) {
@@ -76,7 +88,7 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
         return value.error_at(value.key_span(), "unknown-event", message, did_you_mean(name, &known));
     };
     let Some(entries) = value.list() else { return };
-    found.events.push(row.name);
+    found.events.push((row.name, KeyPosition::of_key(value)));
     for (number, entry) in (1..).zip(&entries) {
         let position = found.hooks.len();
         found.hooks.extend(entry::read(context, row, number, position, entry));

@@ -33,6 +33,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) identity: HookIdentity,
     /// How a file switches hooks off.
     pub(in crate::dialect) disable: DisableSyntax,
+    /// The flag with which the administrator's file leaves out the hooks of all other files.
+    pub(in crate::dialect) managed_only: Option<&'static str>,
 }
 
 /// The keys that mean something in settings files.
@@ -92,6 +94,13 @@ pub(crate) struct SettingsFile {
     pub(crate) location: SettingsLocation,
 }
 
+impl SettingsFile {
+    /// Whether it is in the workspace.
+    pub(crate) fn is_of_workspace(self) -> bool {
+        matches!(self.location, SettingsLocation::Workspace(_))
+    }
+}
+
 /// Where a settings file is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SettingsLocation {
@@ -130,6 +139,13 @@ pub(crate) struct SharedKey {
     pub(in crate::dialect) variable: &'static str,
     /// What it is.
     pub(in crate::dialect) setting: SharedSetting,
+}
+
+impl SharedKey {
+    /// Whether it switches hooks off or on.
+    pub(in crate::dialect) fn is_switch(&self) -> bool {
+        matches!(self.setting, SharedSetting::Enabled)
+    }
 }
 
 /// What a word for all hooks is.

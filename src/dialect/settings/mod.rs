@@ -15,6 +15,7 @@ mod variables;
 
 pub use context::SettingsHook;
 pub(super) use context::warn_misspelt_keys;
+pub use disable::KeyPosition;
 pub use file::{SettingsHooks, read_settings};
 pub(super) use format::{
     DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,

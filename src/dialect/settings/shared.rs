@@ -8,6 +8,7 @@ use super::{
         openharness::ReferenceLookup,
     },
     context::SettingsHook,
+    disable::{KeyPosition, switch},
     format::{SharedKey, SharedSetting, TimeUnit},
 };
 use crate::model::{Diagnostic, FailurePolicy, Json, Severity};
@@ -21,7 +22,7 @@ const SHORTEST_MEANT: Duration = Duration::from_millis(100);
 /// What holds for all hooks; what is not said is left to the next level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedSettings {
-    enabled: Option<bool>,
+    enabled: Option<(bool, KeyPosition)>,
     timeout: Option<Duration>,
     on_timeout: Option<FailurePolicy>,
     on_error: Option<FailurePolicy>,
@@ -33,7 +34,7 @@ impl SharedSettings {
     pub(super) fn read(&mut self, setting: SharedSetting, value: &Value<'_>, longest: Duration) {
         let policies = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
         match setting {
-            SharedSetting::Enabled => self.enabled = value.flag(),
+            SharedSetting::Enabled => self.enabled = switch(value),
             SharedSetting::Timeout(unit) => self.timeout = unit.read(value, longest, LEFT_OUT),
             SharedSetting::OnTimeout => self.on_timeout = value.choice(&policies),
             SharedSetting::OnError => self.on_error = value.choice(&policies),
@@ -90,15 +91,21 @@ impl SharedSettings {
         }
     }
 
-    /// Whether it switches all hooks off.
-    pub(crate) fn switches_off(&self) -> bool {
-        self.enabled == Some(false)
+    /// The same, with the stricter of both failure policies: all that a lower level may say about hooks of a higher one.
+    pub(crate) fn tightened_by(self, lower: &Self) -> Self {
+        let on_timeout = stricter(self.on_timeout, lower.on_timeout);
+        let on_error = stricter(self.on_error, lower.on_error);
+        Self { on_timeout, on_error, ..self }
     }
 
-    /// Has it hold for a hook.
+    /// Whether it switches all hooks off, or on again, and where.
+    pub(crate) fn all_disabled(&self) -> Option<(bool, KeyPosition)> {
+        self.enabled.map(|(enabled, position)| (!enabled, position))
+    }
+
+    /// Has it hold for a hook, all but the switch.
     pub(crate) fn apply(&self, configured: &mut SettingsHook) {
         let hook = &mut configured.hook;
-        hook.enabled &= !self.switches_off();
         if let (None, Some(timeout)) = (configured.own_timeout, self.timeout) {
             hook.timeout = timeout;
         }
@@ -106,6 +113,11 @@ impl SharedSettings {
         hook.on_error = self.on_error.unwrap_or(hook.on_error);
         hook.execution.max_parallel = self.max_parallel.or(hook.execution.max_parallel);
     }
+}
+
+/// The policy that makes more of a failure.
+fn stricter(one: Option<FailurePolicy>, other: Option<FailurePolicy>) -> Option<FailurePolicy> {
+    one.into_iter().chain(other).max_by_key(|policy| policy.verdict())
 }
 
 fn count(value: &Value<'_>) -> Option<NonZeroUsize> {

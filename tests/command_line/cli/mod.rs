@@ -3,6 +3,7 @@
 mod check;
 mod fire;
 mod inside;
+mod levels;
 mod replay;
 
 use std::{

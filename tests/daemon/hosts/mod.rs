@@ -7,6 +7,7 @@ mod commands;
 mod control_from_hooks;
 mod foreign_sockets;
 mod isolation;
+mod levels;
 mod page;
 mod relay;
 mod runs;

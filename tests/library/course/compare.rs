@@ -107,7 +107,10 @@ pub(crate) fn why(skip: &SkipReason, scenario: &Scenario) -> Why {
             assert_eq!(*kind, scenario.kind);
             Why::OtherEvents
         }
-        SkipReason::OtherHostEvent(_) | SkipReason::SameAs(_) | SkipReason::LacksCondition(_) => {
+        SkipReason::SwitchedOff(_)
+        | SkipReason::OtherHostEvent(_)
+        | SkipReason::SameAs(_)
+        | SkipReason::LacksCondition(_) => {
             panic!("no hook of a scenario is left out for this")
         }
         SkipReason::NotAccepted { field, value, pattern: _ } => {

@@ -61,6 +61,7 @@ ANSWERS = {
     "refused": DARK_RED,
     "connect": PURPLE,
     "dns": VIOLET,
+    "not_allowed": PALE_BLUE,
     "tls": PINK,
     "broken": BLUE,
 }

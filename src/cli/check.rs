@@ -1,6 +1,6 @@
 //! `check`: find mistakes in the files of a workspace. No hook gets an event.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -116,7 +116,7 @@ impl CheckCommand {
                 sandbox,
             })?;
         } else {
-            let mut page = diagnostics_page(&diagnostics, screen);
+            let mut page = diagnostics_page(&diagnostics, None, screen);
             page.line(&format!("settings: {}", problem_counts(&diagnostics, screen)));
             screen.print(&page.into_text())?;
         }
@@ -125,7 +125,7 @@ impl CheckCommand {
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
-        let mut page = diagnostics_page(diagnostics, screen);
+        let mut page = diagnostics_page(diagnostics, Some(&loaded.workspace.root), screen);
         if self.verbose || loaded.files.len() <= MOST_LISTED {
             for file in &loaded.files {
                 page.line(&format!("{} {}", screen.out.paint.dim("read"), display_path(file)));
@@ -157,10 +157,10 @@ fn sandbox_line() -> String {
 }
 
 /// A page that begins with the diagnostics.
-fn diagnostics_page(diagnostics: &[&Diagnostic], screen: &Screen) -> Page {
+fn diagnostics_page(diagnostics: &[&Diagnostic], root: Option<&Path>, screen: &Screen) -> Page {
     let mut page = Page::default();
     for diagnostic in diagnostics {
-        page.line(&diagnostics::render(diagnostic, screen.out.paint, screen.width()));
+        page.line(&diagnostics::render(diagnostic, root, screen.out.paint, screen.width()));
     }
     page
 }

@@ -6,7 +6,10 @@ use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, S
 use rustix::fs::{Mode, OFlags, open};
 
 use super::{escape, paint::Paint, paths::display_path, wrap};
-use crate::model::{Diagnostic, Severity};
+use crate::{
+    config,
+    model::{Diagnostic, Severity},
+};
 
 /// Lines of larger files, in bytes, are not shown.
 const LARGEST: u64 = 1 << 20;
@@ -20,9 +23,14 @@ const MESSAGE_INDENT: usize = 4;
 /// The characters that the printer puts before each line of a help text.
 const HELP_INDENT: usize = 8;
 
-/// A diagnostic about a file, with its line if the file can still be read.
-pub(super) fn render(diagnostic: &Diagnostic, paint: Paint, width: usize) -> String {
-    let source = if diagnostic.line > 0 { read(&diagnostic.file) } else { None };
+/// A diagnostic about a file, with its line if the file can still be read. A file of the workspace at `root` is shown
+/// only if it is inside of it.
+pub(super) fn render(diagnostic: &Diagnostic, root: Option<&Path>, paint: Paint, width: usize) -> String {
+    let source = match root.filter(|root| diagnostic.file.starts_with(root)) {
+        _ if diagnostic.line == 0 => None,
+        Some(root) => config::workspace_source(root, &diagnostic.file),
+        None => read(&diagnostic.file),
+    };
     render_in(diagnostic, source.as_deref(), paint, width)
 }
 

@@ -3,14 +3,11 @@
 
 use std::{borrow::Cow, fmt::Write, path::Path};
 
+use crate::model::{escaped_line, is_unsafe_to_show};
+
 /// A text on one line, with its control characters escaped.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    text.chars().for_each(|c| push_escaped(c, &mut shown));
-    Cow::Owned(shown)
+    escaped_line(text)
 }
 
 /// A text that keeps its lines, each after the first indented by this many spaces.
@@ -38,7 +35,7 @@ pub(super) fn json(text: &str) -> String {
         match c {
             '\r' | '\t' => shown.push(' '),
             '\n' => shown.push(c),
-            c if is_unsafe(c) => _ = write!(shown, "\\u{:04x}", u32::from(c)),
+            c if is_unsafe_to_show(c) => _ = write!(shown, "\\u{:04x}", u32::from(c)),
             c => shown.push(c),
         }
     }
@@ -57,29 +54,10 @@ pub(super) fn source(text: &str) -> String {
         // A wider tab would put carets in the wrong column.
         '\t' => ' ',
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
-        c if is_unsafe(c) => '\u{fffd}',
+        c if is_unsafe_to_show(c) => '\u{fffd}',
         c => c,
     };
     text.replace("\r\n", "\n").chars().map(replace).collect()
-}
-
-/// Control characters, and those that change the direction in which text is read.
-fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-fn push_escaped(c: char, shown: &mut String) {
-    match c {
-        '\n' => shown.push_str("\\n"),
-        '\r' => shown.push_str("\\r"),
-        '\t' => shown.push_str("\\t"),
-        // Writing to a string cannot fail.
-        c if is_unsafe(c) && u32::from(c) < 0x80 => _ = write!(shown, "\\x{:02x}", u32::from(c)),
-        c if is_unsafe(c) => _ = write!(shown, "\\u{{{:x}}}", u32::from(c)),
-        c => shown.push(c),
-    }
 }
 
 #[cfg(test)]

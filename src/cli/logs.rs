@@ -1,9 +1,17 @@
 //! Logs: to standard error, filtered by `HOOKYARD_LOG`, as text or as JSON.
 
+use std::fmt;
+
 use clap::ValueEnum;
-use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+use tracing::field::Field;
+use tracing_subscriber::{
+    EnvFilter,
+    field::MakeExt,
+    fmt::format::{FmtSpan, Writer, debug_fn},
+};
 
 use super::{
+    escape,
     paint::Paint,
     screen::{FATAL_TARGET, Screen},
 };
@@ -59,6 +67,17 @@ impl LogFormat {
     }
 }
 
+/// Writes one field of a log line, with the control characters of its value escaped.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    let text = format!("{value:?}");
+    let text = escape::line(&text);
+    match field.name() {
+        "message" => write!(writer, "{text}"),
+        name if writer.has_ansi_escapes() => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{text}"),
+        name => write!(writer, "{name}={text}"),
+    }
+}
+
 /// Starts to log.
 pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
     let default = default.filter();
@@ -86,7 +105,10 @@ pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
             let lines = subscriber.json().flatten_event(true).with_current_span(false).with_span_list(false);
             lines.try_init()
         }
-        LogFormat::Human | LogFormat::Auto => subscriber.try_init(),
+        LogFormat::Human | LogFormat::Auto => {
+            // File names and texts of others stand in fields: a line is a line whatever they have in them.
+            subscriber.fmt_fields(debug_fn(write_field).delimited(" ")).try_init()
+        }
     });
     let is_silent = !tracing::enabled!(target: "hookyard", tracing::Level::ERROR);
     if let Some(wanted) = wanted.filter(|wanted| is_silent && mistake.is_none() && !wanted.contains("off")) {

@@ -45,7 +45,7 @@ pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Cl
     for diagnostic in diagnostics {
         match (screen.message_format, diagnostic.severity) {
             (MessageFormat::Text, _) => {
-                screen.note(&diagnostics::render(diagnostic, screen.err.paint, screen.width()));
+                screen.note(&diagnostics::render(diagnostic, None, screen.err.paint, screen.width()));
             }
             (MessageFormat::Log, Severity::Error) => tracing::error!(target: FATAL_TARGET, "{diagnostic}"),
             (MessageFormat::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),

@@ -10,8 +10,10 @@ use super::{
     Settings, WorkspaceSettings,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     discover::{self, WORKSPACE_DIRECTORY},
+    duplicate_name::duplicate_name,
     files::{self, FileBytes},
     hook_rules::hook_rules,
+    http_targets::refused_targets,
     models::ModelCatalog,
     own_settings::OwnSettings,
     resolver::ReferenceResolver,
@@ -24,7 +26,10 @@ use super::{
 };
 use crate::{
     dialect::{HookRules, NativeDialect, natives, read_hook},
-    model::{Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId},
+    model::{
+        Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId,
+        escaped_line,
+    },
 };
 
 /// The largest size of all hook files together, in bytes. Each mistake in a file costs another reading of it, so
@@ -165,8 +170,10 @@ impl LoadedWorkspace {
             paths.clear();
         }
         let id = self.workspace.id.clone();
-        let secrets = SecretStore::new(&settings.secrets, context.environment, &id);
-        let models = ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id };
+        let declared = settings.declared_id(&root, &id);
+        let secrets = SecretStore::new(&settings.secrets, context.environment, declared);
+        let models =
+            ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
         let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
         let reading = SettingsReading {
             directories: &directories,
@@ -190,7 +197,13 @@ impl LoadedWorkspace {
         self.files.extend(examined.read);
         self.missing_files.extend(examined.missing);
         self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
+        self.report_hooks(settings);
+    }
+
+    /// Reports loaded hooks that cannot run as they are, and those that do the same as another one.
+    fn report_hooks(&mut self, settings: &Settings) {
         self.report_missing_features();
+        self.diagnostics.extend(refused_targets(&self.hooks, settings));
         self.warn_of_duplicate_commands();
     }
 
@@ -344,13 +357,13 @@ impl LoadedWorkspace {
     fn keep_unique(&mut self, named: Vec<(Hook, FileBytes)>) {
         let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
         for (hook, file) in &named {
-            let file = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            places.entry(hook.name.clone()).or_default().push(file);
+            let file = file.path.file_name().unwrap_or_default().to_string_lossy();
+            places.entry(hook.name.clone()).or_default().push(escaped_line(&file).into_owned());
         }
         for (hook, file) in named {
             match places.get(&hook.name).map(Vec::as_slice) {
                 None | Some([_]) => self.hooks.push(hook),
-                Some(files) => self.diagnostics.push(duplicate(&hook, &file, files)),
+                Some(files) => self.diagnostics.push(duplicate_name(&hook, &file, files)),
             }
         }
     }
@@ -375,33 +388,12 @@ fn counted(files: usize) -> String {
     if files == 1 { "1 hook file is".to_owned() } else { format!("{files} hook files are") }
 }
 
-fn duplicate(hook: &Hook, file: &FileBytes, files: &[String]) -> Diagnostic {
-    let name = hook.name.as_str();
-    let message = format!("the name `{name}` is used by {} hooks, so none of them is loaded", files.len());
-    let mut diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file.path, message)
-        .help(format!("rename all but one; it is in {}", files.join(", ")));
-    diagnostic.line = hook.source.line;
-    diagnostic.column = column_of(&file.bytes, hook.source.line, name);
-    diagnostic.length = name.len();
-    diagnostic
-}
-
-/// The column of a name in its line, in characters from 1.
-fn column_of(bytes: &[u8], line: usize, name: &str) -> usize {
-    let text = String::from_utf8_lossy(bytes);
-    let found = text.lines().nth(line.saturating_sub(1)).and_then(|line| {
-        let value = line.find(':').map_or(0, |colon| colon + 1);
-        let at = value + line[value..].find(name)?;
-        Some(line[..at].chars().count() + 1)
-    });
-    found.unwrap_or(1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
+    use crate::config::HttpSettings;
 
     #[test]
     fn a_hook_whose_handler_is_not_compiled_in_stays_loaded_and_is_reported() {
@@ -410,7 +402,8 @@ mod tests {
         fs::create_dir_all(&hooks).unwrap();
         let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: http, url: \"http://localhost/\"}\n";
         fs::write(hooks.join("guard.yaml"), guard).unwrap();
-        let settings = Settings { trust: super::super::TrustPolicy::Off, ..Settings::default() };
+        let http = HttpSettings { allow: vec!["localhost".parse().unwrap()] };
+        let settings = Settings { http, trust: super::super::TrustPolicy::Off, ..Settings::default() };
         let loaded = load_workspace(root.path(), None, &settings, &|_| None);
         let codes: Vec<_> = loaded.diagnostics.iter().map(|diagnostic| diagnostic.code).collect();
         let expected: &[&str] = if cfg!(feature = "http") { &[] } else { &["missing-feature"] };

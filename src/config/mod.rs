@@ -2,8 +2,10 @@
 
 mod agent_settings;
 mod discover;
+mod duplicate_name;
 mod files;
 mod hook_rules;
+mod http_targets;
 mod load;
 mod models;
 mod own_settings;
@@ -32,13 +34,14 @@ pub(crate) use files::read_private;
 pub(crate) use load::{LoadContext, load_in_context};
 pub use load::{LoadedWorkspace, load_workspace};
 #[cfg(feature = "cli")]
-pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_text};
+pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
 #[cfg(feature = "cli")]
 pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, LevelSandboxSettings, LevelSettings,
-    LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings, SandboxLimitSettings,
-    SandboxSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, HttpSettings, LevelSandboxSettings,
+    LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
+    SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
+    WorkspaceSettings,
 };
 pub use trust::TrustPolicy;
 #[cfg(feature = "cli")]

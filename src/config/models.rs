@@ -14,6 +14,8 @@ pub(super) struct ModelCatalog<'a> {
     /// Whether the embedding program has a client for a name.
     pub(super) of_host: &'a dyn Fn(&str) -> bool,
     pub(super) workspace: &'a WorkspaceId,
+    /// The id under which the settings declare the workspace.
+    pub(super) declared: Option<&'a WorkspaceId>,
 }
 
 impl ModelCatalog<'_> {
@@ -29,7 +31,7 @@ impl ModelCatalog<'_> {
             return Ok(Model { reference: reference.into(), access: ModelAccess::Host });
         }
         match self.known.get(reference) {
-            Some(settings) => settings.for_workspace(reference, self.workspace, resolver),
+            Some(settings) => settings.for_workspace(reference, self, resolver),
             None => Err(self.unknown(reference)),
         }
     }
@@ -53,15 +55,23 @@ impl ModelSettings {
     fn for_workspace(
         &self,
         reference: &str,
-        workspace: &WorkspaceId,
+        catalog: &ModelCatalog<'_>,
         resolver: &dyn ReferenceLookup,
     ) -> Result<Model, (String, String)> {
-        if self.workspaces.as_ref().is_some_and(|ids| !ids.iter().any(|id| id == workspace.as_str())) {
+        let is_named = |ids: &Vec<String>| {
+            catalog.declared.is_some_and(|declared| ids.iter().any(|id| id == declared.as_str()))
+        };
+        if self.workspaces.as_ref().is_some_and(|ids| !is_named(ids)) {
+            let workspace = catalog.workspace;
             let message = format!("hooks of the workspace `{workspace}` may not ask the model `{reference}`");
-            return Err((
-                message,
-                "add the workspace's id to `workspaces` of the model in the settings".into(),
-            ));
+            let help = match catalog.declared {
+                Some(_) => "add the workspace's id to `workspaces` of the model in the settings",
+                None => {
+                    "declare the workspace with its `root` under `workspaces` in the settings, and add its id to \
+                     `workspaces` of the model"
+                }
+            };
+            return Err((message, help.into()));
         }
         let key = self.key.as_ref().map(|key| expand(key.expose(), resolver)).transpose();
         let key =

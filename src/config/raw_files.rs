@@ -33,6 +33,12 @@ pub(crate) fn raw_hook_files(root: &Path, dialect: DialectName, settings: &Setti
     raw
 }
 
+/// The text of a file by its path, which begins with that of the workspace, for a diagnostic that shows a line of it.
+pub(crate) fn workspace_source(root: &Path, file: &Path) -> Option<String> {
+    let file = WorkspaceFiles::open(root).ok()?.read(file.to_owned(), LastLink::Followed).ok()?;
+    Some(String::from_utf8_lossy(&file.bytes).into_owned())
+}
+
 /// The text of a file inside the workspace, if there is one that may be read.
 pub(crate) fn workspace_text(root: &Path, relative: &str) -> Option<String> {
     text_inside(&WorkspaceFiles::open(root).ok()?, relative).ok()

@@ -281,8 +281,13 @@ mod tests {
         let environment = |name: &str| (name == "PATH").then(|| path.clone());
         let sources = SecretSources::default();
         let workspace = WorkspaceId::of_directory(root);
-        let secrets = SecretStore::new(&sources, &environment, &workspace);
-        let models = ModelCatalog { known: &BTreeMap::new(), of_host: &|_| false, workspace: &workspace };
+        let secrets = SecretStore::new(&sources, &environment, None);
+        let models = ModelCatalog {
+            known: &BTreeMap::new(),
+            of_host: &|_| false,
+            workspace: &workspace,
+            declared: None,
+        };
         let workspace_files = WorkspaceFiles::open(root).unwrap();
         let disk = ReferenceResolver::new(&workspace_files, &environment, &secrets, &models);
         assert_eq!(disk.path, [Path::new("/bin"), Path::new("/usr/bin")]);

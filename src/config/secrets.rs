@@ -37,15 +37,18 @@ pub(super) struct SecretStore<'a> {
 }
 
 impl<'a> SecretStore<'a> {
+    /// The sources for a workspace that the settings declare under an id, or for one that they do not declare. Such a
+    /// one has no secrets of its own: its id is only the name of its directory, which anybody can choose.
     pub(super) fn new(
         sources: &'a SecretSources,
         environment: &'a dyn Fn(&str) -> Option<String>,
-        workspace: &WorkspaceId,
+        declared: Option<&WorkspaceId>,
     ) -> Self {
         // An id that is no plain name must not lead to the directory of another workspace.
         let is_name =
-            Path::new(workspace.as_str()).file_name().is_some_and(|name| name == workspace.as_str());
-        let own = sources.by_workspace.as_ref().filter(|_| is_name).map(|dir| dir.join(workspace.as_str()));
+            |id: &&WorkspaceId| Path::new(id.as_str()).file_name().is_some_and(|name| name == id.as_str());
+        let id = declared.filter(is_name);
+        let own = sources.by_workspace.as_ref().zip(id).map(|(dir, id)| dir.join(id.as_str()));
         Self { sources, own, environment, file: OnceCell::new() }
     }
 
@@ -105,17 +108,26 @@ impl<'a> SecretStore<'a> {
     }
 
     fn unknown(&self, name: &str) -> SecretProblem {
-        let SecretSources { by_workspace: _, env_prefix, dir, file } = self.sources;
+        let SecretSources { by_workspace, env_prefix, dir, file } = self.sources;
         let own = self.own.as_ref().map(|dir| format!("the directory {}", dir.display()));
         let variables = env_prefix.as_ref().map(|prefix| format!("the variable `{prefix}{name}`"));
         let directory = dir.as_ref().map(|dir| format!("the directory {}", dir.display()));
         let file = file.as_ref().map(|file| format!("the file {}", file.display()));
         let sources: Vec<_> = [own, variables, directory, file].into_iter().flatten().collect();
-        if sources.is_empty() {
+        if sources.is_empty() && by_workspace.is_none() {
             let message = format!("secret `{name}` not found: no source of secrets is configured");
             return (message, "set `secrets` in the settings".into());
         }
-        let message = format!("secret `{name}` not found in {}", sources.join(", "));
+        let message = if sources.is_empty() {
+            format!("secret `{name}` not found: the workspace has no secrets of its own")
+        } else {
+            format!("secret `{name}` not found in {}", sources.join(", "))
+        };
+        if by_workspace.is_some() && self.own.is_none() {
+            let help = "declare the workspace with its `root` under `workspaces` in the settings: \
+                        only then it has secrets of its own";
+            return (message, help.into());
+        }
         (message, "add it there".into())
     }
 }

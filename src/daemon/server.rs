@@ -27,7 +27,10 @@ use super::{
 use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::{self, LimitSettings, Settings},
-    handler::command::{GroupLedger, LedgerError},
+    handler::{
+        OwnListeners,
+        command::{GroupLedger, LedgerError},
+    },
     model::WorkspaceId,
     telemetry::{ApiMeters, Exporter, RecordsLost},
 };
@@ -121,7 +124,7 @@ impl Daemon {
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment)?;
         let observers = Observers { audit, tracer };
-        let orchestrator = orchestrator(&settings, &observers).await?;
+        let orchestrator = orchestrator(&settings, &observers, &addresses).await?;
         let home = config::home_directory(&settings, environment);
         let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
         let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
@@ -200,8 +203,17 @@ fn ledger_error(error: LedgerError, socket: &Path) -> ServeError {
     }
 }
 
-async fn orchestrator(settings: &Settings, observers: &Observers) -> Result<Orchestrator, crate::StartError> {
-    let mut builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
+async fn orchestrator(
+    settings: &Settings,
+    observers: &Observers,
+    addresses: &DaemonAddresses,
+) -> Result<Orchestrator, crate::StartError> {
+    let listeners = OwnListeners {
+        tcp: [addresses.tcp, addresses.metrics].into_iter().flatten().collect(),
+        sockets: vec![addresses.socket.clone(), addresses.control_socket.clone()],
+    };
+    let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
+    let mut builder = builder.own_listeners(listeners);
     if let Some(audit) = &observers.audit {
         builder = builder.observer(audit.clone());
     }

@@ -17,6 +17,16 @@ use crate::model::{
 /// How much of an unknown event's name is repeated in the error, in characters.
 const LONGEST_ECHO: usize = 64;
 
+/// The longest name in an event, such as that of a tool, in bytes. Names stand in every log line and table, and
+/// matchers read all of them.
+const LONGEST_NAME: usize = 1024;
+
+/// The longest path in an event, in bytes: the system has none that are longer.
+const LONGEST_PATH: usize = 4096;
+
+/// The longest message or reason of an event, in bytes.
+const LONGEST_MESSAGE: usize = 256 << 10;
+
 /// The words of a dialect.
 pub(super) struct EventVocabulary {
     /// The dialect of the events.
@@ -91,10 +101,14 @@ impl NameTable {
     }
 
     /// A text that the dialect has in another field.
-    fn within(&self, name: &'static str, fields: &JsonFields<'_>) -> Option<Arc<str>> {
-        let (outer, inner) = self.native(name).split_once('.')?;
-        let object: JsonFields<'_> = serde_json::from_str(fields.get(outer)?.get()).ok()?;
-        object.get(inner).and_then(unquoted).map(Into::into)
+    ///
+    /// Returns an error if it is longer than a name may be.
+    fn within(&self, name: &'static str, fields: &JsonFields<'_>) -> Result<Option<Arc<str>>, EventError> {
+        let Some((outer, inner)) = self.native(name).split_once('.') else { return Ok(None) };
+        let object =
+            fields.get(outer).and_then(|value| serde_json::from_str::<JsonFields<'_>>(value.get()).ok());
+        let text = object.as_ref().and_then(|object| object.get(inner)).and_then(unquoted);
+        text.map(|text| within_bound(self.native(name), text, LONGEST_NAME).map(Into::into)).transpose()
     }
 
     /// What the dialect calls a canonical field.
@@ -158,7 +172,7 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<E
         }
     }
     if event.attributes.model_ref.is_none() {
-        event.attributes.model_ref = vocabulary.names.within("model_ref", &fields);
+        event.attributes.model_ref = vocabulary.names.within("model_ref", &fields)?;
     }
     require(&event, known, vocabulary)?;
     Ok(event)
@@ -181,7 +195,7 @@ fn host_event(known: KnownEvent, fields: &JsonFields<'_>) -> Result<Option<HostE
         }),
         KnownEvent::Kind(EventKind::HostEvent) => match fields.get("host_event") {
             Some(value) => Some(HostEvent {
-                name: text("host_event", value)?.into(),
+                name: within_bound("host_event", text("host_event", value)?, LONGEST_NAME)?.into(),
                 match_text: None,
                 strategy: EventKind::HostEvent.strategy(),
             }),
@@ -253,7 +267,7 @@ fn take(event: &mut Event, name: &str, canonical: &str, value: &RawValue) -> Res
             let id = optional_text(name, value)?.map(ToolCallId::new).transpose();
             event.tool_call_id = id.map_err(|source| EventError::Id { field: "tool_call_id", source })?;
         }
-        "cwd" => event.cwd = optional_text(name, value)?.map(Into::into),
+        "cwd" => event.cwd = bounded_text(name, value, LONGEST_PATH)?.map(Into::into),
         "wait" => event.delivery = delivery(event.kind, value)?,
         _ => return take_payload(event, name, canonical, value),
     }
@@ -265,7 +279,8 @@ fn take_payload(event: &mut Event, name: &str, canonical: &str, value: &RawValue
     if let Some(target) = Target::from_name(canonical) {
         event.targets.set(target, Json::checked(value));
     } else if let Some(fact) = FACT_FIELDS.iter().find(|fact| fact.name == canonical && !unusual) {
-        if let Some(text) = optional_text(name, value)? {
+        let most = if matches!(fact.name, "message" | "reason") { LONGEST_MESSAGE } else { LONGEST_NAME };
+        if let Some(text) = bounded_text(name, value, most)? {
             (fact.set)(&mut event.attributes, text.into());
         }
     } else {
@@ -333,6 +348,25 @@ fn optional_text<'a>(field: &str, value: &'a RawValue) -> Result<Option<Cow<'a, 
     if value.get() == "null" { Ok(None) } else { text(field, value).map(Some) }
 }
 
+/// The same, and an error if it is longer than `most` bytes: cutting it could change which hooks match.
+fn bounded_text<'a>(
+    field: &str,
+    value: &'a RawValue,
+    most: usize,
+) -> Result<Option<Cow<'a, str>>, EventError> {
+    match optional_text(field, value)? {
+        Some(text) => within_bound(field, text, most).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn within_bound<'a>(field: &str, text: Cow<'a, str>, most: usize) -> Result<Cow<'a, str>, EventError> {
+    if text.len() > most {
+        return Err(EventError::TooLong { field: field.to_owned(), length: text.len(), most });
+    }
+    Ok(text)
+}
+
 fn text<'a>(field: &str, value: &'a RawValue) -> Result<Cow<'a, str>, EventError> {
     unquoted(value).ok_or_else(|| wrong_type(field, "a string", value))
 }
@@ -379,6 +413,28 @@ mod tests {
         assert_eq!(event.targets.get(Target::ToolInput).unwrap().as_str(), r#"{"n":1.0}"#);
         assert_eq!(event.extra.len(), 1);
         assert_eq!(event.extra[0].1.as_str(), "[1, 2]");
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let event = |field: &str, length: usize| {
+            let text = "x".repeat(length);
+            let name = if field == "tool_name" { String::new() } else { r#""tool_name":"Bash","#.to_owned() };
+            let head = r#"{"event":"before_tool_dispatch","session_id":"s","run_id":"r","tool_input":{},"#;
+            read(&format!(r#"{head}{name}"{field}":"{text}"}}"#))
+        };
+        for (field, most) in [
+            ("tool_name", LONGEST_NAME),
+            ("agent_type", LONGEST_NAME),
+            ("notification_type", LONGEST_NAME),
+            ("model_ref", LONGEST_NAME),
+            ("cwd", LONGEST_PATH),
+            ("message", LONGEST_MESSAGE),
+        ] {
+            assert!(event(field, most).is_ok(), "{field}");
+            let error = event(field, most + 1).unwrap_err();
+            assert_eq!(error, EventError::TooLong { field: field.to_owned(), length: most + 1, most });
+        }
     }
 
     #[test]

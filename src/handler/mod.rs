@@ -9,6 +9,7 @@ pub(crate) mod http_client;
 mod limits;
 pub mod models;
 pub(crate) mod native;
+mod own_listeners;
 pub(crate) mod private_file;
 pub(crate) mod prompt;
 mod runner;
@@ -19,5 +20,6 @@ mod unavailable;
 pub use models::ModelClient;
 
 pub(crate) use limits::{CommandLimits, HttpLimits};
+pub(crate) use own_listeners::OwnListeners;
 pub(crate) use runner::{HandlerOutput, Invocation, Runner};
 pub(crate) use select::{api_client, http_runner};

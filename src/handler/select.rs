@@ -9,17 +9,18 @@ use super::http::HttpRunner;
 use super::models::ApiClient;
 #[cfg(not(feature = "http"))]
 use super::unavailable::UnavailableRunner;
-use super::{limits::HttpLimits, models::ModelClient, runner::Runner};
+use super::{limits::HttpLimits, models::ModelClient, own_listeners::OwnListeners, runner::Runner};
+use crate::model::HttpTarget;
 
 /// The runner of http hooks. Needs the feature `http`.
 #[cfg(feature = "http")]
-pub(crate) fn http_runner(limits: HttpLimits) -> Arc<dyn Runner> {
-    Arc::new(HttpRunner::new(limits))
+pub(crate) fn http_runner(limits: HttpLimits, allow: Vec<HttpTarget>, own: OwnListeners) -> Arc<dyn Runner> {
+    Arc::new(HttpRunner::new(limits, allow, own))
 }
 
 /// The runner of http hooks, in a build without them.
 #[cfg(not(feature = "http"))]
-pub(crate) fn http_runner(_: HttpLimits) -> Arc<dyn Runner> {
+pub(crate) fn http_runner(_: HttpLimits, _: Vec<HttpTarget>, _: OwnListeners) -> Arc<dyn Runner> {
     Arc::new(UnavailableRunner)
 }
 

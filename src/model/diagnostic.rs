@@ -7,6 +7,8 @@ use std::{
 
 use serde::Serialize;
 
+use super::shown_text::escaped_line;
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -75,10 +77,14 @@ impl Diagnostic {
     /// The code of a hook that the operator requires and that is not in force.
     pub(crate) const REQUIRED_MISSING: &str = "required-missing";
 
-    /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read.
+    /// The code of an http hook that may not ask its server.
+    pub(crate) const HTTP_TARGET: &str = "http-target";
+
+    /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
+    /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {
-        let is_of_hook = [Self::MISSING_FEATURE, Self::TRUST, Self::REQUIRED_MISSING].contains(&self.code);
-        self.severity == Severity::Error && !is_of_hook
+        let of_hooks = [Self::MISSING_FEATURE, Self::TRUST, Self::REQUIRED_MISSING, Self::HTTP_TARGET];
+        self.severity == Severity::Error && !of_hooks.contains(&self.code)
     }
 
     /// Adds what to do.
@@ -91,7 +97,8 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
+        // Files have the names that others gave them.
+        write!(f, "{}", escaped_line(&self.file.to_string_lossy()))?;
         if self.line > 0 {
             write!(f, ":{}:{}", self.line, self.column)?;
         }

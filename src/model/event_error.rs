@@ -33,6 +33,16 @@ pub enum EventError {
         /// What it is.
         found: &'static str,
     },
+    /// A name, such as that of a tool, is longer than any has to be.
+    #[error("field `{field}` is {length} bytes long; at most {most} are allowed")]
+    TooLong {
+        /// The field's name.
+        field: String,
+        /// How long it is, in bytes.
+        length: usize,
+        /// How long it may be.
+        most: usize,
+    },
     /// An identifier breaks its syntax.
     #[error("field `{field}` {source}")]
     Id {

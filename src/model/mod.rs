@@ -11,6 +11,7 @@ mod execution_policy;
 mod handler;
 mod hook;
 mod hook_source;
+mod http_target;
 mod id;
 mod io_reason;
 mod json;
@@ -25,6 +26,7 @@ mod redaction;
 mod reply;
 mod sandbox;
 mod secret;
+mod shown_text;
 mod trace;
 mod trust;
 mod verdict;
@@ -46,6 +48,10 @@ pub use handler::{
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
 pub use hook_source::{HookSource, Scope, Workspace};
+pub(crate) use http_target::is_certainly_private;
+pub use http_target::{HttpTarget, HttpTargetError};
+#[cfg(feature = "http")]
+pub(crate) use http_target::{is_public, literal_address};
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
@@ -70,6 +76,9 @@ pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
 pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub use secret::{Secret, SecretText};
+pub(crate) use shown_text::escaped_line;
+#[cfg(feature = "cli")]
+pub(crate) use shown_text::is_unsafe_to_show;
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
 pub use trust::{Approval, HookTrust, TrustState};
 pub use verdict::{Ended, FailureMode, NoteKind, Verdict};

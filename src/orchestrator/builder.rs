@@ -26,7 +26,7 @@ use super::{
 use crate::{
     config::{LoadedWorkspace, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
     handler::{
-        CommandLimits, HttpLimits, ModelClient,
+        CommandLimits, HttpLimits, ModelClient, OwnListeners,
         agent::AgentRunner,
         api_client,
         command::{BaseEnvironment, CommandRunner},
@@ -59,6 +59,7 @@ pub struct Builder {
     without_workspaces: WithoutWorkspaces,
     hook_file_errors: HookFileErrors,
     trust: Option<TrustPolicy>,
+    own_listeners: Option<OwnListeners>,
 }
 
 /// What an orchestrator starts with if no workspace is added.
@@ -141,6 +142,13 @@ impl Builder {
         self
     }
 
+    /// Says where hookyard listens, if that is not as the settings say. No http hook may connect there.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn own_listeners(mut self, listeners: OwnListeners) -> Self {
+        self.own_listeners = Some(listeners);
+        self
+    }
+
     /// Records every event that is dispatched, for test doubles.
     pub(crate) fn event_log(mut self, log: Arc<EventLog>) -> Self {
         self.event_log = Some(log);
@@ -203,7 +211,8 @@ impl Builder {
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = with_ids(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
-        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers));
+        let own = self.own_listeners.unwrap_or_else(|| configured_listeners(&self.settings));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
@@ -248,10 +257,20 @@ impl Builder {
     }
 }
 
+/// Where a daemon with these settings listens.
+fn configured_listeners(settings: &Settings) -> OwnListeners {
+    let listen = &settings.listen;
+    OwnListeners {
+        tcp: [listen.tcp, listen.metrics].into_iter().flatten().collect(),
+        sockets: [&listen.socket, &listen.control_socket].into_iter().flatten().cloned().collect(),
+    }
+}
+
 fn run_context(
     settings: &Settings,
     models: Option<&Arc<dyn ModelClient>>,
     observers: Vec<Arc<dyn OutcomeObserver>>,
+    own: OwnListeners,
 ) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
@@ -261,7 +280,8 @@ fn run_context(
     let command = Pool::new(HandlerKind::Command, bounds(&pools.command), runner, &meters);
     // As many connections as there can be requests, so that a busy server is never connected to anew.
     let limits = HttpLimits { body: settings.limits.http_body, max_idle: pools.http.concurrency.get() };
-    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), http_runner(limits), &meters);
+    let allow = settings.http.allow.clone();
+    let http = Pool::new(HandlerKind::Http, bounds(&pools.http), http_runner(limits, allow, own), &meters);
     // As many connections as there can be questions.
     let max_idle = pools.prompt.concurrency.get() + pools.agent.concurrency.get();
     let limits = HttpLimits { body: settings.limits.model_body, max_idle };

@@ -41,6 +41,8 @@ terms! {
         Refused "refused",
         /// The server's name could not be resolved.
         Dns "dns",
+        /// Hooks of this level may not connect to the server.
+        NotAllowed "not_allowed",
         /// The server could not prove who it is.
         Tls "tls",
         /// It took too long.

@@ -46,7 +46,7 @@ const OPENHARNESS: [(&str, &str); 6] = [
 
 fn settings() -> Settings {
     let home = tempfile::tempdir().unwrap().path().join("nobody");
-    let text = "models: { default: { api: openai, model: m } }";
+    let text = "{ models: { default: { api: openai, model: m } }, http: { allow: ['127.0.0.1:9'] } }";
     let settings = Settings::from_yaml(text, Path::new("h.yaml")).0.unwrap();
     Settings {
         home: Some(home.clone()),

@@ -2,7 +2,11 @@
 
 use std::{fs, path::PathBuf};
 
-use hookyard::{Orchestrator, config::Settings, model::Diagnostic};
+use hookyard::{
+    Orchestrator,
+    config::{HttpSettings, Settings},
+    model::Diagnostic,
+};
 use tempfile::TempDir;
 
 use crate::support::cases::{Files, write_files};
@@ -37,6 +41,8 @@ impl TestWorkspace {
             home: Some(self.path("home")),
             system_directory: Some(self.path("system")),
             trust: hookyard::config::TrustPolicy::Off,
+            // Where http hooks of these tests ask, and nobody answers.
+            http: HttpSettings { allow: vec!["127.0.0.1:9".parse().unwrap()] },
             ..Settings::default()
         }
     }

@@ -13,7 +13,7 @@ use axum::{Router, http::HeaderMap, routing::any};
 use futures_util::FutureExt;
 use hookyard::{
     Orchestrator,
-    config::{LoadedWorkspace, SecretSources, Settings, load_workspace},
+    config::{HttpSettings, LoadedWorkspace, SecretSources, Settings, WorkspaceSettings, load_workspace},
     model::{Ended, Event, EventKind, Handler, Outcome, RunId, SessionId, Verdict, WorkspaceId},
 };
 use serde_json::{Value, json};
@@ -67,20 +67,49 @@ fn a_workspace_does_not_see_what_belongs_to_another() {
     }
     fs::write(secrets.path().join("bank/ONLY"), VALUE).unwrap();
     let sources = SecretSources { by_workspace: Some(secrets.path().to_owned()), ..sources(None, None) };
-    let settings =
-        Settings { secrets: sources, trust: hookyard::config::TrustPolicy::Off, ..Settings::default() };
-    let load = |workspace: &str, reference: &str| {
-        let (root, id) = (with_variable(reference), WorkspaceId::new(workspace).unwrap());
-        let loaded = load_workspace(root.path(), Some(id), &settings, &nothing);
+    let load = |declared: &[&str], id: Option<&str>, at: &str, reference: &str| {
+        let roots = tempfile::tempdir().unwrap();
+        // Ids with `..` in them are roots with `..` in them here.
+        fs::create_dir_all(roots.path().join("declared/x")).unwrap();
+        let mut settings = Settings {
+            secrets: sources.clone(),
+            trust: hookyard::config::TrustPolicy::Off,
+            ..Settings::default()
+        };
+        for name in declared {
+            let root = roots.path().join("declared").join(name);
+            fs::create_dir_all(&root).unwrap();
+            settings.workspaces.insert(WorkspaceId::new(name).unwrap(), WorkspaceSettings::new(root));
+        }
+        let root = roots.path().join(at);
+        fs::create_dir_all(&root).unwrap();
+        fs::rename(with_variable(reference).keep().join(".openharness"), root.join(".openharness")).unwrap();
+        let id = id.map(|id| WorkspaceId::new(id).unwrap());
+        let loaded = load_workspace(&root, id, &settings, &nothing);
         value_of(&loaded)
             .ok_or_else(|| loaded.diagnostics.iter().map(ToString::to_string).collect::<String>())
     };
-    assert_eq!(load("shop", "${secrets.KEY}").unwrap(), "of the shop");
-    assert_eq!(load("bank", "${secrets.KEY}").unwrap(), "of the bank");
-    assert_eq!(load("bank", "${secrets.ONLY}").unwrap(), VALUE);
-    for stranger in ["shop", "../bank", "x/../bank", "bank/", ".", ".."] {
-        let mistake = load(stranger, "${secrets.ONLY}").unwrap_err();
-        assert!(mistake.contains("secret `ONLY` not found"), "{stranger}: {mistake}");
+    let both: &[&str] = &["shop", "bank"];
+    assert_eq!(load(both, Some("shop"), "declared/shop", "${secrets.KEY}").unwrap(), "of the shop");
+    assert_eq!(load(both, None, "declared/bank", "${secrets.KEY}").unwrap(), "of the bank");
+    assert_eq!(load(both, Some("bank"), "declared/bank", "${secrets.ONLY}").unwrap(), VALUE);
+    // The root decides: a clone has the name of its directory, and a host may send any id.
+    for (id, at) in [
+        (None, "clones/bank"),
+        (Some("bank"), "clones/bank"),
+        (Some("bank"), "declared/shop"),
+        (Some("shop"), "declared/shop"),
+        (Some("../bank"), "clones/x"),
+        (Some("."), "clones/x"),
+    ] {
+        let mistake = load(both, id, at, "${secrets.ONLY}").unwrap_err();
+        assert!(mistake.contains("secret `ONLY` not found"), "{id:?} {at}: {mistake}");
+    }
+    let mistake = load(&[], Some("bank"), "declared/bank", "${secrets.ONLY}").unwrap_err();
+    assert!(mistake.contains("declare the workspace with its `root`"), "{mistake}");
+    for odd in ["../bank", "x/../bank", "bank/", "."] {
+        let mistake = load(&[odd], Some(odd), &format!("declared/{odd}"), "${secrets.ONLY}").unwrap_err();
+        assert!(mistake.contains("secret `ONLY` not found"), "{odd}: {mistake}");
     }
 }
 
@@ -230,7 +259,8 @@ fn event() -> Event {
 async fn told(handler: &Value) -> (Outcome, String) {
     let (workspace, secrets) = (workspace(handler), tempfile::tempdir().unwrap());
     fs::write(secrets.path().join("KEY"), VALUE).unwrap();
-    let settings = Settings { secrets: sources(Some(secrets.path()), None), ..Settings::default() };
+    let http = HttpSettings { allow: vec!["127.0.0.0/8".parse().unwrap()] };
+    let settings = Settings { secrets: sources(Some(secrets.path()), None), http, ..Settings::default() };
     let builder = Orchestrator::builder()
         .trust(hookyard::config::TrustPolicy::Off)
         .workspace(workspace.path())

@@ -186,3 +186,17 @@ fn a_command_that_shows_a_failure_does_not_log_it_as_well() {
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(shown.contains("broken") && !said.contains("a hook failed"), "{shown} {said}");
 }
+
+#[test]
+fn the_name_of_a_file_cannot_write_lines_or_escapes_to_the_log() {
+    let mut daemon = DaemonSetup::new()
+        .file("shop/.openharness/hooks/a\n\u{1b}[2J\u{202e}b.yaml", "nmae: x\n")
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .argument("--log=human")
+        .serve();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    let log = daemon.log();
+    assert!(log.contains(r"a\n\x1b[2J\u{202e}b.yaml"), "{log}");
+    assert!(!log.contains(['\u{1b}', '\u{202e}']), "{log}");
+}

@@ -99,7 +99,7 @@ impl Load {
         let model = ModelServer::start(Protocol::OpenAi, [words("{}")]).await;
         let mut setting = DaemonSetup::new()
             .settings(
-                "listen: { tcp: '127.0.0.1:0' }\nworkspaces: { shop: { root: $DIR/shop } }\nwatch: false",
+                "listen: { tcp: '127.0.0.1:0' }\nworkspaces: { shop: { root: $DIR/shop } }\nwatch: false\nhttp: { allow: [127.0.0.0/8] }",
             )
             .settings("pools: { command: { concurrency: 8, queue: 8 } }\nlimits: { pending_per_run: 4 }")
             .settings("run_idle: 2s")

@@ -172,7 +172,8 @@ impl NewCommand {
     fn next(&self, found: &LocatedWorkspace, skeleton: &HookSkeleton, trust: &NewTrust) -> Vec<String> {
         let workspace = found.flag();
         let given = self.workspace.settings.config.as_deref();
-        let config = given.or(skeleton.model.as_ref().map(|_| Path::new("hookyard.yaml")));
+        let needs_settings = skeleton.model.is_some() || skeleton.server.is_some();
+        let config = given.or(needs_settings.then_some(Path::new("hookyard.yaml")));
         let config = config.map(|config| format!(" --config {}", shell_quoted(config))).unwrap_or_default();
         let flags = workspace + &config;
         let server = skeleton.server.as_ref().map(|server| {
@@ -224,8 +225,12 @@ impl NewSummary<'_> {
         self.written.iter().filter(of).map(|written| written.path.as_path()).collect()
     }
 
-    /// The entry that the settings need, unless they have the model.
+    /// The entry that the settings need, unless they have the model, or allow the server.
     fn entry(&self) -> Option<String> {
+        if self.skeleton.server.is_some() {
+            let allow = &self.found.settings.http.allow;
+            return (!allow.contains(&skeleton::server_target())).then(skeleton::settings_for_server);
+        }
         let model = self.skeleton.model.as_deref()?;
         (!self.found.settings.models.contains_key(model)).then(|| skeleton::settings_for(model))
     }
@@ -272,8 +277,13 @@ impl NewSummary<'_> {
             page.line(&format!("\n{}", wrap::hanging(remark, screen.table_width(), 0)));
         }
         if let Some(entry) = self.entry() {
-            let what = "Add this model to the settings, for example to `hookyard.yaml`, and pass \
-                        `--config hookyard.yaml`; or change `model_ref` to a model of the settings:";
+            let what = if self.skeleton.server.is_some() {
+                "Hooks of a workspace may not ask servers on this machine unless the settings allow it. Add this to \
+                 the settings, for example to `hookyard.yaml`, and pass `--config hookyard.yaml`:"
+            } else {
+                "Add this model to the settings, for example to `hookyard.yaml`, and pass \
+                 `--config hookyard.yaml`; or change `model_ref` to a model of the settings:"
+            };
             page.line(&format!("\n{}\n\n{}", wrap::hanging(what, screen.table_width(), 0), indented(&entry)));
         } else if let Some(model) = &self.skeleton.model {
             let what = format!("It uses the model `{}` of the settings.", escape::line(model));

@@ -9,7 +9,7 @@ use super::{
     files::{FileRole, NewFile},
     options::{HandlerType, ProcessMode, ScriptLanguage, in_hooks},
 };
-use crate::model::{EventKind, MatchField};
+use crate::model::{EventKind, HttpTarget, MatchField};
 
 /// The schema's file, from the directory of hook files.
 const SCHEMA: &str = "resources/openharness-hook.schema.json";
@@ -38,6 +38,19 @@ pub(super) struct HookSkeleton {
     pub(super) remarks: Vec<&'static str>,
     /// An event that selects the hook. A guard blocks it.
     pub(super) event: Value,
+}
+
+/// Where the server of an http hook's skeleton listens.
+const SERVER: &str = "127.0.0.1:8377";
+
+/// The server of an http hook's skeleton, as the settings allow it.
+pub(super) fn server_target() -> HttpTarget {
+    SERVER.parse().expect("an address with its port")
+}
+
+/// What the settings need for the server of an http hook's skeleton.
+pub(super) fn settings_for_server() -> String {
+    format!("http:\n  allow: [\"{SERVER}\"]\n")
 }
 
 /// The entry of the settings for a model.

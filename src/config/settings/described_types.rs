@@ -19,7 +19,8 @@ use super::{
     },
 };
 use crate::model::{
-    Address, DialectName, EventKind, FilesystemAccess, JsonOutput, ModelApi, NetworkAccess, SecretText,
+    Address, DialectName, EventKind, FilesystemAccess, HttpTarget, JsonOutput, ModelApi, NetworkAccess,
+    SecretText,
 };
 
 /// A pattern of JSON Schema for a duration with its unit.
@@ -209,6 +210,16 @@ macro_rules! describe_words {
 }
 
 describe_words! { AuditPatches FilesystemAccess JsonOutput ModelApi NetworkAccess TrustPolicy WorkspaceKind }
+
+impl DescribedValue for HttpTarget {
+    fn form() -> ValueForm {
+        ValueForm::text("host, host and port, or network", r"^[^\s@?#\\%*]+$")
+    }
+
+    fn show(field: &Self) -> Json {
+        json!(field.to_string())
+    }
+}
 
 impl DescribedValue for VariablePattern {
     fn form() -> ValueForm {

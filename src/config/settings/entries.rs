@@ -1,10 +1,10 @@
 //! The names of workspaces and models in the settings, and how one is made in code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{
     keys::{KeySet, NamedEntry},
-    table::{ModelSettings, WorkspaceSettings},
+    table::{ModelSettings, Settings, WorkspaceSettings},
 };
 use crate::{
     dialect::Value,
@@ -24,6 +24,23 @@ impl WorkspaceSettings {
     /// ```
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), ..Self::declared() }
+    }
+}
+
+impl Settings {
+    /// The id under which a workspace is declared: the given one if its entry has this root, or else that of the only
+    /// entry that has it. `root` has no symbolic links.
+    pub(in crate::config) fn declared_id(&self, root: &Path, id: &WorkspaceId) -> Option<&WorkspaceId> {
+        let is_at = |workspace: &WorkspaceSettings| {
+            workspace.root == root || workspace.root.canonicalize().is_ok_and(|real| real == root)
+        };
+        if let Some((known, _)) = self.workspaces.get_key_value(id).filter(|(_, workspace)| is_at(workspace))
+        {
+            return Some(known);
+        }
+        let mut others = self.workspaces.iter().filter(|(_, workspace)| workspace.root == root);
+        let (known, _) = others.next()?;
+        others.next().is_none().then_some(known)
     }
 }
 

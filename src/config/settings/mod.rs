@@ -10,20 +10,25 @@ mod described_types;
 mod entries;
 #[cfg(test)]
 mod generated;
+mod http;
 mod keys;
 #[cfg(test)]
 mod layer_tests;
 mod layers;
+mod levels;
 mod overrides;
 mod sandbox;
 mod table;
 #[cfg(test)]
 mod tests;
 mod value_types;
+mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
+pub use http::HttpSettings;
+pub use levels::LevelSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
-    AuditSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings,
-    PoolSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
+    SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };

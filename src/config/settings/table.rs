@@ -9,10 +9,12 @@ use super::{
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     declare::settings,
+    http::HttpSettings,
+    levels::LevelSettings,
     sandbox::SandboxSettings,
     value_types::{
-        Fraction, HookNameText, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature,
-        TraceUrl, VariablePattern, VariablePrefix, count,
+        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,
+        VariablePattern, VariablePrefix, count,
     },
 };
 use crate::model::{Address, JsonOutput, ModelApi, SecretText, WorkspaceId};
@@ -76,6 +78,9 @@ settings! {
 
         /// Whether http hooks may connect to Unix sockets, as `unix:/path/to.sock:/route`.
         allow_unix_sockets: bool = false,
+
+        /// Servers that http hooks may ask.
+        http: HttpSettings = HttpSettings::default(),
 
         /// Home directory with the user's own hooks; `null` means `$HOOKYARD_HOME` or else `$HOME`.
         #[example = "/home/alice"]
@@ -325,22 +330,11 @@ settings! {
 }
 
 settings! {
-    /// What lower levels of configuration may do to the hooks of higher ones.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub section LevelSettings {
-        /// Names of hooks that every level may switch off. All others can be switched off by their own level and by
-        /// higher ones only: managed, then user, then project.
-        #[example = "[claude.user.Stop.1.1]"]
-        allow_disable: Vec<String> as Vec<HookNameText> = Vec::new(),
-    }
-}
-
-settings! {
     /// Sources of secrets, in the order in which they are searched.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub section SecretSources {
-        /// Directory with a subdirectory per workspace id, which holds a file per secret that only this workspace
-        /// can use.
+        /// Directory with a subdirectory per id of a workspace that `workspaces` declares. It holds a file per secret
+        /// that only the workspace with the root declared there can use.
         #[example = "/run/secrets/workspaces"]
         by_workspace: Option<PathBuf> = None,
 
@@ -391,7 +385,7 @@ settings! {
         #[example = "0"]
         temperature: Option<f64> as Option<Temperature> = None,
 
-        /// Ids of the workspaces whose hooks may ask the model; `null` means all.
+        /// Ids under which `workspaces` declares the workspaces whose hooks may ask the model; `null` means all.
         #[example = "[shop]"]
         workspaces: Option<Vec<String>> = None,
     }

@@ -3,16 +3,14 @@
 use std::{marker::PhantomData, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::{
-        quantity,
-        trust::TrustPolicy,
-        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
-    },
+    super::{quantity, trust::TrustPolicy},
     keys::{KeyType, ValueType},
 };
 use crate::{
     dialect::{Mapping, Mistake, Value},
-    model::{Address, FilesystemAccess, HookName, JsonOutput, ModelApi, NetworkAccess, SecretText},
+    model::{
+        Address, FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi, NetworkAccess, SecretText,
+    },
 };
 
 /// The largest count: more than any machine has of anything, and safe for every counter.
@@ -266,6 +264,19 @@ impl ValueType for TraceUrl {
     }
 }
 
+impl ValueType for HttpTarget {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        let target = value.text()?.parse();
+        if let Err(error) = &target {
+            let message = format!("an item of `{}` {error}", value.name());
+            value.error("http-target", message, "write it such as `localhost:8377` or `10.1.0.0/16`");
+        }
+        target.ok()
+    }
+}
+
 impl ValueType for ModelUrl {
     type Field = Address;
 
@@ -369,28 +380,4 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-impl ValueType for WorkspaceKind {
-    type Field = Self;
-
-    fn parse(value: &Value<'_>) -> Option<Self> {
-        Self::read(value)
-    }
-}
-
-impl ValueType for RequiredHook {
-    type Field = Self;
-
-    fn parse(value: &Value<'_>) -> Option<Self> {
-        Self::read(value)
-    }
-}
-
-impl ValueType for DialectSelection {
-    type Field = Self;
-
-    fn parse(value: &Value<'_>) -> Option<Self> {
-        Self::read(value)
-    }
 }

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
-    keys::allow_handler_keys,
+    keys::{allow_handler_keys, bounded_entries},
     lookup::{ReferenceLookup, ResolvedPath},
     mode,
     models::{RawAgentHandler, RawPromptHandler},
@@ -145,14 +145,14 @@ impl<'d> RawCommand<'d> {
     fn read(handler: &Mapping<'d>) -> Self {
         let own = ["command", "args", "cwd", "environment", "sandbox"];
         allow_handler_keys(handler, &[&own[..], &mode::KEYS].concat());
-        let environment = handler.get("environment").and_then(|value| value.mapping());
+        let environment = handler.get("environment").and_then(|value| bounded_entries(&value));
         Self {
             handler: handler.clone(),
             line: handler.get("command"),
             args: handler.get("args"),
             cwd: handler.get("cwd"),
             mode: mode::read(handler),
-            environment: environment.map(|mapping| mapping.values().collect()).unwrap_or_default(),
+            environment: environment.unwrap_or_default(),
             sandbox: handler.get("sandbox"),
         }
     }

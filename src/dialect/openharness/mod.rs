@@ -26,6 +26,7 @@ pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use event::{has_kind, is_matched};
 pub(super) use handlers::{argument, shell_line, variable};
 pub use hook_file::read_hook;
+pub(super) use keys::bounded_entries;
 pub use lookup::{ReferenceLookup, ResolvedPath};
 pub(crate) use mode::warn_of_mode;
 pub(super) use requests::{http_address, http_header};

@@ -2,19 +2,20 @@
 
 use super::{
     super::{Mapping, Value, suggest::shorten},
-    keys::allow_handler_keys,
+    keys::{allow_handler_keys, bounded_entries},
     lookup::ReferenceLookup,
     rules::{HookRules, UnixSockets},
     variables,
 };
 use crate::model::{Address, HttpHandler, HttpMethod, SecretText};
 
-/// Headers that say how a message is framed or carried. The client writes them; a second opinion in a hook file
-/// would let one request be taken for two.
-const FRAMING: [&str; 9] = [
+/// Headers that say where a message goes and how it is framed or carried. The client writes them; a second opinion in
+/// a hook file would let one request be taken for two, or reach another server behind the same address.
+const FRAMING: [&str; 10] = [
     "connection",
     "content-length",
     "expect",
+    "host",
     "keep-alive",
     "proxy-connection",
     "te",
@@ -22,6 +23,9 @@ const FRAMING: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+/// The longest URL, in bytes.
+const LONGEST_URL: usize = 8 << 10;
 
 /// An http handler as its file says it.
 pub(super) struct RawHttpHandler<'d> {
@@ -34,14 +38,14 @@ impl<'d> RawHttpHandler<'d> {
     pub(super) fn read(handler: &Mapping<'d>) -> Self {
         allow_handler_keys(handler, &["url", "method", "headers"]);
         let methods = HttpMethod::ALL.map(|method| (method.as_str(), method));
-        let headers = handler.get("headers").and_then(|value| value.mapping());
+        let headers = handler.get("headers").and_then(|value| bounded_entries(&value));
         Self {
             url: handler.require("url", "url: https://guard.example.com/check"),
             method: match handler.get("method") {
                 Some(value) => value.choice(&methods),
                 None => Some(HttpMethod::Post),
             },
-            headers: headers.map(|mapping| mapping.values().collect()).unwrap_or_default(),
+            headers: headers.unwrap_or_default(),
         }
     }
 
@@ -120,7 +124,13 @@ pub(in crate::dialect) fn http_header(
 
 /// An address that can be asked.
 pub(in crate::dialect) fn http_address(value: &Value<'_>, rules: &HookRules) -> Option<Address> {
-    match Address::parse(value.text()?) {
+    let text = value.text()?;
+    if text.len() > LONGEST_URL {
+        let message = format!("`url` has {} bytes; at most {LONGEST_URL} are allowed", text.len());
+        value.error("url", message, "send data in `headers` or in the body");
+        return None;
+    }
+    match Address::parse(text) {
         Ok(address) if address.socket().is_some() && rules.unix_sockets == UnixSockets::Refused => {
             let message = "`url`: Unix sockets are not allowed";
             let help = "use `http://` or `https://`, or set `allow_unix_sockets: true` in the settings";

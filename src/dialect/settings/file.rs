@@ -15,7 +15,11 @@ use super::{
     format::SharedKey,
     shared::SharedSettings,
 };
-use crate::model::{Diagnostic, Scope};
+use crate::model::{Diagnostic, Scope, Severity};
+
+/// The most hooks of a settings file. Entries without hooks and switched-off names are counted alike: each has its
+/// cost, and no file needs as many.
+const MOST_HOOKS: usize = 512;
 
 /// The hooks of one settings file.
 #[derive(Debug, Default)]
@@ -32,6 +36,10 @@ pub struct SettingsHooks {
     pub events: Vec<(&'static str, KeyPosition)>,
     /// What it says about all hooks.
     pub shared: SharedSettings,
+    /// How many hooks it has, also those with mistakes.
+    written: usize,
+    /// How many of them are left out because the file has too many.
+    left_out: usize,
 }
 
 /// Reads a settings file of a dialect.
@@ -63,7 +71,9 @@ pub fn read_settings(
             events.for_each(|value| read_event(&context, &value, &mut found));
         }
     }
-    (found, document.into_diagnostics())
+    let mut diagnostics = document.into_diagnostics();
+    diagnostics.extend(found.cut(file));
+    (found, diagnostics)
 }
 
 /// Where a file leaves hooks to the administrator alone, if it does.
@@ -90,7 +100,42 @@ fn read_event(context: &FileContext<'_>, value: &Value<'_>, found: &mut Settings
     let Some(entries) = value.list() else { return };
     found.events.push((row.name, KeyPosition::of_key(value)));
     for (number, entry) in (1..).zip(&entries) {
+        let written = hooks_in(entry);
+        found.written += written;
+        if found.written > MOST_HOOKS {
+            found.left_out += written;
+            continue;
+        }
         let position = found.hooks.len();
         found.hooks.extend(entry::read(context, row, number, position, entry));
+    }
+}
+
+/// How many hooks an entry has, and at least one.
+fn hooks_in(entry: &Value<'_>) -> usize {
+    let hooks = entry.as_mapping().and_then(|entry| entry.get("hooks"));
+    hooks.filter(Value::is_list).and_then(|hooks| hooks.list()).map_or(1, |hooks| hooks.len().max(1))
+}
+
+impl SettingsHooks {
+    /// Enforces the bounds of a file. Returns an error for each that it exceeds.
+    fn cut(&mut self, file: &Path) -> Vec<Diagnostic> {
+        let mut errors = Vec::new();
+        if self.left_out > 0 {
+            let message = format!(
+                "the file has {} hooks; it may have {MOST_HOOKS}, so {} of them are left out",
+                self.written, self.left_out
+            );
+            errors.push(Diagnostic::of_file(Severity::Error, "too-many-hooks", file, message));
+        }
+        if self.disabled.len() > MOST_HOOKS {
+            let message = format!(
+                "the file switches {} hooks off by name; only the first {MOST_HOOKS} names count",
+                self.disabled.len()
+            );
+            errors.push(Diagnostic::of_file(Severity::Error, "too-many-names", file, message));
+            self.disabled.truncate(MOST_HOOKS);
+        }
+        errors.into_iter().map(|error| error.help("remove what is not needed")).collect()
     }
 }

@@ -6,7 +6,9 @@ use super::{
     super::{
         document::{Mapping, Value},
         event_table::EventRow,
-        openharness::{ResolvedPath, argument, http_address, http_header, shell_line, variable},
+        openharness::{
+            ResolvedPath, argument, bounded_entries, http_address, http_header, shell_line, variable,
+        },
         suggest::{did_you_mean, shorten},
     },
     context::{FileContext, warn_misspelt_keys},
@@ -132,7 +134,7 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
     let root = cwd.display().to_string();
     let mut environment = Vec::new();
     if let Some(variables) = context.get(item, "env") {
-        for value in variables.mapping()?.values() {
+        for value in bounded_entries(&variables)? {
             environment.push(variable(&value, context.rules, &|value| Some(argument(value)?.into()))?);
         }
     }
@@ -231,7 +233,7 @@ fn http(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, Strin
     }
     let mut headers = Vec::new();
     if let Some(written) = item.get("headers") {
-        for value in written.mapping()?.values() {
+        for value in bounded_entries(&written)? {
             headers.push(http_header(&value, |text| Some(expanded(context, text, &allowed)))?);
         }
     }

@@ -3,5 +3,6 @@
 mod request;
 mod runner;
 mod sockets;
+mod targets;
 
 pub(crate) use runner::HttpRunner;

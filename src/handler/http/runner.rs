@@ -8,14 +8,15 @@ use reqwest::Client;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{request::PreparedRequest, sockets::SocketClients};
+use super::{request::PreparedRequest, sockets::SocketClients, targets::CheckedClients};
 use crate::{
     handler::{
-        http_client::{HttpClientError, HttpClients, RequestError},
+        http_client::{HttpClientError, RequestError},
         limits::HttpLimits,
+        own_listeners::OwnListeners,
         runner::{HandlerOutput, Invocation, Runner},
     },
-    model::{Address, Approval, Ended, Failure, Handler, RawReply},
+    model::{Address, Approval, Ended, Failure, Handler, HttpTarget, RawReply},
     registry::RegisteredHook,
     telemetry::HttpClass,
 };
@@ -30,7 +31,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// Runs http handlers.
 #[derive(Debug)]
 pub(crate) struct HttpRunner {
-    clients: HttpClients,
+    clients: CheckedClients,
     sockets: SocketClients,
     limits: HttpLimits,
 }
@@ -44,8 +45,10 @@ enum AttemptError {
 }
 
 impl HttpRunner {
-    pub(crate) fn new(limits: HttpLimits) -> Self {
-        Self { clients: HttpClients::new(limits.max_idle), sockets: SocketClients::default(), limits }
+    /// Runs hooks that may ask public servers, those that are allowed, and not hookyard itself.
+    pub(crate) fn new(limits: HttpLimits, allow: Vec<HttpTarget>, own: OwnListeners) -> Self {
+        let clients = CheckedClients::new(limits.max_idle, allow, own);
+        Self { clients, sockets: SocketClients::default(), limits }
     }
 
     async fn answer(&self, invocation: &Invocation, cancel: &CancellationToken) -> Result<RawReply, Failure> {
@@ -105,11 +108,10 @@ impl HttpRunner {
         let approval = invocation.approval().map_err(|failure| {
             AttemptError::NoResponse(RequestError { failure, class: HttpClass::Other, never_sent: false })
         })?;
-        let client = self.client(approval, &invocation.root, request.address).await.map_err(|e| {
-            meters.requested(HttpClass::Tls);
-            let message = format!("no trusted connection to {}: {e}", request.address.server());
-            let failure = Failure::new(Ended::Failed, message);
-            AttemptError::NoResponse(RequestError { failure, class: HttpClass::Tls, never_sent: false })
+        let client = self.client(approval, invocation, request.address).await.map_err(|error| {
+            let error = no_client(&error, request.address);
+            meters.requested(error.class);
+            AttemptError::NoResponse(error)
         })?;
         match request.send(&client).await {
             Ok(reply) => {
@@ -130,12 +132,28 @@ impl HttpRunner {
     }
 
     /// The client for a server, which only a hook that may run gets.
-    async fn client(&self, _: Approval, root: &Path, address: &Address) -> Result<Client, HttpClientError> {
+    async fn client(
+        &self,
+        _: Approval,
+        invocation: &Invocation,
+        address: &Address,
+    ) -> Result<Client, HttpClientError> {
         match address.socket() {
-            Some(socket) => self.sockets.of(&self.clients, root, socket),
-            None => self.clients.of_url(address.url()).await,
+            Some(socket) => self.sockets.of(self.clients.for_socket(socket)?, &invocation.root, socket),
+            None => self.clients.of_url(address.url(), invocation.hook.hook.source.scope).await,
         }
     }
+}
+
+fn no_client(error: &HttpClientError, address: &Address) -> RequestError {
+    let server = address.server();
+    let (class, message) = match error {
+        HttpClientError::Refused(why) => {
+            (HttpClass::NotAllowed, format!("connections to {server} are not allowed: {why}"))
+        }
+        other => (HttpClass::Tls, format!("no trusted connection to {server}: {other}")),
+    };
+    RequestError { failure: Failure::new(Ended::Failed, message), class, never_sent: false }
 }
 
 impl AttemptError {

@@ -3,9 +3,9 @@
 
 #[cfg(feature = "http")]
 use std::path::Path;
-use std::{sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
-use reqwest::{Client, ClientBuilder, Url, redirect::Policy};
+use reqwest::{Client, ClientBuilder, Url, dns::Resolve, redirect::Policy};
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier, crypto::ring};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::sync::OnceCell;
@@ -24,8 +24,30 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 pub(crate) struct HttpClients {
     /// How many idle connections to one server are kept.
     max_idle: usize,
+    /// Resolves the names of servers, unless the system does.
+    resolver: Option<CustomResolver>,
     plain: OnceCell<Client>,
     encrypted: OnceCell<Client>,
+}
+
+/// A resolver of names that is not the system's.
+#[derive(Clone)]
+struct CustomResolver(Arc<dyn Resolve>);
+
+impl fmt::Debug for CustomResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CustomResolver")
+    }
+}
+
+/// A server that a hook may not ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only http hooks are refused a server"))]
+pub(crate) enum RefusedTarget {
+    #[error("{0} is not a public address, and `http.allow` in the settings does not list it")]
+    Private(IpAddr),
+    #[error("hookyard itself listens there")]
+    Own,
 }
 
 /// Why there is no client.
@@ -35,13 +57,22 @@ pub(crate) enum HttpClientError {
     Tls(#[from] rustls::Error),
     #[error("{0}")]
     Client(#[from] reqwest::Error),
+    #[error("{0}")]
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only http hooks are refused a server"))]
+    Refused(#[from] RefusedTarget),
     #[error("hookyard is shutting down")]
     ShuttingDown,
 }
 
 impl HttpClients {
     pub(crate) fn new(max_idle: usize) -> Self {
-        Self { max_idle, plain: OnceCell::new(), encrypted: OnceCell::new() }
+        Self { max_idle, resolver: None, plain: OnceCell::new(), encrypted: OnceCell::new() }
+    }
+
+    /// Clients that connect to the addresses which a resolver returns for a name.
+    #[cfg(feature = "http")]
+    pub(in crate::handler) fn with_resolver(max_idle: usize, resolver: Arc<dyn Resolve>) -> Self {
+        Self { resolver: Some(CustomResolver(resolver)), ..Self::new(max_idle) }
     }
 
     /// The client for a server in a network.
@@ -69,7 +100,11 @@ impl HttpClients {
     }
 
     fn builder(&self, tls: ClientConfig) -> ClientBuilder {
-        Client::builder()
+        let builder = match &self.resolver {
+            Some(CustomResolver(resolver)) => Client::builder().dns_resolver(Arc::clone(resolver)),
+            None => Client::builder(),
+        };
+        builder
             .tls_backend_preconfigured(tls)
             .user_agent(concat!("hookyard/", env!("CARGO_PKG_VERSION")))
             .redirect(Policy::none())

@@ -3,6 +3,7 @@
 
 use std::{error::Error, io};
 
+use super::clients::RefusedTarget;
 use crate::{
     model::{Ended, Failure},
     telemetry::HttpClass,
@@ -24,6 +25,7 @@ impl RequestError {
         let class = classify(error);
         let cause = causes(error).last().map(ToString::to_string).unwrap_or_default();
         let message = match class {
+            HttpClass::NotAllowed => format!("connections to {server} are not allowed: {cause}"),
             HttpClass::Dns => format!("the name of {server} cannot be resolved: {cause}"),
             HttpClass::Tls => format!("no trusted connection to {server}: {cause}"),
             HttpClass::Timeout => format!("no connection to {server} in time: {cause}"),
@@ -31,7 +33,11 @@ impl RequestError {
             _ => format!("the answer of {server} broke off: {cause}"),
         };
         let ended = if class == HttpClass::Timeout { Ended::TimedOut } else { Ended::Failed };
-        Self { failure: Failure::new(ended, message), class, never_sent: error.is_connect() }
+        Self {
+            failure: Failure::new(ended, message),
+            class,
+            never_sent: error.is_connect() && class != HttpClass::NotAllowed,
+        }
     }
 }
 
@@ -42,6 +48,9 @@ fn classify(error: &reqwest::Error) -> HttpClass {
     if causes(error).any(is_tls) {
         return HttpClass::Tls;
     }
+    if causes(error).any(is_refused_target) {
+        return HttpClass::NotAllowed;
+    }
     if !error.is_connect() {
         return HttpClass::Broken;
     }
@@ -50,6 +59,10 @@ fn classify(error: &reqwest::Error) -> HttpClass {
         return HttpClass::Dns;
     }
     if causes(error).any(is_refusal) { HttpClass::Refused } else { HttpClass::Connect }
+}
+
+fn is_refused_target(cause: &(dyn Error + 'static)) -> bool {
+    cause.is::<RefusedTarget>()
 }
 
 fn is_refusal(cause: &(dyn Error + 'static)) -> bool {

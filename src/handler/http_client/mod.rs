@@ -8,8 +8,8 @@ mod error;
 
 #[cfg(any(feature = "http", feature = "models"))]
 pub(in crate::handler) use body::{BodyError, read_beginning, read_whole};
-#[cfg(feature = "http")]
-pub(in crate::handler) use clients::HttpClientError;
 pub(crate) use clients::HttpClients;
+#[cfg(feature = "http")]
+pub(in crate::handler) use clients::{HttpClientError, RefusedTarget};
 #[cfg(any(feature = "http", feature = "models"))]
 pub(in crate::handler) use error::RequestError;

@@ -135,7 +135,9 @@ fn every_kind_of_event_can_be_asked_for() {
         for what in ["command", "http"] {
             let workspace = empty();
             new(workspace.path(), &["a", "--type", what, "--event", kind, "--event", "before_tool_dispatch"]);
-            in_order(workspace.path(), &[]);
+            fs::write(workspace.path().join("hookyard.yaml"), "http: { allow: ['127.0.0.1:8377'] }\n")
+                .unwrap();
+            in_order(workspace.path(), &["--config", "hookyard.yaml"]);
         }
     }
 }
@@ -144,7 +146,16 @@ fn every_kind_of_event_can_be_asked_for() {
 fn an_http_hook_comes_with_a_server() {
     let workspace = empty();
     let report = new(workspace.path(), &["ask", "--type", "http", "--json"]).json();
-    in_order(workspace.path(), &[]);
+    let refused = run(workspace.path(), &["check"], "");
+    assert!(
+        refused.code == 1 && refused.out.contains("error[http-target]"),
+        "{} {}",
+        refused.out,
+        refused.err
+    );
+    fs::write(workspace.path().join("hookyard.yaml"), report["settings"].as_str().unwrap()).unwrap();
+    in_order(workspace.path(), &["--config", "hookyard.yaml"]);
+    assert!(report["next"][0].as_str().unwrap().ends_with("--config hookyard.yaml"), "{report}");
     let server = workspace.path().join(HOOKS).join("scripts/ask-server.py");
     assert!(report["next"][1].as_str().unwrap().contains("ask-server.py"));
     if is_missing("python3") {

@@ -92,6 +92,7 @@ const HOOKS: u32 = 200;
 fn busy(limits: &str) -> Daemon {
     let mut setting =
         DaemonSetup::new().settings("workspaces: { shop: { root: $DIR/shop } }").settings(limits);
+    setting = setting.settings("http: { allow: ['127.0.0.1:9'] }");
     // Nobody listens there, so each hook fails at once.
     let handler = json!({ "type": "http", "url": "http://127.0.0.1:9/" });
     for number in 0..HOOKS {

@@ -33,6 +33,7 @@ fn environment(name: &str) -> Option<String> {
 
 /// The settings of every case: a model to ask, one of other workspaces, and one whose key is not there.
 const SETTINGS: &str = "trust: off
+http: { allow: ['127.0.0.1:8080'] }
 models:
   small: { api: openai, base_url: 'http://127.0.0.1:9', model: m }
   elsewhere: { api: anthropic, model: m, workspaces: [shop] }

@@ -263,3 +263,101 @@ fn programs_that_are_missing_leave_the_hook_loaded() {
     );
     assert!(text.ends_with("loaded: good guard\n"), "{text}");
 }
+
+#[test]
+fn a_settings_file_has_a_bound_of_hooks() {
+    let root = tempfile::tempdir().unwrap();
+    let files = [
+        (".claude/settings.json", "PreToolUse"),
+        (".claude/settings.local.json", "Stop"),
+        (".codebuddy/settings.json", "PreToolUse"),
+        (".gemini/settings.json", "BeforeTool"),
+    ];
+    let hook = |number| format!(r#"{{"hooks":[{{"type":"command","command":"{number}"}}]}}"#);
+    let hooks: Vec<String> = (0..5000).map(hook).collect();
+    for (path, event) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, format!(r#"{{"hooks":{{"{event}":[{}]}}}}"#, hooks.join(","))).unwrap();
+    }
+    let loaded = load(root.path());
+    assert_eq!(loaded.hooks.len(), files.len() * 512);
+    let errors: Vec<_> = loaded.diagnostics.iter().filter(|d| d.code == "too-many-hooks").collect();
+    assert_eq!(errors.len(), files.len(), "{}", diagnostics_of(&loaded));
+    let message = "the file has 5000 hooks; it may have 512, so 4488 of them are left out";
+    assert!(errors.iter().all(|error| error.severity == Severity::Error && error.message == message));
+
+    // Entries without hooks, hooks with mistakes and one entry with all of them have their cost, too.
+    for entries in
+        ["{},".repeat(60_000), "1,".repeat(100_000), format!("{{\"hooks\":[{}1]}},", "1,".repeat(100_000))]
+    {
+        let text = format!(r#"{{"hooks":{{"PreToolUse":[{entries}{{}}]}}}}"#);
+        for (path, _) in files {
+            fs::write(root.path().join(path), &text).unwrap();
+        }
+        let loaded = load(root.path());
+        assert!(loaded.hooks.is_empty() && loaded.diagnostics.len() <= 22 * files.len());
+    }
+}
+
+#[test]
+fn names_that_switch_hooks_off_have_a_bound() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join(".gemini")).unwrap();
+    let names: Vec<String> = (0..20_000).map(|number| format!("\"n{number}\"")).collect();
+    let text = format!(
+        r#"{{"hooksConfig":{{"disabled":[{}]}},"hooks":{{"BeforeTool":[{{"hooks":[{{"type":"command","command":"n19999"}}]}}]}}}}"#,
+        names.join(",")
+    );
+    fs::write(root.path().join(".gemini/settings.json"), text).unwrap();
+    let loaded = load(root.path());
+    assert!(loaded.diagnostics.iter().any(|d| d.code == "too-many-names"), "{}", diagnostics_of(&loaded));
+    assert!(loaded.hooks.iter().all(|hook| hook.enabled));
+}
+
+#[test]
+fn headers_variables_and_addresses_have_bounds() {
+    let many =
+        |value: &str| (0..129).map(|number| format!("k{number}: {value}")).collect::<Vec<_>>().join(", ");
+    let hook = |handler: &str| format!("name: a\nevents: [run_failed]\nhandler: {{ {handler} }}\n");
+    let cases = [
+        (
+            hook(&format!("type: http, url: 'https://a.example/', headers: {{ {} }}", many("x"))),
+            "at most 128",
+        ),
+        (hook(&format!("type: command, command: 'true', environment: {{ {} }}", many("x"))), "at most 128"),
+        (hook(&format!("type: http, url: 'https://a.example/{}'", "x".repeat(9000))), "at most 8192"),
+        (hook("type: http, url: 'https://a.example/', headers: { Host: b.example }"), "is set by hookyard"),
+        (
+            hook("type: http, url: 'https://a.example/', headers: { transfer-encoding: x }"),
+            "is set by hookyard",
+        ),
+    ];
+    for (text, expected) in cases {
+        let root = workspace(&[("a.yaml", text.into())]);
+        let loaded = load(root.path());
+        assert!(diagnostics_of(&loaded).contains(expected), "{}", diagnostics_of(&loaded));
+        assert_eq!(loaded.hooks.len(), 1);
+    }
+}
+
+#[test]
+fn an_http_hook_of_a_workspace_asks_a_private_server_only_if_the_settings_allow_it() {
+    let hook =
+        |url: &str| format!("name: a\nevents: [run_failed]\nhandler: {{ type: http, url: '{url}' }}\n");
+    for url in
+        ["http://127.0.0.1:8081/", "http://2130706433/", "http://[::ffff:7f00:1]/", "http://localhost./"]
+    {
+        let root = workspace(&[("a.yaml", hook(url).into())]);
+        let loaded = load(root.path());
+        let text = diagnostics_of(&loaded);
+        assert!(text.contains("error http-target hooks/a.yaml:1:1 `a` may not connect to"), "{url}: {text}");
+        assert!(text.contains("to `http.allow` in the settings"), "{url}: {text}");
+        // It stays, so that its policy decides.
+        assert_eq!(loaded.hooks.len(), 2, "{url}");
+    }
+    for url in ["http://127.0.0.1:8080/", "https://guard.example.com/"] {
+        let root = workspace(&[("a.yaml", hook(url).into())]);
+        assert_eq!(diagnostics_of(&load(root.path())), "loaded: a good\n", "{url}");
+    }
+}

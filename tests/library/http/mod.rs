@@ -24,7 +24,7 @@ use axum::{
 };
 use hookyard::{
     Orchestrator,
-    config::Settings,
+    config::{HttpSettings, Settings},
     model::{DialectName, Ended, Event, EventKind, Json, Outcome, RunId, SessionId, Target, Verdict},
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
@@ -54,7 +54,14 @@ fn workspace(url: &str, handler: &Value) -> TempDir {
     workspace
 }
 
+/// The servers of these tests are on this machine.
+fn allowing_this_machine(settings: Settings) -> Settings {
+    let allow = ["127.0.0.0/8", "::1", "localhost"].map(|target| target.parse().unwrap()).to_vec();
+    Settings { http: HttpSettings { allow }, ..settings }
+}
+
 async fn start(workspace: &TempDir, settings: Settings) -> Orchestrator {
+    let settings = allowing_this_machine(settings);
     let builder = Orchestrator::builder()
         .trust(hookyard::config::TrustPolicy::Off)
         .workspace(workspace.path())
@@ -483,6 +490,7 @@ async fn fire(workspace: &TempDir, variables: &[(&str, &str)]) -> Value {
     hookyard.envs(variables.iter().copied());
     hookyard.args(["fire", "--json", "--dialect", "openharness", "--event"]).arg(event);
     hookyard.arg("--workspace").arg(workspace.path()).args(crate::support::trust::OFF);
+    hookyard.args(["--set", "http.allow=[127.0.0.0/8, localhost]"]);
     let output = tokio::task::spawn_blocking(move || hookyard.output().unwrap()).await.unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -495,4 +503,49 @@ async fn a_proxy_of_the_environment_is_not_used() {
     let variables = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"].map(|name| (name, &*proxy));
     let outcome = fire(&workspace, &variables).await;
     assert_eq!(outcome["verdict"], "block", "{outcome}");
+}
+
+/// What a hook gets that asks a server which the settings do not allow.
+async fn refused(url: &str, settings: Settings) -> Outcome {
+    let workspace = workspace(url, &json!({}));
+    let file = workspace.path().join(".openharness/hooks/hook.yaml");
+    let guard = fs::read_to_string(&file).unwrap().replacen('{', r#"{"on_error":"deny","#, 1);
+    fs::write(file, guard).unwrap();
+    let builder =
+        Orchestrator::builder().trust(hookyard::config::TrustPolicy::Off).workspace(workspace.path());
+    let orchestrator = builder.settings(settings).start().await.unwrap();
+    orchestrator.dispatch(event(EventKind::BeforeToolDispatch)).await.unwrap()
+}
+
+#[tokio::test]
+async fn hooks_of_a_workspace_do_not_reach_this_machine_unless_the_settings_allow_it() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let answer = any(async move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        BLOCK
+    });
+    let server = Server::start(Router::new().fallback(answer)).await;
+    let url = server.url("/");
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
+    let hosts =
+        ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "localhost", "[::ffff:7f00:1]"];
+    for host in hosts {
+        let outcome = refused(&format!("http://{host}:{port}/"), Settings::default()).await;
+        let (end, error) = ended(&outcome);
+        assert_eq!((end, outcome.verdict), (Ended::Failed, Verdict::Block), "{host}: {outcome:?}");
+        assert!(error.contains("are not allowed") && error.contains("`http.allow`"), "{host}: {error}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    // A listener of hookyard's own is refused whatever is allowed.
+    let mut own = allowing_this_machine(Settings::default());
+    own.listen.metrics = Some(format!("127.0.0.1:{port}").parse().unwrap());
+    for host in ["127.0.0.1", "localhost", "0", "[::ffff:7f00:1]"] {
+        let outcome = refused(&format!("http://{host}:{port}/"), own.clone()).await;
+        assert!(ended(&outcome).1.contains("hookyard itself listens there"), "{host}: {outcome:?}");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    let allowed = allowing_this_machine(Settings::default());
+    let outcome = refused(&format!("http://localhost:{port}/"), allowed).await;
+    assert_eq!((ended(&outcome).0, asked.load(Ordering::Relaxed)), (Ended::Completed, 1), "{outcome:?}");
 }

@@ -206,7 +206,7 @@ fn a_scripted_session_yields_exactly_these_samples() {
         model.base_url()
     );
     let daemon = with_hooks(DaemonSetup::new(), cast(&web))
-        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { pending_per_run: 1 }")
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nlimits: { pending_per_run: 1 }\nhttp: { allow: [127.0.0.0/8] }")
         .settings(&models)
         .serve();
     let fresh = scrape(&daemon);
@@ -297,7 +297,7 @@ fn says_all_that_the_docs_say(scrape: &Scrape) {
 fn a_full_pool_shows_queued_and_shed_jobs() {
     let hold = command("hold", ": > held; while [ ! -e go ]; do sleep 0.02; done", &json!({}));
     let daemon = with_hooks(DaemonSetup::new(), [hold])
-        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nhttp: { allow: [127.0.0.0/8] }")
         .settings("pools: { command: { concurrency: 1, queue: 1 } }")
         .serve();
     let pool = [("pool", "command")];
@@ -359,7 +359,7 @@ fn typical(count: usize) -> impl Iterator<Item = (String, Value)> {
 
 fn serve(hooks: impl Iterator<Item = (String, Value)>) -> Daemon {
     with_hooks(DaemonSetup::new(), hooks)
-        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false")
+        .settings("workspaces: { shop: { root: $DIR/shop } }\nwatch: false\nhttp: { allow: [127.0.0.0/8] }")
         .serve()
 }
 

@@ -179,6 +179,7 @@ fn an_event_that_nobody_waits_for_is_answered_at_once_and_its_hooks_run_on() {
         "guarded/.openharness/hooks/audit.yaml",
         &hook("audit", "run_completed", "sleep 0.3; echo done > audited"),
     );
+    home.trust("guarded");
     home.start(&shell()[0], "guarded");
     let event = blocks("json").into_iter().find(|block| block.contains("\"wait\": false")).unwrap();
     let answer = home.client().send("POST", "/v1/events", Some(event.as_bytes())).unwrap();
@@ -349,6 +350,7 @@ fn a_signal_lets_running_events_finish() {
         "guarded/.openharness/hooks/slow.yaml",
         &hook("slow", "before_tool_dispatch", "touch began; sleep 0.5"),
     );
+    home.trust("guarded");
     home.start(&format!("exec {}", shell()[0]), "guarded");
     let began = home.path().join("guarded/began");
     let client = home.client();

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use hookyard::{
     Orchestrator,
-    config::{DialectSelection, Settings, WorkspaceKind, WorkspaceSettings},
+    config::{DialectSelection, Settings, TrustPolicy, WorkspaceKind, WorkspaceSettings},
     model::{DialectName, WorkspaceId},
 };
 use serde::{Deserialize, Serialize};
@@ -82,6 +82,7 @@ async fn effect_of(case: &LevelCase) -> String {
     let mut settings = Settings {
         home: Some(root.join("home")),
         system_directory: Some(root.join("system")),
+        trust: TrustPolicy::Off,
         ..Settings::default()
     };
     settings.levels.allow_disable.clone_from(&case.allow_disable);

@@ -1,6 +1,6 @@
 //! Trust: what a workspace runs is what a person has agreed to, and its absence counts as it did then.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use assert_cmd::cargo::cargo_bin_cmd;
 use serde_json::{Value, json};
@@ -145,9 +145,12 @@ fn the_private_copy_can_be_read_in_a_sandbox() {
     assert!(outcome["reason"].as_str().unwrap().contains("not on my watch"), "{outcome}");
 }
 
+/// What somebody does to the files of a workspace.
+type Change<'a> = &'a dyn Fn(&Place);
+
 #[test]
 fn a_guard_that_is_modified_or_gone_counts_as_it_was_agreed_to() {
-    let changes: [(&str, &dyn Fn(&Place)); 6] = [
+    let changes: [(&str, Change<'_>); 6] = [
         ("modified", &|place| place.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n")),
         ("modified", &|place| place.write("shop/.openharness/hooks/scripts/lib.sh", "ran() { :; }\n")),
         ("modified", &|place| {
@@ -197,7 +200,6 @@ fn a_damaged_copy_or_record_is_not_used() {
     let state = place.path("home/.local/state/hookyard");
     let copy = fs::read_dir(state.join("trees")).unwrap().next().unwrap().unwrap().path();
     let script = copy.join(".openharness/hooks/scripts/guard.sh");
-    use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(&script, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(&script, "exit 0\n").unwrap();
     assert_eq!(ended(&place.fire()), ("block", "untrusted"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
-    files::{self, FileBytes},
+    files::{self, DefinitionFiles, FileBytes},
     own_settings::SwitchExceptions,
     root_dir::LastLink,
     settings_levels::{self, SettingsLevel},
@@ -90,6 +90,7 @@ pub(super) enum OwnFiles {
 pub(super) struct CollectedHooks {
     pub(super) hooks: Vec<Hook>,
     pub(super) files: Vec<PathBuf>,
+    pub(super) definitions: DefinitionFiles,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -151,6 +152,7 @@ pub(super) fn collect(native: &'static NativeDialect, reading: &SettingsReading<
                 let (hooks, diagnostics) =
                     read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
                 collected.diagnostics.extend(diagnostics);
+                collected.definitions.insert(found.path.clone(), found.bytes.as_slice().into());
                 levels.push(SettingsLevel { scope: file.scope, nesting: 0, file: found.path, found: hooks });
             }
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),

@@ -1,9 +1,11 @@
 //! Bounded reads of regular files that cannot block on a FIFO or follow a symbolic link unasked.
 
 use std::{
+    collections::HashMap,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::{
@@ -16,6 +18,9 @@ use crate::model::{Diagnostic, Severity, io_reason};
 
 /// The largest hook file, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
+
+/// The bytes of files with hooks. Trust is checked against these, not against what another reading would find.
+pub(super) type DefinitionFiles = HashMap<PathBuf, Arc<[u8]>>;
 
 /// A file that was read.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::{
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     discover::{self, WORKSPACE_DIRECTORY},
     duplicate_name::duplicate_name,
-    files::{self, FileBytes},
+    files::{self, DefinitionFiles, FileBytes},
     hook_rules::hook_rules,
     http_targets::refused_targets,
     models::ModelCatalog,
@@ -56,6 +56,8 @@ pub struct LoadedWorkspace {
     pub watched: Vec<PathBuf>,
     /// What is wrong, sorted by file and line.
     pub diagnostics: Vec<Diagnostic>,
+    /// The files with the definitions of the workspace's hooks, as they were read.
+    pub(super) definitions: DefinitionFiles,
 }
 
 /// Loads the workspace in a directory. `environment` looks up variables of hookyard's own environment.
@@ -126,14 +128,21 @@ impl LoadedWorkspace {
             missing_files: Vec::new(),
             watched: Vec::new(),
             diagnostics: Vec::new(),
+            definitions: DefinitionFiles::new(),
         }
     }
 
     /// Decides which hooks may run.
     fn check_trust(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
         let hooks = std::mem::take(&mut self.hooks);
-        let CheckedHooks { hooks, watched, diagnostics } =
-            trust::check_trust(&self.workspace, hooks, given, settings, context.environment);
+        let CheckedHooks { hooks, watched, diagnostics } = trust::check_trust(
+            &self.workspace,
+            hooks,
+            &self.definitions,
+            given,
+            settings,
+            context.environment,
+        );
         self.hooks = hooks;
         self.watched = watched;
         self.diagnostics.extend(diagnostics);
@@ -283,6 +292,7 @@ impl LoadedWorkspace {
                     total += file.bytes.len();
                     let (hook, diagnostics) = read_hook(&file.bytes, &file.path, rules, resolver);
                     self.diagnostics.extend(diagnostics);
+                    self.definitions.insert(file.path.clone(), file.bytes.as_slice().into());
                     named.extend(hook.map(|hook| (hook, file)));
                 }
                 Err(diagnostic) => self.diagnostics.push(*diagnostic),
@@ -296,6 +306,7 @@ impl LoadedWorkspace {
     fn read_settings_files(&mut self, native: &'static NativeDialect, reading: &SettingsReading<'_>) {
         let collected = agent_settings::collect(native, reading);
         self.files.extend(collected.files);
+        self.definitions.extend(collected.definitions);
         self.diagnostics.extend(collected.diagnostics);
         for hook in collected.hooks {
             if let Some(at) = self.hooks.iter().position(|known| known.name == hook.name) {

@@ -45,7 +45,6 @@ impl OwnListeners {
 }
 
 /// Whether an address belongs to this machine: only such a one can be bound.
-#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "no http hook connects"))]
 fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

@@ -48,10 +48,10 @@ pub use handler::{
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
 pub use hook_source::{HookSource, Scope, Workspace};
-pub(crate) use http_target::is_certainly_private;
-pub use http_target::{HttpTarget, HttpTargetError};
 #[cfg(feature = "http")]
-pub(crate) use http_target::{is_public, literal_address};
+pub(crate) use http_target::is_public;
+pub use http_target::{HttpTarget, HttpTargetError};
+pub(crate) use http_target::{is_certainly_private, literal_address};
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };

@@ -183,6 +183,7 @@ impl Orchestrator {
             missing_files,
             watched,
             mut diagnostics,
+            ..
         } = loaded;
         let before = self.snapshot(Some(&place.id));
         let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());

@@ -230,6 +230,19 @@ fn only_what_was_shown_is_agreed_to_and_never_by_a_hook() {
 }
 
 #[test]
+fn a_hook_that_was_trusted_in_place_stays_in_place_until_its_trust_is_taken_back() {
+    let place = Place::new();
+    place.trust(&["--in-place"]);
+    assert_eq!(place.run(&["trust", "--list"]).out, "trusted    guard\n");
+    assert_eq!(place.run(&["trust"]).code, 0);
+    place.write("shop/.openharness/hooks/scripts/lib.sh", "ran() { :; }\n");
+    let shown = place.run(&["trust"]);
+    assert!(shown.code == 1 && shown.out.contains("runs in the workspace"), "{shown:?}");
+    place.run(&["trust", "--revoke"]);
+    assert!(place.run(&["trust"]).out.contains("runs from a private copy"));
+}
+
+#[test]
 fn trust_can_be_taken_back() {
     let place = Place::new();
     place.trust(&[]);

@@ -8,7 +8,10 @@ use std::{
 };
 
 use super::{
-    super::{Settings, WorkspaceSettings, agent_settings::home_directory, workspace_options::WorkspaceKind},
+    super::{
+        Settings, WorkspaceSettings, agent_settings::home_directory, files::DefinitionFiles,
+        workspace_options::WorkspaceKind,
+    },
     copies,
     inspect::Inspector,
     policy::TrustPolicy,
@@ -62,6 +65,7 @@ pub(in crate::config) struct CheckedHooks {
 pub(in crate::config) fn check_trust(
     workspace: &Workspace,
     mut hooks: Vec<Hook>,
+    definitions: &DefinitionFiles,
     given: &WorkspaceSettings,
     settings: &Settings,
     environment: Environment<'_>,
@@ -77,7 +81,7 @@ pub(in crate::config) fn check_trust(
     let store = store_for(root, settings, environment);
     let records = store.as_ref().map_err(Clone::clone).and_then(TrustStore::read);
     let mut checker = Checker {
-        inspector: Inspector::new(workspace),
+        inspector: Inspector::new(workspace, definitions),
         store: store.ok(),
         records: BTreeMap::new(),
         diagnostics: Vec::new(),

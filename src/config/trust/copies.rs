@@ -1,58 +1,21 @@
 //! Private copies of the files that hooks run, named by the digest of their content.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use rustix::process::geteuid;
 
 use super::{
-    super::files::{self, SymlinkPolicy},
-    record::{TreeFile, TrustRecord, sha256},
-    store::{TrustError, TrustStore, private_directory},
+    record::{TreeFile, TrustRecord},
+    store::TrustStore,
     tree::digest_of,
 };
-
-/// The largest file that is copied, in bytes.
-const LARGEST_FILE: u64 = 16 << 20;
 
 /// Where the private copy of a record's files is.
 pub(super) fn path_of(store: &TrustStore, record: &TrustRecord) -> PathBuf {
     store.copies().join(record.tree_digest())
-}
-
-/// Makes the private copy of a record's files, unless it is there already.
-///
-/// Returns an error if a file of the workspace is no longer what the record says.
-pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), TrustError> {
-    let target = path_of(store, record);
-    if verify(&target, &record.tree).is_ok() {
-        return Ok(());
-    }
-    private_directory(&store.copies())?;
-    let fault = |error: io::Error| {
-        TrustError::new(&target, error.to_string(), "check its permissions and the space on its disk")
-    };
-    let new = target.with_extension(format!("new-{}", std::process::id()));
-    remove(&new).map_err(fault)?;
-    private_directory(&new)?;
-    for file in &record.tree {
-        let source = Path::new(&record.root).join(&file.path);
-        let bytes =
-            read(&source).map_err(|why| TrustError::new(&source, why, "run `hookyard trust` again"))?;
-        if sha256(&bytes) != file.sha256 {
-            let why = "the file has changed since it was shown";
-            return Err(TrustError::new(&source, why, "run `hookyard trust` again"));
-        }
-        write(&new.join(&file.path), &bytes, file.executable).map_err(fault)?;
-    }
-    seal(&new).map_err(fault)?;
-    // What is there is damaged, or it would have been used.
-    remove(&target).map_err(fault)?;
-    fs::rename(&new, &target).map_err(fault)
 }
 
 /// Whether the copy has every file as it was agreed to. Returns what is wrong.
@@ -68,69 +31,6 @@ pub(super) fn verify(copy: &Path, tree: &[TreeFile]) -> Result<(), String> {
             && (metadata.mode() & 0o111 != 0) == file.executable;
         if !is_private || *digest_of(&path, &metadata)? != *file.sha256 {
             return Err(format!("`{shown}` was changed in its private copy"));
-        }
-    }
-    Ok(())
-}
-
-/// The text of a file in the copy of a record, to be compared with what is there now.
-pub(super) fn text(store: &TrustStore, record: &TrustRecord, path: &str) -> Option<String> {
-    String::from_utf8(read(&path_of(store, record).join(path)).ok()?).ok()
-}
-
-/// Removes the copies that no record needs any more.
-pub(super) fn remove_unused(store: &TrustStore, records: &[TrustRecord]) {
-    let needed: Vec<PathBuf> = records.iter().map(|record| path_of(store, record)).collect();
-    for entry in store.copies().read_dir().into_iter().flatten().flatten() {
-        if !needed.contains(&entry.path()) {
-            // A copy that stays takes space and nothing else.
-            remove(&entry.path()).ok();
-        }
-    }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let real = path.canonicalize().map_err(files::unreadable)?;
-    files::read_open(files::open_regular(&real, SymlinkPolicy::Refused)?, LARGEST_FILE)
-}
-
-fn write(path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::DirBuilder::new().recursive(true).create(directory)?;
-    }
-    let mode = if executable { 0o500 } else { 0o400 };
-    let mut file = File::options().create_new(true).write(true).mode(mode).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes the directories of a copy read-only, so that a script does not write beside itself by accident.
-fn seal(directory: &Path) -> io::Result<()> {
-    for entry in directory.read_dir()? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            seal(&entry.path())?;
-        }
-    }
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o500))
-}
-
-fn remove(directory: &Path) -> io::Result<()> {
-    match unseal(directory).and_then(|()| fs::remove_dir_all(directory)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-fn unseal(directory: &Path) -> io::Result<()> {
-    if !directory.symlink_metadata()?.is_dir() {
-        return Ok(());
-    }
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    for entry in directory.read_dir()? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            unseal(&entry.path())?;
         }
     }
     Ok(())

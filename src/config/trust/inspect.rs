@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    super::files::{self, SymlinkPolicy},
+    super::files::{self, DefinitionFiles, SymlinkPolicy},
     coverage,
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
     shell_words::{quoted, shell_words},
@@ -23,9 +23,6 @@ use crate::model::{
 
 /// The largest script whose text is searched for what it imports, in bytes.
 const LARGEST_SCRIPT: u64 = 1 << 20;
-
-/// The largest file with definitions, in bytes.
-const LARGEST_DEFINITION: u64 = 16 << 20;
 
 /// How many files beside a script are followed.
 const MOST_FOLLOWED: usize = 256;
@@ -51,20 +48,15 @@ enum WordPlace {
 /// Reads what the hooks of a workspace run.
 pub(super) struct Inspector<'a> {
     workspace: &'a Workspace,
+    /// The files with definitions, as the hooks were read from them.
+    definitions: &'a DefinitionFiles,
     pub(super) trees: TreeReader<'a>,
-    /// The texts of files with definitions.
-    definitions: RefCell<HashMap<PathBuf, Result<Arc<str>, String>>>,
     settings: RefCell<HashMap<PathBuf, Option<Arc<Value>>>>,
 }
 
 impl<'a> Inspector<'a> {
-    pub(super) fn new(workspace: &'a Workspace) -> Self {
-        Self {
-            workspace,
-            trees: TreeReader::new(&workspace.root),
-            definitions: RefCell::default(),
-            settings: RefCell::default(),
-        }
+    pub(super) fn new(workspace: &'a Workspace, definitions: &'a DefinitionFiles) -> Self {
+        Self { workspace, definitions, trees: TreeReader::new(&workspace.root), settings: RefCell::default() }
     }
 
     /// What a person would agree to about a hook.
@@ -125,23 +117,16 @@ impl<'a> Inspector<'a> {
         let mut settings = self.settings.borrow_mut();
         let parsed = settings
             .entry(file.to_owned())
-            .or_insert_with(|| serde_json::from_str(&text).ok().map(Arc::new))
+            .or_insert_with(|| serde_json::from_str(text).ok().map(Arc::new))
             .clone();
         // The whole file where the entry is not found in it: each change of the file then counts.
         Ok(parsed.and_then(|settings| entry_of(hook, &settings)).unwrap_or_else(|| text.to_string()))
     }
 
-    fn text(&self, file: &Path) -> Result<Arc<str>, String> {
-        let mut texts = self.definitions.borrow_mut();
-        let text = texts.entry(file.to_owned()).or_insert_with(|| {
-            let shown = file.strip_prefix(&self.workspace.root).unwrap_or(file).display();
-            let real = file.canonicalize().map_err(files::unreadable);
-            let bytes = real.and_then(|real| read(&real, LARGEST_DEFINITION));
-            let text =
-                bytes.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()));
-            text.map(Arc::from).map_err(|why| format!("`{shown}` {why}"))
-        });
-        text.clone()
+    fn text(&self, file: &Path) -> Result<&'a str, String> {
+        let shown = file.strip_prefix(&self.workspace.root).unwrap_or(file).display();
+        let bytes = self.definitions.get(file).ok_or_else(|| format!("`{shown}` was not read"))?;
+        std::str::from_utf8(bytes).map_err(|_| format!("`{shown}` is not UTF-8"))
     }
 
     /// Collects the files that a command runs. Returns what it reaches besides.
@@ -381,4 +366,32 @@ fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
 
 fn utf8(path: &Path) -> Result<String, String> {
     path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{
+        super::super::{LoadedWorkspace, Settings, load_workspace, trust::TrustPolicy},
+        *,
+    };
+
+    #[test]
+    fn a_definition_is_what_the_hook_was_read_from_whatever_the_file_says_now() {
+        let place = tempfile::tempdir().unwrap();
+        let hooks = place.path().join(".openharness/hooks");
+        fs::create_dir_all(&hooks).unwrap();
+        let text = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: command, command: exit 2}\n";
+        fs::write(hooks.join("guard.yaml"), text).unwrap();
+        let settings = Settings { trust: TrustPolicy::Off, ..Settings::default() };
+        let LoadedWorkspace { workspace, hooks: loaded, definitions, .. } =
+            load_workspace(place.path(), None, &settings, &|_| None);
+        fs::write(hooks.join("guard.yaml"), text.replace("exit 2", "exit 0")).unwrap();
+        let inspector = Inspector::new(&workspace, &definitions);
+        assert_eq!(inspector.inspect(&loaded[0], false).unwrap().definition, text);
+        let elsewhere = DefinitionFiles::new();
+        let unread = Inspector::new(&workspace, &elsewhere).inspect(&loaded[0], false);
+        assert!(unread.unwrap_err().contains("was not read"));
+    }
 }

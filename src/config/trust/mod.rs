@@ -2,6 +2,8 @@
 
 mod apply;
 mod copies;
+#[cfg(feature = "cli")]
+mod copy_writer;
 mod coverage;
 mod inspect;
 mod policy;
@@ -10,6 +12,8 @@ mod record;
 mod review;
 mod shell_words;
 mod store;
+#[cfg(feature = "cli")]
+mod store_writer;
 mod tree;
 
 pub(in crate::config) use apply::{CheckedHooks, check_trust};

@@ -116,11 +116,13 @@ impl Grants {
 
 impl TrustRecord {
     /// Whether it is about this hook.
+    #[cfg(feature = "cli")]
     pub(super) fn is_about(&self, root: &str, hook: &str) -> bool {
         self.root == root && self.hook == hook
     }
 
     /// The digest of all of it.
+    #[cfg(feature = "cli")]
     pub(crate) fn digest(&self) -> String {
         // Serializing plain strings and lists cannot fail.
         sha256(&serde_json::to_vec(self).unwrap_or_default())
@@ -171,7 +173,7 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     text
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cli"))]
 pub(super) mod tests {
     use super::*;
 

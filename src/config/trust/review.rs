@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{
     super::{LoadedWorkspace, Settings, load_workspace},
     apply::{Environment, store_for},
-    copies,
+    copy_writer,
     inspect::Inspector,
     policy::TrustPolicy,
     record::{TrustRecord, sha256},
@@ -53,15 +53,16 @@ impl TrustReview {
         let records = store.read()?;
         // As the files have them: what runs from a private copy has other words.
         let as_written = Settings { trust: TrustPolicy::Off, ..settings.clone() };
-        let LoadedWorkspace { workspace, hooks: found, .. } =
+        let LoadedWorkspace { workspace, hooks: found, definitions, .. } =
             load_workspace(root, None, &as_written, environment);
-        let inspector = Inspector::new(&workspace);
+        let inspector = Inspector::new(&workspace, &definitions);
         let own = inspector.root().map_err(|why| TrustError::new(root, why, "rename the directory"))?;
         let of_workspace =
             found.iter().filter(|hook| matches!(hook.source.scope, Scope::Project | Scope::Local));
         let mut hooks: Vec<ReviewedHook> = of_workspace
             .map(|hook| {
                 let before = records.iter().find(|record| record.is_about(&own, hook.name.as_str())).cloned();
+                let in_place = in_place || before.as_ref().is_some_and(|record| record.in_place);
                 let now = inspector.inspect(hook, in_place);
                 ReviewedHook { name: hook.name.to_string(), before, now: Some(now) }
             })
@@ -92,7 +93,7 @@ impl TrustReview {
     /// Agrees to all hooks as they were read, and forgets those that are gone.
     pub(crate) fn agree(&self, root: &Path) -> Result<(), TrustError> {
         for record in self.current() {
-            copies::make(&self.store, record)?;
+            copy_writer::make(&self.store, record)?;
         }
         let own = root.to_str().unwrap_or_default();
         self.store.update(|records| {
@@ -106,7 +107,7 @@ impl TrustReview {
 
     /// The text of a file as it was agreed to.
     pub(crate) fn former_text(&self, record: &TrustRecord, path: &str) -> Option<String> {
-        copies::text(&self.store, record, path)
+        copy_writer::text(&self.store, record, path)
     }
 }
 
@@ -128,6 +129,6 @@ pub(crate) fn revoke_trust(
         records.retain(|record| !is_meant(record));
         left.clone_from(records);
     })?;
-    copies::remove_unused(&store, &left);
+    copy_writer::remove_unused(&store, &left);
     Ok(revoked)
 }

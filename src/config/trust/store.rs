@@ -1,15 +1,14 @@
-//! The file with the records of trust. It is used only if nobody but this user can have written it, and is never
-//! overwritten otherwise.
+//! The file with the records of trust. It is used only if nobody but this user can have written it.
 
 use std::{
-    fs::{self, DirBuilder, File},
-    io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use rustix::{
-    fs::{FlockOperation, Mode, OFlags, flock, open},
+    fs::{Mode, OFlags, open},
     io::Errno,
     process::geteuid,
 };
@@ -18,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::record::TrustRecord;
 
 /// The version of the format.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// The largest file, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -40,7 +39,7 @@ impl TrustError {
         Self { path: path.to_owned(), why: why.into(), help: help.into() }
     }
 
-    fn io(path: &Path, error: &io::Error) -> Self {
+    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
         Self::new(path, error.kind().to_string(), "check its permissions and the space on its disk")
     }
 }
@@ -48,9 +47,9 @@ impl TrustError {
 /// The file as it is written.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StoreFile {
-    version: u32,
-    records: Vec<TrustRecord>,
+pub(super) struct StoreFile {
+    pub(super) version: u32,
+    pub(super) records: Vec<TrustRecord>,
 }
 
 /// Only the version, which a later format keeps.
@@ -62,7 +61,7 @@ struct StoreVersion {
 /// The records of trust of one user.
 #[derive(Debug, Clone)]
 pub(crate) struct TrustStore {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl TrustStore {
@@ -120,49 +119,9 @@ impl TrustStore {
         file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| TrustError::io(&path, &error))?;
         parse(&bytes).map_err(|why| refused(&path, &why))
     }
-
-    /// Changes the records under a lock. They are written at once or not at all.
-    pub(super) fn update(&self, change: impl FnOnce(&mut Vec<TrustRecord>)) -> Result<(), TrustError> {
-        private_directory(&self.directory)?;
-        check_directory(&self.directory)?;
-        let path = self.directory.join("trust.lock");
-        let fault = |error: io::Error| TrustError::io(&path, &error);
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(flags);
-        let lock = options.open(&path).map_err(fault)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| fault(error.into()))?;
-        let mut records = self.read()?;
-        change(&mut records);
-        records.sort_by(|one, other| (&one.root, &one.hook).cmp(&(&other.root, &other.hook)));
-        self.write(&StoreFile { version: VERSION, records })
-    }
-
-    fn write(&self, file: &StoreFile) -> Result<(), TrustError> {
-        let path = self.file();
-        let new = self.directory.join("trust.json.new");
-        let write = || {
-            match fs::remove_file(&new) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut target = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
-            target.write_all(&serde_json::to_vec_pretty(file)?)?;
-            target.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&self.directory)?.sync_all()
-        };
-        write().map_err(|error| TrustError::io(&path, &error))
-    }
 }
 
-/// Makes a directory that only this user can enter, with those above it.
-pub(super) fn private_directory(directory: &Path) -> Result<(), TrustError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| TrustError::io(directory, &error))
-}
-
-fn check_directory(directory: &Path) -> Result<(), TrustError> {
+pub(super) fn check_directory(directory: &Path) -> Result<(), TrustError> {
     let metadata = directory.symlink_metadata().map_err(|error| TrustError::io(directory, &error))?;
     let why = match () {
         () if metadata.is_symlink() => "it is a symbolic link",
@@ -187,70 +146,4 @@ fn parse(bytes: &[u8]) -> Result<Vec<TrustRecord>, String> {
     }
     let file: StoreFile = serde_json::from_slice(bytes).map_err(|_| "it is damaged".to_owned())?;
     Ok(file.records)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::{super::record::tests::record, *};
-
-    fn store(directory: &Path) -> TrustStore {
-        TrustStore::new(&directory.join("state"), Path::new("/workspace")).unwrap()
-    }
-
-    #[test]
-    fn records_are_kept_in_a_file_for_this_user_alone() {
-        let place = tempfile::tempdir().unwrap();
-        let store = store(place.path());
-        assert_eq!(store.read().unwrap(), []);
-        store.update(|records| records.push(record("b"))).unwrap();
-        store.update(|records| records.push(record("a"))).unwrap();
-        assert_eq!(store.read().unwrap(), [record("a"), record("b")]);
-        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
-        assert_eq!((mode(&store.directory), mode(&store.file())), (0o700, 0o600));
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_trusted_is_neither_used_nor_overwritten() {
-        type Spoil = fn(&Path);
-        let spoils: [(&str, Spoil); 7] = [
-            ("it is damaged", |file| fs::write(file, &fs::read(file).unwrap()[..40]).unwrap()),
-            ("it is damaged", |file| fs::write(file, "").unwrap()),
-            ("its version is 2", |file| fs::write(file, r#"{"version":2,"later":[]}"#).unwrap()),
-            ("others may read or write it", |file| {
-                fs::set_permissions(file, fs::Permissions::from_mode(0o620)).unwrap();
-            }),
-            ("it has another name", |file| fs::hard_link(file, file.with_extension("twin")).unwrap()),
-            ("it is a symbolic link", |file| {
-                fs::rename(file, file.with_extension("old")).unwrap();
-                symlink(file.with_extension("old"), file).unwrap();
-            }),
-            ("others may write to it", |file| {
-                fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
-            }),
-        ];
-        for (expected, spoil) in spoils {
-            let place = tempfile::tempdir().unwrap();
-            let store = store(place.path());
-            store.update(|records| records.push(record("a"))).unwrap();
-            spoil(&store.file());
-            let before = fs::read(store.file()).unwrap();
-            let error = store.read().unwrap_err();
-            assert!(error.why.contains(expected), "{error}");
-            assert_eq!(store.update(Vec::clear).unwrap_err(), error);
-            assert_eq!(fs::read(store.file()).unwrap(), before, "{expected}");
-        }
-    }
-
-    #[test]
-    fn a_workspace_cannot_hold_the_record_of_itself() {
-        let place = tempfile::tempdir().unwrap();
-        let root = place.path().canonicalize().unwrap();
-        assert!(TrustStore::new(&root.join("not/there/yet"), &root).is_err());
-        symlink(&root, root.with_extension("link")).unwrap();
-        let through_link = TrustStore::new(&root.with_extension("link").join("state"), &root);
-        fs::remove_file(root.with_extension("link")).unwrap();
-        assert!(through_link.is_err());
-    }
 }

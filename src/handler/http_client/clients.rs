@@ -58,7 +58,6 @@ pub(crate) enum HttpClientError {
     #[error("{0}")]
     Client(#[from] reqwest::Error),
     #[error("{0}")]
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only http hooks are refused a server"))]
     Refused(#[from] RefusedTarget),
     #[error("hookyard is shutting down")]
     ShuttingDown,

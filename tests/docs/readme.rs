@@ -156,7 +156,7 @@ fn settings() -> config::Settings {
 
 #[test]
 fn the_yaml_of_the_docs_loads() {
-    let settings = settings();
+    let mut settings = settings();
     assert_eq!(settings.models.len(), 1);
     let [audit] = blocks("docs/audit.md", "yaml").try_into().unwrap();
     let (audit, diagnostics) = config::Settings::from_yaml(&audit, Path::new("hookyard.yaml"));
@@ -178,8 +178,9 @@ fn the_yaml_of_the_docs_loads() {
         fs::write(home.join("agents/reviewer.md"), &agent).unwrap();
         let hook = format!("name: shown\nevents: [before_tool_dispatch]\n{handler}\n");
         fs::write(home.join("hooks/hook.yaml"), hook).unwrap();
-        let id = Some(WorkspaceId::new("shown").unwrap());
-        let loaded = config::load_workspace(workspace.path(), id, &settings, &environment);
+        let id = WorkspaceId::new("shown").unwrap();
+        settings.workspaces.insert(id.clone(), config::WorkspaceSettings::new(workspace.path()));
+        let loaded = config::load_workspace(workspace.path(), Some(id), &settings, &environment);
         assert_eq!(loaded.hooks.len(), 1, "{:?}", loaded.diagnostics);
     }
 }

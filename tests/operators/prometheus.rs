@@ -27,7 +27,7 @@ const BUSY: Duration = Duration::from_secs(24);
 const BUSY_FOR_PICTURES: Duration = Duration::from_mins(5);
 
 /// Panels on which nothing needs to move, by dashboard and title. They say zero, which is something.
-const STILL: [(&str, &str, &str); 10] = [
+const STILL: [(&str, &str, &str); 12] = [
     ("internals", "Audit lines lost", "no line is lost here"),
     ("internals", "Restarts", "no actor dies here"),
     ("internals", "Restarts by actor", "no actor dies here"),
@@ -38,6 +38,8 @@ const STILL: [(&str, &str, &str); 10] = [
     ("internals", "Tasks that wait", "there is a thread for each, mostly"),
     ("internals", "Notices dropped", "nobody reads the stream"),
     ("internals", "Spans lost", "nothing is traced here"),
+    ("internals", "Required hooks missing", "no hook is required here"),
+    ("internals", "Requests denied", "everybody here may do what they ask for"),
 ];
 
 /// Series that alerts look for and do not find.

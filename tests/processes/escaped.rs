@@ -62,9 +62,12 @@ async fn ask(orchestrator: &Orchestrator) -> Outcome {
 
 const DAEMON: &str = "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec sleep 600'";
 
+/// A hook that ended earlier would take it along: it is still in the hook's group.
+const UNTIL_IT_LEFT: &str = "while [ ! -e pid ]; do sleep 0.01; done";
+
 #[tokio::test]
 async fn what_escaped_from_a_hook_is_ended_at_shutdown() {
-    let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & exit 0");
+    let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & {UNTIL_IT_LEFT}; exit 0");
     let (orchestrator, workspace) = start("", &line).await;
     let (other, _other_workspace) = start("", "exit 0").await;
     ask(&orchestrator).await;
@@ -79,7 +82,7 @@ async fn what_escaped_from_a_hook_is_ended_at_shutdown() {
 
 #[tokio::test]
 async fn a_hook_cannot_hide_what_escapes_behind_a_mark_of_its_own() {
-    let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & exit 0");
+    let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & {UNTIL_IT_LEFT}; exit 0");
     let (orchestrator, workspace) = start("  environment: {HOOKYARD_PROCESS: hidden}\n", &line).await;
     ask(&orchestrator).await;
     let escaped = Escaped::of(&workspace.path().join("pid"));
@@ -89,8 +92,7 @@ async fn a_hook_cannot_hide_what_escapes_behind_a_mark_of_its_own() {
 
 #[tokio::test]
 async fn what_escapes_and_holds_the_output_is_in_the_warnings_of_its_hook() {
-    let (orchestrator, workspace) =
-        start("", &format!("{DAEMON} & while [ ! -e pid ]; do sleep 0.01; done; exit 0")).await;
+    let (orchestrator, workspace) = start("", &format!("{DAEMON} & {UNTIL_IT_LEFT}; exit 0")).await;
     let outcome = ask(&orchestrator).await;
     let warnings = outcome.hooks[0].warnings.join("\n");
     assert!(warnings.contains("1 process of the hook left its process group"), "{warnings:?}");
@@ -102,8 +104,7 @@ async fn what_escapes_and_holds_the_output_is_in_the_warnings_of_its_hook() {
 
 #[tokio::test]
 async fn what_escapes_from_a_hook_that_times_out_is_in_its_warnings() {
-    let line =
-        format!("{DAEMON} </dev/null >/dev/null 2>&1 & while [ ! -e pid ]; do sleep 0.01; done; sleep 600");
+    let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & {UNTIL_IT_LEFT}; sleep 600");
     let (orchestrator, workspace) = start("  timeout_seconds: 3\n", &line).await;
     let outcome = ask(&orchestrator).await;
     let escaped = Escaped::of(&workspace.path().join("pid"));

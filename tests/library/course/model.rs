@@ -108,7 +108,23 @@ pub(crate) fn expect(scenario: &Scenario) -> Expected {
             break;
         }
     }
+    if !has_happened(scenario.kind)
+        && strictness(walk.expected.decision.verdict) >= strictness(Verdict::Block)
+    {
+        walk.expected.patched.clear();
+    }
     walk.expected
+}
+
+/// Whether a block comes too late to keep it from happening. Then its patches count all the same.
+fn has_happened(kind: EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::AfterContextCompact
+            | EventKind::AfterContextBuild
+            | EventKind::AfterModelCall
+            | EventKind::AfterToolDispatch
+    )
 }
 
 /// The hooks of a stage, which has `before` hooks before it, that are still running when the event is cancelled.

@@ -270,6 +270,6 @@ mod tests {
             assert_eq!(place(&[(ENDPOINT, base)]), Ok(Some("http://b:4318/v1/traces".to_owned())));
         }
         let error = place(&[(ENDPOINT, "b:4318")]).unwrap_err();
-        assert!(error.contains(ENDPOINT) && error.contains("http://"), "{error}");
+        assert!(error.contains(ENDPOINT) && error.contains("`http` or `https`"), "{error}");
     }
 }

@@ -43,10 +43,9 @@ pub use settings::{
     SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
     WorkspaceSettings,
 };
-pub use trust::TrustPolicy;
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub(crate) use workspace_options::require;
-pub use workspace_options::{DialectSelection, RequiredHook, WorkspaceKind};
+pub use workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind};

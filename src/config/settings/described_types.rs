@@ -5,10 +5,7 @@ use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 use serde_json::{Value as Json, json};
 
 use super::{
-    super::{
-        trust::TrustPolicy,
-        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
-    },
+    super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,

@@ -1,6 +1,7 @@
 //! The settings of hookyard: their declaration, and how they are read.
 
 mod audit;
+mod boundaries;
 mod check;
 mod declare;
 #[cfg(test)]
@@ -10,12 +11,10 @@ mod described_types;
 mod entries;
 #[cfg(test)]
 mod generated;
-mod http;
 mod keys;
 #[cfg(test)]
 mod layer_tests;
 mod layers;
-mod levels;
 mod overrides;
 mod sandbox;
 mod table;
@@ -25,8 +24,7 @@ mod value_types;
 mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
-pub use http::HttpSettings;
-pub use levels::LevelSettings;
+pub use boundaries::{HttpSettings, LevelSettings};
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
     AuditSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,

@@ -3,14 +3,10 @@
 use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::{
-        trust::TrustPolicy,
-        workspace_options::{DialectSelection, RequiredHook, WorkspaceKind},
-    },
+    super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
+    boundaries::{HttpSettings, LevelSettings},
     declare::settings,
-    http::HttpSettings,
-    levels::LevelSettings,
     sandbox::SandboxSettings,
     value_types::{
         Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,

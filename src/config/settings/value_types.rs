@@ -3,7 +3,7 @@
 use std::{marker::PhantomData, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::{quantity, trust::TrustPolicy},
+    super::{quantity, workspace_options::TrustPolicy},
     keys::{KeyType, ValueType},
 };
 use crate::{

@@ -9,12 +9,13 @@ use std::{
 
 use super::{
     super::{
-        Settings, WorkspaceSettings, agent_settings::home_directory, files::DefinitionFiles,
-        workspace_options::WorkspaceKind,
+        Settings, WorkspaceSettings,
+        agent_settings::home_directory,
+        files::DefinitionFiles,
+        workspace_options::{TrustPolicy, WorkspaceKind},
     },
     copies,
     inspect::Inspector,
-    policy::TrustPolicy,
     record::TrustRecord,
     store::{TrustError, TrustStore},
 };

@@ -373,7 +373,7 @@ mod tests {
     use std::fs;
 
     use super::{
-        super::super::{LoadedWorkspace, Settings, load_workspace, trust::TrustPolicy},
+        super::super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
         *,
     };
 

@@ -6,7 +6,6 @@ mod copies;
 mod copy_writer;
 mod coverage;
 mod inspect;
-mod policy;
 mod record;
 #[cfg(feature = "cli")]
 mod review;
@@ -17,7 +16,6 @@ mod store_writer;
 mod tree;
 
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
-pub use policy::TrustPolicy;
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
 #[cfg(feature = "cli")]

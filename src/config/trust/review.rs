@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use super::{
-    super::{LoadedWorkspace, Settings, load_workspace},
+    super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
     apply::{Environment, store_for},
     copy_writer,
     inspect::Inspector,
-    policy::TrustPolicy,
     record::{TrustRecord, sha256},
     store::{TrustError, TrustStore},
 };

@@ -141,7 +141,7 @@ impl WorkspaceLocator {
             Ok(LookupResult::Outside) if is_in_missing_workspace(cwd, orchestrator, settings) => {
                 GuardScope::NotLoaded
             }
-            Ok(LookupResult::Outside) if Path::new(&**cwd).is_absolute() => GuardScope::Nowhere,
+            Ok(LookupResult::Outside) if is_plain(cwd) => GuardScope::Nowhere,
             Ok(LookupResult::Outside) | Err(_) => GuardScope::AnyWorkspace,
         }
     }
@@ -149,8 +149,12 @@ impl WorkspaceLocator {
     /// The same without looking at the disk, for an event that comes when there is too much to do.
     pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
         let known = event.cwd.as_ref().and_then(|cwd| self.cached(orchestrator, cwd));
+        let is_below_root =
+            |cwd: &Arc<str>| self.roots.iter().any(|root| Path::new(&**cwd).starts_with(root));
         match known.map(|known| known.workspace) {
             Some(id) => GuardScope::Workspace(id),
+            // Its workspace is registered with its first event, and may have guards.
+            None if event.cwd.as_ref().is_some_and(is_below_root) => GuardScope::NotLoaded,
             None => GuardScope::AnyWorkspace,
         }
     }
@@ -250,6 +254,12 @@ fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<P
         roots.iter().filter(|root| cwd.starts_with(root)).max_by_key(|root| root.components().count())?;
     let nearest = nearest_workspace(cwd, home).filter(|nearest| nearest.starts_with(root));
     Some(nearest.unwrap_or_else(|| root.clone()))
+}
+
+/// Whether a path says by itself which directory it means: it is absolute, and has no `..` and no NUL.
+fn is_plain(cwd: &str) -> bool {
+    let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+    cwd.starts_with('/') && !cwd.contains('\0') && Path::new(cwd).components().all(is_plain)
 }
 
 /// A directory with symbolic links resolved. One that is gone stays where it was, so that its hooks still run.

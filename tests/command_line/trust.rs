@@ -243,6 +243,35 @@ fn a_hook_that_was_trusted_in_place_stays_in_place_until_its_trust_is_taken_back
 }
 
 #[test]
+fn a_file_of_the_workspace_is_none_of_the_users_whatever_variables_say() {
+    let place = Place::new();
+    let settings = r#"{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"touch ran"}]}]}}"#;
+    place.write("shop/evil/.claude/settings.json", settings);
+    let event =
+        json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash" });
+    for home in ["/proc/self/cwd/evil", "evil/../evil"] {
+        let home = [("HOOKYARD_HOME", home)];
+        place.run_with(&["fire", "--json", "--event", "-"], &event.to_string(), &home);
+        assert!(!place.has_run(), "{home:?}");
+    }
+}
+
+#[test]
+fn agreeing_that_a_hook_is_gone_is_an_agreement_of_its_own() {
+    let place = Place::new();
+    let digest = |place: &Place| place.json(&["trust", "--json"])["digest"].as_str().unwrap().to_owned();
+    let empty = Place::new();
+    fs::remove_file(empty.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    place.trust(&[]);
+    place.write("shop/.openharness/hooks/guard.yaml", "name: [");
+    assert!(place.run(&["trust"]).out.contains("has errors"));
+    fs::remove_file(place.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    assert_ne!(digest(&place), digest(&empty));
+    assert_eq!(place.run(&["trust", "--yes", &digest(&empty)]).code, 1);
+    assert_eq!(ended(&place.fire()), ("block", "untrusted"));
+}
+
+#[test]
 fn trust_can_be_taken_back() {
     let place = Place::new();
     place.trust(&[]);

@@ -81,7 +81,8 @@ fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, root: 
             continue;
         }
         let former = review.former_text(before, &file.path).unwrap_or_default();
-        let current = fs::read_to_string(root.join(&file.path)).unwrap_or_default();
+        let current = fs::read(root.join(&file.path)).unwrap_or_default();
+        let current = String::from_utf8_lossy(&current);
         difference(&file.path, &former, &current, page);
     }
 }
@@ -100,7 +101,11 @@ fn difference(path: &str, before: &str, now: &str, page: &mut Page) {
     page.line(&format!("  {}, from line {}:", escape::line(path), head + 1));
     let removed = before[head..before.len() - tail].iter().map(|line| ('-', line));
     let added = now[head..now.len() - tail].iter().map(|line| ('+', line));
+    let hidden = removed.len().saturating_sub(MOST_LINES) + added.len().saturating_sub(MOST_LINES);
     for (sign, line) in removed.take(MOST_LINES).chain(added.take(MOST_LINES)) {
         page.line(&format!("    {sign} {}", escape::line(line)));
+    }
+    if hidden > 0 {
+        page.line(&format!("    {hidden} more changed lines are not shown: read the file before you agree"));
     }
 }

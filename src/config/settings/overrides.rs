@@ -34,9 +34,9 @@ const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in brackets, `[a, b]`";
 
 /// Whether a key is one that no variable sets: an agent takes variables from the files of a project, which must not
-/// free its own hooks.
+/// free its own hooks, nor hide the guards of others.
 pub(super) fn is_no_variable(key: &str) -> bool {
-    key == "trust" || key.split('.').next() == Some("sandbox")
+    matches!(key.split('.').next(), Some("trust" | "sandbox" | "levels" | "required"))
 }
 
 /// How much of an unknown key is repeated, in characters.

@@ -115,7 +115,8 @@ pub(in crate::config) fn check_trust(
 /// only where the workspace is the home directory itself: variables of a project could have moved it there.
 fn is_of_operator(hook: &Hook, root: &Path, home: Option<&Path>) -> bool {
     let file = hook.source.file.as_deref();
-    let is_inside = file.is_some_and(|file| file.starts_with(root));
+    // As it really is: a path such as `/proc/self/cwd/…` names the workspace too.
+    let is_inside = file.is_some_and(|file| file.canonicalize().map_or(true, |real| real.starts_with(root)));
     match hook.source.scope {
         Scope::Host => true,
         Scope::Managed | Scope::User => {

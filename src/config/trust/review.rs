@@ -10,7 +10,7 @@ use super::{
     record::{TrustRecord, sha256},
     store::{TrustError, TrustStore},
 };
-use crate::model::{Scope, TrustState};
+use crate::model::{DialectName, Scope, TrustState};
 
 /// The hooks of a workspace, with what was agreed to about them before.
 pub(crate) struct TrustReview {
@@ -28,6 +28,16 @@ pub(crate) struct ReviewedHook {
 }
 
 impl ReviewedHook {
+    /// What agreeing to it would mean, in one line.
+    fn summary(&self) -> String {
+        let former = self.before.as_ref().map(TrustRecord::digest).unwrap_or_default();
+        match &self.now {
+            Some(Ok(now)) => format!("{} {}", self.name, now.digest()),
+            Some(Err(_)) => format!("{} unreadable {former}", self.name),
+            None => format!("{} gone {former}", self.name),
+        }
+    }
+
     /// What is known about the trust in it.
     pub(crate) fn state(&self) -> TrustState {
         match (&self.before, &self.now) {
@@ -68,16 +78,22 @@ impl TrustReview {
             .collect();
         let gone = records.iter().filter(|record| record.root == own);
         for record in gone.filter(|record| !found.iter().any(|hook| hook.name.as_str() == record.hook)) {
-            hooks.push(ReviewedHook { name: record.hook.clone(), before: Some(record.clone()), now: None });
+            // A file that is there and has no such hook may only be broken: its record stays.
+            let is_there = root.join(&record.file).symlink_metadata().is_ok();
+            let is_hook_file = record.dialect == DialectName::OpenHarness.as_str();
+            let broken =
+                || Err(format!("`{}` has errors, or another hook; see `hookyard check`", record.file));
+            let now = (is_there && is_hook_file).then(broken);
+            hooks.push(ReviewedHook { name: record.hook.clone(), before: Some(record.clone()), now });
         }
         hooks.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(Self { store, hooks })
     }
 
-    /// The digest of everything that is agreed to.
+    /// The digest of everything that is agreed to, which includes that hooks are gone.
     pub(crate) fn digest(&self) -> String {
-        let digests: Vec<String> = self.current().map(TrustRecord::digest).collect();
-        sha256(digests.join("\n").as_bytes())
+        let lines: Vec<String> = self.hooks.iter().map(ReviewedHook::summary).collect();
+        sha256(lines.join("\n").as_bytes())
     }
 
     fn current(&self) -> impl Iterator<Item = &TrustRecord> {

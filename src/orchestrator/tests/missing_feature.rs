@@ -4,7 +4,10 @@ use std::fs;
 
 use super::super::Orchestrator;
 use super::tool;
-use crate::model::{Ended, Verdict};
+use crate::{
+    config::TrustPolicy,
+    model::{Ended, Verdict},
+};
 
 /// A hook file of an http guard.
 fn http_guard(matcher: &str, on_error: &str) -> String {
@@ -20,7 +23,7 @@ async fn its_policy_decides_its_file_is_reported_and_later_changes_of_the_file_a
     let hooks = workspace.path().join(".openharness/hooks");
     fs::create_dir_all(&hooks).unwrap();
     fs::write(hooks.join("guard.yaml"), http_guard("Bash", "deny")).unwrap();
-    let builder = || Orchestrator::builder().workspace(workspace.path());
+    let builder = || Orchestrator::builder().workspace(workspace.path()).trust(TrustPolicy::Off);
     assert!(builder().strict().start().await.is_err(), "a strict start accepts no hook that cannot run");
 
     let orchestrator = builder().start().await.unwrap();

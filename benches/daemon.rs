@@ -101,7 +101,7 @@ impl Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hookyard"));
         command.arg("serve").arg("--workspace").arg(directory.path().join("shop"));
         command.arg("--socket").arg(directory.path().join("socket")).args(["--set", "trust=off"]);
-        command.env("HOOKYARD_HOME", directory.path().join("home"));
+        command.arg("--home").arg(directory.path().join("home"));
         if telling == Telling::Mistakes {
             command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
         } else {

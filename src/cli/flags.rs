@@ -20,7 +20,7 @@ pub(super) struct WorkspaceFlags {
 /// Where settings come from.
 #[derive(Debug, Clone, Args)]
 pub(super) struct SettingsFlags {
-    /// Home directory with the user's own hooks; default: `$HOOKYARD_HOME`, the setting `home`, or `$HOME`
+    /// Home directory with the user's own hooks; default: the setting `home`, or that of the account
     #[arg(long, value_name = "DIR")]
     pub(super) home: Option<PathBuf>,
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Settings,
+    account::home_directory,
     files::{self, DefinitionFiles, FileBytes},
     own_settings::SwitchExceptions,
     root_dir::LastLink,
@@ -22,16 +23,6 @@ const SYSTEM_DIRECTORY: &str = "/etc";
 
 /// Looks up environment variables.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The home directory whose user's own hooks run.
-pub fn home_directory(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let home = settings.home.clone().or_else(|| absolute_path("HOOKYARD_HOME", environment));
-    home.or_else(|| absolute_path("HOME", environment))
-}
-
-fn absolute_path(variable: &str, environment: Environment<'_>) -> Option<PathBuf> {
-    environment(variable).map(PathBuf::from).filter(|path| path.is_absolute())
-}
 
 /// The directory of the machine's own configuration.
 pub(crate) fn system_directory(settings: &Settings) -> PathBuf {

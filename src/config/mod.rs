@@ -1,5 +1,6 @@
 //! Settings of hookyard, and loading of a workspace's hooks from files.
 
+mod account;
 mod agent_settings;
 mod discover;
 mod duplicate_name;
@@ -24,8 +25,8 @@ mod watch;
 mod workspace_files;
 mod workspace_options;
 
+pub use account::home_directory;
 pub(crate) use agent_settings::dialect_of_file;
-pub use agent_settings::home_directory;
 #[cfg(feature = "daemon")]
 pub(crate) use agent_settings::system_directory;
 pub use discover::{HOOK_FILES, nearest_workspace};

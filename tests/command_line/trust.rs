@@ -44,8 +44,8 @@ impl Place {
 
     fn run_with(&self, arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> Done {
         let mut command = cargo_bin_cmd!("hookyard");
-        command.current_dir(self.path("shop")).env_remove("XDG_STATE_HOME").env_remove("HOOKYARD_LOG");
-        command.env("HOOKYARD_HOME", self.path("home")).envs(variables.iter().copied());
+        command.current_dir(self.path("shop")).env_remove("HOOKYARD_LOG");
+        command.env("HOOKYARD_TEST_HOME", self.path("home")).envs(variables.iter().copied());
         let output = command.args(arguments).write_stdin(input).output().unwrap();
         Done {
             code: output.status.code().unwrap(),
@@ -224,9 +224,32 @@ fn only_what_was_shown_is_agreed_to_and_never_by_a_hook() {
     assert_eq!(place.state(), "untrusted");
     let off = place.run_with(&["list"], "", &[("HOOKYARD_TRUST", "off")]);
     assert!(off.code == 1 && off.err.contains("cannot be set by an environment variable"), "{off:?}");
-    let inside = place.path("shop/state").display().to_string();
-    let inside = place.run_with(&["check"], "", &[("XDG_STATE_HOME", &inside)]);
+    let inside = format!("state_directory={}", place.path("shop/state").display());
+    let inside = place.run(&["check", "--set", &inside]);
     assert!(inside.out.contains("inside the workspace"), "{inside:?}");
+}
+
+#[test]
+fn no_variable_moves_the_guards_of_the_user_or_the_record_of_trust_out_of_sight() {
+    let place = Place::new();
+    let hooks = json!([{ "hooks": [{ "type": "command", "command": "exit 2" }] }]);
+    place.write("home/.claude/settings.json", &json!({ "hooks": { "PreToolUse": hooks } }).to_string());
+    place.trust(&[]);
+    fs::remove_file(place.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    place.write("elsewhere/file", "");
+    let elsewhere = place.path("elsewhere").display().to_string();
+    let event =
+        json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash" });
+    for name in ["HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+        let listed = place.run_with(&["list", "--json"], "", &[(name, &elsewhere)]);
+        let hooks: Value = serde_json::from_str(&listed.out).unwrap();
+        let states: Vec<_> = hooks.as_array().unwrap().iter().map(|hook| &hook["trust"]).collect();
+        assert_eq!(states, ["managed", "missing"], "{name}");
+        let fire = ["fire", "--json", "--event", "-"];
+        let done = place.run_with(&fire, &event.to_string(), &[(name, &elsewhere)]);
+        let outcome: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(outcome["verdict"], "block", "{name}: {done:?}");
+    }
 }
 
 #[test]
@@ -250,7 +273,7 @@ fn a_file_of_the_workspace_is_none_of_the_users_whatever_variables_say() {
     let event =
         json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash" });
     for home in ["/proc/self/cwd/evil", "evil/../evil"] {
-        let home = [("HOOKYARD_HOME", home)];
+        let home = [("HOOKYARD_TEST_HOME", home)];
         place.run_with(&["fire", "--json", "--event", "-"], &event.to_string(), &home);
         assert!(!place.has_run(), "{home:?}");
     }
@@ -297,7 +320,7 @@ fn hooks_of_the_user_need_no_trust_unless_the_home_was_moved_into_the_workspace(
     place.write("shop/evil/.claude/settings.json", &settings.to_string());
     assert_eq!(place.state(), "managed");
     let moved = place.path("shop/evil").display().to_string();
-    let listed = place.run_with(&["list", "--json"], "", &[("HOOKYARD_HOME", &moved)]);
+    let listed = place.run_with(&["list", "--json"], "", &[("HOOKYARD_TEST_HOME", &moved)]);
     assert!(
         listed.out.contains(r#""trust":"untrusted""#) || listed.out.contains(r#""trust": "untrusted""#),
         "{listed:?}"

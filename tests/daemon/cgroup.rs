@@ -58,7 +58,7 @@ fn a_process_that_hides_from_its_hook_is_ended_when_the_daemon_stops() {
         .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
         .args(["--socket".as_ref(), socket.as_os_str()])
         .args(trust::OFF)
-        .env("HOOKYARD_HOME", here.join("home"))
+        .env("HOOKYARD_TEST_HOME", here.join("home"))
         .stderr(Stdio::null())
         .spawn()
         .unwrap();

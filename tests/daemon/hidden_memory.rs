@@ -62,7 +62,7 @@ impl Daemon {
             .args(flags)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOOKYARD_HOME", here)
+            .env("HOOKYARD_TEST_HOME", here)
             .env("HOOKYARD_SECRET_KEY", SECRET)
             .current_dir(here)
             .stdin(Stdio::null())

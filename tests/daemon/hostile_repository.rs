@@ -57,7 +57,7 @@ impl Clone {
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", &home)
-            .env("HOOKYARD_HOME", &home)
+            .env("HOOKYARD_TEST_HOME", &home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -24,7 +24,7 @@ fn a_daemon_survives_the_end_of_the_reader_of_its_log() {
         .args(["serve".as_ref(), "--workspace".as_ref(), here.join("shop").as_os_str()])
         .args(["--socket".as_ref(), socket.as_os_str()])
         .args(crate::support::trust::OFF)
-        .env("HOOKYARD_HOME", here.join("home"))
+        .env("HOOKYARD_TEST_HOME", here.join("home"))
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -83,27 +83,36 @@ fn hooks_of_every_level_are_listed_with_their_files() {
 }
 
 #[test]
-fn the_home_directory_comes_from_the_flag_then_the_variable_then_the_file() {
+fn the_home_directory_comes_from_the_flag_then_the_file_then_the_account_and_from_no_variable() {
     let places = places();
     write(places.path(), "other/.claude/settings.json", &blocks("SubagentStop", "other"));
     let project = places.path().join("project");
     let home = |name: &str| places.path().join(name).display().to_string();
     write(places.path(), "project/h.yaml", &format!("home: {}\n", home("home")));
-    let list = |variable: Option<&str>, more: &[&str]| {
+    let list = |variables: &[(&str, &str)], more: &[&str]| {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
-        command.current_dir(&project).env_remove("HOOKYARD_HOME");
-        if let Some(name) = variable {
-            command.env("HOOKYARD_HOME", home(name));
-        }
+        // The home directory of the account, as far as tests go.
+        command.current_dir(&project).env("HOOKYARD_TEST_HOME", home("other")).env_remove("XDG_STATE_HOME");
+        command.envs(variables.iter().copied());
         let output = command.args(without_trust(&["list", "--json"])).args(more).output().unwrap();
         let listed = String::from_utf8(output.stdout).unwrap();
         (listed.contains("claude.user.Stop"), listed.contains("claude.user.SubagentStop"))
     };
-    let file = ["--config", "h.yaml"];
-    assert_eq!(list(None, &file), (true, false));
-    assert_eq!(list(Some("other"), &file), (false, true));
-    assert_eq!(list(Some("other"), &["--config", "h.yaml", "--home", "../home"]), (true, false));
-    assert_eq!(list(Some("other"), &["--set", &format!("home={}", home("home"))]), (true, false));
+    assert_eq!(list(&[], &[]), (false, true));
+    assert_eq!(list(&[], &["--config", "h.yaml"]), (true, false));
+    assert_eq!(list(&[], &["--config", "h.yaml", "--home", "../other"]), (false, true));
+    assert_eq!(list(&[], &["--set", &format!("home={}", home("home"))]), (true, false));
+    // A project can set variables of its agent: they move nothing.
+    assert_eq!(list(&[("HOME", &home("empty"))], &[]), (false, true));
+    for name in ["HOOKYARD_HOME", "HOOKYARD_SYSTEM_DIRECTORY", "HOOKYARD_STATE_DIRECTORY"] {
+        let mut command = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
+        let refused = command.current_dir(&project).env(name, home("home")).arg("list").output().unwrap();
+        let errors = String::from_utf8(refused.stderr).unwrap();
+        assert!(
+            refused.status.code() == Some(1) && errors.contains("cannot be set by an environment variable"),
+            "{name}: {errors}"
+        );
+    }
 }
 
 #[test]

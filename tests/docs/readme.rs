@@ -58,7 +58,7 @@ fn shell_of(lines: &str, directory: &Path) -> Command {
     let mut command = Command::new("sh");
     command.args(["-eu", "-c", lines]).current_dir(directory).env("PATH", path);
     command.env_remove("HOOKYARD_LISTEN_SOCKET");
-    command.env("XDG_STATE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("state"));
+    command.env("HOOKYARD_TEST_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("home"));
     command
 }
 

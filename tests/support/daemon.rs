@@ -146,7 +146,7 @@ impl DaemonSetup {
             .args(["--log", "human"])
             .args(trust)
             .args(arguments)
-            .env("HOOKYARD_HOME", here.join("home"))
+            .env("HOOKYARD_TEST_HOME", here.join("home"))
             .envs(variables)
             .current_dir(&here)
             .stdin(Stdio::null())

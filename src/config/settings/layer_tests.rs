@@ -4,7 +4,7 @@ use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::Path};
 
 use super::{
     Settings,
-    overrides::{NOT_SETTINGS, is_no_variable, variable_of},
+    overrides::{NO_VARIABLES, NOT_SETTINGS, is_no_variable, variable_of},
 };
 use crate::dialect::{NativeDialect, natives};
 
@@ -72,23 +72,28 @@ fn every_key_can_be_set_by_a_variable_and_a_flag() {
 
 #[test]
 fn flags_override_variables_and_these_override_the_file() {
-    let file = "run_idle: 1s\nrun_forget: 1h\nlimits: { runs: 1, streams: 1 }\nhome: /file\n";
-    let environment =
-        [("HOOKYARD_RUN_FORGET", "2h"), ("HOOKYARD_LIMITS_RUNS", "2"), ("HOOKYARD_HOME", "/variable")];
+    let file = "run_idle: 1s\nrun_forget: 1h\nlimits: { runs: 1, streams: 1 }\nlisten: { socket: /file }\n";
+    let environment = [
+        ("HOOKYARD_RUN_FORGET", "2h"),
+        ("HOOKYARD_LIMITS_RUNS", "2"),
+        ("HOOKYARD_LISTEN_SOCKET", "/variable"),
+    ];
     let settings = good(file, &environment, &[("limits.runs", "3"), ("limits.runs", "4")]);
     assert_eq!((settings.run_idle.as_secs(), settings.run_forget.as_secs()), (1, 7200));
     assert_eq!((settings.limits.streams.get(), settings.limits.runs.get()), (1, 4));
-    assert_eq!(settings.home.as_deref(), Some(Path::new("/variable")));
-    let settings = good(file, &environment, &[("home", "/flag")]);
-    assert_eq!(settings.home.as_deref(), Some(Path::new("/flag")));
+    assert_eq!(settings.listen.socket.as_deref(), Some(Path::new("/variable")));
+    let settings = good(file, &environment, &[("listen.socket", "/flag")]);
+    assert_eq!(settings.listen.socket.as_deref(), Some(Path::new("/flag")));
 }
 
 #[test]
 fn null_unsets_a_key_and_an_empty_variable_is_ignored() {
-    let file = "listen: { tcp: '127.0.0.1:1' }\nsystem_directory: /file\n";
-    let settings = good(file, &[("HOOKYARD_LISTEN_TCP", "null"), ("HOOKYARD_SYSTEM_DIRECTORY", "")], &[]);
+    let file = "listen: { tcp: '127.0.0.1:1', socket: /file }\nsystem_directory: /file\n";
+    let empty = ["HOOKYARD_LISTEN_SOCKET", "HOOKYARD_SYSTEM_DIRECTORY"].map(|name| (name, ""));
+    let settings = good(file, &[("HOOKYARD_LISTEN_TCP", "null"), empty[0], empty[1]], &[]);
     assert_eq!(settings.listen.tcp, None);
-    assert_eq!(settings.system_directory.as_deref(), Some(Path::new("/file")));
+    let kept = [&settings.listen.socket, &settings.system_directory].map(Option::as_deref);
+    assert_eq!(kept, [Some(Path::new("/file")); 2]);
 }
 
 #[test]
@@ -116,10 +121,14 @@ fn mistakes_name_the_variable_or_the_flag() {
         ("HOOKYARD_LIMITS_RUNS", "many", "HOOKYARD_LIMITS_RUNS: `runs` must be a whole number"),
         ("HOOKYARD_LISTEN_TCP", "here:80", "HOOKYARD_LISTEN_TCP: `tcp` must be an address with its port"),
         ("HOOKYARD_LISTEN_TCP", "[::1]:80", "HOOKYARD_LISTEN_TCP: not valid YAML"),
-        ("HOOKYARD_HOME", "home/me", "HOOKYARD_HOME: `home` must be an absolute path"),
-        ("HOOKYARD_HOME", "/a: b", "(put a text in quotes"),
-        ("HOOKYARD_HOME", "/a #b", "HOOKYARD_HOME: the value has a `#`, which begins a comment"),
-        ("HOOKYARD_HOME", "!x /a", "YAML tags are not allowed"),
+        ("HOOKYARD_LISTEN_SOCKET", "home/me", "HOOKYARD_LISTEN_SOCKET: `socket` must be an absolute path"),
+        ("HOOKYARD_LISTEN_SOCKET", "/a: b", "(put a text in quotes"),
+        (
+            "HOOKYARD_LISTEN_SOCKET",
+            "/a #b",
+            "HOOKYARD_LISTEN_SOCKET: the value has a `#`, which begins a comment",
+        ),
+        ("HOOKYARD_LISTEN_SOCKET", "!x /a", "YAML tags are not allowed"),
         ("HOOKYARD_WATCH", "yes", "`watch` must be a boolean"),
         ("HOOKYARD_WATCH", "true\nhome: /x", "HOOKYARD_WATCH: the value must be one line"),
         ("HOOKYARD_WATCH", "true\u{2028}home: /x", "the value must be one line"),
@@ -145,12 +154,25 @@ fn mistakes_name_the_variable_or_the_flag() {
     assert!(reported.iter().any(|line| line.contains("unknown key `qq` (write the path")), "{reported:?}");
 }
 
+/// A project can set variables of its agent.
+#[test]
+fn no_variable_moves_files_out_of_sight_or_frees_hooks() {
+    for key in NO_VARIABLES {
+        let (name, anywhere) = (variable_of(key), "/elsewhere");
+        let (settings, reported) = layered("", &[(&name, anywhere)], &[]);
+        let expected = format!("{name}: `{key}` cannot be set by an environment variable");
+        assert!(settings.is_none() && reported[0].starts_with(&expected), "{reported:?}");
+    }
+    let (settings, reported) = layered("", &[("HOOKYARD_SANDBOX_PROJECT_REQUIRE", "false")], &[]);
+    assert!(settings.is_none() && reported[0].contains("a project can set"), "{reported:?}");
+}
+
 #[test]
 fn only_settings_must_be_text() {
     let odd = || OsString::from_vec(vec![0xff]);
     let (settings, wrong) = Settings::layered(None, [("HOOKYARD_SECRET_A", odd()), ("PATH", odd())], &[]);
     assert_eq!((settings, wrong), (Some(Settings::default()), Vec::new()));
-    let (settings, wrong) = Settings::layered(None, [("HOOKYARD_HOME", odd())], &[]);
+    let (settings, wrong) = Settings::layered(None, [("HOOKYARD_LISTEN_SOCKET", odd())], &[]);
     assert_eq!((settings, wrong[0].code), (None, "not-utf8"));
 }
 

@@ -11,7 +11,7 @@ use crate::{
 const PREFIX: &str = "HOOKYARD_";
 
 /// Variables that hookyard knows and that are no settings.
-pub(super) const NOT_SETTINGS: [&str; 9] = [
+pub(super) const NOT_SETTINGS: [&str; 10] = [
     // Of the command line.
     "HOOKYARD_LOG",
     // Of hook processes, in which `hookyard` may be run again.
@@ -21,8 +21,9 @@ pub(super) const NOT_SETTINGS: [&str; 9] = [
     "HOOKYARD_DEADLINE_MS",
     "HOOKYARD_LIFE",
     "HOOKYARD_PROCESS",
-    // Of a build.
+    // Of a build and of its tests.
     "HOOKYARD_COMMIT",
+    "HOOKYARD_TEST_HOME",
     // Of hosts that call a daemon over TCP.
     "HOOKYARD_TOKEN",
 ];
@@ -33,10 +34,14 @@ const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
 /// How to write a value that YAML takes apart.
 pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in brackets, `[a, b]`";
 
-/// Whether a key is one that no variable sets: an agent takes variables from the files of a project, which must not
-/// free its own hooks, nor hide the guards of others.
+/// The top-level keys that no variable sets: an agent takes variables from the files of a project, which must neither
+/// free its own hooks nor move the files of others out of sight.
+pub(super) const NO_VARIABLES: [&str; 7] =
+    ["home", "levels", "required", "sandbox", "state_directory", "system_directory", "trust"];
+
+/// Whether a key is one that no variable sets.
 pub(super) fn is_no_variable(key: &str) -> bool {
-    matches!(key.split('.').next(), Some("trust" | "sandbox" | "levels" | "required"))
+    key.split('.').next().is_some_and(|section| NO_VARIABLES.contains(&section))
 }
 
 /// How much of an unknown key is repeated, in characters.

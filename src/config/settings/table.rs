@@ -78,11 +78,13 @@ settings! {
         /// Servers that http hooks may ask.
         http: HttpSettings = HttpSettings::default(),
 
-        /// Home directory with the user's own hooks; `null` means `$HOOKYARD_HOME` or else `$HOME`.
+        /// Home directory with the user's own hooks; `null` means that of the account hookyard runs as. Only the
+        /// settings file, `--set` and `--home` can say so, not an environment variable.
         #[example = "/home/alice"]
         home: Option<PathBuf> = None,
 
-        /// Directory with the hooks that an administrator installed; `null` means `/etc`.
+        /// Directory with the hooks that an administrator installed; `null` means `/etc`. Only the settings file and
+        /// `--set` can say so, not an environment variable.
         #[example = "/usr/local/etc"]
         system_directory: Option<PathBuf> = None,
 
@@ -90,8 +92,8 @@ settings! {
         /// settings file and `--set` can say so, not an environment variable.
         trust: TrustPolicy as NullIsDefault<TrustPolicy> = TrustPolicy::default(),
 
-        /// Directory with the record of trusted hooks; `null` means `$XDG_STATE_HOME/hookyard` or else
-        /// `.local/state/hookyard` in the home directory.
+        /// Directory with the record of trusted hooks; `null` means `.local/state/hookyard` in the home directory.
+        /// Only the settings file and `--set` can say so, not an environment variable.
         #[example = "/var/lib/hookyard"]
         state_directory: Option<PathBuf> = None,
 

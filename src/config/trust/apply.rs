@@ -10,7 +10,7 @@ use std::{
 use super::{
     super::{
         Settings, WorkspaceSettings,
-        agent_settings::home_directory,
+        account::home_directory,
         files::DefinitionFiles,
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
@@ -33,11 +33,8 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The directory with the records, if it is known.
 pub(super) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
-    let absolute = |name: &str| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let given = settings.state_directory.clone();
-    let of_user = || absolute("XDG_STATE_HOME").map(|state| state.join("hookyard"));
     let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
-    given.or_else(of_user).or_else(of_home)
+    settings.state_directory.clone().or_else(of_home)
 }
 
 /// The store for a workspace.
@@ -47,7 +44,7 @@ pub(super) fn store_for(
     environment: Environment<'_>,
 ) -> Result<TrustStore, TrustError> {
     let Some(directory) = state_directory(settings, environment) else {
-        let why = "there is no directory for the record of trust: `HOME` is not set";
+        let why = "there is no directory for the record of trust: this account has no home directory";
         return Err(TrustError::new(root, why, "set `state_directory` in the settings file"));
     };
     TrustStore::new(&directory, root)

@@ -292,7 +292,7 @@ fn it_reports_which_workspace_it_chose_and_why() {
 fn the_commands_it_prints_work() {
     let (workspace, home) = (empty(), empty());
     let mut new = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
-    new.env("HOOKYARD_HOME", home.path()).current_dir(workspace.path()).args(["new", "guard", "--json"]);
+    new.env("HOOKYARD_TEST_HOME", home.path()).current_dir(workspace.path()).args(["new", "guard", "--json"]);
     let report: Value = serde_json::from_slice(&new.output().unwrap().stdout).unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_hookyard")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
@@ -303,7 +303,7 @@ fn the_commands_it_prints_work() {
             .args(["-c", line])
             .current_dir(workspace.path())
             .env("PATH", &path)
-            .env("HOOKYARD_HOME", home.path());
+            .env("HOOKYARD_TEST_HOME", home.path());
         let done = done.output().unwrap();
         assert!(done.status.success(), "{line}");
         let text = String::from_utf8(done.stdout).unwrap();

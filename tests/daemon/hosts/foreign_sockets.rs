@@ -84,7 +84,7 @@ impl Server {
             .args(arguments)
             .args(["--socket".as_ref(), self.socket().as_os_str()])
             .current_dir(self.directory.path())
-            .env("HOOKYARD_HOME", self.directory.path())
+            .env("HOOKYARD_TEST_HOME", self.directory.path())
             .env_remove("HOOKYARD_HOOK")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

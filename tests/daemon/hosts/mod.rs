@@ -122,7 +122,7 @@ fn hookyard(daemon: &Daemon, arguments: &[&str]) -> Command {
         .current_dir(daemon.path())
         .env("HOOKYARD_LISTEN_SOCKET", daemon.socket())
         .env_remove("HOOKYARD_LISTEN_CONTROL_SOCKET")
-        .env("HOOKYARD_HOME", daemon.path().join("home"))
+        .env("HOOKYARD_TEST_HOME", daemon.path().join("home"))
         .env_remove("HOOKYARD_LOG")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -77,8 +77,7 @@ impl Home {
             .current_dir(self.path().join(project))
             .env("PATH", path)
             .env("XDG_RUNTIME_DIR", self.path())
-            .env("HOOKYARD_HOME", self.path().join("home"))
-            .env_remove("XDG_STATE_HOME")
+            .env("HOOKYARD_TEST_HOME", self.path().join("home"))
             .env_remove("HOOKYARD_LISTEN_SOCKET")
             .env_remove("HOOKYARD_LISTEN_CONTROL_SOCKET");
         command

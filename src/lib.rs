@@ -128,6 +128,7 @@ pub mod model;
 mod orchestrator;
 mod pool;
 pub mod registry;
+mod root_dir;
 pub mod run;
 mod supervisor;
 pub mod telemetry;

@@ -7,7 +7,6 @@ use super::{
     account::home_directory,
     files::{self, DefinitionFiles, FileBytes},
     own_settings::SwitchExceptions,
-    root_dir::LastLink,
     settings_levels::{self, SettingsLevel},
     workspace_files::WorkspaceFiles,
 };
@@ -16,6 +15,7 @@ use crate::{
         HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives, read_settings,
     },
     model::{Diagnostic, Dialect, DialectName, Hook},
+    root_dir::LastLink,
 };
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.

@@ -13,8 +13,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::root_dir::OpenError;
-use crate::model::{Diagnostic, Severity, io_reason};
+use crate::{
+    model::{Diagnostic, Severity, io_reason},
+    root_dir::OpenError,
+};
 
 /// The largest hook file, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;

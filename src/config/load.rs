@@ -17,7 +17,6 @@ use super::{
     models::ModelCatalog,
     own_settings::OwnSettings,
     resolver::ReferenceResolver,
-    root_dir::LastLink,
     sandbox,
     secrets::SecretStore,
     trust::{self, CheckedHooks},
@@ -30,6 +29,7 @@ use crate::{
         Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId,
         escaped_line,
     },
+    root_dir::LastLink,
 };
 
 /// The largest size of all hook files together, in bytes. Each mistake in a file costs another reading of it, so

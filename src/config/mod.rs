@@ -14,7 +14,6 @@ mod quantity;
 #[cfg(feature = "cli")]
 mod raw_files;
 mod resolver;
-mod root_dir;
 mod sandbox;
 mod secrets;
 mod settings;

@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use super::{
-    agent_settings::SettingsDirectories, discover, resolver::text_inside, root_dir::LastLink,
-    workspace_files::WorkspaceFiles,
+    agent_settings::SettingsDirectories, discover, resolver::text_inside, workspace_files::WorkspaceFiles,
 };
 use crate::{
     config::Settings,
     dialect::{self, HookConfigFile, SettingsLocation, natives},
     model::{Diagnostic, Dialect, DialectName, Hook},
+    root_dir::LastLink,
 };
 
 /// The files with the hooks of one dialect that belong to the workspace itself, not to its user or machine.

@@ -9,16 +9,16 @@ use std::{
 
 use rustix::fs::Dir;
 
-use super::{
-    files::{self, FileBytes},
-    root_dir::{LastLink, OpenError, WorkspaceRoot},
+use super::files::{self, FileBytes};
+use crate::{
+    model::Diagnostic,
+    root_dir::{LastLink, OpenError, RootDir},
 };
-use crate::model::Diagnostic;
 
 /// Read-only access to the directory of a workspace, which stays the one that was opened if its path is replaced.
 #[derive(Debug)]
 pub(super) struct WorkspaceFiles {
-    root: WorkspaceRoot,
+    root: RootDir,
 }
 
 impl WorkspaceFiles {
@@ -26,7 +26,7 @@ impl WorkspaceFiles {
     ///
     /// Returns an error if it cannot be opened.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        WorkspaceRoot::open(root).map(|root| Self { root })
+        RootDir::open(root).map(|root| Self { root })
     }
 
     /// The path of the workspace's directory.
@@ -90,7 +90,7 @@ impl WorkspaceFiles {
     /// The same workspace with each way of resolving paths.
     #[cfg(test)]
     pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
-        WorkspaceRoot::both_resolutions(root).map(|root| Self { root })
+        RootDir::both_resolutions(root).map(|root| Self { root })
     }
 }
 

@@ -18,7 +18,7 @@ use source::{Source, parse, root, rust_files, shown, sources};
 /// The layers from the bottom up. A module imports from lower layers and from its own folder.
 const LAYERS: [&[&str]; 10] = [
     &["model"],
-    &["dialect", "registry", "telemetry"],
+    &["dialect", "registry", "root_dir", "telemetry"],
     &["config", "handler"],
     &["pool"],
     &["run"],

@@ -1,15 +1,13 @@
 //! The tool `glob`: lists paths that match a pattern.
 
-use std::{ops::ControlFlow, path::PathBuf, sync::atomic::AtomicBool};
-
-use super::{
-    arguments::GlobArguments,
-    escape,
-    output::ToolOutput,
-    pattern::PathPattern,
-    root_dir::{OpenedPath, RootDir},
-    walk::walk,
+use std::{
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
 };
+
+use super::{arguments::GlobArguments, escape, output::ToolOutput, pattern::PathPattern, walk::walk};
+use crate::root_dir::{OpenedPath, RootDir};
 
 /// The most paths.
 const MAX_PATHS: usize = 500;
@@ -20,7 +18,7 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> Result<String, String> {
     let pattern = PathPattern::of_path(&arguments.pattern)?;
-    let Ok(OpenedPath::Directory(root)) = root_dir.find(".") else {
+    let Ok(OpenedPath::Directory(root)) = root_dir.find(Path::new(".")) else {
         return Err("the workspace's directory cannot be read".to_owned());
     };
     let mut answer = ToolOutput::default();

@@ -13,10 +13,13 @@ use super::{
     escape,
     output::ToolOutput,
     pattern::PathPattern,
-    root_dir::{OpenedPath, RootDir},
+    refusal::refusal,
     walk::{STOPPED_NOTE, WalkEntry, walk},
 };
-use crate::model::Matcher;
+use crate::{
+    model::Matcher,
+    root_dir::{OpenedPath, RootDir},
+};
 
 /// The largest file that is searched, in bytes.
 const MAX_FILE: u64 = 2 << 20;
@@ -70,7 +73,7 @@ pub(super) fn run(
     let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(path, 300));
     // Without the needless `.` and slashes that a model may have written.
     let place: PathBuf = Path::new(path).components().filter(|part| part.as_os_str() != ".").collect();
-    match root_dir.find(path).map_err(|refusal| about(&refusal))? {
+    match root_dir.find(Path::new(path)).map_err(|error| about(&refusal(&error)))? {
         OpenedPath::File(file) => {
             _ = search.file(file, &place);
             if stop.load(Ordering::Relaxed) {

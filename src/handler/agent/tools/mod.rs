@@ -8,14 +8,12 @@ mod grep;
 mod output;
 mod pattern;
 mod read_file;
-mod root_dir;
+mod refusal;
 mod walk;
 
 use std::{io, path::Path, sync::atomic::AtomicBool};
 
-use root_dir::RootDir;
-
-use crate::{handler::models::ToolSpecification, model::AgentTool};
+use crate::{handler::models::ToolSpecification, model::AgentTool, root_dir::RootDir};
 
 /// Read-only access to one workspace's directory.
 #[derive(Debug)]

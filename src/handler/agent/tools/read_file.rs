@@ -1,13 +1,9 @@
 //! The tool `read_file`: the text of one file, a page at a time.
 
-use std::sync::atomic::AtomicBool;
+use std::{path::Path, sync::atomic::AtomicBool};
 
-use super::{
-    arguments::ReadFileArguments,
-    contents, escape,
-    output::ToolOutput,
-    root_dir::{OpenedPath, RootDir},
-};
+use super::{arguments::ReadFileArguments, contents, escape, output::ToolOutput, refusal::refusal};
+use crate::root_dir::{OpenedPath, RootDir};
 
 /// The largest file, in bytes.
 const MAX_FILE: u64 = 8 << 20;
@@ -18,10 +14,10 @@ pub(super) fn run(
     stop: &AtomicBool,
 ) -> Result<String, String> {
     let about = |what: &dyn std::fmt::Display| format!("`{}` {what}", escape::short(&arguments.path, 300));
-    let file = match root_dir.find(&arguments.path) {
+    let file = match root_dir.find(Path::new(&arguments.path)) {
         Ok(OpenedPath::File(file)) => file,
         Ok(OpenedPath::Directory(_)) => return Err(about(&"is a directory; the glob tool lists files")),
-        Err(refusal) => return Err(about(&refusal)),
+        Err(error) => return Err(about(&refusal(&error))),
     };
     let bytes = contents::read(file, MAX_FILE, stop).map_err(|unread| about(&unread))?;
     if !contents::is_text(&bytes) {

@@ -18,7 +18,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::{output::ToolOutput, root_dir};
+use super::output::ToolOutput;
+use crate::root_dir;
 
 /// The most names that are read.
 const MAX_ENTRIES: usize = 20_000;

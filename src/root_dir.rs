@@ -4,6 +4,7 @@
 //! check and use. Where it cannot (before Linux 5.6, or under a seccomp filter) no symbolic link is followed at all.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
@@ -31,7 +32,7 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY
 
 /// An open directory below which paths are resolved.
 #[derive(Debug)]
-pub(super) struct WorkspaceRoot {
+pub(crate) struct RootDir {
     root: OwnedFd,
     /// The directory's path without symbolic links, where it was opened.
     path: PathBuf,
@@ -40,11 +41,18 @@ pub(super) struct WorkspaceRoot {
 
 /// Whether the last name of a path may be a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LastLink {
+pub(crate) enum LastLink {
     /// It may not.
     Refused,
     /// It may, if it stays below the directory.
     Followed,
+}
+
+/// What was opened.
+#[derive(Debug)]
+pub(crate) enum OpenedPath {
+    File(File),
+    Directory(OwnedFd),
 }
 
 /// How a path is resolved.
@@ -58,7 +66,7 @@ enum PathResolution {
 
 /// Why a path is not opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum OpenError {
+pub(crate) enum OpenError {
     #[error("has no path that can be opened")]
     NoPath,
     #[error("is outside the workspace")]
@@ -94,11 +102,11 @@ impl From<Errno> for OpenError {
     }
 }
 
-impl WorkspaceRoot {
+impl RootDir {
     /// Opens a directory whose path has no symbolic links.
     ///
     /// Returns an error if the directory cannot be opened.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let root = open(path, INSPECT | OFlags::DIRECTORY, Mode::empty())?;
         // Whatever the reason for the failure, the other method does not need `openat2`.
         let resolution = if resolve(&root, Path::new("."), INSPECT).is_ok() {
@@ -110,14 +118,14 @@ impl WorkspaceRoot {
     }
 
     /// The path of the directory, where it was opened.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens a regular file for reading, also through symbolic links that stay below the directory.
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
-    pub(super) fn file(&self, path: &Path, last: LastLink) -> Result<File, OpenError> {
+    pub(crate) fn file(&self, path: &Path, last: LastLink) -> Result<File, OpenError> {
         let nofollow = if last == LastLink::Refused { OFlags::NOFOLLOW } else { OFlags::empty() };
         self.through_links(path, last, |path| {
             // Opened only to be looked at, as opening a device for reading may have effects.
@@ -136,17 +144,34 @@ impl WorkspaceRoot {
     /// Opens a directory for reading, also through symbolic links that stay below this one.
     ///
     /// Returns an error if the path is something else, leads outside or cannot be opened.
-    pub(super) fn directory(&self, path: &Path) -> Result<OwnedFd, OpenError> {
+    pub(crate) fn directory(&self, path: &Path) -> Result<OwnedFd, OpenError> {
         self.through_links(path, LastLink::Followed, |path| self.follow(path, READ | OFlags::DIRECTORY))
     }
 
     /// Whether there is a directory, also behind symbolic links that stay below this one.
     ///
     /// Returns an error if the path is something else, leads outside or does not exist.
-    pub(super) fn find_directory(&self, path: &Path) -> Result<(), OpenError> {
+    pub(crate) fn find_directory(&self, path: &Path) -> Result<(), OpenError> {
         let found = self
             .through_links(path, LastLink::Followed, |path| self.follow(path, INSPECT | OFlags::DIRECTORY));
         found.map(drop)
+    }
+
+    /// Opens a regular file or a directory for reading, through links only where the kernel follows them.
+    ///
+    /// Returns an error if the path is something else, leads outside or cannot be opened.
+    pub(crate) fn find(&self, path: &Path) -> Result<OpenedPath, OpenError> {
+        check_form(path)?;
+        match file_type(&self.follow(path, INSPECT)?)? {
+            FileType::RegularFile => {
+                let file = self.follow(path, READ)?;
+                // It may have been replaced since the check.
+                regular(file)?.map(OpenedPath::File).ok_or(OpenError::Special)
+            }
+            FileType::Directory => Ok(OpenedPath::Directory(self.follow(path, READ | OFlags::DIRECTORY)?)),
+            FileType::Symlink => Err(OpenError::Link),
+            _ => Err(OpenError::Special),
+        }
     }
 
     /// Opens a path; if links keep it from being opened, once more by its path without links. That path is only a hint
@@ -210,7 +235,7 @@ impl WorkspaceRoot {
 
     /// The same directory with either method.
     #[cfg(test)]
-    pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
+    pub(crate) fn both_resolutions(root: &Path) -> [Self; 2] {
         [PathResolution::Openat2, PathResolution::StepByStep]
             .map(|resolution| Self { resolution, ..Self::open(root).expect("a directory") })
     }
@@ -242,6 +267,20 @@ fn resolve(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno>
 /// Opens an entry of a directory by its name, unless it is a link.
 fn child(directory: &impl AsFd, name: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat(directory, name, flags | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Opens a directory by its name in another.
+///
+/// Returns an error if it is a link or no directory.
+pub(crate) fn directory_in(directory: &impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    child(directory, name, READ | OFlags::DIRECTORY)
+}
+
+/// Opens a file by its name in a directory; `None` if it is not a regular file.
+///
+/// Returns an error if it is a link or cannot be opened.
+pub(crate) fn file_in(directory: &impl AsFd, name: &OsStr) -> Result<Option<File>, Errno> {
+    regular(child(directory, name, READ)?)
 }
 
 fn regular(opened: OwnedFd) -> Result<Option<File>, Errno> {

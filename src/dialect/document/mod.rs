@@ -1,6 +1,5 @@
 //! One YAML or JSON document: its tree with spans, typed reading of it, and what is wrong with it.
 
-mod byte_offsets;
 mod error;
 mod json;
 mod mistake;

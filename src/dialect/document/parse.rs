@@ -7,11 +7,10 @@ use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 
 use super::{
     super::suggest::shorten,
-    byte_offsets::ByteOffsets,
     error::DocumentError,
     node::{MappingEntry, Node, NodeValue},
     scalar,
-    span::{Span, location_of},
+    span::{ByteOffsets, Span, location_of},
     syntax_error::{self, tags, too_deep},
 };
 
@@ -169,7 +168,7 @@ impl<'t> TreeBuilder<'t> {
         let (value, span) = match style {
             ScalarStyle::Plain if text.is_empty() => (NodeValue::Null, self.absent_span(span)),
             ScalarStyle::Plain => (scalar::plain(text), span),
-            _ if is_block => (NodeValue::Text(self.block_text(text).into()), self.block_span(span)),
+            _ if is_block => (NodeValue::Text(self.block_text(text, span).into()), self.block_span(span)),
             _ => (NodeValue::Text(text.into()), span),
         };
         self.grow(if let NodeValue::Text(text) = &value { text.len() } else { 0 }, span)?;
@@ -177,9 +176,27 @@ impl<'t> TreeBuilder<'t> {
     }
 
     /// The text of a block scalar. The parser ends it with a line break also at the end of a file that has none there.
-    fn block_text<'s>(&self, text: &'s str) -> &'s str {
+    fn block_text<'s>(&self, text: &'s str, content: Span) -> &'s str {
         let is_last = self.text[self.current_end..].is_empty() && !self.text.ends_with('\n');
-        if is_last { text.strip_suffix('\n').unwrap_or(text) } else { text }
+        if !is_last {
+            return text;
+        }
+        let has_content = text.bytes().any(|byte| byte != b'\n');
+        if !has_content {
+            // Only the line breaks after that of the header are text.
+            let breaks = self.text[content.start..].matches('\n').count().saturating_sub(1);
+            return &text[..text.len().min(breaks)];
+        }
+        // A last line with less than the indentation of the text is no line of it, so the parser adds no break.
+        let indentation = content.start - self.line_start(content.start);
+        let last_line = &self.text[self.line_start(self.text.len())..];
+        let is_outside = last_line.len() < indentation && last_line.bytes().all(|byte| byte == b' ');
+        if is_outside { text } else { text.strip_suffix('\n').unwrap_or(text) }
+    }
+
+    /// Where the line of an offset begins.
+    fn line_start(&self, offset: usize) -> usize {
+        self.text[..offset].rfind('\n').map_or(0, |at| at + 1)
     }
 
     /// The span of a block scalar from its `|` or `>`. That of the parser begins with the first line of text.

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     fd::AsFd,
-    fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2},
+    fs::{FileType, Mode, OFlags, ResolveFlags, Stat, fstat, open, openat, openat2, stat},
     io::Errno,
     path::Arg,
 };
@@ -120,6 +120,14 @@ impl RootDir {
     /// The path of the directory, where it was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its path still leads to the directory that was opened.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let identity = |stat: Stat| (stat.st_dev, stat.st_ino);
+        let opened = fstat(&self.root).map(identity);
+        let found = stat(&self.path).map(identity);
+        opened.is_ok() && opened == found
     }
 
     /// Opens a regular file for reading, also through symbolic links that stay below the directory.

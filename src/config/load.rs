@@ -10,7 +10,7 @@ use super::{
     Settings, WorkspaceSettings,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     discover::{self, WORKSPACE_DIRECTORY},
-    duplicate_name::duplicate_name,
+    duplicates::{duplicate_commands, duplicate_name},
     files::{self, DefinitionFiles, FileBytes},
     hook_rules::hook_rules,
     http_targets::refused_targets,
@@ -26,8 +26,7 @@ use super::{
 use crate::{
     dialect::{HookRules, NativeDialect, natives, read_hook},
     model::{
-        Diagnostic, Dialect, DialectName, Handler, Hook, HookName, Severity, Workspace, WorkspaceId,
-        escaped_line,
+        Diagnostic, Dialect, DialectName, Hook, HookName, Severity, Workspace, WorkspaceId, escaped_line,
     },
     root_dir::LastLink,
 };
@@ -206,14 +205,25 @@ impl LoadedWorkspace {
         self.files.extend(examined.read);
         self.missing_files.extend(examined.missing);
         self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
-        self.report_hooks(settings);
+        self.report_hooks(&workspace, settings);
     }
 
-    /// Reports loaded hooks that cannot run as they are, and those that do the same as another one.
-    fn report_hooks(&mut self, settings: &Settings) {
+    /// Reports loaded hooks that cannot run as they are, those that do the same as another one, and a directory that
+    /// was not read as a whole.
+    fn report_hooks(&mut self, workspace: &WorkspaceFiles, settings: &Settings) {
         self.report_missing_features();
         self.diagnostics.extend(refused_targets(&self.hooks, settings));
-        self.warn_of_duplicate_commands();
+        self.diagnostics.extend(duplicate_commands(&self.hooks));
+        self.check_place(workspace);
+    }
+
+    /// Reports a directory that was moved or replaced meanwhile, whose files may have looked deleted. As an error of
+    /// the directory, this keeps the former hooks.
+    fn check_place(&mut self, workspace: &WorkspaceFiles) {
+        if !workspace.is_in_place() {
+            let why = "the directory was moved or replaced while it was read".to_owned();
+            self.error("unreadable", workspace.root(), why);
+        }
     }
 
     /// Reads the workspace's own settings, and finds its hook files.
@@ -252,23 +262,6 @@ impl LoadedWorkspace {
             let diagnostic =
                 Diagnostic::of_file(Severity::Error, Diagnostic::MISSING_FEATURE, file, message).help(help);
             self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
-        }
-    }
-
-    /// Warns of commands that hooks of two dialects run for the same event.
-    fn warn_of_duplicate_commands(&mut self) {
-        let mut seen: HashMap<String, Vec<&Hook>> = HashMap::new();
-        for hook in &self.hooks {
-            let (Some(line), Some(file)) = (command_line(hook), &hook.source.file) else { continue };
-            let known = seen.entry(line).or_default();
-            if let Some(twin) = known.iter().find(|other| are_twins(other, hook)) {
-                let message = format!("`{}` runs what `{}` runs for the same event", hook.name, twin.name);
-                let help =
-                    "keep one of the two, or name the `dialects` you want in .openharness/settings.yaml";
-                let diagnostic = Diagnostic::of_file(Severity::Warning, "twin", file, message).help(help);
-                self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
-            }
-            known.push(hook);
         }
     }
 
@@ -378,21 +371,6 @@ impl LoadedWorkspace {
             }
         }
     }
-}
-
-/// The shell line of an enabled command hook.
-fn command_line(hook: &Hook) -> Option<String> {
-    match &hook.handler {
-        Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
-        _ => None,
-    }
-}
-
-/// Whether two hooks of different dialects run for the same events.
-fn are_twins(one: &Hook, other: &Hook) -> bool {
-    one.dialect.name() != other.dialect.name()
-        && one.execution.host_event == other.execution.host_event
-        && one.events.iter().any(|kind| other.events.contains(kind))
 }
 
 fn counted(files: usize) -> String {

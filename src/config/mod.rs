@@ -3,7 +3,7 @@
 mod account;
 mod agent_settings;
 mod discover;
-mod duplicate_name;
+mod duplicates;
 mod files;
 mod hook_rules;
 mod http_targets;

@@ -34,6 +34,11 @@ impl WorkspaceFiles {
         self.root.path()
     }
 
+    /// Whether the path of the workspace still leads to the directory that was opened.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.root.is_in_place()
+    }
+
     /// Reads a small regular file by its path, which begins with that of the workspace.
     ///
     /// Returns a diagnostic if it is not one, or cannot be read.

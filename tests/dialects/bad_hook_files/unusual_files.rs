@@ -252,6 +252,30 @@ fn long_arguments_are_refused() {
 }
 
 #[test]
+fn a_workspace_that_is_moved_away_while_it_is_read_is_an_error() {
+    let place = tempfile::tempdir().unwrap();
+    let (root, aside) = (place.path().join("shop"), place.path().join("aside"));
+    let hook = r#"{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"true"}]}]}}"#;
+    fs::create_dir_all(root.join(".claude")).unwrap();
+    fs::write(root.join(".claude/settings.json"), hook).unwrap();
+    let settings = Settings { trust: hookyard::config::TrustPolicy::Off, ..Settings::default() };
+    let moving = |name: &str| {
+        if root.is_dir() {
+            fs::rename(&root, &aside).unwrap();
+        }
+        environment(name)
+    };
+    let real = root.canonicalize().unwrap();
+    let loaded = load_workspace(&root, None, &settings, &moving);
+    let errors: Vec<_> =
+        loaded.diagnostics.iter().map(|error| (error.severity, error.code, &error.file)).collect();
+    assert_eq!(errors, [(Severity::Error, "unreadable", &real)], "its former hooks stay");
+    fs::rename(&aside, &root).unwrap();
+    let loaded = load_workspace(&root, None, &settings, &environment);
+    assert_eq!((loaded.hooks.len(), loaded.diagnostics.len()), (1, 0));
+}
+
+#[test]
 fn programs_that_are_missing_leave_the_hook_loaded() {
     let text = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: { type: command, args: [no-such-program] }\n";
     let root = workspace(&[("guard.yaml", text.into())]);

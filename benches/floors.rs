@@ -16,11 +16,11 @@ use std::{
     time::Duration,
 };
 
-use common::{SHAPES, orchestrator, runtime, tool_event};
+use common::{SHAPES, orchestrator, runtime, tool_event, with_hook};
 use hdrhistogram::Histogram;
 use hookyard::{
     NativeHook, Orchestrator,
-    config::Settings,
+    config::{HttpSettings, Settings},
     model::{EventKind, Reply, ToolCallId},
 };
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
@@ -234,18 +234,9 @@ async fn calls<F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn oneshot() {
-    let workspace = tempfile::tempdir().expect("a directory");
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).expect("a directory");
     let hook =
         "name: nothing\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
-    std::fs::write(hooks.join("nothing.yaml"), hook).expect("a file");
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .expect("an orchestrator");
+    let (workspace, orchestrator) = with_hook(hook, Settings::default()).await;
     // A reference that lives as long as the program makes the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
     let ours = move |run: usize| async move {
@@ -333,17 +324,10 @@ async fn echo_server(first: Arc<OnceLock<axum::body::Bytes>>) -> String {
 async fn http() {
     let envelope: &'static Arc<OnceLock<_>> = Box::leak(Box::default());
     let url: &'static str = Box::leak(echo_server(Arc::clone(envelope)).await.into_boxed_str());
-    let workspace = tempfile::tempdir().expect("a directory");
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).expect("a directory");
     let hook = format!("name: asks\nevents: [before_tool_dispatch]\nhandler:\n  type: http\n  url: {url}\n");
-    std::fs::write(hooks.join("asks.yaml"), hook).expect("a file");
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .expect("an orchestrator");
+    let allow = vec!["127.0.0.1".parse().expect("a target")];
+    let settings = Settings { http: HttpSettings { allow }, ..Settings::default() };
+    let (workspace, orchestrator) = with_hook(&hook, settings).await;
     // References that live as long as the program make the closures `Copy`.
     let orchestrator: &'static Orchestrator = Box::leak(Box::new(orchestrator));
     let client: &'static reqwest::Client = Box::leak(Box::new(bare_client()));

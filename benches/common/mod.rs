@@ -4,13 +4,16 @@
 use std::{sync::Arc, time::Duration};
 
 use hookyard::{
-    NativeHook, Orchestrator, dialect,
+    NativeHook, Orchestrator,
+    config::{Settings, TrustPolicy},
+    dialect,
     model::{
         Capabilities, DialectName, Event, EventKind, ExecutionPolicy, FailurePolicy, Handler, Hook, HookName,
         HookSource, Json, Matcher, NativeHandler, Reply, RunId, Scope, SessionId, Target, Workspace,
         WorkspaceId,
     },
 };
+use tempfile::TempDir;
 
 /// The shapes of matchers: whole names, parts of names, patterns that begin with a text, and patterns that need
 /// no text. `#` stands for the hook's number.
@@ -48,6 +51,17 @@ pub(crate) async fn orchestrator(count: usize, pattern: &str) -> Orchestrator {
     let builder =
         (0..count).fold(Orchestrator::builder(), |builder, number| builder.native_hook(hook(number)));
     builder.start().await.expect("an orchestrator")
+}
+
+/// A workspace with one hook, whose file is this text, and an orchestrator that runs it.
+pub(crate) async fn with_hook(hook: &str, settings: Settings) -> (TempDir, Orchestrator) {
+    let workspace = tempfile::tempdir().expect("a directory");
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).expect("a directory");
+    std::fs::write(hooks.join("hook.yaml"), hook).expect("a file");
+    let builder = Orchestrator::builder().settings(settings).trust(TrustPolicy::Off);
+    let orchestrator = builder.workspace(workspace.path()).start().await.expect("an orchestrator");
+    (workspace, orchestrator)
 }
 
 /// So many hooks as a registry takes them.

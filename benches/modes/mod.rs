@@ -5,6 +5,7 @@ use std::{process::Stdio, time::Duration};
 
 use hookyard::{
     Orchestrator,
+    config::Settings,
     model::{Event, Json, Target},
 };
 use tempfile::TempDir;
@@ -13,7 +14,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior},
 };
 
-use super::{PAIRS, calls, common::tool_event, median};
+use super::{
+    PAIRS, calls,
+    common::{tool_event, with_hook},
+    median,
+};
 
 /// An interpreter, its example hook, and the least program that answers JSON lines in it.
 struct Language {
@@ -64,22 +69,12 @@ pub(crate) async fn print() {
 
 /// A hook of an example in a mode, and its workspace.
 async fn guard(language: &Language, mode: &str) -> (TempDir, Orchestrator) {
-    let workspace = tempfile::tempdir().expect("a directory");
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).expect("a directory");
     let (root, Language { program, guard, .. }) = (env!("CARGO_MANIFEST_DIR"), language);
     let hook = format!(
         "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
          command: exec {program} {root}/config/workers/examples/{guard}\n  mode: {mode}\n"
     );
-    std::fs::write(hooks.join("guard.yaml"), hook).expect("a file");
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .expect("an orchestrator");
-    (workspace, orchestrator)
+    with_hook(&hook, Settings::default()).await
 }
 
 /// A tool call with a payload that makes an envelope of a kilobyte.

@@ -6,9 +6,11 @@ mod missing_feature;
 use std::{sync::Arc, time::Duration};
 
 use ractor::concurrency::sleep;
+use tempfile::TempDir;
 
 use super::{CancelSummary, DispatchError, NativeHook, Orchestrator};
 use crate::{
+    config::TrustPolicy,
     model::{Ended, Event, EventKind, HandlerKind, Reply, RunId, SessionId, ToolCallId, Verdict},
     run::{LeaseError, RunHandle, RunKey, RunMessage},
 };
@@ -38,6 +40,20 @@ impl Orchestrator {
     fn kill_run(&self, run: &str) {
         self.run_handle(run).actor.kill();
     }
+}
+
+/// A workspace with one command hook.
+fn workspace_with(hook: &str) -> TempDir {
+    let workspace = tempfile::tempdir().unwrap();
+    let hooks = workspace.path().join(".openharness/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::write(hooks.join("hook.yaml"), hook).unwrap();
+    workspace
+}
+
+async fn orchestrator_with(workspace: &TempDir) -> Orchestrator {
+    let builder = Orchestrator::builder().trust(TrustPolicy::Off).workspace(workspace.path());
+    builder.start().await.unwrap()
 }
 
 async fn slow_orchestrator() -> Orchestrator {
@@ -80,17 +96,9 @@ async fn a_halt_outlives_the_actor_that_was_told() {
 
 #[tokio::test]
 async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
-    let workspace = tempfile::tempdir().unwrap();
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).unwrap();
     let hook = "name: quick\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'true'\n";
-    std::fs::write(hooks.join("quick.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder()
-        .trust(crate::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let workspace = workspace_with(hook);
+    let orchestrator = orchestrator_with(&workspace).await;
     let pool = orchestrator.0.context.pools.of(HandlerKind::Command).unwrap();
     let mut restarts = 0;
     // One more death than the supervisor forgives.
@@ -116,18 +124,10 @@ async fn a_pool_that_dies_is_restarted_and_one_that_keeps_dying_stays_down() {
 
 #[tokio::test]
 async fn a_pool_that_dies_gives_the_places_of_its_hooks_back() {
-    let workspace = tempfile::tempdir().unwrap();
-    let hooks = workspace.path().join(".openharness/hooks");
-    std::fs::create_dir_all(&hooks).unwrap();
     let hook = "name: slow\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  \
                 command: '[ -e started ] || { echo > started; sleep 600; }'\n  max_concurrency: 1\n";
-    std::fs::write(hooks.join("slow.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder()
-        .trust(crate::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let workspace = workspace_with(hook);
+    let orchestrator = orchestrator_with(&workspace).await;
     let call = |run: &'static str| {
         let orchestrator = orchestrator.clone();
         tokio::spawn(async move { orchestrator.dispatch(tool(run)).await.unwrap().hooks.remove(0).ended })

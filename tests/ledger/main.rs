@@ -22,17 +22,18 @@ use std::{
 
 use crate::support::{
     child_processes::{self, processes},
+    events::tool,
     python::python,
+    trust::orchestrator_in,
     wait::{wait_until, wait_until_async},
 };
 use bytes::Bytes;
 use hookyard::{
-    Orchestrator,
     handler::command::{
         GroupLedger, LedgerError, Reaped,
         process::{ProcessEnd, ProcessLimits, Program, run},
     },
-    model::{Event, EventKind, Json, RunId, SessionId, Target},
+    model::{Json, Target},
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},
@@ -424,15 +425,8 @@ fn hooks_of_every_mode_are_recorded_until_their_end() {
     }
     let (ledger, _) = GroupLedger::open(&path).unwrap();
     within(async {
-        let orchestrator = Orchestrator::builder()
-            .trust(hookyard::config::TrustPolicy::Off)
-            .workspace(workspace.path())
-            .start()
-            .await
-            .unwrap();
-        let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
-        let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.attributes.tool_name = Some("Bash".into());
+        let orchestrator = orchestrator_in(workspace.path()).await;
+        let mut event = tool("run");
         event.targets.set(Target::ToolInput, Json::parse(r#"{"command":"error"}"#).unwrap());
         let outcome = orchestrator.dispatch(event).await.unwrap();
         assert_eq!(outcome.hooks.len(), 3, "{outcome:?}");

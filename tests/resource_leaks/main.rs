@@ -8,13 +8,14 @@ mod support;
 use std::time::Duration;
 
 use crate::support::child_processes::{bounds, own_memory, program, timed, zombies};
+use crate::support::events::tool;
 use crate::support::python::python;
+use crate::support::trust::orchestrator_in;
 use crate::support::wait::{LONGEST_WAIT, wait_until_async};
 use bytes::Bytes;
 use hookyard::{
-    Orchestrator,
     handler::command::process::{ProcessEnd, ProcessLimits, SpawnError, run},
-    model::{Event, EventKind, Json, RunId, SessionId, Target},
+    model::{Json, Target},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
@@ -59,16 +60,9 @@ async fn a_workers_log_is_read_in_flat_memory() {
         python()
     );
     std::fs::write(hooks.join("noisy.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_in(workspace.path()).await;
     let answer = async |command: &str| {
-        let (session, run) = (SessionId::new("session").unwrap(), RunId::new("run").unwrap());
-        let mut event = Event::new(EventKind::BeforeToolDispatch, session, run);
-        event.attributes.tool_name = Some("Bash".into());
+        let mut event = tool("run");
         let input = format!(r#"{{"command":"{command}"}}"#);
         event.targets.set(Target::ToolInput, Json::parse(&input).unwrap());
         orchestrator.dispatch(event).await.unwrap().reason.unwrap()

@@ -1,4 +1,13 @@
-//! Commands of the program for workspaces that tests have just written: they run their hooks without asking a person.
+//! Workspaces that tests have just written: their hooks run without asking a person.
+
+use std::path::Path;
+
+use hookyard::{Orchestrator, config::TrustPolicy};
+
+/// An orchestrator with the hooks of a directory.
+pub(crate) async fn orchestrator_in(workspace: &Path) -> Orchestrator {
+    Orchestrator::builder().trust(TrustPolicy::Off).workspace(workspace).start().await.unwrap()
+}
 
 /// The commands that load a workspace.
 const LOADING: [&str; 8] = ["check", "list", "explain", "fire", "replay", "serve", "convert", "new"];

@@ -6,10 +6,9 @@ use std::{
     process::Stdio,
 };
 
-use hookyard::{
-    Orchestrator,
-    model::{DialectName, Event, Outcome, Target},
-};
+use hookyard::model::{DialectName, Event, Outcome, Target};
+
+use crate::support::trust::orchestrator_in;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -84,12 +83,7 @@ async fn the_recorded_session_is_decided_as_expected() {
         return;
     }
     let workspace = workspace();
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(workspace.path())
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_in(workspace.path()).await;
     let id = orchestrator.load_reports().into_keys().next().unwrap();
     assert_eq!(orchestrator.load_reports()[&id].diagnostics, []);
     let recording =

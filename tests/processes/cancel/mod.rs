@@ -6,6 +6,7 @@ use crate::support::{
     child_processes,
     events::{call, event, settle, tool},
     native_hooks::counting,
+    trust::orchestrator_in,
 };
 use std::{
     fs,
@@ -337,12 +338,7 @@ async fn a_cancel_kills_the_processes_of_its_run_and_of_no_other() {
         json!(command)
     );
     fs::write(hooks.join("hook.yaml"), hook).unwrap();
-    let orchestrator = Orchestrator::builder()
-        .trust(hookyard::config::TrustPolicy::Off)
-        .workspace(folder.path())
-        .start()
-        .await
-        .unwrap();
+    let orchestrator = orchestrator_in(folder.path()).await;
     let cut_short = send(&orchestrator, tool("doomed-run")).await;
     let other = send(&orchestrator, tool("spared-run")).await;
     let (_, survivor) = (child_processes::started("doomed").await, child_processes::started("spared").await);

@@ -7,6 +7,7 @@ mod protocol_only;
 
 use crate::support::child_processes;
 use crate::support::python::python;
+use crate::support::trust::orchestrator_in;
 use crate::support::wait::wait_until_async;
 use std::{
     fs,
@@ -41,12 +42,7 @@ impl Fixture {
     async fn of(command: &str, keys: &str) -> Self {
         let workspace = tempfile::tempdir().unwrap();
         write_hook(workspace.path(), command, keys);
-        let orchestrator = Orchestrator::builder()
-            .trust(hookyard::config::TrustPolicy::Off)
-            .workspace(workspace.path())
-            .start()
-            .await
-            .unwrap();
+        let orchestrator = orchestrator_in(workspace.path()).await;
         for report in orchestrator.load_reports().values() {
             assert_eq!(report.hooks, 1, "{:?}", report.diagnostics);
         }

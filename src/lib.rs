@@ -63,7 +63,7 @@
 // `daemon/routes/events.rs`          the handler of the route, from body to response
 // `daemon/request_body.rs`           reads the body within its limits of size and time
 // `orchestrator/dispatch.rs`         has the dialect read the event
-// `dialect/mod.rs`                   the dialect of the name
+// `dialect/catalog.rs`               the dialect of the name
 // `dialect/native.rs`                a dialect with its own event names; its tables are in `dialect/claude/definition.rs`
 // `dialect/native_dialect.rs`        reads and writes by those tables
 // `dialect/event_reader.rs`          reads the fields of the event
@@ -108,7 +108,7 @@
 // `dialect/patch_merge.rs`           merges a patch into the payload
 // `model/outcome.rs`                 the outcome
 // `run/completion.rs`                remembers the outcome, halts the run, answers the callers
-// `run/notify.rs`                    tells observers and subscribers
+// `run/announce.rs`                  tells observers and subscribers
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome
 // `dialect/claude/response.rs`       writes it as Claude Code expects it

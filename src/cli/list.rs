@@ -28,7 +28,7 @@ Examples:
   hookyard list --json | jq -r '.[] | select(.matcher == null) | .name'
 
 Hooks are ordered by scope (managed, user, project, local), then dialect, then priority (lower first), then file \
-name.";
+name. `trusted, in part` is a hook that reaches more than its files; `hookyard trust` and `--json` say what.";
 
 /// List the hooks of a workspace in the order in which they run
 ///
@@ -78,7 +78,7 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
             matcher(hook).unwrap_or_else(|| "any".to_owned()),
             handler(&hook.handler),
             hook.source.scope.to_string(),
-            trust(hook).to_owned(),
+            trust(hook),
             location(hook),
         ]);
     }
@@ -100,13 +100,18 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
         let scope = hook.source.scope;
         let trust = trust(hook);
         page.line(&format!("  {}  {} ({scope}, trust: {trust})", paint.dim("from"), location(hook)));
+        for reached in hook.trust.not_covered() {
+            let what = format!("not covered by its trust: {}", escape::line(reached));
+            page.line(&format!("  {}  {}", paint.dim("but "), wrap::hanging(&what, width, 8)));
+        }
     }
     page.into_text()
 }
 
 /// What is known about the trust in a hook.
-fn trust(hook: &Hook) -> &'static str {
-    hook.trust.state().map_or("off", TrustState::as_str)
+fn trust(hook: &Hook) -> String {
+    let state = hook.trust.state().map_or("off", TrustState::as_str);
+    if hook.trust.not_covered().is_empty() { state.to_owned() } else { format!("{state}, in part") }
 }
 
 fn name(hook: &Hook) -> String {

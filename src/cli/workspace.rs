@@ -129,7 +129,10 @@ impl LocatedWorkspace {
             let place = format!("{}:{}", display_path(&powerless.file), powerless.line);
             screen.note(&format!("{note} {}, at {place}", escape::line(&powerless.message)));
         }
-        if let Some(info) = loaded.iter().find(|diagnostic| diagnostic.severity == Severity::Info) {
+        let is_note = |diagnostic: &&Diagnostic| {
+            diagnostic.severity == Severity::Info && diagnostic.code != Diagnostic::TRUST
+        };
+        if let Some(info) = loaded.iter().find(is_note) {
             screen.note(&format!("{note} {}", escape::line(&info.message)));
         } else if files.is_empty() {
             screen.note(&self.no_files_note());

@@ -107,6 +107,13 @@ impl Approval {
 pub enum HookTrust {
     /// It may.
     Approved(Approval),
+    /// It may, and it runs or reads more than the agreement covers, as the person who agreed was shown.
+    ApprovedInPart {
+        /// The proof that it may run.
+        approval: Approval,
+        /// What the agreement does not cover.
+        not_covered: Arc<[String]>,
+    },
     /// It may not: each of its invocations ends `untrusted`.
     Refused {
         /// What is known about the trust in it.
@@ -132,7 +139,7 @@ impl HookTrust {
     /// What is known about the trust; nothing if trust is off.
     pub fn state(&self) -> Option<TrustState> {
         match self {
-            Self::Approved(approval) => approval.state(),
+            Self::Approved(approval) | Self::ApprovedInPart { approval, .. } => approval.state(),
             Self::Refused { state, .. } => Some(*state),
         }
     }
@@ -140,7 +147,7 @@ impl HookTrust {
     /// The proof that the hook may run.
     pub fn approval(&self) -> Option<Approval> {
         match self {
-            Self::Approved(approval) => Some(*approval),
+            Self::Approved(approval) | Self::ApprovedInPart { approval, .. } => Some(*approval),
             Self::Refused { .. } => None,
         }
     }
@@ -148,8 +155,16 @@ impl HookTrust {
     /// Why the hook may not run.
     pub fn refusal(&self) -> Option<&str> {
         match self {
-            Self::Approved(_) => None,
+            Self::Approved(_) | Self::ApprovedInPart { .. } => None,
             Self::Refused { reason, .. } => Some(reason),
+        }
+    }
+
+    /// What the hook runs or reads that the agreement to it does not cover.
+    pub fn not_covered(&self) -> &[String] {
+        match self {
+            Self::ApprovedInPart { not_covered, .. } => not_covered,
+            Self::Approved(_) | Self::Refused { .. } => &[],
         }
     }
 }

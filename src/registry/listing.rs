@@ -22,6 +22,9 @@ pub struct HookListing<'a> {
     scope: &'static str,
     /// Nothing if trust is off.
     trust: Option<TrustState>,
+    /// What a trusted hook reaches that the trust does not cover.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    not_covered: &'a [String],
     priority: i32,
     enabled: bool,
     /// The switch of a settings file that disables it.
@@ -69,6 +72,7 @@ impl<'a> HookListing<'a> {
             command: Command::of(&hook.handler),
             scope: hook.source.scope.as_str(),
             trust: hook.trust.state(),
+            not_covered: hook.trust.not_covered(),
             priority: hook.priority,
             enabled: hook.enabled,
             disabled_by: hook.execution.switches.disabled_by.as_deref(),

@@ -364,6 +364,60 @@ fn what_a_command_reaches_outside_is_shown_and_in_place_is_agreed_to_by_name() {
 }
 
 #[test]
+fn a_command_that_reaches_a_script_in_another_way_is_trusted_in_part() {
+    for command in [
+        "X=src/a.sh; sh $X",
+        "bash -lc 'sh src/a.sh'",
+        "timeout 5 sh -c 'sh src/a.sh'",
+        "BASH_ENV=src/a.sh bash .openharness/hooks/scripts/guard.sh",
+        "sh /proc/self/cwd/src/a.sh",
+        "sh linked/../a.sh",
+    ] {
+        let place = Place::new();
+        let guard = json!({ "type": "command", "command": command });
+        let hook = json!({ "name": "guard", "events": ["before_tool_dispatch"], "handler": guard });
+        place.write("shop/.openharness/hooks/guard.yaml", &hook.to_string());
+        place.write("shop/src/a.sh", "exit 2\n");
+        place.write("shop/src/sub/b.sh", "");
+        std::os::unix::fs::symlink("src/sub", place.path("shop/linked")).unwrap();
+        let shown = place.run(&["trust"]).out;
+        assert!(shown.contains("  not covered by this trust: "), "{command}: {shown}");
+        place.trust(&[]);
+        let listed = place.json(&["list", "--json"]);
+        assert_eq!(listed[0]["trust"], "trusted");
+        assert!(listed[0]["not_covered"][0].is_string(), "{command}: {listed}");
+        assert!(place.run(&["list"]).out.contains("trusted, in part"), "{command}");
+        let checked = place.run(&["check"]);
+        assert!(checked.code == 0 && checked.out.contains("does not cover all of it"), "{checked:?}");
+        let record = fs::read_to_string(place.path("home/.local/state/hookyard/trust.json")).unwrap();
+        let record: Value = serde_json::from_str(&record).unwrap();
+        assert_eq!(record["records"][0]["outside"], listed[0]["not_covered"]);
+    }
+}
+
+#[test]
+fn a_program_that_links_out_of_the_workspace_is_trusted_by_name() {
+    let place = Place::new();
+    let command = ".venv/bin/python .openharness/hooks/scripts/guard.py";
+    place.write(
+        "shop/.openharness/hooks/guard.yaml",
+        &GUARD.replace("sh .openharness/hooks/scripts/guard.sh", command),
+    );
+    place.write("shop/.openharness/hooks/scripts/guard.py", "import sys\nsys.exit(2)\n");
+    fs::create_dir_all(place.path("shop/.venv/bin")).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", place.path("shop/.venv/bin/python")).unwrap();
+    let shown = place.run(&["trust"]).out;
+    assert!(shown.contains("`.venv/bin/python` is a link to `"), "{shown}");
+    place.trust(&[]);
+    assert_eq!(place.state(), "trusted");
+    let script = place.json(&["list", "--json"])[0]["command"].as_str().unwrap().to_owned();
+    assert!(script.starts_with(".venv/bin/python '") && script.contains("/hookyard/trees/"), "{script}");
+    fs::remove_file(place.path("shop/.venv/bin/python")).unwrap();
+    std::os::unix::fs::symlink("/bin/cat", place.path("shop/.venv/bin/python")).unwrap();
+    assert_eq!(place.state(), "modified");
+}
+
+#[test]
 fn no_command_starts_or_asks_anything_of_an_untrusted_workspace() {
     let place = Place::new();
     let worker = "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  mode: worker\n  command: sh .openharness/hooks/scripts/guard.sh\n  environment: { KEY: '${env.PATH}' }\n";

@@ -14,10 +14,9 @@ use super::{
         files::DefinitionFiles,
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
-    copies,
     inspect::Inspector,
     record::TrustRecord,
-    store::{TrustError, TrustStore},
+    store::{TrustError, TrustStore, verify_copy},
 };
 use crate::{
     dialect,
@@ -154,7 +153,12 @@ impl Checker<'_> {
             return;
         };
         match self.approve(hook, &record) {
-            Ok(approval) => hook.trust = HookTrust::Approved(approval),
+            Ok(approval) if record.outside.is_empty() => hook.trust = HookTrust::Approved(approval),
+            Ok(approval) => {
+                self.note_reach(hook, &record.outside);
+                hook.trust =
+                    HookTrust::ApprovedInPart { approval, not_covered: record.outside.as_slice().into() };
+            }
             Err(why) => {
                 let message = format!("`{}` does not run: {why}", hook.name);
                 self.report_hook(hook, message);
@@ -179,8 +183,8 @@ impl Checker<'_> {
             return Ok(approval);
         }
         let store = self.store.as_ref().ok_or("there is no state directory")?;
-        let copy = copies::path_of(store, record);
-        copies::verify(&copy, &record.tree)?;
+        let copy = store.copy_of(record);
+        verify_copy(&copy, &record.tree)?;
         let Handler::Command(command) = &hook.handler else { return Ok(approval) };
         let line = self.inspector.redirected(hook, command, &copy);
         let line = line.ok_or("its private copy lacks a file that it runs")?;
@@ -192,6 +196,15 @@ impl Checker<'_> {
             }
         }
         Ok(approval)
+    }
+
+    /// Notes what a trusted hook reaches besides what was agreed to.
+    fn note_reach(&mut self, hook: &Hook, outside: &[String]) {
+        let Some(file) = hook.source.file.as_deref() else { return };
+        let message =
+            format!("the trust in `{}` does not cover all of it: {}", hook.name, outside.join("; "));
+        let diagnostic = Diagnostic::of_file(Severity::Info, Diagnostic::TRUST, file, message);
+        self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
     }
 
     fn report_hook(&mut self, hook: &Hook, message: String) {

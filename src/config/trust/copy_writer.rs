@@ -9,9 +9,8 @@ use std::{
 
 use super::{
     super::files::{self, SymlinkPolicy},
-    copies::{path_of, verify},
     record::{TrustRecord, sha256},
-    store::{TrustError, TrustStore},
+    store::{TrustError, TrustStore, verify_copy},
     store_writer::private_directory,
 };
 
@@ -22,8 +21,8 @@ const LARGEST_FILE: u64 = 16 << 20;
 ///
 /// Returns an error if a file of the workspace is no longer what the record says.
 pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), TrustError> {
-    let target = path_of(store, record);
-    if verify(&target, &record.tree).is_ok() {
+    let target = store.copy_of(record);
+    if verify_copy(&target, &record.tree).is_ok() {
         return Ok(());
     }
     private_directory(&store.copies())?;
@@ -51,12 +50,12 @@ pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), Trust
 
 /// The text of a file in the copy of a record, to be compared with what is there now.
 pub(super) fn text(store: &TrustStore, record: &TrustRecord, path: &str) -> Option<String> {
-    String::from_utf8(read(&path_of(store, record).join(path)).ok()?).ok()
+    String::from_utf8(read(&store.copy_of(record).join(path)).ok()?).ok()
 }
 
 /// Removes the copies that no record needs any more.
 pub(super) fn remove_unused(store: &TrustStore, records: &[TrustRecord]) {
-    let needed: Vec<PathBuf> = records.iter().map(|record| path_of(store, record)).collect();
+    let needed: Vec<PathBuf> = records.iter().map(|record| store.copy_of(record)).collect();
     for entry in store.copies().read_dir().into_iter().flatten().flatten() {
         if !needed.contains(&entry.path()) {
             // A copy that stays takes space and nothing else.

@@ -1,197 +1,378 @@
-//! What a hook's command and its scripts reach outside the files that are agreed to, as far as can be seen. Pure.
+//! What a hook's command runs: the files that it names, and everything in it that the agreement to these files does
+//! not cover. Only simple commands of known programs with literal words are covered. Pure.
 
-use super::shell_words::ShellWord;
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
-/// Programs that run what other files of the workspace say.
-const RUNNERS: [&str; 38] = [
-    "ant",
-    "bazel",
-    "bun",
-    "bundle",
-    "bunx",
-    "cargo",
-    "composer",
-    "deno",
-    "docker",
-    "eslint",
-    "git",
-    "go",
-    "gradle",
-    "gradlew",
-    "jest",
-    "just",
-    "lefthook",
-    "make",
-    "mvn",
-    "mypy",
-    "nox",
-    "npm",
-    "npx",
-    "pnpm",
-    "poetry",
-    "pre-commit",
-    "prettier",
-    "pytest",
-    "rake",
-    "ruff",
-    "task",
-    "tox",
-    "tsc",
-    "uv",
-    "uvx",
-    "vitest",
-    "yarn",
-    "zx",
-];
+use super::{
+    programs::{self, ProgramKind},
+    shell_words::{ShellLine, ShellWord, assignment},
+};
 
-/// Programs of the shell that change what later words mean.
-const SHELL_WORDS: [&str; 4] = ["cd", "eval", "pushd", "xargs"];
+/// Where a word of a command leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WordPath {
+    /// Nothing is there.
+    Absent,
+    /// A file of the workspace.
+    File(PathBuf),
+    /// A directory of the workspace.
+    Directory,
+    /// A link of the workspace to a file outside of it.
+    LinksOut { target: PathBuf },
+    /// A file of the system.
+    System,
+    /// Something else, which `why` describes as it follows the word.
+    Elsewhere { why: &'static str },
+}
 
-/// Interpreters whose options take code or modules.
-const INTERPRETERS: [&str; 12] =
-    ["ash", "bash", "dash", "deno", "node", "perl", "php", "python", "python3", "ruby", "sh", "zsh"];
+/// Looks up what is on disk.
+pub(super) trait WordLookup {
+    /// Where a word leads from a directory.
+    fn path(&self, directory: &Path, text: &str) -> WordPath;
+    /// The directory of the workspace that a word names.
+    fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf>;
+    /// The first line of a file of the workspace, if it is text.
+    fn first_line(&self, file: &Path) -> Option<String>;
+}
 
-/// Modules that Node.js has itself, written without `node:`.
-const NODE_MODULES: [&str; 32] = [
-    "assert",
-    "async_hooks",
-    "buffer",
-    "child_process",
-    "cluster",
-    "console",
-    "constants",
-    "crypto",
-    "dgram",
-    "dns",
-    "events",
-    "fs",
-    "http",
-    "http2",
-    "https",
-    "module",
-    "net",
-    "os",
-    "path",
-    "perf_hooks",
-    "process",
-    "punycode",
-    "querystring",
-    "readline",
-    "stream",
-    "string_decoder",
-    "timers",
-    "tls",
-    "url",
-    "util",
-    "worker_threads",
-    "zlib",
-];
+/// What a command runs.
+#[derive(Debug, Default)]
+pub(super) struct Coverage {
+    /// The words that name files of the workspace: the word's place, and the file.
+    pub(super) named: Vec<(Range<usize>, PathBuf)>,
+    /// What is not covered.
+    pub(super) outside: Vec<String>,
+}
 
-/// What the words of a command reach.
-pub(super) fn of_words(line: &str, words: &[ShellWord]) -> Vec<String> {
-    let mut reached = Vec::new();
-    let mut interpreter = None;
+/// Examines the commands of a shell line that starts in a directory. `known` are the variables whose values were
+/// used to read it.
+pub(super) fn of_line(
+    line: &str,
+    read: &ShellLine,
+    directory: &Path,
+    known: &[String],
+    lookup: &dyn WordLookup,
+) -> Coverage {
+    let mut examiner = Examiner { line, lookup, directory: directory.into(), found: Coverage::default() };
+    if let Some(construct) = read.complex {
+        examiner.outside(format!("{construct} in the command is known only when it runs"));
+    }
+    let is_sequence = line.trim_start().starts_with("cd")
+        && read.commands.get(1).is_none_or(|command| command.operator == "&&")
+        && read.commands.iter().all(|command| matches!(command.operator, "" | "&&" | "|"));
+    for (at, command) in read.commands.iter().enumerate() {
+        for word in &command.assignments {
+            examiner.assignment(word, known, !command.words.is_empty());
+        }
+        for input in &command.inputs {
+            examiner.argument(input);
+        }
+        let place = if at == 0 && is_sequence { Place::Leads } else { Place::Follows };
+        examiner.command(&command.words, known, place);
+    }
+    examiner.found
+}
+
+/// Examines a program that is started without a shell, with its words.
+pub(super) fn of_words(words: &[String], directory: &Path, lookup: &dyn WordLookup) -> Coverage {
+    let mut line = String::new();
+    let mut read = Vec::new();
     for word in words {
-        let shown = &line[word.range.clone()];
-        let text = word.text.as_deref();
-        let name = text.map(|text| text.rsplit('/').next().unwrap_or(text));
-        if word.is_program {
-            interpreter = name.filter(|name| INTERPRETERS.contains(name));
-            match name {
-                None => reached.push(format!("`{shown}` is known only when it runs")),
-                Some(name) if RUNNERS.contains(&name) => {
-                    reached.push(format!("`{name}` runs what files of the workspace say"));
-                }
-                Some(name) if SHELL_WORDS.contains(&name) => {
-                    reached.push(format!("`{name}` decides what runs only when it runs"));
-                }
-                Some(_) => {}
+        let start = line.len();
+        line.push_str(word);
+        read.push(ShellWord { range: start..line.len(), text: Some(word.clone()) });
+        line.push(' ');
+    }
+    let mut examiner =
+        Examiner { line: &line, lookup, directory: directory.into(), found: Coverage::default() };
+    examiner.command(&read, &[], Place::Follows);
+    examiner.found
+}
+
+/// Why a variable of a hook's environment decides what is run, if it does.
+pub(super) fn of_variable(name: &str) -> Option<String> {
+    programs::decides_what_runs(name).then(|| format!("`{name}` may make programs run other files"))
+}
+
+/// Whether a command decides where all others of its line run.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Leads,
+    Follows,
+}
+
+struct Examiner<'a> {
+    line: &'a str,
+    lookup: &'a dyn WordLookup,
+    directory: PathBuf,
+    found: Coverage,
+}
+
+impl Examiner<'_> {
+    fn outside(&mut self, why: String) {
+        self.found.outside.push(why);
+    }
+
+    fn shown(&self, word: &ShellWord) -> &str {
+        &self.line[word.range.clone()]
+    }
+
+    fn unknown(&mut self, word: &ShellWord) {
+        let why = format!("`{}` is known only when it runs", self.shown(word));
+        self.outside(why);
+    }
+
+    fn command(&mut self, words: &[ShellWord], known: &[String], place: Place) {
+        let Some((program, arguments)) = words.split_first() else { return };
+        let Some(text) = program.text.clone() else { return self.unknown(program) };
+        let name = text.rsplit('/').next().unwrap_or_default().to_owned();
+        if text.contains('/') && !self.program_file(program, &text) {
+            return;
+        }
+        if text.contains('/') && programs::is_builtin(&name) {
+            // A file with the name of a builtin is none.
+            return self.arguments(arguments);
+        }
+        match programs::kind(&name) {
+            ProgramKind::Plain if name == "printf" && has_text(arguments.first(), "-v") => {
+                self.outside("`printf -v` sets a variable".to_owned());
             }
-        } else if text.is_none() && (shown.contains(['/', '`']) || shown.ends_with('$')) {
-            reached.push(format!("`{shown}` is known only when it runs"));
-        } else if interpreter.is_some() && text.is_some_and(takes_code) {
-            reached.push(format!("`{}` with `{shown}` may run other files", interpreter.unwrap_or_default()));
-        }
-    }
-    reached
-}
-
-fn takes_code(option: &str) -> bool {
-    ["-c", "-e", "-m", "-p", "-r", "--eval", "--require", "--import", "--loader"].contains(&option)
-}
-
-/// What a script imports that `exists` does not find among the files that are agreed to.
-pub(super) fn of_script(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
-    match path.rsplit('.').next() {
-        Some("js" | "mjs" | "cjs" | "ts" | "mts") => {
-            let imports = quoted_after(text, &["from", "import", "require(", "import("]);
-            let missing = imports.filter(|import| !is_covered(import, exists));
-            missing.map(|import| format!("`{path}` imports `{import}`")).collect()
-        }
-        Some("py") if text.contains("sys.path") => vec![format!("`{path}` changes where it imports from")],
-        _ => Vec::new(),
-    }
-}
-
-fn is_covered(import: &str, exists: &dyn Fn(&str) -> bool) -> bool {
-    let own = import.split('/').next().unwrap_or(import);
-    if import.starts_with("node:") || NODE_MODULES.contains(&own) {
-        return true;
-    }
-    import.starts_with('.')
-        && ["", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js"]
-            .iter()
-            .any(|end| exists(&format!("{import}{end}")))
-}
-
-/// The quoted texts that follow one of the words.
-fn quoted_after<'t>(text: &'t str, words: &[&str]) -> impl Iterator<Item = &'t str> {
-    let mut found = Vec::new();
-    for word in words {
-        for (at, _) in text.match_indices(word) {
-            let is_part_of_name =
-                text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.');
-            let rest = text[at + word.len()..].trim_start();
-            let Some(quote) = rest.chars().next().filter(|c| "'\"`".contains(*c)) else { continue };
-            let quoted = rest[1..].split_once(quote).map(|(quoted, _)| quoted);
-            found.extend(quoted.filter(|quoted| !is_part_of_name && !quoted.contains('\n')));
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    found.into_iter()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{super::shell_words::shell_words, *};
-
-    fn reached(line: &str) -> usize {
-        of_words(line, &shell_words(line, &|_| None)).len()
-    }
-
-    #[test]
-    fn commands_that_reach_outside_say_so() {
-        for line in [
-            "npm run lint",
-            "make guard",
-            "cd x && ./y",
-            "$TOOL/run",
-            "node -e 'x'",
-            "bash -c './x'",
-            "cat $(ls a)",
-        ] {
-            assert!(reached(line) > 0, "{line}");
-        }
-        for line in ["node .claude/hooks/x.mjs", "grep -q rm; exit 2", "jq -r .tool_name", "sh a.sh"] {
-            assert_eq!(reached(line), 0, "{line}");
+            ProgramKind::Wrapper if name == "command" && has_text(arguments.first(), "-v") => {}
+            ProgramKind::Writer => self.writer(arguments),
+            ProgramKind::Reader if name == "jq" => {
+                // The filter `.` is no directory.
+                let files = arguments.iter().filter(|word| !has_text(Some(word), "."));
+                files.for_each(|word| self.argument(word));
+            }
+            ProgramKind::Reader => self.arguments(arguments),
+            ProgramKind::Interpreter => self.interpreter(&name, arguments),
+            ProgramKind::Wrapper => match programs::wrapped(&name, &texts(arguments)) {
+                Some(start) => {
+                    for word in &arguments[..start] {
+                        self.assignment(word, known, true);
+                    }
+                    self.command(&arguments[start..], known, Place::Follows);
+                }
+                None => self.outside(format!("what `{name}` runs here is not known")),
+            },
+            ProgramKind::Source => self.source(&name, arguments),
+            ProgramKind::Export => arguments.iter().for_each(|word| self.assignment(word, known, true)),
+            ProgramKind::Set if !texts(arguments).iter().all(|text| text.is_some_and(is_shell_option)) => {
+                self.outside("`set` changes how the shell reads the command".to_owned());
+            }
+            ProgramKind::Plain | ProgramKind::Set => {}
+            ProgramKind::ChangeDirectory => self.change_directory(arguments, place),
+            ProgramKind::Runner => self.outside(format!("`{name}` runs what files of the workspace say")),
+            ProgramKind::Indirect => self.outside(format!("`{name}` decides what runs only when it runs")),
+            ProgramKind::Unknown if text.contains('/') => self.arguments(arguments),
+            ProgramKind::Unknown => self.outside(format!("what `{name}` runs and reads is not known")),
         }
     }
 
-    #[test]
-    fn imports_outside_the_tree_are_seen() {
-        let text = "import fs from 'node:fs';\nimport { a } from \"./lib/a.mjs\";\nimport z from 'zod';\nconst c = require('../../c');\nimport path from 'path';";
-        let exists = |import: &str| import == "./lib/a.mjs";
-        assert_eq!(of_script("x.mjs", text, &exists), ["`x.mjs` imports `../../c`", "`x.mjs` imports `zod`"]);
+    /// Takes in the file of a program. Returns whether its arguments are still to be examined.
+    fn program_file(&mut self, word: &ShellWord, text: &str) -> bool {
+        match self.lookup.path(&self.directory, text) {
+            WordPath::File(file) => {
+                if let Some(line) = self.lookup.first_line(&file) {
+                    self.first_line(text, &line);
+                }
+                self.found.named.push((word.range.clone(), file));
+                true
+            }
+            WordPath::LinksOut { target } => {
+                self.outside(format!("`{text}` is a link to `{}`, outside the workspace", target.display()));
+                true
+            }
+            WordPath::System => {
+                let name = text.rsplit('/').next().unwrap_or_default();
+                if programs::kind(name) == ProgramKind::Unknown {
+                    self.outside(format!("what `{text}` runs and reads is not known"));
+                }
+                true
+            }
+            WordPath::Absent => {
+                self.outside(format!("`{text}` is not there yet"));
+                false
+            }
+            WordPath::Directory => {
+                self.outside(format!("`{text}` is a directory"));
+                false
+            }
+            WordPath::Elsewhere { why } => {
+                self.outside(format!("`{text}` {why}"));
+                false
+            }
+        }
     }
+
+    /// The line of a script that says what runs it.
+    fn first_line(&mut self, script: &str, line: &str) {
+        let Some(interpreter) = line.strip_prefix("#!") else { return };
+        let mut words = interpreter.split_whitespace();
+        let mut program = words.next().unwrap_or_default();
+        let mut options: Vec<&str> = words.collect();
+        if program.rsplit('/').next() == Some("env") {
+            options.retain(|word| *word != "-S");
+            program = if options.is_empty() { "" } else { options.remove(0) };
+        }
+        let name = program.rsplit('/').next().unwrap_or_default();
+        let is_of_system = !program.contains('/')
+            || (program.starts_with('/') && self.lookup.path(&self.directory, program) == WordPath::System);
+        let is_plain = options.iter().all(|option| programs::is_harmless_option(name, option));
+        if !(is_of_system && is_plain && programs::kind(name) == ProgramKind::Interpreter) {
+            self.outside(format!(
+                "the first line of `{script}` starts `{interpreter}`",
+                interpreter = interpreter.trim()
+            ));
+        }
+    }
+
+    fn assignment(&mut self, word: &ShellWord, known: &[String], reaches_program: bool) {
+        let Some((name, value)) = assignment(self.line, word) else { return };
+        if known.contains(&name) {
+            self.outside(format!("it sets `{name}`"));
+        } else if programs::decides_what_runs(&name) {
+            self.outside(of_variable(&name).unwrap_or_default());
+        } else if reaches_program {
+            // The program may run or read what the variable names.
+            match value {
+                None => self.unknown(word),
+                Some(value) => self.unless_plain(&value),
+            }
+        }
+    }
+
+    /// Notes a text that names a file where it cannot be led to the private copy.
+    fn unless_plain(&mut self, text: &str) {
+        match self.lookup.path(&self.directory, text) {
+            WordPath::Absent if self.can_appear(text) => {
+                self.outside(format!("`{text}` is not there yet"));
+            }
+            WordPath::System | WordPath::Absent => {}
+            WordPath::File(_) | WordPath::Directory | WordPath::LinksOut { .. } => {
+                self.outside(format!("`{text}` of the workspace is reached through a variable or an option"));
+            }
+            WordPath::Elsewhere { why } => self.outside(format!("`{text}` {why}")),
+        }
+    }
+
+    fn arguments(&mut self, words: &[ShellWord]) {
+        for word in words {
+            self.argument(word);
+        }
+    }
+
+    /// A word that a program may open as a file.
+    fn argument(&mut self, word: &ShellWord) {
+        let Some(text) = word.text.clone() else { return self.unknown(word) };
+        if text.starts_with('-') {
+            let attached = text.split_once('=').map(|(_, value)| value);
+            let short = text.get(2..).filter(|_| !text.starts_with("--"));
+            for value in attached.into_iter().chain(short).filter(|value| !value.is_empty()) {
+                self.unless_plain(value);
+            }
+            return;
+        }
+        match self.lookup.path(&self.directory, &text) {
+            WordPath::File(file) => self.found.named.push((word.range.clone(), file)),
+            WordPath::Absent if self.can_appear(&text) => {
+                self.outside(format!("`{text}` is not there yet"));
+            }
+            WordPath::System | WordPath::Absent => {}
+            WordPath::Directory => self.outside(format!("it may read everything in `{text}`")),
+            WordPath::LinksOut { target } => {
+                self.outside(format!("`{text}` is a link to `{}`, outside the workspace", target.display()));
+            }
+            WordPath::Elsewhere { why } => self.outside(format!("`{text}` {why}")),
+        }
+    }
+
+    /// Whether a text without a file is probably a path: the directory that it names is there.
+    fn can_appear(&self, text: &str) -> bool {
+        text.rsplit_once('/').is_some_and(|(parent, _)| {
+            !parent.is_empty() && self.lookup.path(&self.directory, parent) == WordPath::Directory
+        })
+    }
+
+    /// A program that only writes the files it names.
+    fn writer(&mut self, words: &[ShellWord]) {
+        words.iter().filter(|word| word.text.is_none()).for_each(|word| self.unknown(word));
+    }
+
+    /// An interpreter: its options, the script that it runs, and the arguments of the script.
+    fn interpreter(&mut self, name: &str, words: &[ShellWord]) {
+        let mut start = 0;
+        while let Some(option) = words.get(start).and_then(|word| word.text.as_deref()) {
+            if !option.starts_with(['-', '+']) {
+                break;
+            }
+            if !programs::is_harmless_option(name, option) {
+                self.outside(format!("`{name}` with `{option}` may run other files"));
+                return self.arguments(&words[start..]);
+            }
+            start += 1;
+            // `-o pipefail`, of shells.
+            if option.ends_with('o') && has_text(words.get(start), "pipefail") {
+                start += 1;
+            }
+        }
+        let Some((script, arguments)) = words[start..].split_first() else {
+            return self.outside(format!("`{name}` runs what it reads from its input"));
+        };
+        match script.text.clone() {
+            None => self.unknown(script),
+            Some(text) => match self.lookup.path(&self.directory, &text) {
+                WordPath::File(file) => self.found.named.push((script.range.clone(), file)),
+                WordPath::System => {}
+                WordPath::Absent => self.outside(format!("`{text}` is not there yet")),
+                WordPath::Directory => self.outside(format!("`{name}` runs what is in `{text}`")),
+                _ => self.argument(script),
+            },
+        }
+        self.arguments(arguments);
+    }
+
+    /// A script that the shell itself runs.
+    fn source(&mut self, name: &str, words: &[ShellWord]) {
+        let Some((script, arguments)) = words.split_first() else { return };
+        match script.text.as_deref() {
+            None => self.unknown(script),
+            Some(text) => match self.lookup.path(&self.directory, text) {
+                // Without a slash, the shell searches the `PATH`.
+                WordPath::File(file) if text.contains('/') => {
+                    self.found.named.push((script.range.clone(), file));
+                }
+                _ => self.outside(format!("`{name} {text}` runs what is found when it runs")),
+            },
+        }
+        self.arguments(arguments);
+    }
+
+    /// Follows `cd` where every later command of the line runs only in that directory.
+    fn change_directory(&mut self, words: &[ShellWord], place: Place) {
+        let target = match words {
+            [word] => word.text.as_deref().and_then(|text| self.lookup.directory(&self.directory, text)),
+            _ => None,
+        };
+        match target {
+            Some(target) if target == self.directory || place == Place::Leads => self.directory = target,
+            _ => self.outside("`cd` decides what runs only when it runs".to_owned()),
+        }
+    }
+}
+
+fn texts(words: &[ShellWord]) -> Vec<Option<&str>> {
+    words.iter().map(|word| word.text.as_deref()).collect()
+}
+
+fn has_text(word: Option<&ShellWord>, text: &str) -> bool {
+    word.and_then(|word| word.text.as_deref()) == Some(text)
+}
+
+/// Whether a word of `set` changes only when the shell ends.
+fn is_shell_option(text: &str) -> bool {
+    programs::is_harmless_option("sh", text) || text == "pipefail"
 }

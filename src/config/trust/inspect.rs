@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::{
     super::files::{self, DefinitionFiles, SymlinkPolicy},
-    coverage,
+    coverage::{self, Coverage, WordLookup, WordPath},
+    imports,
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    shell_words::{quoted, shell_words},
-    tree::{TreeReader, inside},
+    shell_words::{quoted, shell_line},
+    tree::{TreeReader, inside, word_path},
 };
 use crate::model::{
     CommandHandler, CommandLine, DialectName, Draft, Event, Handler, Hook, RunId, SessionId, Workspace,
@@ -37,8 +38,8 @@ pub(super) struct NamedFile {
 /// Where a command names a file.
 #[derive(Debug)]
 enum WordPlace {
-    /// At this place of the shell line.
-    Line(Range<usize>),
+    /// In the shell line.
+    Line,
     /// It is the program.
     Program,
     /// It is this argument.
@@ -210,51 +211,62 @@ impl<'a> Inspector<'a> {
             path.and_then(|path| Some(path.strip_prefix(root).ok()?.to_str()?.to_owned()))
                 .is_some_and(|path| tree.contains_key(&path))
         };
-        coverage::of_script(&shown, &text, &exists)
+        imports::of_script(&shown, &text, &exists)
     }
 
     /// The files of the workspace that a command names, and what it reaches besides.
     pub(super) fn named_files(&self, hook: &Hook, command: &CommandHandler) -> (Vec<NamedFile>, Vec<String>) {
-        let file = |text: &str| {
-            let path = inside(&self.workspace.root, &command.cwd, text)?;
-            path.is_file().then_some(path)
-        };
-        match &command.line {
+        let (named, mut outside) = match &command.line {
             CommandLine::Exec { program, args } => {
-                if let Some((at, line)) = shell_line(program, args) {
-                    let (named, outside) = self.named_in_line(hook, command, line);
-                    let place = |known: NamedFile| NamedFile { place: WordPlace::Argument(at), ..known };
+                if let Some((at, line)) = line_of_shell(program, args) {
+                    let Coverage { named, outside } = self.of_line(hook, command, line);
                     // The line is one argument: it is rewritten as a whole.
-                    return (named.into_iter().map(place).collect(), outside);
+                    let place = |(_, path)| NamedFile { path, place: WordPlace::Argument(at) };
+                    (named.into_iter().map(place).collect(), outside)
+                } else {
+                    self.of_words(command, program, args)
                 }
-                let words = std::iter::once((program.to_str(), WordPlace::Program)).chain(
-                    args.iter().enumerate().map(|(at, arg)| (Some(arg.as_str()), WordPlace::Argument(at))),
-                );
-                let named = words.filter_map(|(text, place)| Some(NamedFile { path: file(text?)?, place }));
-                let line = command.line.to_string();
-                let outside = coverage::of_words(&line, &shell_words(&line, &|_| None));
-                (named.collect(), outside)
             }
-            CommandLine::Shell(line) => self.named_in_line(hook, command, line),
-        }
+            CommandLine::Shell(line) => {
+                let Coverage { named, outside } = self.of_line(hook, command, line);
+                let place = |(_, path)| NamedFile { path, place: WordPlace::Line };
+                (named.into_iter().map(place).collect::<Vec<_>>(), outside)
+            }
+        };
+        outside.extend(command.environment.iter().filter_map(|(name, _)| coverage::of_variable(name)));
+        (named, outside)
     }
 
-    fn named_in_line(
+    fn of_words(
         &self,
-        hook: &Hook,
         command: &CommandHandler,
-        line: &str,
+        program: &Path,
+        args: &[String],
     ) -> (Vec<NamedFile>, Vec<String>) {
+        let program = program.to_string_lossy().into_owned();
+        let words: Vec<String> = std::iter::once(program).chain(args.iter().cloned()).collect();
+        let Coverage { named, outside } = coverage::of_words(&words, &command.cwd, self);
+        let starts: Vec<usize> =
+            words.iter().scan(0, |at, word| Some(std::mem::replace(at, *at + word.len() + 1))).collect();
+        let place = |(range, path): (Range<usize>, PathBuf)| {
+            let place = match starts.iter().position(|start| *start == range.start) {
+                Some(at) if at > 0 => WordPlace::Argument(at - 1),
+                _ => WordPlace::Program,
+            };
+            NamedFile { path, place }
+        };
+        (named.into_iter().map(place).collect(), outside)
+    }
+
+    fn of_line(&self, hook: &Hook, command: &CommandHandler, line: &str) -> Coverage {
         let variables = self.variables(hook, command);
-        let words = shell_words(line, &|name| {
+        let read = shell_line(line, &|name| {
             let (_, value) = variables.iter().find(|(known, _)| known == name)?;
-            Some(value.clone())
+            // After `cd`, the working directory is another one.
+            (name != "PWD" || !line.contains("cd")).then(|| value.clone())
         });
-        let named = words.iter().filter_map(|word| {
-            let path = inside(&self.workspace.root, &command.cwd, word.text.as_deref()?)?;
-            path.is_file().then(|| NamedFile { path, place: WordPlace::Line(word.range.clone()) })
-        });
-        (named.collect(), coverage::of_words(line, &words))
+        let known: Vec<String> = variables.into_iter().map(|(name, _)| name).collect();
+        coverage::of_line(line, &read, &command.cwd, &known, self)
     }
 
     /// The variables of the hook's environment that name the workspace.
@@ -290,21 +302,21 @@ impl<'a> Inspector<'a> {
         };
         match &command.line {
             CommandLine::Shell(line) => {
-                let (named, _) = self.named_in_line(hook, command, line);
-                Some(CommandLine::Shell(redirect_line(line, &named, &target)?))
+                let named = self.of_line(hook, command, line).named;
+                Some(CommandLine::Shell(redirect_line(line, named, &target)?))
             }
             CommandLine::Exec { program, args } => {
                 let (mut program, mut args) = (program.clone(), args.clone());
-                if let Some((at, line)) = shell_line(&program, &args) {
-                    let (named, _) = self.named_in_line(hook, command, line);
-                    args[at] = redirect_line(line, &named, &target)?;
+                if let Some((at, line)) = line_of_shell(&program, &args) {
+                    let named = self.of_line(hook, command, line).named;
+                    args[at] = redirect_line(line, named, &target)?;
                     return Some(CommandLine::Exec { program, args });
                 }
                 for NamedFile { path, place } in self.named_files(hook, command).0 {
                     match place {
                         WordPlace::Program => program = target(&path)?.into(),
                         WordPlace::Argument(at) => args[at] = target(&path)?,
-                        WordPlace::Line(_) => {}
+                        WordPlace::Line => {}
                     }
                 }
                 Some(CommandLine::Exec { program, args })
@@ -314,7 +326,7 @@ impl<'a> Inspector<'a> {
 }
 
 /// The line that a shell is given as an argument, and its place.
-fn shell_line<'c>(program: &Path, args: &'c [String]) -> Option<(usize, &'c str)> {
+fn line_of_shell<'c>(program: &Path, args: &'c [String]) -> Option<(usize, &'c str)> {
     match args {
         [option, line] if option == "-c" && (program.ends_with("bash") || program.ends_with("sh")) => {
             Some((1, line))
@@ -325,16 +337,32 @@ fn shell_line<'c>(program: &Path, args: &'c [String]) -> Option<(usize, &'c str)
 
 fn redirect_line(
     line: &str,
-    named: &[NamedFile],
+    mut named: Vec<(Range<usize>, PathBuf)>,
     target: &dyn Fn(&Path) -> Option<String>,
 ) -> Option<String> {
+    named.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
     let mut redirected = line.to_owned();
-    for NamedFile { path, place } in named.iter().rev() {
-        if let WordPlace::Line(range) = place {
-            redirected.replace_range(range.clone(), &quoted(&target(path)?));
-        }
+    for (range, path) in named {
+        redirected.replace_range(range, &quoted(&target(&path)?));
     }
     Some(redirected)
+}
+
+impl WordLookup for Inspector<'_> {
+    fn path(&self, directory: &Path, text: &str) -> WordPath {
+        word_path(&self.workspace.root, directory, text)
+    }
+
+    fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf> {
+        match self.path(directory, text) {
+            WordPath::Directory => directory.join(text).canonicalize().ok(),
+            _ => None,
+        }
+    }
+
+    fn first_line(&self, file: &Path) -> Option<String> {
+        script_text(file)?.lines().next().map(str::to_owned)
+    }
 }
 
 /// The nearest directory named `hooks` above a file, below the root.
@@ -376,6 +404,170 @@ mod tests {
         super::super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
         *,
     };
+
+    /// What is said of a command: the files of its tree, or a part of why it is not covered.
+    #[derive(Debug, Clone, Copy)]
+    enum Said<'a> {
+        Covered(&'a [&'a str]),
+        Reaches(&'a str),
+    }
+    use Said::{Covered, Reaches};
+
+    const GUARD: &str = ".claude/hooks/guard.py";
+    const SHELL: &str = ".claude/hooks/guard.sh";
+    const NODE: &str = "tools/x.mjs";
+
+    const COMMANDS: [(&str, Said<'_>); 96] = [
+        // What the settings of agents usually say.
+        (r#""$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py --x"#, Covered(&[GUARD, SHELL])),
+        (r#"python3 "$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py"#, Covered(&[GUARD, SHELL])),
+        ("python3 $CLAUDE_PROJECT_DIR/.claude/hooks/guard.py", Covered(&[GUARD, SHELL])),
+        (
+            r#"python3 -u "${CLAUDE_PROJECT_DIR}/.claude/hooks/guard.py" --mode strict"#,
+            Covered(&[GUARD, SHELL]),
+        ),
+        ("./.claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        (".claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("sh '.claude/hooks/guard.sh'", Covered(&[GUARD, SHELL])),
+        (r"sh .claude/hooks/guard\.sh", Covered(&[GUARD, SHELL])),
+        ("bash -euo pipefail .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("exec sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("env LEVEL=3 sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("LEVEL=3 sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("NODE_ENV=production node tools/x.mjs", Covered(&[NODE])),
+        ("timeout 5 sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("timeout -k 1 5s python3 -I .claude/hooks/guard.py", Covered(&[GUARD, SHELL])),
+        ("node tools/x.mjs | tee log.txt", Covered(&[NODE])),
+        ("node --no-warnings tools/x.mjs > log.txt 2>&1", Covered(&[NODE])),
+        ("node tools/x.mjs; exit 2", Covered(&[NODE])),
+        ("if grep -q rm; then exit 2; fi", Covered(&[])),
+        ("grep -q rm && exit 2 || exit 0", Covered(&[])),
+        ("jq -r .tool_name | grep -qx Bash", Covered(&[])),
+        ("jq -e '.tool_input.command | test(\"rm\")' > /dev/null", Covered(&[])),
+        ("jq . >> log.txt", Covered(&[])),
+        ("cat < rules.json", Covered(&["rules.json"])),
+        ("grep -qf rules.json", Covered(&["rules.json"])),
+        ("echo \"$TOOL\"; exit 1", Covered(&[])),
+        ("cd \"$CLAUDE_PROJECT_DIR\" && node tools/x.mjs", Covered(&[NODE])),
+        ("cd tools && node x.mjs", Covered(&[NODE])),
+        ("cd tools && node ./x.mjs | tee out", Covered(&[NODE])),
+        ("cd . ; node tools/x.mjs", Covered(&[NODE])),
+        (". ./.claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("test -x .claude/hooks/guard.sh && .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("command -v jq > /dev/null || exit 0", Covered(&[])),
+        ("set -eu; sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("export LEVEL=3 && sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("{ node tools/x.mjs; } 2>/dev/null", Covered(&[NODE])),
+        ("(node tools/x.mjs)", Covered(&[NODE])),
+        ("/bin/sh .claude/hooks/guard.sh", Covered(&[GUARD, SHELL])),
+        ("true", Covered(&[])),
+        ("exit 2 # sh src/a.sh", Covered(&[])),
+        // Indirect ways to a script.
+        ("X=src/a.sh; sh $X", Reaches("`$X` is known only when it runs")),
+        ("X=src/a.sh sh .claude/hooks/guard.sh", Reaches("`src/a.sh` of the workspace")),
+        ("bash -lc \"sh src/a.sh\"", Reaches("`bash` with `-lc`")),
+        ("sh -c 'sh src/a.sh'", Reaches("`sh` with `-c`")),
+        ("timeout 5 sh -c 'src/a.sh'", Reaches("`sh` with `-c`")),
+        ("timeout --unknown 5 sh src/a.sh", Reaches("what `timeout` runs")),
+        ("BASH_ENV=src/a.sh bash .claude/hooks/guard.sh", Reaches("`BASH_ENV` may make")),
+        ("ENV=src/a.sh sh -i .claude/hooks/guard.sh", Reaches("`ENV` may make")),
+        ("env PYTHONPATH=src python3 .claude/hooks/guard.py", Reaches("`PYTHONPATH` may make")),
+        ("PATH=src:$PATH guard", Reaches("`PATH` may make")),
+        ("NODE_OPTIONS=--import=./src/a.mjs node tools/x.mjs", Reaches("`NODE_OPTIONS` may make")),
+        ("sh /proc/self/cwd/src/a.sh", Reaches("`/proc/self/cwd/src/a.sh` is known only")),
+        ("sh /dev/fd/3 3< src/a.sh", Reaches("`/dev/fd/3` is known only")),
+        ("sh linked/../a.sh", Reaches("has `..` after a link")),
+        ("sh linked/a.sh", Reaches("`linked/a.sh` is a link to `")),
+        ("sh < src/a.sh", Reaches("runs what it reads from its input")),
+        ("cat src/a.sh | sh", Reaches("runs what it reads from its input")),
+        ("python3 - < src/a.py", Reaches("`python3` with `-`")),
+        ("sh <<END\nsh src/a.sh\nEND", Reaches("a here-document")),
+        ("sh <(cat src/a.sh)", Reaches("a process substitution")),
+        ("$(cat src/a.sh)", Reaches("a command substitution")),
+        ("`cat src/a.sh`", Reaches("a command substitution")),
+        ("echo \"$(sh src/a.sh)\"", Reaches("a command substitution")),
+        ("eval sh src/a.sh", Reaches("`eval` decides")),
+        ("ls src | xargs sh", Reaches("`xargs` decides")),
+        ("find src -name a.sh -exec sh {} +", Reaches("`find` decides")),
+        ("awk 'BEGIN { system(\"sh src/a.sh\") }'", Reaches("`awk` decides")),
+        ("sed -n '1e sh src/a.sh' rules.json", Reaches("`sed` decides")),
+        ("python3 -m src.a", Reaches("`python3` with `-m`")),
+        ("python3 src", Reaches("`python3` runs what is in `src`")),
+        ("node -e 'require(\"./src/a\")'", Reaches("`node` with `-e`")),
+        ("node --import=./src/a.mjs tools/x.mjs", Reaches("`node` with `--import")),
+        ("node .", Reaches("`node` runs what is in `.`")),
+        ("perl -Isrc tools/x.pl", Reaches("`perl` with `-Isrc`")),
+        ("cd src; sh a.sh", Reaches("`cd` decides")),
+        ("cd src || sh a.sh", Reaches("`cd` decides")),
+        ("(cd src) && sh a.sh", Reaches("`cd` decides")),
+        ("! cd nowhere && sh a.sh", Reaches("`cd` decides")),
+        ("cd src && sh $PWD/a.sh", Reaches("`$PWD/a.sh` is known only")),
+        ("CLAUDE_PROJECT_DIR=src; sh $CLAUDE_PROJECT_DIR/a.sh", Reaches("it sets `CLAUDE_PROJECT_DIR`")),
+        ("sh src/*.sh", Reaches("`src/*.sh` is known only")),
+        ("sh src/{a,b}.sh", Reaches("`src/{a,b}.sh` is known only")),
+        ("sh ~/a.sh", Reaches("`~/a.sh` is known only")),
+        ("sh /etc/hosts", Reaches("`/etc/hosts` is outside")),
+        ("sh src/later.sh", Reaches("`src/later.sh` is not there yet")),
+        ("src/later.sh", Reaches("`src/later.sh` is not there yet")),
+        (". guard.sh", Reaches("runs what is found when it runs")),
+        ("for x in src/a.sh; do sh $x; done", Reaches("a loop or a choice")),
+        ("grep() { sh src/a.sh; }; grep -q x", Reaches("a function or a pattern")),
+        ("npm run lint", Reaches("`npm` runs what files")),
+        ("npx eslint --fix", Reaches("`npx` runs what files")),
+        ("uv run .claude/hooks/guard.py", Reaches("`uv` runs what files")),
+        ("make guard", Reaches("`make` runs what files")),
+        ("prettier --check tools/x.mjs", Reaches("`prettier` runs what files")),
+        ("my-guard --config rules.json", Reaches("what `my-guard` runs and reads is not known")),
+        ("src/uv-script", Reaches("the first line of `src/uv-script` starts")),
+    ];
+
+    #[test]
+    fn only_simple_commands_of_known_programs_are_covered() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("shop");
+        let files = [
+            (GUARD, "import sys\n"),
+            (SHELL, "exit 0\n"),
+            (NODE, "export {};\n"),
+            ("tools/x.pl", ""),
+            ("src/a.sh", ""),
+            ("src/uv-script", "#!/usr/bin/env -S uv run\n"),
+            ("rules.json", "{}"),
+            ("../elsewhere/sub/a.sh", ""),
+        ];
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        std::os::unix::fs::symlink("../elsewhere/sub", root.join("linked")).unwrap();
+        fs::write(place.path().join("elsewhere/a.sh"), "").unwrap();
+        fs::write(root.join("a.sh"), "").unwrap();
+        let hooks: Vec<Value> =
+            COMMANDS.iter().map(|(command, _)| json!({ "type": "command", "command": command })).collect();
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": hooks }] } });
+        fs::write(root.join(".claude/settings.json"), settings.to_string()).unwrap();
+        let settings = Settings { trust: TrustPolicy::Off, ..Settings::default() };
+        let LoadedWorkspace { workspace, hooks: loaded, definitions, .. } =
+            load_workspace(&root, None, &settings, &|_| None);
+        let inspector = Inspector::new(&workspace, &definitions);
+        assert_eq!(loaded.len(), COMMANDS.len());
+        let mut wrong = Vec::new();
+        for hook in &loaded {
+            let number = hook.name.as_str().rsplit('.').next().unwrap();
+            let (command, expected) = COMMANDS[number.parse::<usize>().unwrap() - 1];
+            let record = inspector.inspect(hook, false).unwrap();
+            let tree: Vec<&str> = record.tree.iter().map(|file| file.path.as_str()).collect();
+            let is_as_expected = match expected {
+                Covered(files) => tree == files && record.outside.is_empty(),
+                Reaches(why) => record.outside.join("\n").contains(why),
+            };
+            if !is_as_expected {
+                wrong.push(format!("{command}: {tree:?}, {:?}", record.outside));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 
     #[test]
     fn a_definition_is_what_the_hook_was_read_from_whatever_the_file_says_now() {

@@ -1,11 +1,12 @@
 //! Trust in the hooks of workspaces: whether a person has agreed to exactly what they run.
 
 mod apply;
-mod copies;
 #[cfg(feature = "cli")]
 mod copy_writer;
 mod coverage;
+mod imports;
 mod inspect;
+mod programs;
 mod record;
 #[cfg(feature = "cli")]
 mod review;

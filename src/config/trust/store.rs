@@ -14,7 +14,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::record::TrustRecord;
+use super::{
+    record::{TreeFile, TrustRecord},
+    tree::digest_of,
+};
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
@@ -88,6 +91,11 @@ impl TrustStore {
         self.directory.join("trees")
     }
 
+    /// The private copy of the files of a record, which is named by the digest of their content.
+    pub(super) fn copy_of(&self, record: &TrustRecord) -> PathBuf {
+        self.copies().join(record.tree_digest())
+    }
+
     /// The records; none if nobody has trusted anything yet.
     pub(super) fn read(&self) -> Result<Vec<TrustRecord>, TrustError> {
         match self.directory.symlink_metadata() {
@@ -119,6 +127,24 @@ impl TrustStore {
         file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| TrustError::io(&path, &error))?;
         parse(&bytes).map_err(|why| refused(&path, &why))
     }
+}
+
+/// Whether the copy has every file as it was agreed to. Returns what is wrong.
+pub(super) fn verify_copy(copy: &Path, tree: &[TreeFile]) -> Result<(), String> {
+    for file in tree {
+        let path = copy.join(&file.path);
+        let shown = &file.path;
+        let metadata =
+            path.symlink_metadata().map_err(|_| format!("`{shown}` is not in its private copy"))?;
+        let is_private = metadata.is_file()
+            && metadata.uid() == geteuid().as_raw()
+            && metadata.mode() & 0o022 == 0
+            && (metadata.mode() & 0o111 != 0) == file.executable;
+        if !is_private || *digest_of(&path, &metadata)? != *file.sha256 {
+            return Err(format!("`{shown}` was changed in its private copy"));
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn check_directory(directory: &Path) -> Result<(), TrustError> {

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 
 use super::{
     super::files::{self, SymlinkPolicy},
+    coverage::WordPath,
     record::{TreeFile, sha256},
 };
 
@@ -38,6 +39,13 @@ const UNREAD_DIRECTORIES: [&str; 8] =
 
 /// The ends of names of files that hooks write.
 const UNREAD_ENDS: [&str; 6] = [".log", ".pid", ".lock", ".pyc", ".tmp", "~"];
+
+/// Where the programs of a system are.
+const SYSTEM_DIRECTORIES: [&str; 9] =
+    ["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix", "/etc/alternatives", "/run/current-system"];
+
+/// Devices that say nothing about what runs.
+const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/tty"];
 
 /// The files of a directory, or why they cannot be read.
 type FilesOrWhy = Result<Arc<[TreeFile]>, String>;
@@ -175,6 +183,50 @@ fn version_of(metadata: &Metadata) -> FileVersion {
         (metadata.mtime(), metadata.mtime_nsec()),
         (metadata.ctime(), metadata.ctime_nsec()),
     )
+}
+
+/// Where a word of a command leads from a directory of the workspace.
+pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
+    const DYNAMIC: [&str; 2] = ["/proc", "/dev"];
+    if text.is_empty() || text.contains('\0') {
+        return WordPath::Absent;
+    }
+    let joined = from.join(text);
+    let plain = without_dots(from, text);
+    if DYNAMIC.iter().any(|directory| joined.starts_with(directory) || plain.starts_with(directory)) {
+        let is_stream = HARMLESS_DEVICES.iter().any(|device| joined.as_os_str() == *device);
+        let why = "is known only when it runs";
+        return if is_stream { WordPath::System } else { WordPath::Elsewhere { why } };
+    }
+    // As the kernel follows it: a `..` after a link leads elsewhere than the text says.
+    let Ok(real) = joined.canonicalize() else { return WordPath::Absent };
+    if !plain.starts_with(root) {
+        let is_of_system =
+            |path: &Path| SYSTEM_DIRECTORIES.iter().any(|directory| path.starts_with(directory));
+        return match () {
+            () if real.starts_with(root) => {
+                WordPath::Elsewhere { why: "leads into the workspace from outside" }
+            }
+            () if is_of_system(&plain) && is_of_system(&real) => WordPath::System,
+            () => WordPath::Elsewhere { why: "is outside the workspace" },
+        };
+    }
+    match () {
+        () if plain.canonicalize().ok().as_deref() != Some(&*real) => {
+            WordPath::Elsewhere { why: "has `..` after a link" }
+        }
+        () if real.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },
+        () if !real.starts_with(root) => {
+            WordPath::Elsewhere { why: "is a link that leads outside the workspace" }
+        }
+        () if real.is_file() => WordPath::File(plain),
+        () if real.is_dir() => WordPath::Directory,
+        () => WordPath::Elsewhere { why: "is no regular file" },
+    }
+}
+
+fn without_dots(from: &Path, text: &str) -> PathBuf {
+    inside(Path::new("/"), from, text).unwrap_or_else(|| PathBuf::from("/"))
 }
 
 /// A path without `.` and `..`, if it stays below the root.

@@ -1,9 +1,14 @@
 //! `relay`: pass an event from standard input to the daemon and print its answer, as a hook of an agent. It starts no
 //! runtime, since agents run it for every event.
 
-use std::io::Read;
+use std::{
+    io::{self, Read},
+    thread,
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
+use tokio::time::Instant;
 
 use super::{
     daemon_flag::SocketFlag,
@@ -13,7 +18,8 @@ use super::{
     screen::Screen,
 };
 use crate::{
-    daemon::{ClientError, ProcessAnswer},
+    config,
+    daemon::{Client, ClientError, ClientResponse, ProcessAnswer},
     dialect,
     handler::command::{TRACEPARENT, mark_of_environment},
     model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
@@ -22,6 +28,24 @@ use crate::{
 
 /// The largest event that is read, in bytes. The daemon has a limit of its own.
 const LARGEST: u64 = 256 << 20;
+
+/// The default of `--wait` for hooks that guard.
+const GUARD_WAIT: Duration = Duration::from_secs(5);
+
+/// The longest `--wait`: agents' own timeouts of hooks are shorter.
+const MAX_WAIT: Duration = Duration::from_hours(1);
+
+/// The pause before the second attempt. It doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+
+/// The longest pause between two attempts.
+const MAX_PAUSE: Duration = Duration::from_millis(160);
+
+/// The header with the code of the error that an agent's answer stands for.
+const ERROR_HEADER: &str = "x-hookyard-error";
+
+/// The errors of a daemon that restarts. No hook has run.
+const RESTARTING: [&str; 2] = ["starting", "shutting_down"];
 
 /// The status with which the daemon answers what its own hooks have started.
 const OWN_HOOK: u16 = 508;
@@ -33,7 +57,9 @@ Examples:
 
 Use a line like the second one as the `command` of a hook in the agent's settings. Start the daemon with \
 `hookyard serve`. Without an answer from the daemon, `--if-down allow` prints a note on standard error and lets the \
-agent proceed; use `--if-down block` for hooks that guard.";
+agent proceed; use `--if-down block` for hooks that guard. It tries again for `--wait` while the daemon restarts, and never \
+sends an event twice whose hooks may have run, unless the event has an id by which they can tell. Choose a shorter wait \
+than the timeout of the hook in the agent's settings.";
 
 /// Pass an agent's event to the daemon, and its answer back
 ///
@@ -49,8 +75,21 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "ANSWER", default_value = "allow")]
     if_down: IfDown,
 
+    /// How long to try again while the daemon restarts: `2s`, `500ms`, or `0`; default: `5s` with `--if-down block`, else `0`
+    #[arg(long, value_name = "DURATION", value_parser = wait)]
+    wait: Option<Duration>,
+
     #[command(flatten)]
     socket: SocketFlag,
+}
+
+/// Reads a duration, which may be `0`.
+fn wait(text: &str) -> Result<Duration, String> {
+    if matches!(text, "0" | "0s" | "0ms") {
+        return Ok(Duration::ZERO);
+    }
+    let wait = config::duration(text).ok_or("write it with its unit, such as `5s` or `500ms`, or `0`")?;
+    if wait > MAX_WAIT { Err("at most `1h`".to_owned()) } else { Ok(wait) }
 }
 
 /// The answer without a daemon.
@@ -76,8 +115,7 @@ impl RelayCommand {
         let path = format!("/v1/events/{}?as=process", self.dialect);
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
         let client = self.socket.client().trace(trace).hook_mark(mark_of_environment());
-        let answer: Result<ProcessAnswer, _> = client.ask("POST", &path, Some(&event));
-        let response = match answer {
+        let response = match self.ask(&client, &path, &event) {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => HostResponse { stdout, stderr, exit_code },
             // No opinion, and nothing on standard error, which is one in some dialects.
             Err(ClientError::Refused { status: OWN_HOOK, .. }) => HostResponse::default(),
@@ -88,6 +126,45 @@ impl RelayCommand {
         };
         // An answer that cannot be printed must not read as consent.
         screen.print_response(&response).unwrap_or(Exit::Native(BLOCK))
+    }
+
+    /// Sends the event, again and again while the daemon restarts and `--wait` lasts.
+    fn ask(&self, client: &Client, path: &str, event: &[u8]) -> Result<ProcessAnswer, ClientError> {
+        let deadline = Instant::now() + self.wait();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let sent = client.send("POST", path, Some(event));
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || !self.may_send_again(&sent, event) {
+                return sent.and_then(|response| client.read(&response));
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        let default = if self.if_down == IfDown::Block { GUARD_WAIT } else { Duration::ZERO };
+        self.wait.unwrap_or(default)
+    }
+
+    /// Whether the daemon restarts, and the event may be sent to the next one.
+    fn may_send_again(&self, sent: &Result<ClientResponse, ClientError>, event: &[u8]) -> bool {
+        match sent {
+            Ok(response) => is_restarting(response),
+            Err(ClientError::Down { source, .. }) => {
+                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+            }
+            // The daemon may have died in the middle of the event.
+            Err(ClientError::Broken { .. }) => self.has_id(event),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether hooks can tell that the event is the same as before.
+    fn has_id(&self, event: &[u8]) -> bool {
+        let event = dialect::named(self.dialect).read_event(event);
+        event.is_ok_and(|event| event.id.is_some() || event.tool_call_id.is_some())
     }
 
     /// The answer if the daemon gives none; `None` lets the agent proceed.
@@ -113,5 +190,28 @@ impl RelayCommand {
         let response = outcome.and_then(|outcome| dialect::unreadable_event_response(self.dialect, &outcome));
         let by_exit_code = || HostResponse { stdout: String::new(), stderr: reason, exit_code: BLOCK };
         Some(response.unwrap_or_else(by_exit_code))
+    }
+}
+
+/// Whether a response comes from a daemon that is not ready yet, or takes no more events.
+fn is_restarting(response: &ClientResponse) -> bool {
+    if let Some(code) = response.header(ERROR_HEADER) {
+        return RESTARTING.contains(&code);
+    }
+    // Hosts with canonical events get the error itself.
+    matches!(response.error_response(), ClientError::Refused { status: 503, code, .. } if RESTARTING.contains(&&*code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_has_a_unit_or_is_zero() {
+        assert_eq!(wait("0"), Ok(Duration::ZERO));
+        assert_eq!(wait("1.5s"), Ok(Duration::from_millis(1500)));
+        for text in ["", "5", "-1s", "2h", "soon"] {
+            assert!(wait(text).is_err(), "{text}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
+    pin::pin,
     time::Duration,
 };
 
@@ -45,8 +46,8 @@ Then, in another terminal:
   hookyard status
   curl --unix-socket $XDG_RUNTIME_DIR/hookyard.sock --json @event.json http://hookyard/v1/events
 
-Signals: SIGTERM and SIGINT stop the daemon once in-flight events are done; a second one stops it at once. SIGHUP \
-reloads hook files.";
+Signals: SIGTERM and SIGINT stop the daemon once `listen.lameduck` is over and in-flight events are done; a second one \
+stops it at once. SIGHUP reloads hook files.";
 
 /// Start the daemon, which runs hooks for hosts in any language
 ///
@@ -141,9 +142,9 @@ impl ServeCommand {
         let daemon = started.map_err(|error| start_error(&error))?;
         announce(&daemon, screen);
         sd_notify::notify("READY=1");
-        serve(&daemon, &mut stop_signals, &mut hangup).await;
+        let reason = serve(&daemon, &mut stop_signals, &mut hangup).await;
         sd_notify::notify("STOPPING=1");
-        Ok(stop(daemon, deadline, &mut stop_signals, screen).await)
+        Ok(stop(daemon, reason, deadline, &mut stop_signals, screen).await)
     }
 
     /// The settings, overridden by flags.
@@ -227,11 +228,22 @@ fn announce(daemon: &Daemon, screen: &Screen) {
     }
 }
 
-/// Serves until a signal ends it.
-async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Signal) {
+/// Why the daemon stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StopReason {
+    Signal,
+    /// A client of the API has asked for it.
+    Request,
+}
+
+/// Serves until a signal or a client of the API ends it.
+async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Signal) -> StopReason {
     loop {
         tokio::select! {
-            _ = stop_signals.next() => return,
+            // In this order: a signal after a request must not count as the first of two.
+            biased;
+            () = daemon.stop_requested() => return StopReason::Request,
+            _ = stop_signals.next() => return StopReason::Signal,
             _ = hangup.recv() => {
                 tracing::info!("reloading hook files after SIGHUP");
                 if let Err(error) = daemon.reload().await {
@@ -242,23 +254,38 @@ async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Sig
     }
 }
 
-/// Waits for in-flight events; a second signal ends the program, and every hook, at once.
-async fn stop(daemon: Daemon, deadline: Duration, stop_signals: &mut StopSignals, screen: &Screen) -> Exit {
+/// Waits for in-flight events; a second signal ends the program, and every hook, at once. After a request of the API, the
+/// first signal only ends the lame duck phase.
+async fn stop(
+    daemon: Daemon,
+    reason: StopReason,
+    deadline: Duration,
+    stop_signals: &mut StopSignals,
+    screen: &Screen,
+) -> Exit {
     let in_flight = daemon.orchestrator().in_flight();
     if in_flight > 0 {
         screen.note(&format!("stopping; waiting for {} in flight", plural(in_flight, "event")));
     }
-    tokio::select! {
-        finished = daemon.stop(deadline) => {
-            if !finished {
-                let seconds = deadline.as_secs_f64();
-                screen.note(&format!("note: events not finished after {seconds} s were cancelled"));
+    let lameduck_over = daemon.lameduck_over();
+    let mut had_signal = reason == StopReason::Signal;
+    let mut stopped = pin!(daemon.stop(deadline));
+    loop {
+        tokio::select! {
+            finished = &mut stopped => {
+                if !finished {
+                    let seconds = deadline.as_secs_f64();
+                    screen.note(&format!("note: events not finished after {seconds} s were cancelled"));
+                }
+                return Exit::Done;
             }
-            Exit::Done
-        }
-        exit = stop_signals.next() => {
-            screen.note("stopped at once");
-            exit
+            exit = stop_signals.next() => {
+                if std::mem::replace(&mut had_signal, true) {
+                    screen.note("stopped at once");
+                    return exit;
+                }
+                lameduck_over.cancel();
+            }
         }
     }
 }

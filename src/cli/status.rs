@@ -87,7 +87,10 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     let events = plural(status.events_in_flight, "event");
     let runs = plural(status.runs, "run");
     let mut facts = vec![
-        ("hookyard", format!("{} {}, pid {}, up {up}", status.version, status.phase, status.pid)),
+        (
+            "hookyard",
+            format!("{} {}, pid {}, up {up}, node {}", status.version, status.phase, status.pid, status.node),
+        ),
         ("listens", format!("{}{tcp}{metrics}", status.socket)),
         ("serves", format!("{workspaces} with {hooks}; watching their files: {}", status.watch)),
         ("works on", format!("{events} in flight; {runs} known, {} active", status.active_runs)),

@@ -34,6 +34,8 @@ pub(crate) use files::read_private;
 pub(crate) use load::{LoadContext, load_in_context};
 pub use load::{LoadedWorkspace, load_workspace};
 #[cfg(feature = "cli")]
+pub(crate) use quantity::duration;
+#[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};
 #[cfg(feature = "cli")]
 pub(crate) use sandbox::KernelSandbox;

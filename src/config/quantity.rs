@@ -15,7 +15,7 @@ const LONGEST: f64 = 366.0 * 24.0 * 3600.0;
 const LARGEST: f64 = 1_099_511_627_776.0;
 
 /// A duration such as `60s`, `500ms`, `10m` or `1.5h`, longer than zero and at most 366 days.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let seconds = amount(text, &TIMES)?;
     let duration = (seconds > 0.0 && seconds <= LONGEST).then(|| Duration::from_secs_f64(seconds));
     // Less than a nanosecond is none at all.

@@ -8,7 +8,7 @@ use std::sync::{
 use axum::{
     Router,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, Method, StatusCode},
+    http::{HeaderName, HeaderValue, Method, StatusCode, Version, header::CONNECTION},
     response::{IntoResponse, Response},
 };
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,6 +24,12 @@ use super::{
 
 /// The header with the id of a request. A client's own is kept.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The header with the name of the daemon.
+const NODE: HeaderName = HeaderName::from_static("x-hookyard-node");
+
+/// The `Connection` of responses over HTTP/1 while the daemon is about to stop.
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
@@ -53,13 +59,18 @@ impl Admission {
     /// Answers a request, and counts the response.
     pub(super) async fn answer(mut self, auth: &ListenerAuth, peer: Peer, request: Request) -> Response {
         let id = request_id(&self.state, &request);
+        let is_http1 = request.version() < Version::HTTP_2;
         let route = routes::find(request.uri().path());
         let mut response = match self.authorize(auth, route, &request) {
             Ok(()) => self.admit(route, request).await,
             Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
         };
         response.headers_mut().insert(REQUEST_ID, id);
-        let error = response.extensions().get().map(|AnsweredError(status)| *status);
+        response.headers_mut().insert(NODE, self.state.node_header.clone());
+        if is_http1 && self.state.is_draining() {
+            response.headers_mut().insert(CONNECTION, CLOSE);
+        }
+        let error = response.extensions().get().map(|error: &AnsweredError| error.status);
         self.state.meters.answered(route.path, error.unwrap_or(response.status()).as_u16() / 100);
         response
     }

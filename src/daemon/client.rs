@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::server_identity::{self, ServerIdentityError};
+use super::{
+    error::Retry,
+    server_identity::{self, ServerIdentityError},
+};
 use crate::model::TraceParent;
 
 /// The largest response, in bytes.
@@ -36,6 +39,8 @@ pub struct Client {
 pub struct ClientResponse {
     /// The HTTP status.
     pub status: u16,
+    /// The headers, with names in lower case. A value that is not UTF-8 is left out.
+    pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -74,6 +79,10 @@ pub enum ClientError {
     Refused {
         /// The HTTP status.
         status: u16,
+        /// The stable word for the error; empty if the response has none.
+        code: String,
+        /// Whether to send the request again, if the response says so.
+        retry: Option<Retry>,
         /// What is wrong.
         message: String,
         /// What to do.
@@ -96,6 +105,10 @@ struct ErrorResponse {
 
 #[derive(Deserialize)]
 struct ErrorResponseText {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    retry: Option<Retry>,
     message: String,
     hint: String,
 }
@@ -142,6 +155,13 @@ impl Client {
         body: Option<&[u8]>,
     ) -> Result<T, ClientError> {
         let response = self.send(method, path, body)?;
+        self.read(&response)
+    }
+
+    /// Deserializes the JSON of a response.
+    ///
+    /// Returns an error if its status is not 2xx, or its body is invalid.
+    pub(crate) fn read<T: DeserializeOwned>(&self, response: &ClientResponse) -> Result<T, ClientError> {
         if !(200..300).contains(&response.status) {
             return Err(response.error_response());
         }
@@ -200,11 +220,16 @@ impl Client {
         let length =
             response.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
         let length = length.and_then(|header| str::from_utf8(header.value).ok()?.parse::<usize>().ok());
+        let headers = response.headers.iter().filter_map(|header| {
+            let value = str::from_utf8(header.value).ok()?;
+            Some((header.name.to_ascii_lowercase(), value.to_owned()))
+        });
+        let headers = headers.collect();
         let body = &bytes[head..];
         match length {
             Some(length) if body.len() < length => Err(self.unreadable(&"its body is incomplete")),
-            Some(length) => Ok(ClientResponse { status, body: body[..length].to_vec() }),
-            None => Ok(ClientResponse { status, body: body.to_vec() }),
+            Some(length) => Ok(ClientResponse { status, headers, body: body[..length].to_vec() }),
+            None => Ok(ClientResponse { status, headers, body: body.to_vec() }),
         }
     }
 
@@ -231,15 +256,22 @@ impl Client {
 }
 
 impl ClientResponse {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
     /// This response as the error that its status says it is.
     pub fn error_response(&self) -> ClientError {
         let status = self.status;
         match serde_json::from_slice::<ErrorResponse>(&self.body) {
-            Ok(ErrorResponse { error: ErrorResponseText { message, hint } }) => {
-                ClientError::Refused { status, message, hint }
+            Ok(ErrorResponse { error: ErrorResponseText { code, retry, message, hint } }) => {
+                ClientError::Refused { status, code, retry, message, hint }
             }
             Err(_) => ClientError::Refused {
                 status,
+                code: String::new(),
+                retry: None,
                 message: format!("hookyard answered with status {status}"),
                 hint: "see its log".to_owned(),
             },

@@ -31,6 +31,9 @@ const PEER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The start of the HTTP/2 connection preface, which no HTTP/1 request starts with.
 const HTTP2_PREFACE: &[u8] = b"PRI";
 
+/// How often a connection of a daemon that is about to stop is checked for its first request.
+const FIRST_REQUEST_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Stands for "not at the moment" among the times.
 const UNSET: u64 = u64::MAX;
 
@@ -122,6 +125,18 @@ impl ConnectionActivity {
 
     pub(super) fn is_http2(&self) -> bool {
         self.is_http2.load(Ordering::Acquire)
+    }
+
+    /// Whether no request has come yet.
+    pub(super) fn is_unused(&self) -> bool {
+        self.active_requests.load(Ordering::Acquire) == 0 && self.completed.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits for the first request. Only for connections of a daemon that is about to stop: it looks again and again.
+    pub(super) async fn first_request(&self) {
+        while self.is_unused() {
+            sleep(FIRST_REQUEST_CHECK_INTERVAL).await;
+        }
     }
 
     /// Records that bytes were read. Outside a request they belong to the next head.

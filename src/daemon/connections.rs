@@ -1,6 +1,15 @@
 //! Accepts connections up to the limit of each listener, serves HTTP/1.1 or HTTP/2 on them, and closes those that exceed a timeout.
 
-use std::{convert::Infallible, io, num::NonZeroUsize, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::body::Body;
 use futures_util::{FutureExt, StreamExt, future::Either, stream::FuturesUnordered};
@@ -11,7 +20,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, UnixListener, unix::UCred},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream, unix::UCred},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
@@ -47,6 +56,8 @@ const MAX_REJECTIONS: usize = 64;
 pub(super) struct Connections {
     pub(super) admission: Admission,
     pub(super) timeouts: ConnectionTimeouts,
+    /// Cancelled when connections are to end after their next response.
+    pub(super) draining: CancellationToken,
     /// Cancelled when connections are to end after the requests in flight.
     pub(super) closing: CancellationToken,
     pub(super) tasks: TaskTracker,
@@ -99,12 +110,12 @@ impl AcceptErrors {
 }
 
 impl Connections {
-    /// Accepts connections until the daemon shuts down.
+    /// Accepts connections until the daemon shuts down, and those that wait then.
     pub(super) async fn accept(self, listener: Listener, places: ConnectionPlaces) {
         let mut errors = AcceptErrors::default();
         loop {
             let accepted = tokio::select! {
-                () = self.closing.cancelled() => return,
+                () = self.closing.cancelled() => break,
                 accepted = self.accept_one(&listener, &places) => accepted,
             };
             if let Err(error) = accepted {
@@ -112,33 +123,81 @@ impl Connections {
                 sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
+        // Closing the listener resets the connections that wait in it, and their clients cannot tell whether hooks ran.
+        // An error ends the list, also the one that says that none waits.
+        _ = self.accept_waiting(listener, &places);
     }
 
     async fn accept_one(&self, listener: &Listener, places: &ConnectionPlaces) -> io::Result<()> {
         match listener {
-            Listener::EventSocket(listener) => {
-                let (stream, _) = listener.accept().await?;
-                if let Some(peer) = admitted(stream.peer_cred()) {
-                    self.spawn(stream, ListenerAuth::EventSocket, Peer::User(peer.uid()), places);
-                }
-            }
+            Listener::EventSocket(listener) => self.admit_event_peer(listener.accept().await?.0, places),
             Listener::ControlSocket(listener, hook_places) => {
-                let (stream, _) = listener.accept().await?;
-                if let Some(peer) = admitted(stream.peer_cred()) {
-                    let lineage = socket::lineage(peer);
-                    let places = if lineage == Lineage::Hook { hook_places } else { places };
-                    self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), places);
-                }
+                self.admit_control_peer(listener.accept().await?.0, places, hook_places);
             }
             Listener::Tcp(listener, auth) => {
                 let (stream, address) = listener.accept().await?;
-                // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
-                drop(stream.set_nodelay(true));
-                let peer = Peer::Address(address.ip().to_canonical());
-                self.spawn(stream, auth.clone(), peer, places);
+                self.admit_tcp_peer(stream, address, auth, places);
             }
         }
         Ok(())
+    }
+
+    /// Accepts the connections that wait in a listener, and closes it.
+    fn accept_waiting(&self, listener: Listener, places: &ConnectionPlaces) -> io::Result<()> {
+        match listener {
+            Listener::EventSocket(listener) => {
+                let listener = listener.into_std()?;
+                loop {
+                    self.admit_event_peer(unix_stream(listener.accept()?.0)?, places);
+                }
+            }
+            Listener::ControlSocket(listener, hook_places) => {
+                let listener = listener.into_std()?;
+                loop {
+                    self.admit_control_peer(unix_stream(listener.accept()?.0)?, places, &hook_places);
+                }
+            }
+            Listener::Tcp(listener, auth) => {
+                let listener = listener.into_std()?;
+                loop {
+                    let (stream, address) = listener.accept()?;
+                    stream.set_nonblocking(true)?;
+                    self.admit_tcp_peer(TcpStream::from_std(stream)?, address, &auth, places);
+                }
+            }
+        }
+    }
+
+    fn admit_event_peer(&self, stream: UnixStream, places: &ConnectionPlaces) {
+        if let Some(peer) = admitted(stream.peer_cred()) {
+            self.spawn(stream, ListenerAuth::EventSocket, Peer::User(peer.uid()), places);
+        }
+    }
+
+    fn admit_control_peer(
+        &self,
+        stream: UnixStream,
+        places: &ConnectionPlaces,
+        hook_places: &ConnectionPlaces,
+    ) {
+        if let Some(peer) = admitted(stream.peer_cred()) {
+            let lineage = socket::lineage(peer);
+            let places = if lineage == Lineage::Hook { hook_places } else { places };
+            self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), places);
+        }
+    }
+
+    fn admit_tcp_peer(
+        &self,
+        stream: TcpStream,
+        address: SocketAddr,
+        auth: &ListenerAuth,
+        places: &ConnectionPlaces,
+    ) {
+        // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
+        drop(stream.set_nodelay(true));
+        let peer = Peer::Address(address.ip().to_canonical());
+        self.spawn(stream, auth.clone(), peer, places);
     }
 
     /// Serves a connection in a task of its own, or rejects it over the limit.
@@ -186,9 +245,14 @@ impl Connections {
         let io = TokioIo::new(MonitoredIo::new(stream, Arc::clone(&activity)));
         let mut connection = pin!(builder.serve_connection(io, service));
         // These futures are polled when they are woken themselves, and not with every byte of the connection.
+        let drained = async {
+            self.draining.cancelled().await;
+            activity.first_request().await;
+        };
         let mut events: FuturesUnordered<_> = [
             Either::Left(activity.timed_out(self.timeouts).map(|()| ConnectionEvent::TimedOut)),
-            Either::Right(self.closing.cancelled().map(|()| ConnectionEvent::ShuttingDown)),
+            Either::Right(Either::Left(drained.map(|()| ConnectionEvent::Draining))),
+            Either::Right(Either::Right(self.closing.cancelled().map(|()| ConnectionEvent::ShuttingDown))),
         ]
         .into_iter()
         .collect();
@@ -199,7 +263,12 @@ impl Connections {
                 ended = connection.as_mut() => return drop(ended),
                 Some(event) = events.next() => match event {
                     ConnectionEvent::TimedOut => return,
+                    // HTTP/2 announces the end; over HTTP/1 the next response does.
+                    ConnectionEvent::Draining if activity.is_http2() => connection.as_mut().graceful_shutdown(),
+                    // A first request is on its way, and is answered; its response announces the end.
+                    ConnectionEvent::ShuttingDown if activity.is_unused() => {}
                     ConnectionEvent::ShuttingDown => connection.as_mut().graceful_shutdown(),
+                    ConnectionEvent::Draining => {}
                 },
             }
         }
@@ -216,10 +285,17 @@ fn admitted(peer: io::Result<UCred>) -> Option<UCred> {
     None
 }
 
+fn unix_stream(stream: StdUnixStream) -> io::Result<UnixStream> {
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
 /// What ends a connection from this side.
 enum ConnectionEvent {
     /// A timeout has passed.
     TimedOut,
+    /// The daemon is about to stop, and the connection has had a request.
+    Draining,
     /// The daemon shuts down: requests in flight are answered, and no more are taken.
     ShuttingDown,
 }
@@ -237,7 +313,7 @@ async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, setting: &str)
 /// The response to a connection over the limit.
 fn too_many(setting: &str) -> String {
     let body = format!(
-        "{{\"error\":{{\"code\":\"overloaded\",\"message\":\"too many connections\",\
+        "{{\"error\":{{\"code\":\"overloaded\",\"retry\":\"safe\",\"message\":\"too many connections\",\
         \"hint\":\"use fewer, or raise `{setting}` in the settings\"}}}}\n"
     );
     format!(

@@ -10,7 +10,8 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::schema::{Component, object, string};
 use crate::{
@@ -30,12 +31,47 @@ const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 /// The header of every request that hookyard's http hooks send.
 pub(super) const HOOK_EVENT_HEADER: HeaderName = HeaderName::from_static("x-hookyard-event");
 
+/// Whether a client may send a failed request again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Retry {
+    /// No hook has run.
+    Safe,
+    /// Hooks may have run. With an `event_id` or a `tool_call_id`, the same daemon recognises the event.
+    MayRepeat,
+    /// The request fails again as it is.
+    Never,
+}
+
+impl Retry {
+    /// What holds for every error of a status, unless the error says otherwise.
+    fn of(status: StatusCode) -> Self {
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => Self::Safe,
+            StatusCode::LOOP_DETECTED => Self::Never,
+            _ if status.is_server_error() => Self::MayRepeat,
+            _ => Self::Never,
+        }
+    }
+
+    /// The word in errors and headers.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::MayRepeat => "may_repeat",
+            Self::Never => "never",
+        }
+    }
+}
+
 /// Why a request fails.
 #[derive(Debug)]
 pub(super) struct ApiError {
     status: StatusCode,
     /// A stable word that clients may rely on.
     code: &'static str,
+    retry: Retry,
     message: String,
     hint: String,
 }
@@ -50,6 +86,7 @@ struct ErrorBody {
 #[derive(Debug, Serialize)]
 struct ErrorText {
     code: &'static str,
+    retry: Retry,
     message: String,
     hint: String,
 }
@@ -62,7 +99,13 @@ pub(super) static ERROR_TEXT: Component = Component::built("ErrorText", || {
     let code = string("A stable word for the error.");
     let message = string("What is wrong.");
     let hint = string("What to do.");
-    object("What is wrong and what to do.", [("code", code), ("message", message), ("hint", hint)], &[])
+    let retry = json!({
+        "type": "string",
+        "enum": [Retry::Safe, Retry::MayRepeat, Retry::Never],
+        "description": "Whether to send the request again: `safe`: no hook has run; `may_repeat`: hooks may have run; `never`: it fails again as it is.",
+    });
+    let parts = [("code", code), ("retry", retry), ("message", message), ("hint", hint)];
+    object("What is wrong and what to do.", parts, &[])
 });
 
 impl ApiError {
@@ -72,7 +115,12 @@ impl ApiError {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into() }
+        Self { status, code, retry: Retry::of(status), message: message.into(), hint: hint.into() }
+    }
+
+    /// The same for a request whose hooks may have run.
+    fn after_hooks(self) -> Self {
+        Self { retry: Retry::MayRepeat, ..self }
     }
 
     /// The peer has sent too many requests without a valid token.
@@ -103,6 +151,11 @@ impl ApiError {
         self.code
     }
 
+    /// Whether to send the request again.
+    pub(super) fn retry(&self) -> Retry {
+        self.retry
+    }
+
     /// What to do.
     pub(super) fn hint(&self) -> &str {
         &self.hint
@@ -125,6 +178,12 @@ impl ApiError {
     pub(super) fn shutting_down() -> Self {
         let hint = "retry after the seconds in `Retry-After`, when a new daemon may have started";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", "hookyard is shutting down", hint)
+    }
+
+    /// The daemon shut down before the event was answered.
+    fn interrupted(message: String) -> Self {
+        let hint = "send the event again if its hooks may run twice, when a new daemon may have started";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "interrupted", message, hint).after_hooks()
     }
 
     /// The request comes from an http hook.
@@ -191,6 +250,7 @@ impl From<DispatchError> for ApiError {
                 "send the event again if its hooks may run twice; the log has the cause",
             ),
             DispatchError::ShuttingDown => Self::shutting_down(),
+            DispatchError::Interrupted => Self::interrupted(message),
         }
     }
 }
@@ -216,9 +276,9 @@ impl From<WorkspaceError> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let Self { status, code, message, hint } = self;
+        let Self { status, code, retry, message, hint } = self;
         let mut response =
-            (status, Json(ErrorBody { error: ErrorText { code, message, hint } })).into_response();
+            (status, Json(ErrorBody { error: ErrorText { code, retry, message, hint } })).into_response();
         let header = match status {
             StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, RETRY_AFTER_SECONDS)),
             StatusCode::TOO_MANY_REQUESTS => Some((RETRY_AFTER, RETRY_AFTER_ATTEMPTS)),
@@ -227,5 +287,31 @@ impl IntoResponse for ApiError {
         };
         response.headers_mut().extend(header);
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_that_ran_no_hook_are_safe_to_retry() {
+        let run_lost = ApiError::from(DispatchError::RunLost);
+        let interrupted = ApiError::from(DispatchError::Interrupted);
+        for (error, expected) in [
+            (ApiError::starting(), Retry::Safe),
+            (ApiError::shutting_down(), Retry::Safe),
+            (ApiError::overloaded(""), Retry::Safe),
+            (run_lost, Retry::MayRepeat),
+            (interrupted, Retry::MayRepeat),
+            (ApiError::own_hook(), Retry::Never),
+            (ApiError::too_many_attempts(), Retry::Never),
+            (ApiError::bad_request("bad_event", "", ""), Retry::Never),
+        ] {
+            assert_eq!(error.retry(), expected, "{}", error.code());
+        }
+        for retry in [Retry::Safe, Retry::MayRepeat, Retry::Never] {
+            assert_eq!(json!(retry), retry.as_str());
+        }
     }
 }

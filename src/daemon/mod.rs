@@ -22,6 +22,7 @@ mod socket;
 #[cfg(feature = "cli")]
 mod sse;
 mod state;
+mod stop;
 mod traces;
 mod watch;
 mod workspace_locator;
@@ -29,6 +30,7 @@ mod workspace_locator;
 pub use audit::AuditError;
 pub use auth::TokenError;
 pub use client::{Client, ClientError, ClientResponse};
+pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus, PowerlessSwitches, RequiredMissing};

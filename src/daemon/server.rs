@@ -1,14 +1,13 @@
-//! Starts and stops a daemon: what is opened in which order, and how everything is closed again.
+//! Starts a daemon: what is opened in which order.
 //!
 //! Signals belong to the program, so this listens to none.
 
-use std::{io, net::SocketAddr, num::NonZeroUsize, path::Path, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, num::NonZeroUsize, path::Path, sync::Arc};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     net::{TcpListener, UnixListener},
-    task::{JoinSet, spawn_blocking},
-    time::timeout,
+    task::JoinSet,
 };
 use tokio_util::task::TaskTracker;
 
@@ -32,11 +31,9 @@ use crate::{
         command::{GroupLedger, LedgerError},
     },
     model::WorkspaceId,
+    run::name_decisions,
     telemetry::{ApiMeters, Exporter, RecordsLost},
 };
-
-/// How long connections may take to close after the last response.
-const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -73,12 +70,13 @@ pub enum ServeError {
 /// A running daemon. Dropping it ends it at once; [`Daemon::stop`] lets events in flight finish.
 #[derive(Debug)]
 pub struct Daemon {
-    state: Arc<DaemonState>,
-    connections: Connections,
-    /// The accept loops, the reload loop and the upkeep of metrics.
-    tasks: JoinSet<()>,
-    /// Dropped last: another daemon may start once they are gone.
-    _sockets: [Socket; 2],
+    pub(super) state: Arc<DaemonState>,
+    pub(super) connections: Connections,
+    pub(super) accept_loops: JoinSet<()>,
+    /// The reload loop and the upkeep of metrics.
+    pub(super) tasks: JoinSet<()>,
+    pub(super) sockets: [Socket; 2],
+    /// Dropped last: another daemon may start once it is gone.
     _ledger: GroupLedger,
 }
 
@@ -92,6 +90,7 @@ impl Daemon {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ServeError> {
         raise_descriptor_limit();
+        name_decisions(&settings.node_name());
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let control_path = settings.listen.control_socket.clone();
         let control_path = control_path.unwrap_or_else(|| default_control_socket(&path));
@@ -129,17 +128,19 @@ impl Daemon {
         let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
         let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
         let connections = connections(&state);
-        let mut tasks = JoinSet::new();
+        let mut accept_loops = JoinSet::new();
         for (listener, places) in listeners {
-            tasks.spawn(connections.clone().accept(listener, places));
+            accept_loops.spawn(connections.clone().accept(listener, places));
         }
+        let mut tasks = JoinSet::new();
         tasks.spawn(exporter.upkeep());
         register(&state).await;
         if state.settings.watch {
             tasks.spawn(watch::watch(watch_context(&state)));
         }
         state.set_phase(DaemonPhase::Ready);
-        Ok(Self { state, connections, tasks, _sockets: [socket, control_socket], _ledger: ledger })
+        let sockets = [socket, control_socket];
+        Ok(Self { state, connections, accept_loops, tasks, sockets, _ledger: ledger })
     }
 
     /// The path of its event socket.
@@ -170,28 +171,6 @@ impl Daemon {
             audit.reopen_if_moved();
         }
         self.state.reload().await
-    }
-
-    /// Takes no more events, lets those in flight finish until the deadline, cancels the rest, kills their processes,
-    /// closes every connection, and flushes the audit and the traces. Returns whether everything finished in time.
-    pub async fn stop(mut self, deadline: Duration) -> bool {
-        self.state.set_phase(DaemonPhase::Draining);
-        let finished = self.state.orchestrator.shutdown(deadline).await;
-        self.state.closing.cancel();
-        self.connections.tasks.close();
-        // A client that does not read its response must not keep the daemon running.
-        drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
-        self.tasks.shutdown().await;
-        self.state.denials.close();
-        let Observers { audit, tracer } = self.state.observers.clone();
-        if let Some(tracer) = tracer {
-            tracer.close().await;
-        }
-        if let Some(audit) = audit {
-            // Fails only while the runtime shuts down, when nobody waits for the result.
-            drop(spawn_blocking(move || audit.close()).await);
-        }
-        finished
     }
 }
 
@@ -286,6 +265,7 @@ fn connections(state: &Arc<DaemonState>) -> Connections {
             stalled_write: limits.body_timeout,
             idle: limits.idle_timeout,
         },
+        draining: state.draining.clone(),
         closing: state.closing.clone(),
         tasks: TaskTracker::new(),
     }

@@ -84,8 +84,8 @@ fn own_directory() -> PathBuf {
 #[derive(Debug)]
 pub(super) struct Socket {
     path: PathBuf,
-    /// Device and inode.
-    identity: (u64, u64),
+    /// Device and inode; none once the file is removed.
+    identity: Option<(u64, u64)>,
 }
 
 impl Socket {
@@ -114,16 +114,24 @@ impl Socket {
             drop(fs::remove_file(&unfinished));
             system(error)
         })?;
-        Ok((Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) }, listener))
+        Ok((Self { path: path.to_owned(), identity: Some((metadata.dev(), metadata.ino())) }, listener))
+    }
+}
+
+impl Socket {
+    /// Removes the file, unless the path has another one by now. Connections that wait in the listener stay.
+    pub(super) fn remove(&mut self) {
+        let Some(identity) = self.identity.take() else { return };
+        let found = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
+        if found.is_ok_and(|found| found == identity) {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        let found = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
-        if found.is_ok_and(|identity| identity == self.identity) {
-            drop(fs::remove_file(&self.path));
-        }
+        self.remove();
     }
 }
 

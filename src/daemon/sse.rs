@@ -190,7 +190,7 @@ fn error_response(status: u16, body: ResponseReader) -> ClientError {
             break;
         }
     }
-    ClientResponse { status, body: bytes }.error_response()
+    ClientResponse { status, headers: Vec::new(), body: bytes }.error_response()
 }
 
 #[cfg(test)]

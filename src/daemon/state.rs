@@ -1,7 +1,16 @@
 //! The state that all requests share: the orchestrator, the settings and the phase of the daemon.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::SystemTime,
+};
 
+use axum::http::HeaderValue;
 use tokio::{
     sync::{Mutex, Semaphore, watch},
     time::{Instant, timeout},
@@ -31,6 +40,8 @@ pub(super) enum DaemonPhase {
     Starting,
     /// It takes events.
     Ready,
+    /// It takes events, and says that it is about to stop.
+    LameDuck,
     /// It takes no more events and lets those in flight finish.
     Draining,
 }
@@ -40,7 +51,7 @@ impl DaemonPhase {
         match self {
             Self::Starting => "starting",
             Self::Ready => "ready",
-            Self::Draining => "draining",
+            Self::LameDuck | Self::Draining => "draining",
         }
     }
 }
@@ -83,10 +94,21 @@ pub(super) struct DaemonState {
     pub(super) bodies: Arc<BodyBudget>,
     /// Permits for readers of the stream (`limits.streams`).
     pub(super) streams: Arc<Semaphore>,
+    /// Cancelled when a client of the API asks the daemon to stop.
+    pub(super) stop_requested: CancellationToken,
+    /// Cancelled to end the lame duck phase before its time.
+    pub(super) lameduck_over: CancellationToken,
+    /// Cancelled when the daemon begins to stop: connections end after their next response.
+    pub(super) draining: CancellationToken,
+    /// Whether `draining` is cancelled, without the lock that the token takes.
+    is_draining: AtomicBool,
     /// Cancelled when connections and streams end.
     pub(super) closing: CancellationToken,
     pub(super) started: Instant,
     pub(super) started_at: SystemTime,
+    /// The name of the daemon, for people and as a header.
+    pub(super) node: String,
+    pub(super) node_header: HeaderValue,
     /// The prefix of request ids, different for each start of a daemon.
     pub(super) instance: u32,
     phase: watch::Sender<DaemonPhase>,
@@ -110,6 +132,7 @@ impl DaemonState {
         let now = SystemTime::now();
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let watch = Arc::new(WatchState::new(settings.watch));
+        let node = settings.node_name();
         Self {
             locator: WorkspaceLocator::new(
                 settings.workspace_roots.clone(),
@@ -124,9 +147,16 @@ impl DaemonState {
             requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
             bodies: BodyBudget::new(settings.limits.request_bodies),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
+            stop_requested: CancellationToken::new(),
+            lameduck_over: CancellationToken::new(),
+            draining: CancellationToken::new(),
+            is_draining: AtomicBool::new(false),
             closing: CancellationToken::new(),
             started: Instant::now(),
             started_at: now,
+            // A node's name has printable ASCII characters only.
+            node_header: HeaderValue::try_from(&node).unwrap_or(HeaderValue::from_static("")),
+            node,
             instance: since_epoch.subsec_nanos() ^ std::process::id().rotate_left(16),
             phase: watch::channel(DaemonPhase::Starting).0,
             reloaded: Mutex::default(),
@@ -147,7 +177,23 @@ impl DaemonState {
     }
 
     pub(super) fn set_phase(&self, phase: DaemonPhase) {
+        if matches!(phase, DaemonPhase::LameDuck | DaemonPhase::Draining) {
+            self.is_draining.store(true, Ordering::Release);
+            self.draining.cancel();
+        }
         self.phase.send_replace(phase);
+    }
+
+    /// Begins the lame duck phase, unless the daemon drains already.
+    pub(super) fn begin_draining(&self) {
+        if !self.is_draining() {
+            self.set_phase(DaemonPhase::LameDuck);
+        }
+    }
+
+    /// Whether the daemon is about to stop, so that responses ask their clients to connect anew.
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
     }
 
     /// Reads the hook files of every workspace again. Concurrent calls run one after the other, and a call that waited

@@ -220,6 +220,8 @@ impl fmt::Display for DialectName {
 /// Identifies one outcome, in logs, in the audit and towards the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecisionId {
+    /// The name of the daemon; empty for an embedding program.
+    node: &'static str,
     process: u64,
     number: u64,
 }
@@ -227,7 +229,13 @@ pub struct DecisionId {
 impl DecisionId {
     /// The id with this number within a process; `process` distinguishes processes.
     pub fn new(process: u64, number: u64) -> Self {
-        Self { process, number }
+        Self { node: "", process, number }
+    }
+
+    /// The same id of a daemon with this name.
+    #[must_use]
+    pub fn of_node(self, node: &'static str) -> Self {
+        Self { node, ..self }
     }
 
     /// The id as one number.
@@ -238,7 +246,9 @@ impl DecisionId {
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}-{:x}", self.process, self.number)
+        let Self { node, process, number } = self;
+        let separator = if node.is_empty() { "" } else { "-" };
+        write!(f, "{node}{separator}{process:016x}-{number:x}")
     }
 }
 

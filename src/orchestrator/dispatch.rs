@@ -178,7 +178,7 @@ impl Inner {
             Ok(Err(RunRejection::PendingDeadline)) => {
                 Err(DispatchError::Overloaded(Overload::PendingDeadline))
             }
-            Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::ShuttingDown),
+            Err(_) if self.closed.load(Ordering::Acquire) => Err(DispatchError::Interrupted),
             Err(_) => Err(DispatchError::RunLost),
         }
     }

@@ -93,9 +93,12 @@ pub enum DispatchError {
     /// The actor of the run died while it worked on the event; hooks may have run.
     #[error("the run's actor died while it worked on the event; hooks may have run")]
     RunLost,
-    /// hookyard takes no more events.
+    /// hookyard takes no more events. No hook has run.
     #[error("hookyard is shutting down")]
     ShuttingDown,
+    /// hookyard has shut down before the event's hooks had ended; hooks may have run.
+    #[error("hookyard shut down before the event's hooks had ended; hooks may have run")]
+    Interrupted,
 }
 
 /// Which limit was reached.

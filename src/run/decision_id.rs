@@ -7,13 +7,24 @@ use std::sync::{
 
 use crate::model::DecisionId;
 
-/// The next decision id: unique within this process and, by the process's start time and id, very likely between
-/// processes.
+/// The name of the daemon that this process is. Global, because the ids of a process are.
+static NODE: OnceLock<Box<str>> = OnceLock::new();
+
+/// Names the daemon that this process is in all further decision ids. The first name stays.
+#[cfg(feature = "daemon")]
+pub(crate) fn name_decisions(node: &str) {
+    // Fails if there is a name, which stays.
+    _ = NODE.set(node.into());
+}
+
+/// The next decision id: unique within this process and, by the process's start time and id and the name of the daemon,
+/// very likely between processes.
 pub fn next_decision_id() -> DecisionId {
     static PROCESS: OnceLock<u64> = OnceLock::new();
     static NUMBER: AtomicU64 = AtomicU64::new(1);
     let process = *PROCESS.get_or_init(process_number);
-    DecisionId::new(process, NUMBER.fetch_add(1, Ordering::Relaxed))
+    let node = NODE.get().map_or("", |node| &**node);
+    DecisionId::new(process, NUMBER.fetch_add(1, Ordering::Relaxed)).of_node(node)
 }
 
 fn process_number() -> u64 {

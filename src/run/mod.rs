@@ -23,6 +23,8 @@ mod verdict_merge;
 pub(crate) use actor::RunActor;
 pub(crate) use context::RunContext;
 pub use course::{Course, Progress};
+#[cfg(feature = "daemon")]
+pub(crate) use decision_id::name_decisions;
 pub use decision_id::next_decision_id;
 pub(crate) use directory::{RunDirectory, RunEntry, RunKey};
 pub use halt::Halt;

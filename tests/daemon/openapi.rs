@@ -94,6 +94,8 @@ const TABLE: &[Row] = &[
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 204),
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 404),
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+    // It takes events until it is sent a signal.
+    ("POST", "/v1/drain", "/v1/drain", None, 202),
 ];
 
 /// A daemon with a run that waits, two of one name, and a broken file.
@@ -106,6 +108,7 @@ fn daemon() -> Daemon {
         .file("new/x", "")
         .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other }, broken: { root: $DIR/broken } }")
         .settings("limits: { payload: 64KiB }")
+        .settings("listen: { lameduck: 10m }")
         .serve();
     let event = |workspace: &str, run: &str, tool: &str| {
         json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": run, "workspace_id": workspace,

@@ -156,7 +156,7 @@ async fn a_guard_cut_short_by_a_shutdown_ends_once_and_does_not_fail() {
     };
     let (outcome, finished) =
         tokio::join!(orchestrator.dispatch(event(EventKind::BeforeToolDispatch, "run")), shutdown);
-    assert_eq!((outcome, finished), (Err(DispatchError::ShuttingDown), false));
+    assert_eq!((outcome, finished), (Err(DispatchError::Interrupted), false));
     sleep(Duration::from_mins(1)).await;
     assert_cancelled_once(&snapshotter);
     assert_told_once(&mut notices);

@@ -13,6 +13,7 @@ use crate::{daemon::DaemonStatus, model::Verdict};
 pub(super) fn status() -> DaemonStatus {
     DaemonStatus {
         version: "0.1.0".into(),
+        node: "edge-7".into(),
         pid: 4242,
         phase: "ready".into(),
         started_at: 0,

@@ -280,6 +280,7 @@ mod tests {
     fn an_unreachable_daemon_is_reported_until_it_is_back() {
         let status = DaemonStatus {
             version: "1".into(),
+            node: String::new(),
             pid: 1,
             phase: "ready".into(),
             started_at: 0,

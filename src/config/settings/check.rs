@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use super::table::{ListenSettings, Settings};
+use super::{listen::ListenSettings, table::Settings};
 use crate::dialect::{Mapping, Value};
 
 impl ListenSettings {

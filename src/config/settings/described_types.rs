@@ -9,6 +9,7 @@ use super::{
     audit::{AuditDestination, AuditPatches, AuditSync},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,
+    node::NodeName,
     table::{ModelSettings, WorkspaceSettings},
     value_types::{
         Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,
@@ -251,6 +252,16 @@ impl DescribedValue for RequiredHook {
     fn show(field: &Self) -> Json {
         let RequiredHook { hook, events, workspaces } = field;
         json!({ "hook": hook.as_str(), "events": events, "workspaces": workspaces })
+    }
+}
+
+impl DescribedValue for NodeName {
+    fn form() -> ValueForm {
+        ValueForm::text("name of a daemon", "^[A-Za-z0-9._-]{1,63}$")
+    }
+
+    fn show(field: &String) -> Json {
+        json!(field)
     }
 }
 

@@ -15,6 +15,8 @@ mod keys;
 #[cfg(test)]
 mod layer_tests;
 mod layers;
+mod listen;
+mod node;
 mod overrides;
 mod sandbox;
 mod table;
@@ -25,8 +27,9 @@ mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings};
+pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
-    AuditSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
-    SecretSources, Settings, TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditSettings, LimitSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings,
+    TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };

@@ -1,16 +1,18 @@
 //! Every setting of hookyard: its key, type, default and description.
 
-use std::{collections::BTreeMap, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
     super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
     boundaries::{HttpSettings, LevelSettings},
     declare::settings,
+    listen::ListenSettings,
+    node::NodeName,
     sandbox::SandboxSettings,
     value_types::{
-        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, SocketPath, Temperature, TraceUrl,
-        VariablePattern, VariablePrefix, count,
+        Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, Temperature, TraceUrl, VariablePattern,
+        VariablePrefix, count,
     },
 };
 use crate::model::{Address, JsonOutput, ModelApi, SecretText, WorkspaceId};
@@ -19,6 +21,11 @@ settings! {
     /// The settings of hookyard.
     #[derive(Debug, Clone, PartialEq)]
     pub section Settings {
+        /// Name of this daemon in decision ids and in the header `x-hookyard-node` of its responses: at most 63 letters,
+        /// digits, `.`, `_` and `-`; `null` means the name of the machine.
+        #[example = "edge-7"]
+        node: Option<String> as Option<NodeName> = None,
+
         /// Addresses on which the daemon listens.
         listen: ListenSettings = ListenSettings::default(),
 
@@ -115,40 +122,6 @@ settings! {
         /// Language models that hooks may ask, by the name that hook files give in `model_ref`.
         #[example = "platform/small"]
         models: BTreeMap<String, ModelSettings> = BTreeMap::new(),
-    }
-}
-
-settings! {
-    /// Addresses on which the daemon listens.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub section ListenSettings {
-        /// Path of the event socket, a Unix socket that takes events and shows status, hooks and runs; `null` means
-        /// `$XDG_RUNTIME_DIR/hookyard.sock`.
-        #[example = "/run/hookyard/hookyard.sock"]
-        socket: Option<PathBuf> as Option<SocketPath> = None,
-
-        /// Path of the control socket, a Unix socket that also changes workspaces, reloads hook files and cancels runs;
-        /// `null` means `hookyard-control.sock` beside the event socket.
-        #[example = "/run/hookyard/hookyard-control.sock"]
-        control_socket: Option<PathBuf> as Option<SocketPath> = None,
-
-        /// TCP address to listen on as well; one that is not a loopback address requires `token_file`.
-        #[example = "127.0.0.1:8787"]
-        tcp: Option<SocketAddr> = None,
-
-        /// File with the bearer token that TCP clients must send; its mode must be 0600. The token permits everything
-        /// that the event socket permits.
-        #[example = "/etc/hookyard/token"]
-        token_file: Option<PathBuf> = None,
-
-        /// File with the bearer token of TCP clients that control the daemon; its mode must be 0600. Without one, TCP
-        /// clients cannot.
-        #[example = "/etc/hookyard/control-token"]
-        control_token_file: Option<PathBuf> = None,
-
-        /// TCP address that serves only `/metrics`, `/healthz` and `/readyz`, without a token.
-        #[example = "127.0.0.1:9187"]
-        metrics: Option<SocketAddr> = None,
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'sta
             None => Ok("ready\n"),
         },
         DaemonPhase::Starting => Err(ApiError::starting()),
-        DaemonPhase::Draining => Err(ApiError::shutting_down()),
+        DaemonPhase::LameDuck | DaemonPhase::Draining => Err(ApiError::shutting_down()),
     }
 }
 

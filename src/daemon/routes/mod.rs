@@ -1,5 +1,7 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
+mod drain;
+mod errors;
 mod events;
 mod extract;
 mod health;

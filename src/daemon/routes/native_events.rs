@@ -13,7 +13,7 @@ use super::{
     events::{limits_of_events, read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
     native_response::{ResponseForm, parse_dialect, write},
-    unasked::{self, UnaskedEvent},
+    unasked::{self, AnsweredError, UnaskedEvent},
 };
 use crate::{
     DispatchError,
@@ -66,12 +66,24 @@ async fn send_to(
     request: Request,
 ) -> Response {
     match answer(state, dialect, request).await {
-        Ok(answer) => write(answer, form),
+        Ok(NativeAnswer { answer, error }) => {
+            let mut response = write(answer, form);
+            if let Some(error) = error {
+                error.mark(&mut response);
+            }
+            response
+        }
         Err(failure) => {
             let Unanswered { event, guards, error } = *failure;
             UnaskedEvent { dialect, form, event, guards, error }.answer(state)
         }
     }
+}
+
+/// An agent's answer, and the error that it stands for, if its hooks did not run.
+struct NativeAnswer {
+    answer: HostResponse,
+    error: Option<AnsweredError>,
 }
 
 /// Why an event has no outcome, and what is known of it. Boxed, because it is rare and large.
@@ -85,7 +97,7 @@ async fn answer(
     state: &Arc<DaemonState>,
     dialect: DialectName,
     request: Request,
-) -> Result<HostResponse, Box<Unanswered>> {
+) -> Result<NativeAnswer, Box<Unanswered>> {
     let (Parts { headers, .. }, body) = request.into_parts();
     let bytes = match request_body::read_or_beginning(&headers, body, limits_of_events(state)).await {
         Ok(bytes) => bytes,
@@ -121,7 +133,7 @@ async fn dispatch(
     state: &Arc<DaemonState>,
     dialect: DialectName,
     mut event: Event,
-) -> Result<HostResponse, Box<Unanswered>> {
+) -> Result<NativeAnswer, Box<Unanswered>> {
     match state.locator.locate(&state.orchestrator, &event).await {
         Ok(workspace) => event.workspace_id = workspace,
         Err(error) => {
@@ -130,11 +142,14 @@ async fn dispatch(
             return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }
     }
-    let outcome = match state.orchestrator.dispatch(event.clone()).await {
-        Ok(outcome) => outcome,
-        Err(error) => undispatched(state, &event, error)?,
+    let (outcome, error) = match state.orchestrator.dispatch(event.clone()).await {
+        Ok(outcome) => (outcome, None),
+        Err(error) => {
+            let answered = AnsweredError::of(&error.clone().into());
+            (undispatched(state, &event, error)?, Some(answered))
+        }
     };
-    Ok(dialect::named(dialect).write_response(&event, &outcome))
+    Ok(NativeAnswer { answer: dialect::named(dialect).write_response(&event, &outcome), error })
 }
 
 /// The block for an event that was turned away.

@@ -25,6 +25,9 @@ const MAX_BROKEN: usize = 100;
 pub struct DaemonStatus {
     /// The version of the daemon.
     pub version: String,
+    /// The name of the daemon, as in decision ids.
+    #[serde(default)]
+    pub node: String,
     /// Its process ID.
     pub pid: u32,
     /// `starting`, `ready` or `draining`.
@@ -140,6 +143,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
         "The status of the daemon.",
         [
             ("version", string("The version of the daemon.")),
+            ("node", string("The name of the daemon, as in decision ids.")),
             ("pid", unsigned_as("int32", "Its process ID.")),
             ("phase", string("`starting`, `ready` or `draining`.")),
             ("started_at", unsigned_as("int64", "When it started, in seconds since 1970.")),
@@ -240,6 +244,7 @@ impl DaemonStatus {
         });
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: state.node.clone(),
             pid: std::process::id(),
             phase: state.phase().as_str().to_owned(),
             started_at: state.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),

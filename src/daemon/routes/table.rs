@@ -3,13 +3,18 @@
 use std::sync::LazyLock;
 
 use super::{
+    drain,
+    errors::{
+        BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
+        SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE,
+    },
     events::{self, EVENT, OUTCOME},
     health, hooks, native_events,
     native_response::PROCESS_ANSWER,
     openapi,
     operation::{
         BodySchema::{AnyObject, AnyObjects, List, One},
-        ErrorResponse, Operation, RequestLimit,
+        Operation, RequestLimit,
         ResponseContent::{self, Empty, Json, Text},
         Route, RouteMethod, SuccessResponse,
     },
@@ -56,31 +61,8 @@ static COMPONENTS: [&Component; 17] = [
 
 const PLAIN_TEXT: ResponseContent = Text("text/plain");
 
-const BODY_ERRORS: &[ErrorResponse] =
-    &[(408, "The body took too long"), (413, "The body is too large"), (415, "The body is not JSON")];
-const EVENT_ERRORS: &[ErrorResponse] = &[
-    (400, "The event is invalid"),
-    (408, "The body took too long"),
-    (413, "The event is too large"),
-    (415, "The body is not JSON"),
-    (500, "The event was lost"),
-    (508, "The request comes from one of hookyard's own hooks"),
-];
-const INVALID_ID: &[ErrorResponse] = &[(400, "The ID is invalid")];
-const INVALID_QUERY: &[ErrorResponse] = &[(400, "The query is invalid")];
-const INVALID_REGISTRATION: &[ErrorResponse] = &[(400, "The ID, the body or the directory is invalid")];
-const NO_METRICS: &[ErrorResponse] = &[(404, "The embedding program collects the metrics itself")];
-const RUN_ERRORS: &[ErrorResponse] = &[
-    (400, "An ID is invalid"),
-    (404, "The run is unknown"),
-    (409, "Several workspaces have a run with this ID"),
-];
-const SAME_ROOT: &[ErrorResponse] = &[(409, "The directory belongs to another workspace")];
-const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] = &[(404, "The dialect or the workspace is unknown")];
-const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];
-
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 14] = [
+pub(super) static ROUTES: [Route; 15] = [
     Route {
         path: "/v1/events",
         limit: RequestLimit::Counted,
@@ -272,6 +254,27 @@ pub(super) static ROUTES: [Route; 14] = [
             success: &[ok("The workspaces as they are now", Json(List(&WORKSPACE_VIEW)))],
             errors: &[INVALID_QUERY, UNKNOWN_WORKSPACE],
             handler: |method| on(method, reload::reload),
+        }],
+    },
+    Route {
+        path: "/v1/drain",
+        limit: RequestLimit::Exempt,
+        operations: &[Operation {
+            method: RouteMethod::Post,
+            id: "drain",
+            tag: "operation",
+            right: AccessRight::Control,
+            summary: "Stop the daemon as SIGTERM does.",
+            description: "`/readyz` answers 503 at once. Events are taken until `listen.lameduck` is over; then those in flight finish, and the daemon ends.",
+            parameters: &[],
+            request: None,
+            success: &[SuccessResponse {
+                status: 202,
+                description: "The daemon begins to stop",
+                body: Empty,
+            }],
+            errors: &[],
+            handler: |method| on(method, drain::drain),
         }],
     },
     Route {

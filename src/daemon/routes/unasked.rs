@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::{
     body::{Body, Bytes},
     extract::Request,
-    http::{HeaderMap, StatusCode, Uri},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 
 use super::native_response::{ResponseForm, parse_dialect, write};
 use crate::{
     daemon::{
-        error::ApiError,
+        error::{ApiError, Retry},
         request_body::{self, BEGINNING_BYTES},
         state::DaemonState,
         workspace_locator::GuardScope,
@@ -27,9 +27,32 @@ use crate::{
 /// The prefix of the paths of agents' events.
 const NATIVE_EVENTS: &str = "/v1/events/";
 
-/// The status of the error that an answer stands for. Metrics count it instead of the answer's 200.
+/// The header with the code of the error that an answer stands for.
+const ERROR: HeaderName = HeaderName::from_static("x-hookyard-error");
+
+/// The header that says whether to send the event again.
+const RETRY: HeaderName = HeaderName::from_static("x-hookyard-retry");
+
+/// The error that an answer stands for. Metrics count its status instead of the answer's 200.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::daemon) struct AnsweredError(pub(in crate::daemon) StatusCode);
+pub(in crate::daemon) struct AnsweredError {
+    pub(in crate::daemon) status: StatusCode,
+    code: &'static str,
+    retry: Retry,
+}
+
+impl AnsweredError {
+    pub(super) fn of(error: &ApiError) -> Self {
+        Self { status: error.status(), code: error.code(), retry: error.retry() }
+    }
+
+    /// Marks an answer, for metrics and for clients that can send the event again.
+    pub(super) fn mark(self, response: &mut Response) {
+        response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code));
+        response.headers_mut().insert(RETRY, HeaderValue::from_static(self.retry.as_str()));
+        response.extensions_mut().insert(self);
+    }
+}
 
 /// An agent's event whose hooks cannot be asked.
 #[derive(Debug)]
@@ -57,7 +80,7 @@ impl UnaskedEvent {
             code = self.error.code(), "an agent's event was answered without its hooks"
         );
         let mut response = write(dialect::unasked_response(self.dialect, &self.event, &outcome), self.form);
-        response.extensions_mut().insert(AnsweredError(self.error.status()));
+        AnsweredError::of(&self.error).mark(&mut response);
         response
     }
 

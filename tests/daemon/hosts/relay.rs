@@ -350,10 +350,11 @@ fn without_an_outcome(daemon: &Daemon, why: &str) {
             assert!(said.err.starts_with("note: ") && said.err.contains(why), "{}", said.err);
             assert_eq!(said.err.lines().count(), 1);
         }
-        let said = relay(&["--if-down", "block"], &tool);
+        let block = ["--if-down", "block", "--wait", "0"];
+        let said = relay(&block, &tool);
         assert!(is_blocked(dialect, &said), "{dialect}: {said:?}");
         assert!(said.out.contains(why), "{dialect}: {said:?}");
-        let said = relay(&["--if-down", "block"], &end);
+        let said = relay(&block, &end);
         assert_eq!((said.out.as_str(), said.code), ("", Some(0)), "{dialect}");
     }
 }

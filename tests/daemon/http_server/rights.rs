@@ -52,7 +52,15 @@ fn daemon(settings: &str) -> Daemon {
     for file in ["token", "control-token"] {
         fs::set_permissions(setup.path().join(file), fs::Permissions::from_mode(0o600)).unwrap();
     }
-    setup.settings(settings).argument("--tcp").argument("127.0.0.1:0").serve()
+    let setup = setup.settings(settings).argument("--tcp").argument("127.0.0.1:0");
+    // One of the operations stops the daemon.
+    setup.argument("--set").argument("listen.lameduck=10m").serve()
+}
+
+/// Ends a daemon that stays a lame duck for long.
+fn finish(daemon: Daemon) {
+    assert_eq!(daemon.control().send("POST", "/v1/drain", None).unwrap().status, 202);
+    daemon.finish();
 }
 
 /// Whether each operation is permitted exactly up to a right.
@@ -87,7 +95,7 @@ fn the_event_socket_grants_no_control_and_the_control_socket_everything() {
     let error: Value = serde_json::from_slice(&answer.body).unwrap();
     let hint = error["error"]["hint"].as_str().unwrap();
     assert!(hint.contains(daemon.control_socket().to_str().unwrap()), "{hint}");
-    daemon.finish();
+    finish(daemon);
 }
 
 #[test]
@@ -106,7 +114,7 @@ fn an_address_without_a_token_takes_events_only() {
     let reply = ask(RawConnection::tcp(&address), &reload, "");
     let text = String::from_utf8_lossy(&reply.body).into_owned();
     assert!(!text.contains(daemon.path().to_str().unwrap()), "no path of this machine: {text}");
-    daemon.finish();
+    finish(daemon);
 }
 
 #[test]
@@ -128,7 +136,7 @@ fn each_token_grants_its_own_rights() {
         |_| "unauthorized",
         |operation| ask(RawConnection::tcp(&address), operation, ""),
     );
-    daemon.finish();
+    finish(daemon);
 }
 
 #[test]
@@ -144,7 +152,7 @@ fn a_control_token_alone_leaves_events_open_to_this_machine() {
     assert_granted(&daemon, "control", |_| "", with(CONTROL_TOKEN));
     let code = |right: &str| if right == "control" { "unauthorized" } else { "needs_token" };
     assert_granted(&daemon, "events", code, with(TOKEN));
-    daemon.finish();
+    finish(daemon);
 }
 
 #[test]
@@ -172,5 +180,5 @@ fn a_request_of_an_http_hook_controls_nothing() {
             operation.path
         );
     }
-    daemon.finish();
+    finish(daemon);
 }

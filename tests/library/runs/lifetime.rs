@@ -127,7 +127,7 @@ async fn shutdown_cancels_what_does_not_finish() {
         assert!(!orchestrator.shutdown(10 * SECOND).await);
     };
     let (outcome, ()) = tokio::join!(orchestrator.dispatch(tool("run")), closing);
-    assert_eq!(outcome, Err(DispatchError::ShuttingDown));
+    assert_eq!(outcome, Err(DispatchError::Interrupted), "its hook has begun");
     assert_eq!(since.elapsed().as_secs(), 10);
 }
 

@@ -356,5 +356,5 @@ async fn a_cancel_kills_the_processes_of_its_run_and_of_no_other() {
     assert_eq!(lives.len(), 1, "the other run's hook goes on");
     assert!(!other.is_finished());
     orchestrator.shutdown(Duration::ZERO).await;
-    assert_eq!(other.await.unwrap(), Err(DispatchError::ShuttingDown));
+    assert_eq!(other.await.unwrap(), Err(DispatchError::Interrupted));
 }

@@ -1,0 +1,69 @@
+//! Stops a daemon: from the lame duck phase to the last connection.
+
+use std::time::Duration;
+
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    server::Daemon,
+    socket::Socket,
+    state::{DaemonPhase, Observers},
+};
+
+/// How long connections may take to close after the last response.
+const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+impl Daemon {
+    /// Waits until a client of the API asks the daemon to stop, with `POST /v1/drain`. The program then calls
+    /// [`Daemon::stop`].
+    pub async fn stop_requested(&self) {
+        self.state.stop_requested.cancelled().await;
+    }
+
+    /// A token that ends the lame duck phase of [`Daemon::stop`] before its time.
+    #[cfg(feature = "cli")]
+    pub(crate) fn lameduck_over(&self) -> CancellationToken {
+        self.state.lameduck_over.clone()
+    }
+
+    /// Stops the daemon. For `listen.lameduck` it still takes events, and says that it is not ready. Then it takes no more
+    /// events, lets those in flight finish until the deadline, cancels the rest, kills their processes, closes every
+    /// connection, and flushes the audit and the traces. Returns whether everything finished in time.
+    pub async fn stop(mut self, deadline: Duration) -> bool {
+        self.be_lame_duck().await;
+        self.state.set_phase(DaemonPhase::Draining);
+        let finished = self.state.orchestrator.shutdown(deadline).await;
+        // Before the listeners close: whoever comes now finds no socket, and knows that no hook has run.
+        self.sockets.iter_mut().for_each(Socket::remove);
+        self.state.closing.cancel();
+        while self.accept_loops.join_next().await.is_some() {}
+        self.connections.tasks.close();
+        // A client that does not read its response must not keep the daemon running.
+        drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);
+        self.tasks.shutdown().await;
+        self.state.denials.close();
+        let Observers { audit, tracer } = self.state.observers.clone();
+        if let Some(tracer) = tracer {
+            tracer.close().await;
+        }
+        if let Some(audit) = audit {
+            // Fails only while the runtime shuts down, when nobody waits for the result.
+            drop(spawn_blocking(move || audit.close()).await);
+        }
+        finished
+    }
+
+    /// Takes events for `listen.lameduck`, while clients and balancers turn to others.
+    async fn be_lame_duck(&self) {
+        let Some(lameduck) = self.state.settings.listen.lameduck else { return };
+        self.state.begin_draining();
+        tokio::select! {
+            () = sleep(lameduck) => {}
+            () = self.state.lameduck_over.cancelled() => {}
+        }
+    }
+}

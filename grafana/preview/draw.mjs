@@ -34,6 +34,7 @@ const step = Math.max(1, Math.round((end - start) / POINTS));
 const chosen = {
   __rate_interval: "15s",
   __range: `${Math.round(end - start)}s`,
+  job: ".*",
   instance: ".*",
   event: ".*",
   hook: ".*",

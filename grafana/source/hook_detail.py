@@ -1,8 +1,9 @@
 """The hook-detail dashboard: results, run times and failures of a hook."""
 
-from .panels import BLUE, CYAN, GREEN, ORANGE, RED, YELLOW, dashboard, heatmap, lines, quantiles, row, stat, steps
+from .panels import BLUE, CYAN, GREEN, ORANGE, RED, YELLOW, dashboard, dashed, heatmap, lines, quantiles, row, stat, steps
 from .terms import (
     ANSWERS,
+    DEGRADED,
     ENDED,
     EVENTS,
     EXITS,
@@ -12,6 +13,7 @@ from .terms import (
     HOOKS,
     HOOK_ONLY,
     INSTANCE,
+    JOB,
     POOLS,
     RELOADS,
     VERDICTS,
@@ -107,8 +109,8 @@ def hook_detail():
         ),
         lines(
             "Waiting and running, p95",
-            """Run time of the hook, and time that invocations of all hooks wait for a slot in its pool. If waits exceed run times,
-            the pool needs more slots.""",
+            """Run time of the hook with its timeout, and time that invocations of all hooks wait before they run in its pool. If
+            waits exceed run times, the pool needs more slots, or the hook more workers.""",
             "s",
             [
                 (
@@ -120,7 +122,9 @@ def hook_detail():
                     and on (pool) label_join({rate("hookyard_hook_runs_total", HOOK, "handler")}, "pool", "", "handler")""",
                     "waits for {{pool}}",
                 ),
+                (f"max(hookyard_hook_timeout_seconds{{{HOOK_ONLY}}})", "timeout"),
             ],
+            overrides=[dashed("timeout", RED)],
             colors={"runs": CYAN, **{f"waits for {pool}": color for pool, color in POOLS.items()}},
         ),
     ]
@@ -179,6 +183,19 @@ def hook_detail():
             stacked=True,
         ),
         lines(
+            "Degraded workers",
+            "1 while the hook's workers do not serve, by reason.",
+            "none",
+            [each("hookyard_workers_degraded", HOOK_ONLY, "reason")],
+            colors=DEGRADED,
+        ),
+        lines(
+            "Waiting",
+            "Invocations that wait at the hook's own limit or for its busy workers.",
+            "none",
+            [each("hookyard_hook_waiting", HOOK_ONLY, "hook")],
+        ),
+        lines(
             "Worker restarts",
             "Workers that failed and are replaced.",
             "ops",
@@ -212,7 +229,7 @@ def hook_detail():
         "hookyard-hook",
         "hookyard: hook detail",
         "Results, run times and failures of one hook.",
-        [INSTANCE, EVENTS, HOOKS],
+        [JOB, INSTANCE, EVENTS, HOOKS],
         [RELOADS],
         [
             row("In short", 4, summary),

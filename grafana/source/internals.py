@@ -1,7 +1,7 @@
 """The internals dashboard: actors, runtime, hook files, requests, memory."""
 
 from .panels import BLUE, GREEN, GREY, ORANGE, PINK, RED, YELLOW, dashboard, dashed, lines, row, stat, steps, table
-from .terms import ANSWERS, BROKEN, HERE, INSTANCE, RELOADS, RESTARTS, by, each, grown, rate
+from .terms import ANSWERS, BROKEN, HERE, INSTANCE, JOB, RELOADS, RESTARTS, by, each, grown, rate
 
 
 def internals():
@@ -150,6 +150,12 @@ def internals():
             [each("hookyard_required_hooks_missing", HERE, "instance")],
         ),
         lines(
+            "Workspaces not loaded",
+            "Workspaces of the settings that could not be loaded. Their events are refused.",
+            "none",
+            [each("hookyard_workspaces_not_loaded", HERE, "instance")],
+        ),
+        lines(
             "Errors in hook files",
             "Errors found when files were loaded, by kind.",
             "ops",
@@ -237,7 +243,7 @@ def internals():
         "hookyard-internals",
         "hookyard: internals",
         "hookyard itself: actors, runtime, hook files, requests, memory.",
-        [INSTANCE],
+        [JOB, INSTANCE],
         [RESTARTS, RELOADS, BROKEN],
         [
             row("In short", 4, summary),

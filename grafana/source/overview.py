@@ -27,6 +27,7 @@ from .terms import (
     GUARDED,
     HERE,
     INSTANCE,
+    JOB,
     POOLS,
     RELOADS,
     RESTARTS,
@@ -297,7 +298,7 @@ def overview():
         ),
         lines(
             "Queue wait, p95",
-            "Time invocations waited for a slot.",
+            "Time invocations waited before they ran: for a slot, at the hook's own limit, or for its busy workers.",
             "s",
             [
                 (
@@ -306,6 +307,19 @@ def overview():
                 )
             ],
             colors=POOLS,
+        ),
+        lines(
+            "Waiting at hooks",
+            "Invocations that wait at a hook's own limit or for its busy workers, by hook.",
+            "none",
+            [each("hookyard_hook_waiting", HERE, "hook")],
+            stacked=True,
+        ),
+        lines(
+            "Degraded workers",
+            "Hooks whose workers do not serve: none said hello, so each event gets a process, or they end again and again.",
+            "none",
+            [(f"sum by (hook, reason) (hookyard_workers_degraded{{{HERE}}})", "{{hook}}: {{reason}}")],
         ),
         lines(
             "Shed work",
@@ -349,7 +363,7 @@ def overview():
         "hookyard-overview",
         "hookyard: overview",
         "Whether hooks work, and which one does not.",
-        [INSTANCE, EVENTS],
+        [JOB, INSTANCE, EVENTS],
         [RESTARTS, RELOADS],
         [
             row("Objectives", 4, objectives),

@@ -119,7 +119,7 @@ def lines(
     """Values over time. `queries` are pairs of an expression and its legend."""
     custom = {
         "drawStyle": "line",
-        "lineInterpolation": "monotone",
+        "lineInterpolation": "smooth",
         "lineWidth": 1 if stacked else 2,
         "fillOpacity": 45 if stacked else 8,
         "gradientMode": "none",

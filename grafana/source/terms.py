@@ -23,7 +23,7 @@ LIFECYCLE = (
 )
 
 # What the variables of a dashboard choose.
-HERE = 'instance=~"$instance"'
+HERE = 'job=~"$job",instance=~"$instance"'
 EVENT = f'{HERE},event=~"$event"'
 GUARDED = f'{EVENT},event!~"{LIFECYCLE}"'
 WATCHED = f'{EVENT},event=~"{LIFECYCLE}"'
@@ -67,8 +67,10 @@ ANSWERS = {
 }
 POOLS = {"command": BLUE, "http": GREEN, "prompt": ORANGE, "agent": PURPLE, "native": GREY}
 WORKERS = {"starting": YELLOW, "idle": PALE_BLUE, "busy": BLUE}
+DEGRADED = {"no_hello": ORANGE, "failing": RED}
 
-INSTANCE = variable("instance", "Instance", "label_values(hookyard_build_info, instance)")
+JOB = variable("job", "Job", "label_values(hookyard_build_info, job)")
+INSTANCE = variable("instance", "Instance", 'label_values(hookyard_build_info{job=~"$job"}, instance)')
 EVENTS = variable("event", "Event", f"label_values(hookyard_event_duration_seconds_count{{{HERE}}}, event)")
 HOOKS = variable("hook", "Hook", f"label_values(hookyard_hook_runs_total{{{HERE}}}, hook)")
 
@@ -82,7 +84,7 @@ BROKEN = marks("hook files broken", f"hookyard_config_last_reload_successful{{{H
 
 TO_HOOK = {
     "title": "${__field.labels.hook} in detail",
-    "url": "/d/hookyard-hook?var-hook=${__field.labels.hook}&${datasource:queryparam}&${instance:queryparam}&${__url_time_range}",
+    "url": "/d/hookyard-hook?var-hook=${__field.labels.hook}&${datasource:queryparam}&${job:queryparam}&${instance:queryparam}&${__url_time_range}",
 }
 
 

@@ -29,10 +29,12 @@ Examples:
   hookyard check
   hookyard check --workspace ~/projects/shop --verbose
   hookyard check --no-start
+  hookyard check --strict
   hookyard check --config /etc/hookyard/hookyard.yaml
   hookyard check --json | jq '.diagnostics[].message'
 
-Exit codes: 0 all hooks are loaded, though there may be warnings; 1 errors, or a hook is not loaded.";
+Exit codes: 0 all hooks are loaded, though there may be warnings without `--strict`; 1 errors, a hook is not loaded, or \
+with `--strict` a warning.";
 
 /// Check the hook files of a workspace
 ///
@@ -49,6 +51,10 @@ pub(super) struct CheckCommand {
     #[arg(long, short)]
     verbose: bool,
 
+    /// Fail on warnings too
+    #[arg(long)]
+    strict: bool,
+
     /// Start no worker; run nothing of the workspace
     #[arg(long)]
     no_start: bool,
@@ -62,6 +68,8 @@ struct CheckReport<'a> {
     hooks: usize,
     switched_off: usize,
     files: &'a [PathBuf],
+    /// Files that hooks refer to and that do not exist, or are not in the workspace.
+    missing_files: &'a [PathBuf],
     diagnostics: &'a [&'a Diagnostic],
     /// What the kernel can restrict in sandboxes.
     sandbox: KernelSandbox,
@@ -80,16 +88,19 @@ impl CheckCommand {
                 Err(exit) => return Ok(exit),
             }
         }
-        let diagnostics: Vec<&Diagnostic> = found.diagnostics.iter().chain(&loaded.diagnostics).collect();
+        let diagnostics = found.diagnostics.iter().chain(&loaded.diagnostics);
+        let diagnostics: Vec<_> = diagnostics.cloned().map(as_error).collect();
+        let diagnostics: Vec<&Diagnostic> = diagnostics.iter().collect();
         if self.output.json {
             let switched_off = switched_off(&loaded);
             let hooks = loaded.hooks.len() - switched_off;
             let sandbox = KernelSandbox::detect();
-            let files = &loaded.files;
+            let (files, missing_files) = (&loaded.files, &loaded.missing_files);
             screen.print_json(&CheckReport {
                 hooks,
                 switched_off,
                 files,
+                missing_files,
                 diagnostics: &diagnostics,
                 sandbox,
             })?;
@@ -99,11 +110,21 @@ impl CheckCommand {
                 screen.note(&found.no_files_note());
             }
         }
-        Ok(exit_code(&diagnostics))
+        Ok(self.exit_code(&diagnostics))
+    }
+
+    fn exit_code(&self, diagnostics: &[&Diagnostic]) -> Exit {
+        let is_fatal = |diagnostic: &&Diagnostic| match diagnostic.severity {
+            Severity::Error => true,
+            Severity::Warning => self.strict,
+            Severity::Info => false,
+        };
+        if diagnostics.iter().any(is_fatal) { Exit::Failed } else { Exit::Done }
     }
 
     /// Checks a settings file where there is no workspace.
     fn check_settings(&self, diagnostics: &[Diagnostic], screen: &Screen) -> CliResult {
+        let diagnostics: Vec<_> = diagnostics.iter().cloned().map(as_error).collect();
         let diagnostics: Vec<_> = diagnostics.iter().collect();
         if self.output.json {
             let sandbox = KernelSandbox::detect();
@@ -112,6 +133,7 @@ impl CheckCommand {
                 hooks: 0,
                 switched_off: 0,
                 files: &[],
+                missing_files: &[],
                 diagnostics,
                 sandbox,
             })?;
@@ -121,7 +143,7 @@ impl CheckCommand {
             screen.print(&page.into_text())?;
         }
         screen.note("note: no workspace found, so only the settings were checked");
-        Ok(exit_code(&diagnostics))
+        Ok(self.exit_code(&diagnostics))
     }
 
     fn report(&self, diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
@@ -130,6 +152,9 @@ impl CheckCommand {
             for file in &loaded.files {
                 page.line(&format!("{} {}", screen.out.paint.dim("read"), display_path(file)));
             }
+        }
+        for file in &loaded.missing_files {
+            page.line(&format!("{} {}", screen.out.paint.yellow("missing"), display_path(file)));
         }
         if self.verbose || loaded.hooks.iter().any(has_sandbox) {
             page.line(&sandbox_line());
@@ -165,8 +190,10 @@ fn diagnostics_page(diagnostics: &[&Diagnostic], root: Option<&Path>, screen: &S
     page
 }
 
-fn exit_code(diagnostics: &[&Diagnostic]) -> Exit {
-    if diagnostics.iter().any(|diagnostic| diagnostic.skipped) { Exit::Failed } else { Exit::Done }
+/// Shows what costs a hook as an error. Loading warns of mistakes in the settings files of agents, which other programs
+/// read too; here they are what was looked for.
+fn as_error(diagnostic: Diagnostic) -> Diagnostic {
+    if diagnostic.skipped { Diagnostic { severity: Severity::Error, ..diagnostic } } else { diagnostic }
 }
 
 fn summary(diagnostics: &[&Diagnostic], loaded: &LoadedWorkspace, screen: &Screen) -> String {
@@ -185,12 +212,7 @@ fn switched_off(loaded: &LoadedWorkspace) -> usize {
 fn problem_counts(diagnostics: &[&Diagnostic], screen: &Screen) -> String {
     let errors = colored_count(diagnostics, Severity::Error, "error", screen);
     let warnings = colored_count(diagnostics, Severity::Warning, "warning", screen);
-    let is_fatal = |diagnostic: &&&Diagnostic| diagnostic.skipped && diagnostic.severity != Severity::Error;
-    match diagnostics.iter().filter(is_fatal).count() {
-        0 => format!("{errors}, {warnings}"),
-        1 => format!("{errors}, {warnings}; a hook is not loaded because of 1 warning"),
-        number => format!("{errors}, {warnings}; hooks are not loaded because of {number} warnings"),
-    }
+    format!("{errors}, {warnings}")
 }
 
 fn colored_count(diagnostics: &[&Diagnostic], severity: Severity, noun: &str, screen: &Screen) -> String {

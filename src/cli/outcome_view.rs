@@ -160,6 +160,7 @@ mod tests {
             ended,
             verdict: Verdict::Proceed,
             patched: Vec::new(),
+            queued: Duration::ZERO,
             duration: Duration::from_micros(millis),
             tokens: None,
             error: error.map(Into::into),

@@ -59,10 +59,24 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
             page.line(&format!("  {} keeps its previous rules", escape::line(file)));
         }
     }
+    for workspace in &status.not_loaded {
+        let place = format!("{} at {}", workspace.id, workspace.root);
+        page.line(&format!("{} {}: its events are refused", paint.red("not loaded"), escape::line(&place)));
+        page.line(&format!("  {}", escape::line(&workspace.why)));
+    }
     for missing in &status.required_missing {
         let place = format!("{} in {}", missing.hook, missing.workspace);
         page.line(&format!("{} {}: not in force", paint.red("required"), escape::line(&place)));
         page.line(&format!("  {}", escape::line(&missing.why)));
+    }
+    for degraded in &status.degraded_workers {
+        let place = format!("{} in {}", degraded.hook, degraded.workspace);
+        let effect = match degraded.reason.as_str() {
+            "no_hello" => "no worker said hello; each event gets a process",
+            _ => "its workers end again and again",
+        };
+        page.line(&format!("{} {}: {effect}", paint.yellow("degraded"), escape::line(&place)));
+        page.line(&format!("  {}", escape::line(&degraded.why)));
     }
     for powerless in &status.powerless_switches {
         let keys = plural(powerless.switches, "key");

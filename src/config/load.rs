@@ -12,6 +12,7 @@ use super::{
     discover::{self, WORKSPACE_DIRECTORY},
     duplicates::{duplicate_commands, duplicate_name},
     files::{self, DefinitionFiles, FileBytes},
+    guards,
     hook_rules::hook_rules,
     http_targets::refused_targets,
     models::ModelCatalog,
@@ -161,9 +162,7 @@ impl LoadedWorkspace {
         self.kind = given.kind.unwrap_or(own.kind);
         self.dialects = given.dialects.clone().unwrap_or_else(|| own.dialects.clone());
         let operators = given.dialects.clone().unwrap_or_default();
-        if !operators.has(DialectName::OpenHarness) {
-            paths.clear();
-        }
+        paths.retain(|_| operators.has(DialectName::OpenHarness));
         let directories = SettingsDirectories::new(&workspace, settings, context.environment);
         let natives_in_use: Vec<_> = natives().filter(|native| operators.has(native.name())).collect();
         if given.kind == Some(WorkspaceKind::Chat) {
@@ -171,12 +170,6 @@ impl LoadedWorkspace {
             return self.ignore(paths.len() + others.count(), &root);
         }
         let is_chat = self.kind == WorkspaceKind::Chat;
-        if is_chat {
-            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
-            let others = others.filter(|(_, file)| file.is_of_workspace());
-            self.ignore(paths.len() + others.count(), &root);
-            paths.clear();
-        }
         let id = self.workspace.id.clone();
         let declared = settings.declared_id(&root, &id);
         let secrets = SecretStore::new(&settings.secrets, context.environment, declared);
@@ -190,7 +183,14 @@ impl LoadedWorkspace {
             resolver: &resolver,
             exceptions: &settings.levels.allow_disable.iter().cloned().collect(),
         };
-        self.read_hook_files(&workspace, paths, reading.rules, &resolver);
+        if is_chat {
+            let others = natives_in_use.iter().flat_map(|native| directories.files(native));
+            let others = others.filter(|(_, file)| file.is_of_workspace());
+            self.ignore(paths.len() + others.count(), &root);
+            self.report_unread_guards(&workspace, paths, reading.rules, &resolver);
+        } else {
+            self.read_hook_files(&workspace, paths, reading.rules, &resolver);
+        }
         for native in natives_in_use {
             self.read_settings_files(native, &reading);
         }
@@ -213,6 +213,8 @@ impl LoadedWorkspace {
     fn report_hooks(&mut self, workspace: &WorkspaceFiles, settings: &Settings) {
         self.report_missing_features();
         self.diagnostics.extend(refused_targets(&self.hooks, settings));
+        guards::escalate(&mut self.diagnostics, &self.hooks);
+        self.diagnostics.extend(guards::silenced(&self.hooks));
         self.diagnostics.extend(duplicate_commands(&self.hooks));
         self.check_place(workspace);
     }
@@ -292,6 +294,20 @@ impl LoadedWorkspace {
             }
         }
         self.keep_unique(named);
+    }
+
+    /// Reports the guards among hook files that are not loaded, because the workspace says that it is a chat.
+    fn report_unread_guards(
+        &mut self,
+        workspace: &WorkspaceFiles,
+        paths: Vec<PathBuf>,
+        rules: &HookRules,
+        resolver: &ReferenceResolver<'_>,
+    ) {
+        let mut unread = Self::empty(self.workspace.clone());
+        unread.read_hook_files(workspace, paths, rules, resolver);
+        let file = discover::own_settings_file(workspace.root());
+        self.diagnostics.extend(guards::unread(&unread.hooks, &file));
     }
 
     /// Reads the settings files of one agent. The names of their hooks are generated, so a hook file with such a name

@@ -5,6 +5,7 @@ mod agent_settings;
 mod discover;
 mod duplicates;
 mod files;
+mod guards;
 mod hook_rules;
 mod http_targets;
 mod load;

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::schema::{Component, object, string};
 use crate::{
     DispatchError, WorkspaceError,
-    model::{EventError, IdError},
+    model::{EventError, IdError, WorkspaceId},
 };
 
 /// The `Retry-After` of every 503, in seconds.
@@ -172,6 +172,13 @@ impl ApiError {
         let hint = "retry after the seconds in `Retry-After`";
         let message = "hookyard is still loading its workspaces";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "starting", message, hint)
+    }
+
+    /// The event is for a workspace that could not be loaded.
+    pub(super) fn not_loaded(id: &WorkspaceId, why: &str) -> Self {
+        let message = format!("the workspace `{id}` is not loaded: {why}");
+        let hint = "correct it in the settings or on disk; loading is tried again by itself and at a reload";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "workspace_not_loaded", message, hint)
     }
 
     /// The daemon is shutting down.

@@ -24,6 +24,7 @@ mod sse;
 mod state;
 mod stop;
 mod traces;
+mod unloaded;
 mod watch;
 mod workspace_locator;
 
@@ -33,7 +34,10 @@ pub use client::{Client, ClientError, ClientResponse};
 pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
-pub use routes::{AuditStatus, BrokenWorkspace, DaemonStatus, PowerlessSwitches, RequiredMissing};
+pub use routes::{
+    AuditStatus, BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches,
+    RequiredMissing,
+};
 pub use server::{Daemon, ServeError};
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]

@@ -134,7 +134,8 @@ impl Daemon {
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(exporter.upkeep());
-        register(&state).await;
+        state.register_workspaces().await;
+        tasks.spawn(Arc::clone(&state).retry_until_loaded());
         if state.settings.watch {
             tasks.spawn(watch::watch(watch_context(&state)));
         }
@@ -268,20 +269,6 @@ fn connections(state: &Arc<DaemonState>) -> Connections {
         draining: state.draining.clone(),
         closing: state.closing.clone(),
         tasks: TaskTracker::new(),
-    }
-}
-
-/// Registers the workspaces of the settings.
-async fn register(state: &DaemonState) {
-    for (id, settings) in &state.settings.workspaces {
-        match state.orchestrator.register(id, settings.clone()).await {
-            Ok(report) => {
-                tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
-            }
-            Err(error) => {
-                tracing::error!(workspace = %id, %error, "cannot load the workspace; it is left out");
-            }
-        }
     }
 }
 

@@ -7,13 +7,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use axum::http::HeaderValue;
 use tokio::{
     sync::{Mutex, Semaphore, watch},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ use super::{
     error::ApiError,
     request_body::{BodyBounds, BodyBudget},
     traces::Tracer,
+    unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
     watch::WatchState,
     workspace_locator::WorkspaceLocator,
 };
@@ -32,6 +33,12 @@ use crate::{
     model::WorkspaceId,
     telemetry::{ApiMeters, Exporter},
 };
+
+/// The pause before a workspace that could not be loaded is tried again; doubled with each further time.
+const FIRST_RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest such pause.
+const MAX_RETRY_PAUSE: Duration = Duration::from_mins(1);
 
 /// The phase of the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +90,8 @@ pub(super) struct DaemonState {
     /// The home directory with the user's own hooks.
     pub(super) home: Option<PathBuf>,
     pub(super) locator: WorkspaceLocator,
+    /// The workspaces of the settings that could not be loaded.
+    pub(super) unloaded: Arc<UnloadedWorkspaces>,
     pub(super) watch: Arc<WatchState>,
     pub(super) exporter: Exporter,
     pub(super) meters: Arc<ApiMeters>,
@@ -133,12 +142,15 @@ impl DaemonState {
         let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let watch = Arc::new(WatchState::new(settings.watch));
         let node = settings.node_name();
+        let unloaded = Arc::new(UnloadedWorkspaces::default());
         Self {
             locator: WorkspaceLocator::new(
                 settings.workspace_roots.clone(),
                 home.clone(),
                 Arc::clone(&watch),
+                Arc::clone(&unloaded),
             ),
+            unloaded,
             watch,
             exporter,
             meters: Arc::new(meters),
@@ -207,10 +219,76 @@ impl DaemonState {
             return Ok(reports.clone());
         }
         let begun = Instant::now();
+        self.retry_unloaded().await;
         let reports = self.orchestrator.reload().await?;
         self.watch.rescan_all();
         *reloaded = Some((begun, reports.clone()));
         Ok(reports)
+    }
+
+    /// Registers the workspaces of the settings. Those that cannot be loaded are tried again later.
+    pub(super) async fn register_workspaces(&self) {
+        for id in self.settings.workspaces.keys() {
+            self.register(id).await;
+        }
+        self.publish_unloaded();
+    }
+
+    /// Tries the workspaces that are not loaded again.
+    pub(super) async fn retry_unloaded(&self) {
+        for UnloadedWorkspace { id, .. } in self.unloaded.all() {
+            if self.register(&id).await {
+                self.watch.rescan(&id);
+            }
+        }
+        self.publish_unloaded();
+    }
+
+    /// Tries them again and again, until all are loaded.
+    pub(super) async fn retry_until_loaded(self: Arc<Self>) {
+        let mut pause = FIRST_RETRY_PAUSE;
+        while !self.unloaded.is_empty() {
+            sleep(pause).await;
+            pause = pause.saturating_mul(2).min(MAX_RETRY_PAUSE);
+            self.retry_unloaded().await;
+        }
+    }
+
+    /// A client registered or removed a workspace, so that of the settings counts no more. Returns whether it was not
+    /// loaded.
+    pub(super) fn forget_unloaded(&self, id: &WorkspaceId) -> bool {
+        let was_unloaded = self.unloaded.remove(id);
+        self.publish_unloaded();
+        was_unloaded
+    }
+
+    fn publish_unloaded(&self) {
+        self.meters.set_not_loaded(self.unloaded.all().len());
+    }
+
+    /// Registers a workspace of the settings, unless a client has done so meanwhile. Returns whether it is loaded.
+    async fn register(&self, id: &WorkspaceId) -> bool {
+        let Some(settings) = self.settings.workspaces.get(id) else { return self.unloaded.remove(id) };
+        if self.orchestrator.load_report(id).is_some() {
+            return self.unloaded.remove(id);
+        }
+        let error = match self.orchestrator.register(id, settings.clone()).await {
+            Ok(report) => {
+                tracing::info!(workspace = %id, hooks = report.hooks, "workspace loaded");
+                self.unloaded.remove(id);
+                return true;
+            }
+            Err(error) => error,
+        };
+        if self.unloaded.find(id).is_none() {
+            tracing::error!(
+                workspace = %id, %error,
+                "cannot load the workspace; its events are refused until it can be loaded, which is tried again"
+            );
+        }
+        let why = error.to_string().into();
+        self.unloaded.insert(&UnloadedWorkspace { id: id.clone(), root: settings.root.clone(), why });
+        false
     }
 
     /// Waits until the workspaces are loaded: an earlier event would find no hooks.

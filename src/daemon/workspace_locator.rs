@@ -12,7 +12,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{error::ApiError, watch::WatchState};
+use super::{
+    error::ApiError,
+    unloaded::{UnloadedWorkspace, UnloadedWorkspaces, real},
+    watch::WatchState,
+};
 use crate::{
     Orchestrator, WorkspaceError,
     config::{Settings, WorkspaceSettings, nearest_workspace},
@@ -32,6 +36,7 @@ pub(super) struct WorkspaceLocator {
     roots: Vec<PathBuf>,
     home: Option<PathBuf>,
     watch: Arc<WatchState>,
+    unloaded: Arc<UnloadedWorkspaces>,
     cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
 }
 
@@ -50,6 +55,8 @@ pub(super) enum LocateError {
     Outside(Arc<str>),
     /// Its directory cannot be registered as a workspace.
     Unusable(WorkspaceError),
+    /// Its workspace could not be loaded.
+    NotLoaded(UnloadedWorkspace),
     /// hookyard is shutting down.
     ShuttingDown,
 }
@@ -59,6 +66,7 @@ impl From<LocateError> for ApiError {
         match error {
             LocateError::Outside(cwd) => outside(&cwd),
             LocateError::Unusable(error) => error.into(),
+            LocateError::NotLoaded(workspace) => Self::not_loaded(&workspace.id, &workspace.why),
             LocateError::ShuttingDown => Self::shutting_down(),
         }
     }
@@ -88,14 +96,20 @@ pub(super) enum GuardScope {
 
 impl WorkspaceLocator {
     /// `watch` is asked to watch the workspaces that this registers.
-    pub(super) fn new(roots: Vec<PathBuf>, home: Option<PathBuf>, watch: Arc<WatchState>) -> Self {
+    pub(super) fn new(
+        roots: Vec<PathBuf>,
+        home: Option<PathBuf>,
+        watch: Arc<WatchState>,
+        unloaded: Arc<UnloadedWorkspaces>,
+    ) -> Self {
         let real = |root: PathBuf| {
             root.canonicalize().unwrap_or_else(|error| {
                 tracing::warn!(root = %root.display(), %error, "cannot use one of the `workspace_roots`");
                 root
             })
         };
-        Self { roots: roots.into_iter().map(real).collect(), home, watch, cached: Mutex::default() }
+        let roots = roots.into_iter().map(real).collect();
+        Self { roots, home, watch, unloaded, cached: Mutex::default() }
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it is below
@@ -108,10 +122,16 @@ impl WorkspaceLocator {
         event: &Event,
     ) -> Result<Option<WorkspaceId>, LocateError> {
         let Some(cwd) = event.cwd.as_ref().filter(|_| event.workspace_id.is_none()) else {
-            return Ok(event.workspace_id.clone());
+            return match self.unloaded.of_event(event) {
+                Some(workspace) => Err(LocateError::NotLoaded(workspace)),
+                None => Ok(event.workspace_id.clone()),
+            };
         };
         if let Some(cached) = self.cached(orchestrator, cwd) {
             return Ok(Some(cached.workspace));
+        }
+        if let Some(workspace) = self.unloaded.of_directory(orchestrator, cwd).await {
+            return Err(LocateError::NotLoaded(workspace));
         }
         let found = Box::pin(self.find(orchestrator, cwd)).await?;
         let id = match found {
@@ -260,13 +280,6 @@ fn nearest_below(cwd: &Path, roots: &[PathBuf], home: Option<&Path>) -> Option<P
 fn is_plain(cwd: &str) -> bool {
     let is_plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
     cwd.starts_with('/') && !cwd.contains('\0') && Path::new(cwd).components().all(is_plain)
-}
-
-/// A directory with symbolic links resolved. One that is gone stays where it was, so that its hooks still run.
-fn real(cwd: &Path) -> Option<PathBuf> {
-    let (there, real) = cwd.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)))?;
-    let gone = cwd.strip_prefix(there).ok()?;
-    gone.components().all(|part| matches!(part, Component::Normal(_))).then(|| real.join(gone))
 }
 
 fn outside(cwd: &str) -> ApiError {

@@ -21,5 +21,5 @@ pub use models::ModelClient;
 
 pub(crate) use limits::{CommandLimits, HttpLimits};
 pub(crate) use own_listeners::OwnListeners;
-pub(crate) use runner::{HandlerOutput, Invocation, Runner};
+pub(crate) use runner::{DegradedWorkers, HandlerOutput, Invocation, Runner};
 pub(crate) use select::{api_client, http_runner};

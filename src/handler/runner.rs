@@ -1,6 +1,7 @@
 //! What the runners of all handler kinds have in common: the trait, its input and its output.
 
 use std::{
+    any::Any,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -8,12 +9,13 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    model::{Approval, Ended, Event, Failure, RawReply, TokenUsage},
+    model::{Approval, Ended, Event, Failure, HookName, RawReply, TokenUsage},
     registry::RegisteredHook,
-    telemetry::HookMeters,
+    telemetry::{Degradation, HookMeters},
 };
 
 /// The output of running a hook once.
@@ -48,6 +50,20 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
     /// The workspace was loaded again with these hooks: drops whatever is kept between events for others.
     fn reloaded(&self, _root: &Path, _hooks: &[Arc<RegisteredHook>]) {}
 
+    /// How many invocations of a hook it takes at once, and how that changes. The others wait before they get a place in
+    /// the pool. It is closed once it is out of date; then this is asked again. `None` if only the pool limits the hook.
+    fn capacity(&self, _invocation: &Invocation) -> Option<watch::Receiver<usize>> {
+        None
+    }
+
+    /// The hooks whose workers do not serve.
+    fn degraded_workers(&self) -> Vec<DegradedWorkers> {
+        Vec::new()
+    }
+
+    /// Updates gauges that are not set where they change.
+    fn sample(&self) {}
+
     /// Ends whatever is kept between events.
     fn stop(&self) {}
 
@@ -56,6 +72,20 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
         Box::pin(async {})
     }
 }
+
+/// A hook whose workers do not serve its events.
+#[derive(Debug, Clone)]
+pub(crate) struct DegradedWorkers {
+    /// The directory of the workspace.
+    pub(crate) root: PathBuf,
+    pub(crate) hook: HookName,
+    pub(crate) degradation: Degradation,
+    /// What the last worker ended with.
+    pub(crate) why: Arc<str>,
+}
+
+/// RAII guard: what the invocation holds a place of, beside that in its pool. Whoever works on it keeps a clone.
+pub(crate) type SharedPermit = Arc<dyn Any + Send + Sync>;
 
 /// One hook to be run once for one event.
 #[derive(Debug)]
@@ -73,6 +103,8 @@ pub(crate) struct Invocation {
     pub(crate) environment: Vec<(&'static str, String)>,
     /// The longest the run may take.
     pub(crate) timeout: Duration,
+    /// The permit of the hook's own limit, if it has one.
+    pub(crate) permit: Option<SharedPermit>,
 }
 
 impl Invocation {

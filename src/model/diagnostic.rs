@@ -80,10 +80,23 @@ impl Diagnostic {
     /// The code of an http hook that may not ask its server.
     pub(crate) const HTTP_TARGET: &str = "http-target";
 
+    /// The code of a program or script that is not there, of a hook that denies when it fails.
+    pub(crate) const BROKEN_GUARD: &str = "broken-guard";
+
+    /// The code of a hook that denies when it fails and that a file of the workspace switches off.
+    pub(crate) const SILENT_GUARD: &str = "silent-guard";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
     /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {
-        let of_hooks = [Self::MISSING_FEATURE, Self::TRUST, Self::REQUIRED_MISSING, Self::HTTP_TARGET];
+        let of_hooks = [
+            Self::MISSING_FEATURE,
+            Self::TRUST,
+            Self::REQUIRED_MISSING,
+            Self::HTTP_TARGET,
+            Self::BROKEN_GUARD,
+            Self::SILENT_GUARD,
+        ];
         self.severity == Severity::Error && !of_hooks.contains(&self.code)
     }
 

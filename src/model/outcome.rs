@@ -12,6 +12,9 @@ use super::{
     PatchResults, Target, Targets, TokenUsage, Verdict,
 };
 
+/// The shortest wait that JSON has: less is the way through an idle pool.
+const MIN_SHOWN_WAIT: Duration = Duration::from_millis(10);
+
 /// A message of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -56,6 +59,9 @@ pub struct HookReport {
     /// How long it ran.
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     pub duration: Duration,
+    /// How long it waited before it ran: for a place in its pool, at the hook's own limit, or for its workers.
+    #[serde(rename = "queued_ms", serialize_with = "milliseconds", skip_serializing_if = "is_short")]
+    pub queued: Duration,
     /// The tokens it used, if it asked a model that reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenUsage>,
@@ -86,6 +92,7 @@ impl HookReport {
             verdict: Verdict::Proceed,
             patched: Vec::new(),
             duration: Duration::ZERO,
+            queued: Duration::ZERO,
             tokens: None,
             error: None,
             failure_mode: None,
@@ -104,6 +111,11 @@ impl HookReport {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn is_proceed(verdict: &Verdict) -> bool {
     *verdict == Verdict::Proceed
+}
+
+/// Whether a wait is no more than the way through an idle pool, which is in no JSON.
+pub(crate) fn is_short(wait: &Duration) -> bool {
+    *wait < MIN_SHOWN_WAIT
 }
 
 /// Writes a duration as milliseconds, exact to the microsecond.

@@ -223,6 +223,8 @@ pub struct Conclusion {
     pub started: Option<Instant>,
     /// How long the hook ran.
     pub duration: Duration,
+    /// How long the invocation waited before the hook ran: for a place in its pool, at its own limit, or for its workers.
+    pub queued: Duration,
 }
 
 impl Conclusion {
@@ -238,7 +240,14 @@ impl Conclusion {
 
     /// An invocation that ran for this long, without warnings.
     pub fn ran(result: Result<Reply, Failure>, duration: Duration) -> Self {
-        Self { result, warnings: Vec::new(), tokens: None, started: None, duration }
+        let queued = Duration::ZERO;
+        Self { result, warnings: Vec::new(), tokens: None, started: None, duration, queued }
+    }
+
+    /// The same after a wait of this length.
+    #[must_use]
+    pub(crate) fn after_wait(self, queued: Duration) -> Self {
+        Self { queued, ..self }
     }
 
     /// The same with the moment it started.

@@ -1,6 +1,7 @@
 //! The handle of a running orchestrator, and the state that its clones share.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -16,7 +17,7 @@ use tokio::sync::Semaphore;
 use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
     config::Settings,
-    handler::ModelClient,
+    handler::{DegradedWorkers, ModelClient},
     model::{Hook, WorkspaceId},
     registry::Snapshot,
     run::RunContext,
@@ -94,6 +95,18 @@ impl Orchestrator {
     pub fn run_count(&self) -> RunCount {
         let (known, active) = self.0.context.directory.count();
         RunCount { known, active }
+    }
+
+    /// The hooks whose workers do not serve, with their workspaces.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon shows them"))]
+    pub(crate) fn degraded_workers(&self) -> Vec<(WorkspaceId, DegradedWorkers)> {
+        let snapshots = self.snapshots();
+        let id_of = |root: &Path| {
+            let found = snapshots.iter().find(|snapshot| snapshot.workspace().root == root)?;
+            Some(found.workspace().id.clone())
+        };
+        let degraded = self.0.context.pools.degraded_workers().into_iter();
+        degraded.filter_map(|workers| Some((id_of(&workers.root)?, workers))).collect()
     }
 
     /// How many events are in flight.

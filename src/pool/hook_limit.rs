@@ -1,7 +1,8 @@
-//! Limits of hooks with a `max_concurrency`. Surplus invocations wait here, before the pool, and so hold no permit that
-//! other hooks need.
+//! Limits of single hooks: their `max_concurrency`, and what their workers take. Surplus invocations wait here, before the
+//! pool, and so hold no permit that other hooks need.
 
 use std::{
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -9,7 +10,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::oneshot,
+    sync::{oneshot, watch},
     time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
@@ -19,9 +20,10 @@ use super::{
     wait_queue::WaitQueue,
 };
 use crate::{
-    model::{Conclusion, Ended},
+    handler::Invocation,
+    model::{CommandMode, Conclusion, Ended, Handler, Hook},
     registry::RegisteredHook,
-    telemetry::{Meters, ShedReason, ShedStage},
+    telemetry::{HookMeters, Meters, ShedReason, ShedStage, WaitingGauge},
 };
 
 /// How many invocations may wait, and how long each.
@@ -44,19 +46,25 @@ struct Entry {
     root: PathBuf,
     hook: Arc<RegisteredHook>,
     limit: Arc<HookLimit>,
+    /// How many invocations its workers take at once, if it has workers. Closed once they are not its workers any more.
+    capacity: Option<watch::Receiver<usize>>,
 }
 
 /// The limit of one hook: how many of its invocations hold a permit at once.
 #[derive(Debug)]
 pub(super) struct HookLimit {
-    most: usize,
+    /// Its `max_concurrency`, if it has one.
+    declared: Option<usize>,
     state: Mutex<LimitState>,
     meters: Arc<Meters>,
+    gauge: Option<WaitingGauge>,
 }
 
 /// The permits that are out, and who waits for one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct LimitState {
+    /// How many permits there are.
+    most: usize,
     permits: usize,
     waiting: WaitQueue<Waiter>,
 }
@@ -66,7 +74,26 @@ type Waiter = oneshot::Sender<Permit>;
 
 /// RAII guard: the permit of one invocation to run. Dropping it passes it to the next.
 #[derive(Debug)]
-struct Permit(Arc<HookLimit>);
+pub(super) struct Permit(Arc<HookLimit>);
+
+/// An invocation's turn: its permit, where its conclusion goes, and how long it may still wait.
+#[derive(Debug)]
+pub(super) struct PermitTurn {
+    pub(super) permit: Permit,
+    pub(super) reply: ReplyPort,
+    pub(super) left: Duration,
+}
+
+/// How an invocation waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) class: JobClass,
+    /// When it was submitted.
+    pub(super) submitted: Instant,
+    /// Cancelled when nobody waits for the conclusion any more.
+    pub(super) cancel: CancellationToken,
+    pub(super) limits: QueueLimits,
+}
 
 impl HookLimits {
     /// No limits yet.
@@ -74,17 +101,50 @@ impl HookLimits {
         Self { entries: Mutex::default(), meters: Arc::clone(meters) }
     }
 
-    /// The limit of a hook; none for one that only its pool limits.
-    pub(super) fn of(&self, root: &Path, hook: &Arc<RegisteredHook>) -> Option<Arc<HookLimit>> {
-        let most = hook.hook.max_concurrency?.get();
-        let mut entries = self.entries.lock();
-        let known = entries.iter().find(|entry| entry.root == root && is_same(&entry.hook, hook));
-        if let Some(entry) = known {
-            return Some(Arc::clone(&entry.limit));
+    /// The limit of an invocation's hook; none for one that only its pool limits. `capacity` finds how many the hook's
+    /// workers take at once.
+    pub(super) fn of_invocation(
+        &self,
+        invocation: &Invocation,
+        capacity: impl FnOnce() -> Option<watch::Receiver<usize>>,
+    ) -> Option<Arc<HookLimit>> {
+        let hook = &invocation.hook;
+        let has_workers = has_workers(&hook.hook);
+        if hook.hook.max_concurrency.is_none() && !has_workers {
+            return None;
         }
-        let limit = Arc::new(HookLimit { most, state: Mutex::default(), meters: Arc::clone(&self.meters) });
-        entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), limit: Arc::clone(&limit) });
-        Some(limit)
+        let mut entries = self.entries.lock();
+        let entry = self.entry(&mut entries, &invocation.root, hook, Some(&invocation.meters));
+        let is_out_of_date =
+            has_workers && entry.capacity.as_ref().is_none_or(|known| known.has_changed().is_err());
+        if is_out_of_date {
+            entry.capacity = capacity();
+            entry.limit.follow(entry.capacity.clone());
+        }
+        Some(Arc::clone(&entry.limit))
+    }
+
+    /// The limit of a native hook; none for one that only its pool limits.
+    pub(super) fn of_task(&self, root: &Path, hook: &Arc<RegisteredHook>) -> Option<Arc<HookLimit>> {
+        hook.hook.max_concurrency?;
+        Some(Arc::clone(&self.entry(&mut self.entries.lock(), root, hook, None).limit))
+    }
+
+    /// The entry of a hook, created on first use.
+    fn entry<'e>(
+        &self,
+        entries: &'e mut Vec<Entry>,
+        root: &Path,
+        hook: &Arc<RegisteredHook>,
+        meters: Option<&HookMeters>,
+    ) -> &'e mut Entry {
+        let known = entries.iter().position(|entry| entry.root == root && is_same(&entry.hook, hook));
+        let position = known.unwrap_or_else(|| {
+            let limit = HookLimit::new(&hook.hook, &self.meters, meters.and_then(HookMeters::waiting));
+            entries.push(Entry { root: root.to_owned(), hook: Arc::clone(hook), limit, capacity: None });
+            entries.len() - 1
+        });
+        &mut entries[position]
     }
 
     /// Removes the limits of a workspace's hooks that are gone or changed. Invocations that wait at one still run.
@@ -102,6 +162,10 @@ impl HookLimits {
     }
 }
 
+fn has_workers(hook: &Hook) -> bool {
+    matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, CommandMode::Worker(_)))
+}
+
 /// Whether two are one definition of one hook.
 fn is_same(one: &Arc<RegisteredHook>, other: &Arc<RegisteredHook>) -> bool {
     let (a, b) = (&one.hook, &other.hook);
@@ -110,28 +174,68 @@ fn is_same(one: &Arc<RegisteredHook>, other: &Arc<RegisteredHook>) -> bool {
 }
 
 impl HookLimit {
-    /// Calls `go` with the time that is left to wait, now or when a permit is free. The port that `go` gets holds the
-    /// permit until it is used or dropped, however the invocation ends.
+    fn new(hook: &Hook, meters: &Arc<Meters>, gauge: Option<WaitingGauge>) -> Arc<Self> {
+        let declared = hook.max_concurrency.map(NonZeroUsize::get);
+        let most = declared.unwrap_or(usize::MAX);
+        let state = LimitState { most, permits: 0, waiting: WaitQueue::default() };
+        Arc::new(Self { declared, state: Mutex::new(state), meters: Arc::clone(meters), gauge })
+    }
+
+    /// From now on there are as many permits as the hook's workers take events, for as long as they are its workers.
+    fn follow(self: &Arc<Self>, capacity: Option<watch::Receiver<usize>>) {
+        let Some(mut capacity) = capacity else { return self.resize(usize::MAX) };
+        let now = *capacity.borrow_and_update();
+        self.resize(now);
+        let limit = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while capacity.changed().await.is_ok() {
+                let Some(limit) = limit.upgrade() else { return };
+                let now = *capacity.borrow_and_update();
+                limit.resize(now);
+            }
+        });
+    }
+
+    /// Sets how many permits there are, and passes new ones to those that wait.
+    fn resize(self: &Arc<Self>, capacity: usize) {
+        let mut turns = Vec::new();
+        let mut state = self.state.lock();
+        state.most = self.declared.unwrap_or(usize::MAX).min(capacity);
+        while state.permits < state.most
+            && let Some(next) = state.next()
+        {
+            state.permits += 1;
+            turns.push(next);
+        }
+        drop(state);
+        // Not under the lock: a receiver that is dropped at this moment drops the permit, which releases it again.
+        for next in turns {
+            drop(next.send(Permit(Arc::clone(self))));
+        }
+    }
+
+    /// Calls `go` with the turn of an invocation, now or when a permit is free.
     pub(super) fn pass(
         self: Arc<Self>,
-        class: JobClass,
-        cancel: CancellationToken,
-        limits: QueueLimits,
+        waiting: Waiting,
         reply: ReplyPort,
-        go: impl FnOnce(ReplyPort, Duration) + Send + 'static,
+        go: impl FnOnce(PermitTurn) + Send + 'static,
     ) {
+        let Waiting { class, submitted, cancel, limits } = waiting;
         let turn = match self.enter(class, limits.queue) {
-            Ok(place) => return go(place.until_concluded(reply), limits.deadline),
+            Ok(permit) => return go(PermitTurn { permit, reply, left: limits.deadline }),
             Err(turn) => turn,
         };
         let begun = Instant::now();
         tokio::spawn(async move {
+            let waits = self.gauge.as_ref().map(WaitingGauge::enter);
             let refused = tokio::select! {
                 biased;
-                place = turn => match place {
-                    Ok(place) => {
+                permit = turn => match permit {
+                    Ok(permit) => {
+                        drop(waits);
                         let left = limits.deadline.saturating_sub(begun.elapsed());
-                        return go(place.until_concluded(reply), left);
+                        return go(PermitTurn { permit, reply, left });
                     }
                     Err(_) => self.shed(ShedReason::Full, "too many others wait for a place"),
                 },
@@ -142,14 +246,15 @@ impl HookLimit {
                     self.shed(ShedReason::Deadline, "it waited too long for a place")
                 }
             };
-            reply.send(refused);
+            drop(waits);
+            reply.send(refused.after_wait(submitted.elapsed()));
         });
     }
 
     /// A permit, or the receiver of one. If too many wait, one of them is shed, as [`WaitQueue::shed`] chooses.
     fn enter(self: &Arc<Self>, class: JobClass, queue: usize) -> Result<Permit, oneshot::Receiver<Permit>> {
         let mut state = self.state.lock();
-        if state.permits < self.most {
+        if state.permits < state.most {
             state.permits += 1;
             return Ok(Permit(Arc::clone(self)));
         }
@@ -164,7 +269,9 @@ impl HookLimit {
     /// Passes a free permit to the next that still waits.
     fn release(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        let Some(next) = state.next() else {
+        // There may be fewer permits than are out: the hook's workers have changed.
+        let next = if state.permits <= state.most { state.next() } else { None };
+        let Some(next) = next else {
             state.permits -= 1;
             return;
         };
@@ -175,10 +282,14 @@ impl HookLimit {
 
     fn shed(&self, reason: ShedReason, why: &str) -> Conclusion {
         self.meters.shed(ShedStage::Pool, reason);
-        Conclusion::not_run(
-            Ended::Shed,
-            format!("{why} of the hook's own (`max_concurrency: {}`)", self.most),
-        )
+        let most = self.state.lock().most;
+        let whose = match self.declared {
+            Some(declared) if declared <= most => {
+                format!("of the hook's own (`max_concurrency: {declared}`)")
+            }
+            _ => "in one of the hook's workers (`workers`)".to_owned(),
+        };
+        Conclusion::not_run(Ended::Shed, format!("{why} {whose}"))
     }
 }
 
@@ -197,7 +308,7 @@ impl LimitState {
 impl Permit {
     /// A port that drops the permit before it passes the conclusion on, so that a host that has its answer finds the
     /// permit free.
-    fn until_concluded(self, reply: ReplyPort) -> ReplyPort {
+    pub(super) fn until_concluded(self, reply: ReplyPort) -> ReplyPort {
         ReplyPort::new(move |conclusion| {
             drop(self);
             reply.send(conclusion);

@@ -92,6 +92,8 @@ pub(super) struct ShedJobs {
 
 impl DiscardHandler<JobKey, Job> for ShedJobs {
     fn discard(&self, reason: DiscardReason, job: &mut FactoryJob) {
+        // Before the conclusion, so that a host that has its answer finds the permit free.
+        drop(job.msg.invocation.permit.take());
         // Cancelled jobs leave the queue together with expired ones, but nothing was shed.
         if job.msg.cancel.is_cancelled() {
             return job.msg.reply.deliver(Conclusion::cancelled());
@@ -107,6 +109,7 @@ impl DiscardHandler<JobKey, Job> for ShedJobs {
             }
         };
         self.load.meters.shed(ShedStage::Pool, reason);
-        job.msg.reply.deliver(Conclusion::not_run(Ended::Shed, message));
+        let shed = Conclusion::not_run(Ended::Shed, message).after_wait(job.msg.submitted.elapsed());
+        job.msg.reply.deliver(shed);
     }
 }

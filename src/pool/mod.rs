@@ -16,9 +16,10 @@ pub(crate) use job::{Job, JobClass, ReplyPort};
 pub(crate) use native::{NativeTask, NativeTaskPool};
 pub(crate) use workers::{Pool, PoolLimits};
 
-use hook_limit::QueueLimits;
+use hook_limit::{PermitTurn, QueueLimits, Waiting};
 
 use crate::{
+    handler::DegradedWorkers,
     model::{Conclusion, Ended, HandlerKind},
     registry::RegisteredHook,
 };
@@ -48,13 +49,18 @@ impl HandlerPools {
             return job.reply.send(conclusion);
         };
         let PoolLimits { queue, queue_deadline: deadline, .. } = pool.bounds();
-        let Some(limit) = self.hook_limits.of(&job.invocation.root, &job.invocation.hook) else {
+        let capacity = || pool.capacity(&job.invocation);
+        let Some(limit) = self.hook_limits.of_invocation(&job.invocation, capacity) else {
             return pool.submit(job, deadline);
         };
-        let Job { class, submitted, invocation, cancel, reply } = job;
-        let (pools, cancelled) = (self.clone(), cancel.clone());
-        limit.pass(class, cancelled, QueueLimits { queue, deadline }, reply, move |reply, left| {
+        let Job { class, submitted, mut invocation, cancel, reply } = job;
+        let limits = QueueLimits { queue, deadline };
+        let waiting = Waiting { class, submitted, cancel: cancel.clone(), limits };
+        let pools = self.clone();
+        limit.pass(waiting, reply, move |PermitTurn { permit, reply, left }| {
             if let Some(pool) = pools.of(kind) {
+                // With the invocation, so that a worker holds it until it has answered, even to nobody.
+                invocation.permit = Some(Arc::new(permit));
                 pool.submit(Job { class, submitted, invocation, cancel, reply }, left);
             }
         });
@@ -63,27 +69,29 @@ impl HandlerPools {
     /// Runs the future of a native hook. It always concludes.
     pub(crate) fn submit_task(&self, root: &Path, class: JobClass, task: NativeTask) {
         let deadline = self.native.queue_deadline();
-        let Some(limit) = self.hook_limits.of(root, &task.hook) else {
+        let Some(limit) = self.hook_limits.of_task(root, &task.hook) else {
             return self.native.submit(task, deadline);
         };
         let NativeTask { submitted, hook, make, draft, cancel, reply } = task;
-        let (native, cancelled) = (self.native.clone(), cancel.clone());
+        let native = self.native.clone();
         // The queue of the native pool is unbounded, so this one is too.
-        limit.pass(
-            class,
-            cancelled,
-            QueueLimits { queue: usize::MAX, deadline },
-            reply,
-            move |reply, left| {
-                native.submit(NativeTask { submitted, hook, make, draft, cancel, reply }, left);
-            },
-        );
+        let limits = QueueLimits { queue: usize::MAX, deadline };
+        let waiting = Waiting { class, submitted, cancel: cancel.clone(), limits };
+        limit.pass(waiting, reply, move |PermitTurn { permit, reply, left }| {
+            let reply = permit.until_concluded(reply);
+            native.submit(NativeTask { submitted, hook, make, draft, cancel, reply }, left);
+        });
     }
 
     /// Updates the gauges of all pools.
     pub(crate) fn sample(&self) {
         self.native.sample();
         self.staffed.iter().for_each(Pool::sample);
+    }
+
+    /// The hooks whose workers do not serve.
+    pub(crate) fn degraded_workers(&self) -> Vec<DegradedWorkers> {
+        self.staffed.iter().flat_map(Pool::degraded_workers).collect()
     }
 
     /// Tells the pools which hooks a workspace has now.

@@ -107,11 +107,14 @@ impl NativeTaskPool {
         let work = async move {
             let Ok(place) = tokio::time::timeout(patience, places.acquire_owned()).await else {
                 meters.shed(ShedStage::Pool, ShedReason::Deadline);
-                return Conclusion::not_run(Ended::Shed, "it waited too long for a place in the native pool");
+                let shed =
+                    Conclusion::not_run(Ended::Shed, "it waited too long for a place in the native pool");
+                return shed.after_wait(submitted.elapsed());
             };
             drop(waiting);
-            pool.waited(submitted.elapsed());
-            let conclusion = run(&*make, draft, timeout).await;
+            let queued = submitted.elapsed();
+            pool.waited(queued);
+            let conclusion = run(&*make, draft, timeout).await.after_wait(queued);
             drop(place);
             conclusion
         };

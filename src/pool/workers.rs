@@ -19,7 +19,10 @@ use ractor::{
         routing::QueuerRouting,
     },
 };
-use tokio::{sync::RwLock, time::Instant};
+use tokio::{
+    sync::{RwLock, watch},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -29,7 +32,7 @@ use super::{
     stderr_log::log_errors,
 };
 use crate::{
-    handler::{HandlerOutput, Invocation, Runner},
+    handler::{DegradedWorkers, HandlerOutput, Invocation, Runner},
     model::{Conclusion, Ended, Failure, HandlerKind},
     registry::RegisteredHook,
     telemetry::{Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
@@ -146,6 +149,16 @@ impl Pool {
         self.runner.stop();
     }
 
+    /// How many invocations of a hook its runner takes at once; see [`Runner::capacity`].
+    pub(super) fn capacity(&self, invocation: &Invocation) -> Option<watch::Receiver<usize>> {
+        self.runner.capacity(invocation)
+    }
+
+    /// The hooks whose workers do not serve.
+    pub(crate) fn degraded_workers(&self) -> Vec<DegradedWorkers> {
+        self.runner.degraded_workers()
+    }
+
     /// Tells the runner which hooks a workspace has now.
     pub(super) fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
         if hooks.iter().any(|known| known.hook.enabled && known.hook.handler.kind() == self.kind) {
@@ -157,6 +170,7 @@ impl Pool {
     /// Updates the gauges.
     pub(crate) fn sample(&self) {
         self.meters.set(self.bounds.usage(&self.load));
+        self.runner.sample();
     }
 
     /// Ends what escaped from the hooks that ran here.
@@ -215,6 +229,7 @@ impl HookWorker {
                 tokens,
                 started: Some(started.into_std()),
                 duration: started.elapsed(),
+                queued: Duration::ZERO,
             }
         };
         AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_| {
@@ -248,11 +263,14 @@ impl Worker for HookWorker {
         (): &mut (),
     ) -> Result<JobKey, ActorProcessingErr> {
         let running = self.running.read().await;
-        self.meters.waited(job.submitted.elapsed());
+        let Job { submitted, invocation, cancel, reply, .. } = job;
+        let queued = submitted.elapsed();
+        self.meters.waited(queued);
         let busy = BusyGuard::enter(&self.load);
-        let conclusion = self.conclude(&job.invocation, &job.cancel).await;
-        drop((busy, running));
-        job.reply.send(conclusion);
+        let conclusion = self.conclude(&invocation, &cancel).await.after_wait(queued);
+        // Before the conclusion, so that a host that has its answer finds the permits free.
+        drop((busy, running, invocation));
+        reply.send(conclusion);
         Ok(key)
     }
 }

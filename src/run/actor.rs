@@ -279,6 +279,7 @@ impl RunActor {
             timeout: hook.timeout,
             meters: Arc::clone(running.meters.of(registered.rank)),
             hook: Arc::clone(&registered),
+            permit: None,
         };
         self.context.pools.submit(Job { class, submitted, invocation, cancel, reply });
         None

@@ -48,6 +48,7 @@ pub(super) fn invocations(run: &RunKey, ended: EndedEvent<'_>) {
         tracing::warn!(
             target: EVENTS_TARGET, %decision_id, workspace = %run.workspace, run = %id, %event, %hook,
             handler = %report.handler, ended = %report.ended, verdict = %report.verdict, duration_ms,
+            queued_ms = milliseconds(report.queued),
             "a hook failed"
         );
         if let Some(error) = &report.error {

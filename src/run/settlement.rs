@@ -21,6 +21,7 @@ impl Course {
         let mut report = HookReport {
             tokens: conclusion.tokens,
             started: conclusion.started,
+            queued: conclusion.queued,
             warnings: conclusion.warnings,
             ..HookReport::completed(hook.name.clone(), hook.handler.kind(), conclusion.duration)
         };

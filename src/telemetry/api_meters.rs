@@ -2,9 +2,9 @@
 
 use std::{fmt, sync::OnceLock};
 
-use metrics::Counter;
+use metrics::{Counter, Gauge};
 
-use super::names;
+use super::{meters::float, names};
 
 /// The hundreds of a status, as labels.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -16,6 +16,7 @@ const USUAL: [u16; 2] = [2, 5];
 pub(crate) struct ApiMeters {
     routes: Vec<RouteMeters>,
     dropped: Counter,
+    not_loaded: Gauge,
 }
 
 struct RouteMeters {
@@ -27,7 +28,10 @@ impl ApiMeters {
     /// The handles for these routes, as they are declared, with their parameters' names.
     pub(crate) fn resolve(routes: impl Iterator<Item = &'static str>) -> Self {
         let routes = routes.map(|path| RouteMeters { path, requests: Default::default() });
-        let meters = Self { routes: routes.collect(), dropped: names::STREAM_DROPPED.counter([]) };
+        let not_loaded = names::WORKSPACES_NOT_LOADED.gauge([]);
+        not_loaded.set(0.0);
+        let dropped = names::STREAM_DROPPED.counter([]);
+        let meters = Self { routes: routes.collect(), dropped, not_loaded };
         for route in &meters.routes {
             for class in USUAL {
                 route.of(class).increment(0);
@@ -41,6 +45,11 @@ impl ApiMeters {
         if let Some(route) = self.routes.iter().find(|known| known.path == route) {
             route.of(class).increment(1);
         }
+    }
+
+    /// Sets how many workspaces of the settings are not loaded.
+    pub(crate) fn set_not_loaded(&self, workspaces: usize) {
+        self.not_loaded.set(float(workspaces));
     }
 
     /// Counts notices that a reader of the stream was too slow for.

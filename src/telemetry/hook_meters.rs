@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
-use metrics::{Counter, Gauge, Histogram};
+use metrics::{Counter, Histogram};
 
 use super::{
     hook_label,
-    labels::{HttpClass, OutputStream, SpareResult, WorkerState},
+    labels::{HttpClass, OutputStream, SpareResult},
     names,
+    worker_meters::{WaitingGauge, WorkerMeters},
 };
 use crate::model::{
     CommandMode, Ended, EventKind, FailureMode, Handler, Hook, HookReport, NativeHandler, PatchResult,
@@ -26,6 +27,8 @@ use crate::model::{
 pub struct HookMeters {
     kinds: Vec<KindMeters>,
     handler: HandlerMeters,
+    /// None of a hook that never waits before it gets to its pool.
+    waiting: Option<WaitingGauge>,
 }
 
 /// The metric handles of every hook of a snapshot, by [`rank`](crate::registry::RegisteredHook::rank).
@@ -88,11 +91,22 @@ impl HookMeters {
     /// The handles of a hook. One that is disabled has none: it never runs.
     pub fn resolve(hook: &Hook) -> Self {
         if !hook.enabled {
-            return Self { kinds: Vec::new(), handler: HandlerMeters::None };
+            return Self { kinds: Vec::new(), handler: HandlerMeters::None, waiting: None };
         }
         let name = hook_label::of_hook(hook.name.as_str());
         let kinds = hook.events.iter().map(|kind| KindMeters::resolve(name, hook, kind)).collect();
-        Self { kinds, handler: HandlerMeters::resolve(name, hook) }
+        if !hook.timeout.is_zero() {
+            names::HOOK_TIMEOUT.gauge([name]).set(hook.timeout.as_secs_f64());
+        }
+        let handler = HandlerMeters::resolve(name, hook);
+        let is_limited = hook.max_concurrency.is_some() && !matches!(hook.handler, Handler::Native(_));
+        let waits = is_limited || handler.workers().is_some();
+        Self { kinds, waiting: waits.then(|| WaitingGauge::resolve(name)), handler }
+    }
+
+    /// Where the invocations are counted that wait before they get to their pool.
+    pub(crate) fn waiting(&self) -> Option<WaitingGauge> {
+        self.waiting.clone()
     }
 
     /// Takes down how long a model was asked, also if it gave no answer.
@@ -134,10 +148,7 @@ impl HookMeters {
 
     /// The handles of its workers, if it has any.
     pub(crate) fn workers(&self) -> Option<&Arc<WorkerMeters>> {
-        match &self.handler {
-            HandlerMeters::Command { standing: StandingMeters::Workers(workers), .. } => Some(workers),
-            _ => None,
-        }
+        self.handler.workers()
     }
 
     /// Counts an invocation that has ended, and its patches.
@@ -171,6 +182,13 @@ impl fmt::Debug for HookMeters {
 }
 
 impl HandlerMeters {
+    fn workers(&self) -> Option<&Arc<WorkerMeters>> {
+        match self {
+            Self::Command { standing: StandingMeters::Workers(workers), .. } => Some(workers),
+            _ => None,
+        }
+    }
+
     fn resolve(name: &str, hook: &Hook) -> Self {
         match &hook.handler {
             Handler::Http(_) => {
@@ -305,65 +323,4 @@ fn can_end(handler: &Handler, ended: Ended) -> bool {
 
 fn none<const N: usize>() -> [OnceLock<Counter>; N] {
     std::array::from_fn(|_| OnceLock::new())
-}
-
-/// The metric handles of the workers of one hook.
-pub(crate) struct WorkerMeters {
-    states: [Gauge; WorkerState::ALL.len()],
-    restarts: Counter,
-}
-
-impl WorkerMeters {
-    fn resolve(name: &str) -> Self {
-        Self {
-            states: WorkerState::ALL.map(|state| names::WORKERS.gauge([name, state.as_str()])),
-            restarts: names::WORKER_RESTARTS.counter([name]),
-        }
-    }
-
-    /// Handles that nobody reads, of workers of no registered hook.
-    pub(crate) fn unread() -> Self {
-        Self { states: WorkerState::ALL.map(|_| Gauge::noop()), restarts: Counter::noop() }
-    }
-
-    /// Counts a worker that failed.
-    pub(crate) fn failed(&self) {
-        self.restarts.increment(1);
-    }
-}
-
-impl fmt::Debug for WorkerMeters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerMeters").finish_non_exhaustive()
-    }
-}
-
-/// A worker is there, in some state, for as long as this value lives.
-pub(crate) struct WorkerThere {
-    meters: Arc<WorkerMeters>,
-    state: WorkerState,
-}
-
-impl WorkerThere {
-    /// Counts one more, which is starting.
-    pub(crate) fn starting(meters: &Arc<WorkerMeters>) -> Self {
-        let state = WorkerState::Starting;
-        meters.states[state as usize].increment(1.0);
-        Self { meters: Arc::clone(meters), state }
-    }
-
-    /// Counts it in another state from now on.
-    pub(crate) fn enter(&mut self, state: WorkerState) {
-        if self.state != state {
-            self.meters.states[self.state as usize].decrement(1.0);
-            self.meters.states[state as usize].increment(1.0);
-            self.state = state;
-        }
-    }
-}
-
-impl Drop for WorkerThere {
-    fn drop(&mut self) {
-        self.meters.states[self.state as usize].decrement(1.0);
-    }
 }

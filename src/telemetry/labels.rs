@@ -13,7 +13,7 @@ macro_rules! terms {
         impl $name {
             pub(super) const ALL: [Self; [$($text),*].len()] = [$(Self::$member),*];
 
-            pub(super) fn as_str(self) -> &'static str {
+            pub(crate) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$member => $text,)*
                 }
@@ -113,6 +113,14 @@ terms! {
         Idle "idle",
         /// It has an event.
         Busy "busy",
+    }
+
+    /// Why the workers of a hook do not serve its events.
+    Degradation {
+        /// None said hello, so each event gets a process.
+        NoHello "no_hello",
+        /// They end again and again, so events wait for the next one.
+        Failing "failing",
     }
 
     /// Whether a process waited for an event.

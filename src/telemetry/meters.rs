@@ -325,6 +325,6 @@ impl Drop for Share {
 }
 
 /// A count as gauges have it; what is beyond four thousand million is not told apart.
-fn float(count: usize) -> f64 {
+pub(super) fn float(count: usize) -> f64 {
     u32::try_from(count).unwrap_or(u32::MAX).into()
 }

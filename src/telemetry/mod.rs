@@ -13,6 +13,7 @@ mod names;
 mod occurrences;
 #[cfg(feature = "daemon")]
 mod process_metrics;
+mod worker_meters;
 
 /// The target of what is logged about single events, so that it can be asked for and left out.
 pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
@@ -22,12 +23,12 @@ pub(crate) use api_meters::ApiMeters;
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub use hook_meters::HookMeters;
-pub(crate) use hook_meters::{SnapshotMeters, WorkerMeters, WorkerThere};
+pub(crate) use hook_meters::SnapshotMeters;
 #[cfg(any(feature = "http", feature = "models"))]
 pub(crate) use labels::HttpClass;
 pub(crate) use labels::{
-    HookState, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage, SpareResult,
-    WorkerState,
+    Degradation, HookState, OutputStream, ProcessExit, ProcessLeak, RunGaugeState, ShedReason, ShedStage,
+    SpareResult, WorkerState,
 };
 pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]
@@ -36,3 +37,4 @@ pub use names::{METRICS, Metric, MetricKind};
 pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
 #[cfg(feature = "daemon")]
 pub(crate) use occurrences::{ApiDenied, RecordsLost};
+pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

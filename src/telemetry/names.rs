@@ -2,14 +2,17 @@
 
 use metrics::{Counter, Gauge, Histogram, Key, Label, Level, Metadata, Unit};
 
-/// From what hookyard itself takes to what nobody should wait for.
-const FAST: &[f64] =
-    &[5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 2.5e-2, 1e-1, 2.5e-1];
+/// From what hookyard itself takes to the longest that an event may have to queue.
+const FAST: &[f64] = &[
+    5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 2.5e-2, 1e-1, 2.5e-1, 5e-1, 1.0, 2.5,
+    5.0, 10.0,
+];
 
-/// From a native hook to a slow program.
+/// From a native hook to the usual longest timeout. The usual timeouts (1, 2, 5, 10, 30 and 60 s) lie in narrow buckets, so
+/// that a hook that always times out shows its timeout and nothing beyond.
 const HOOK: &[f64] = &[
-    5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1, 1.0, 2.5, 5.0,
-    10.0, 30.0, 60.0,
+    5e-5, 2.5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1, 0.95, 1.05, 1.9, 2.1, 4.75,
+    5.25, 9.5, 10.5, 28.5, 31.5, 57.0, 63.0,
 ];
 
 /// From a small model to a long dialogue; each twice the one before.
@@ -90,8 +93,12 @@ table! {
         "Failures of interceptors that stopped or questioned the event.";
     PATCHES "hookyard_patches_total" Counter Count ["hook" "target" "result"]
         "Changes that hooks wanted, by what became of them.";
+    HOOK_TIMEOUT "hookyard_hook_timeout_seconds" Gauge Seconds ["hook"]
+        "The timeout of a hook, as it was last loaded.";
+    HOOK_WAITING "hookyard_hook_waiting" Gauge Count ["hook"]
+        "Invocations that wait for a hook's own limit or for its busy workers, before they get to their pool.";
     QUEUE_WAIT "hookyard_queue_wait_seconds" Histogram(HOOK) Seconds ["pool"]
-        "How long invocations waited for a place before they ran, at the hook's own limit included.";
+        "How long invocations waited for a place before they ran, at the hook's own limit and for its busy workers included.";
     POOL_SLOTS "hookyard_pool_slots" Gauge Count ["pool" "state"]
         "Places to run hooks: used, and all there are.";
     QUEUE_DEPTH "hookyard_queue_depth" Gauge Count ["pool"]
@@ -124,6 +131,8 @@ table! {
         "Workers of a hook: starting, idle, or busy with an event.";
     WORKER_RESTARTS "hookyard_worker_restarts_total" Counter Count ["hook"]
         "Workers that failed, so that another takes their place.";
+    WORKERS_DEGRADED "hookyard_workers_degraded" Gauge Count ["hook" "reason"]
+        "Hooks whose workers do not serve: none said hello, or they end again and again.";
     PRESPAWN_HITS "hookyard_prespawn_hits_total" Counter Count ["hook" "result"]
         "Events that found a process waiting, and events that did not.";
     HTTP_REQUESTS "hookyard_http_requests_total" Counter Count ["hook" "class"]
@@ -136,6 +145,8 @@ table! {
         "Hooks of all workspaces; invalid counts files with errors.";
     REQUIRED_HOOKS_MISSING "hookyard_required_hooks_missing" Gauge Count []
         "Required hooks that are not in force, over all workspaces; their events are blocked.";
+    WORKSPACES_NOT_LOADED "hookyard_workspaces_not_loaded" Gauge Count []
+        "Workspaces of the daemon's settings that could not be loaded; their events are refused.";
     CONFIG_LAST_RELOAD_SUCCESSFUL "hookyard_config_last_reload_successful" Gauge Count []
         "1 if nothing was wrong with any workspace when it was last loaded, else 0.";
     CONFIG_LAST_RELOAD_SUCCESS "hookyard_config_last_reload_success_timestamp_seconds" Gauge Seconds []
@@ -268,7 +279,12 @@ mod tests {
                 assert!(bounds.is_sorted() && metric.name.ends_with("_seconds"), "{}", metric.name);
             }
         }
-        assert_eq!((FAST.len(), HOOK.len(), MODEL.len()), (13, 19, 14));
+        assert_eq!((FAST.len(), HOOK.len(), MODEL.len()), (18, 23, 14));
         assert!(FAST.contains(&1e-3), "the bound that an objective is set at");
+        for timeout in [1.0, 2.0, 5.0, 10.0, 30.0, 60.0] {
+            let above = HOOK.iter().position(|bound| *bound > timeout * 1.001).unwrap();
+            let width = HOOK[above] - HOOK[above - 1];
+            assert!(HOOK[above - 1] < timeout && width <= timeout * 0.11, "{timeout} s is not told apart");
+        }
     }
 }

@@ -14,3 +14,4 @@ mod openapi;
 mod reload;
 mod serve;
 mod shutdown;
+mod unloaded;

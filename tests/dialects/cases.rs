@@ -65,6 +65,7 @@ fn stable(outcome: &Outcome) -> Value {
     for hook in fields["hooks"].as_array_mut().unwrap() {
         let hook = hook.as_object_mut().unwrap();
         hook.remove("duration_ms");
+        hook.remove("queued_ms");
         hook.remove("handler");
     }
     stable

@@ -86,6 +86,8 @@ fn the_first_hook_is_checked_explained_and_blocks() {
     for outcome in [&mut seen, &mut shown] {
         assert!(outcome["decision_id"].take().is_string());
         assert!(outcome["hooks"][0]["duration_ms"].take().is_number());
+        // Only where the machine is busy.
+        outcome["hooks"][0].as_object_mut().unwrap().remove("queued_ms");
     }
     assert_eq!(seen, shown);
     assert_eq!(trust, "hookyard trust");

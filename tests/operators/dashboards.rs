@@ -26,7 +26,7 @@ const AS_THEY_STAND: [(&str, &str); 2] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 24] = [
+const ALERTS: [&str; 31] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -40,12 +40,19 @@ const ALERTS: [&str; 24] = [
     "GuardFailingClosed",
     "HookErrorRateHigh",
     "HookNearTimeout",
+    "HostWaitHigh",
     "BlockSpike",
     "Shedding",
     "PoolSaturated",
     "ProcessLeaks",
     "SpawnSlow",
     "ActorCrashLooping",
+    "WorkerRestarts",
+    "WorkersDegraded",
+    "WorkspaceNotLoaded",
+    "RestartLoop",
+    "FewerHooks",
+    "AuditLinesLost",
     "RequiredHookMissing",
     "ConfigReloadFailed",
     "UntrustedHook",
@@ -293,12 +300,18 @@ fn every_alert_says_what_to_do() {
         rules().into_iter().filter_map(|rule| rule.alert.map(|alert| (rule.name, alert))).collect();
     let names: Vec<_> = alerts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ALERTS);
+    let operating = include_str!("../../docs/operating.md");
+    let headings = operating.lines().filter_map(|line| line.strip_prefix("### "));
+    let sections: BTreeSet<_> = headings.map(str::to_lowercase).collect();
     for (name, alert) in alerts {
         let severity = alert["labels"]["severity"].as_str().unwrap_or_default();
         assert!(["critical", "warning", "info"].contains(&severity), "{name}: {severity:?} is no severity");
         let text = |key: &str| alert["annotations"][key].as_str().unwrap_or_default();
         assert!(!text("summary").is_empty() && text("description").contains("{{"), "{name}");
         assert!(text("runbook").lines().count() >= 2, "{name} has no runbook");
+        let section = text("runbook_url").strip_prefix("docs/operating.md#").unwrap_or_default();
+        let is_its_own = !section.is_empty() && name.to_lowercase().starts_with(section);
+        assert!(is_its_own && sections.contains(section), "{name}: {section:?} is no section about it");
     }
 }
 

@@ -27,7 +27,12 @@ const BUSY: Duration = Duration::from_secs(24);
 const BUSY_FOR_PICTURES: Duration = Duration::from_mins(5);
 
 /// Panels on which nothing needs to move, by dashboard and title. They say zero, which is something.
-const STILL: [(&str, &str, &str); 12] = [
+const STILL: [(&str, &str, &str); 17] = [
+    ("overview", "Waiting at hooks", "no hook here has a limit of its own"),
+    ("overview", "Degraded workers", "all workers serve here"),
+    ("hook-detail", "Waiting", "no hook here has a limit of its own"),
+    ("hook-detail", "Degraded workers", "all workers serve here"),
+    ("internals", "Workspaces not loaded", "all workspaces are there"),
     ("internals", "Audit lines lost", "no line is lost here"),
     ("internals", "Restarts", "no actor dies here"),
     ("internals", "Restarts by actor", "no actor dies here"),
@@ -175,6 +180,7 @@ fn chosen(expression: &str) -> String {
     let names = [
         ("$__rate_interval", "10s"),
         ("$__range", "60s"),
+        ("$job", ".*"),
         ("$instance", ".*"),
         ("$event", ".*"),
         ("$hook", ".*"),

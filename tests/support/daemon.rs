@@ -126,8 +126,11 @@ impl DaemonSetup {
     /// Starts the daemon, and waits until it takes events.
     pub(crate) fn serve(self) -> Daemon {
         let daemon = self.spawn();
-        let status = || daemon.client().send("GET", "/readyz", None).map(|answer| answer.status);
-        daemon.wait_until("the daemon is ready", || status().ok() == Some(200));
+        // Not `/readyz`, which also says whether all workspaces are loaded.
+        daemon.wait_until("the daemon is ready", || {
+            let status = daemon.client().send("GET", "/v1/status", None);
+            status.is_ok_and(|status| status.status == 200 && read(&status)["phase"] == "ready")
+        });
         daemon
     }
 

@@ -75,6 +75,10 @@ struct HookReportSchema {
     /// How long it ran, in milliseconds.
     #[schemars(range(min = 0))]
     duration_ms: f64,
+    /// How long it waited before it ran, in milliseconds: for a place in its pool, at the hook's own limit, or for its
+    /// workers. Left out below 10 ms.
+    #[schemars(range(min = 10))]
+    queued_ms: Option<f64>,
     /// The tokens that a model used, if it reported them.
     tokens: Option<TokensSchema>,
     /// Why it failed.

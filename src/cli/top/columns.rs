@@ -8,7 +8,7 @@ use ratatui::text::Span;
 use super::state::HookActivity;
 use crate::{
     cli::{escape, runs::RunRow, table::EMPTY_CELL},
-    model::Verdict,
+    model::{Verdict, is_short},
 };
 
 /// Between two columns.
@@ -83,6 +83,7 @@ impl TableRow for HookActivity {
         number("rate/s", 0, |row: &Self| rate(row.rate), |a, b| a.rate.total_cmp(&b.rate)),
         number("p50", 5, |row: &Self| took(p50(row)), |a, b| p50(a).cmp(&p50(b))),
         number("p99", 0, |row: &Self| took(p99(row)), |a, b| p99(a).cmp(&p99(b))),
+        number("wait p99", 2, |row: &Self| took(waited(row)), |a, b| waited(a).cmp(&waited(b))),
         verdict(
             4,
             Verdict::Proceed,
@@ -323,6 +324,11 @@ fn p50(row: &HookActivity) -> Option<Duration> {
 
 fn p99(row: &HookActivity) -> Option<Duration> {
     row.took.map(|took| took.p99)
+}
+
+/// Waits as short as the way through an idle pool are an empty cell.
+fn waited(row: &HookActivity) -> Option<Duration> {
+    row.waited.filter(|wait| !is_short(wait))
 }
 
 fn last_failure(row: &HookActivity) -> String {

@@ -33,6 +33,8 @@ pub(super) fn status() -> DaemonStatus {
         broken: Vec::new(),
         required_missing: Vec::new(),
         powerless_switches: Vec::new(),
+        degraded_workers: Vec::new(),
+        not_loaded: Vec::new(),
     }
 }
 
@@ -47,6 +49,7 @@ pub(super) fn state() -> TopState {
                 handler: handler.into(),
                 verdict,
                 took: Duration::from_micros(1000 + number * 10),
+                queued: Duration::ZERO,
                 failure: failure.map(Into::into),
             };
             state.apply(StreamEvent::Invocation(invocation), now);
@@ -70,9 +73,14 @@ pub(super) fn state() -> TopState {
         row("b\\u001b1", r#""age_ms":4000.0,"events":1,"pending":0"#),
     ];
     let metrics =
-        "hookyard_queue_depth{pool=\"command\"} 2\nhookyard_pool_slots{pool=\"command\",state=\"busy\"} 3\n";
+        "hookyard_queue_depth{pool=\"command\"} 2\nhookyard_pool_slots{pool=\"command\",state=\"used\"} 3\n";
     let runs = Some(ListedRuns { shown, left_out: 5 });
-    state.apply_poll(Ok(DaemonPoll { status: status(), runs, pools: pools::read(metrics) }));
+    state.apply_poll(Ok(DaemonPoll {
+        status: status(),
+        runs,
+        pools: pools::read(metrics),
+        waiting_at_hooks: 0.0,
+    }));
     state
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     columns::{count, rate, width},
-    pools::PoolUsage,
+    pools::{LIMIT, PoolUsage},
     state::TopSnapshot,
 };
 use crate::{
@@ -24,8 +24,14 @@ pub(super) fn daemon(snapshot: &TopSnapshot) -> Vec<String> {
     let Some(status) = &snapshot.status else { return vec!["hookyard".to_owned()] };
     let mut facts =
         vec![format!("hookyard {} {}", escape::line(&status.version), escape::line(&status.phase))];
+    if !status.not_loaded.is_empty() {
+        facts.push(format!("{} not loaded", plural(status.not_loaded.len(), "workspace")));
+    }
     if !status.broken.is_empty() {
         facts.push(plural(status.broken.len(), "broken workspace"));
+    }
+    if !status.degraded_workers.is_empty() {
+        facts.push(format!("workers of {} degraded", plural(status.degraded_workers.len(), "hook")));
     }
     facts.extend([
         format!("up {}", coarse_duration(Duration::from_millis(status.uptime_ms))),
@@ -46,6 +52,9 @@ pub(super) fn events(snapshot: &TopSnapshot) -> Vec<String> {
         facts.push(format!("{} dropped", snapshot.dropped));
     }
     facts.extend(snapshot.pools.iter().filter(|pool| pool.is_in_use()).map(pool_fact));
+    if snapshot.waiting_at_hooks > 0.0 {
+        facts.push(format!("{} waiting at hooks", snapshot.waiting_at_hooks));
+    }
     let given = Verdict::ALL.into_iter().filter(|verdict| events.verdicts.of(*verdict) > 0);
     let given: Vec<_> =
         given.map(|verdict| format!("{} {verdict}", count(events.verdicts.of(verdict)))).collect();
@@ -58,8 +67,7 @@ pub(super) fn events(snapshot: &TopSnapshot) -> Vec<String> {
 
 fn pool_fact(pool: &PoolUsage) -> String {
     let busy = pool.busy();
-    let total: f64 = pool.slots.values().sum();
-    let size = if total > busy { format!("/{total}") } else { String::new() };
+    let size = pool.slots.get(LIMIT).map(|limit| format!("/{limit}")).unwrap_or_default();
     let queued = pool.queued.filter(|queued| *queued > 0.0);
     let queued = queued.map(|queued| format!(", {queued} waiting")).unwrap_or_default();
     format!("{}: {busy}{size} busy{queued}", escape::line(&pool.pool))

@@ -7,8 +7,13 @@ use serde::Serialize;
 const QUEUE: &str = "hookyard_queue_depth";
 const SLOTS: &str = "hookyard_pool_slots";
 
+const HOOKS: &str = "hookyard_hook_waiting";
+
 /// The state of slots that run a hook.
-const BUSY: &str = "busy";
+const USED: &str = "used";
+
+/// The state of all slots there are.
+pub(super) const LIMIT: &str = "limit";
 
 /// The usage of a pool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -23,13 +28,19 @@ pub(super) struct PoolUsage {
 impl PoolUsage {
     /// How many slots run a hook.
     pub(super) fn busy(&self) -> f64 {
-        self.slots.get(BUSY).copied().unwrap_or_default()
+        self.slots.get(USED).copied().unwrap_or_default()
     }
 
     /// Whether a hook runs or waits.
     pub(super) fn is_in_use(&self) -> bool {
         self.busy() > 0.0 || self.queued.is_some_and(|queued| queued > 0.0)
     }
+}
+
+/// How many invocations wait at hooks' own limits and for their workers, in a text of metrics.
+pub(super) fn waiting_at_hooks(metrics: &str) -> f64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(HOOKS));
+    lines.filter_map(sample).filter(|(name, ..)| *name == HOOKS).map(|(_, _, value)| value).sum()
 }
 
 /// The pools in a text of metrics, by name.
@@ -73,22 +84,25 @@ mod tests {
     fn pools_are_found_among_other_metrics() {
         let text = "# TYPE hookyard_queue_depth gauge\n\
             hookyard_queue_depth{pool=\"http\"} 2\n\
-            hookyard_pool_slots{pool=\"http\",state=\"busy\"} 3 1700000000\n\
-            hookyard_pool_slots{state=\"free\", pool=\"http\"} 13\n\
-            hookyard_pool_slots{pool=\"command\",state=\"free\"} 1\n\
+            hookyard_pool_slots{pool=\"http\",state=\"used\"} 3 1700000000\n\
+            hookyard_pool_slots{state=\"limit\", pool=\"http\"} 16\n\
+            hookyard_pool_slots{pool=\"command\",state=\"limit\"} 1\n\
+            hookyard_hook_waiting{hook=\"a\"} 2\n\
+            hookyard_hook_waiting{hook=\"b\"} 3\n\
             hookyard_events_total{pool=\"no\"} 1\n";
         let slots = |states: &[(&str, f64)]| {
             states.iter().map(|(state, number)| ((*state).to_owned(), *number)).collect()
         };
         let expected = [
-            PoolUsage { pool: "command".into(), queued: None, slots: slots(&[("free", 1.0)]) },
+            PoolUsage { pool: "command".into(), queued: None, slots: slots(&[("limit", 1.0)]) },
             PoolUsage {
                 pool: "http".into(),
                 queued: Some(2.0),
-                slots: slots(&[("busy", 3.0), ("free", 13.0)]),
+                slots: slots(&[("used", 3.0), ("limit", 16.0)]),
             },
         ];
         assert_eq!(read(text), expected);
+        assert!(expected[1].is_in_use() && (waiting_at_hooks(text) - 5.0).abs() < f64::EPSILON);
     }
 
     #[test]

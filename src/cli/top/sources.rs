@@ -76,7 +76,9 @@ impl DaemonSource {
         let runs = runs.ok().map(|List { runs, left_out }| ListedRuns { shown: runs, left_out });
         let metrics = self.client.send("GET", "/metrics", None).ok().filter(|answer| answer.status == 200);
         let metrics = metrics.map(|answer| String::from_utf8_lossy(&answer.body).into_owned());
-        Ok(DaemonPoll { status, runs, pools: pools::read(&metrics.unwrap_or_default()) })
+        let metrics = metrics.unwrap_or_default();
+        let waiting_at_hooks = pools::waiting_at_hooks(&metrics);
+        Ok(DaemonPoll { status, runs, pools: pools::read(&metrics), waiting_at_hooks })
     }
 
     /// Reads the stream, and opens it again whenever it ends.

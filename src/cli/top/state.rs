@@ -37,6 +37,8 @@ pub(super) struct DaemonPoll {
     /// `None` if the daemon was too busy to list them.
     pub(super) runs: Option<ListedRuns>,
     pub(super) pools: Vec<PoolUsage>,
+    /// How many invocations wait at hooks' own limits and for their workers.
+    pub(super) waiting_at_hooks: f64,
 }
 
 /// Runs that are or were recently active.
@@ -51,6 +53,7 @@ struct HookTally {
     handler: String,
     runs: u64,
     window: SlidingWindow,
+    waits: SlidingWindow,
     verdicts: VerdictCounts,
     failures: u64,
     last_failure: Option<(Duration, String)>,
@@ -70,6 +73,8 @@ pub(super) struct TopSnapshot {
     pub(super) dropped: u64,
     pub(super) events: EventTotals,
     pub(super) pools: Vec<PoolUsage>,
+    /// How many invocations wait at hooks' own limits and for their workers.
+    pub(super) waiting_at_hooks: f64,
     pub(super) hooks: Vec<HookActivity>,
     pub(super) runs: Vec<runs::RunRow>,
     pub(super) runs_left_out: usize,
@@ -97,6 +102,9 @@ pub(super) struct HookActivity {
     /// How long it took within the last minute.
     #[serde(flatten, serialize_with = "quantiles")]
     pub(super) took: Option<LatencyQuantiles>,
+    /// The 99th percentile of what it waited within the last minute before it ran.
+    #[serde(rename = "wait_p99_ms", skip_serializing_if = "Option::is_none", serialize_with = "some_ms")]
+    pub(super) waited: Option<Duration>,
     pub(super) verdicts: VerdictCounts,
     pub(super) failures: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +159,7 @@ impl TopState {
         tally.handler = invocation.handler;
         tally.runs += 1;
         tally.window.measure(now, invocation.took);
+        tally.waits.measure(now, invocation.queued);
         tally.verdicts.add(invocation.verdict);
         if let Some(why) = invocation.failure {
             tally.failures += 1;
@@ -170,6 +179,7 @@ impl TopState {
             dropped: self.dropped,
             events: EventTotals { rate: self.events.rate(now), verdicts: self.verdicts },
             pools: poll.map(|poll| poll.pools.clone()).unwrap_or_default(),
+            waiting_at_hooks: poll.map(|poll| poll.waiting_at_hooks).unwrap_or_default(),
             hooks,
             runs: runs.shown,
             runs_left_out: runs.left_out,
@@ -183,6 +193,7 @@ impl HookTally {
             handler,
             runs: 0,
             window: SlidingWindow::default(),
+            waits: SlidingWindow::default(),
             verdicts: VerdictCounts::default(),
             failures: 0,
             last_failure: None,
@@ -197,6 +208,7 @@ impl HookTally {
             runs: self.runs,
             rate: self.window.rate(now),
             took: self.window.quantiles(now),
+            waited: self.waits.quantiles(now).map(|waits| waits.p99),
             verdicts: self.verdicts,
             failures: self.failures,
             last_failure: last
@@ -208,6 +220,14 @@ impl HookTally {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn rounded<S: serde::Serializer>(rate: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((rate * 1e3).round() / 1e3)
+}
+
+#[expect(clippy::ref_option, reason = "serde passes fields by reference")]
+fn some_ms<S: serde::Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => crate::model::milliseconds(time, serializer),
+        None => serializer.serialize_none(),
+    }
 }
 
 fn seconds<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -240,6 +260,7 @@ mod tests {
             handler: "command".into(),
             verdict,
             took: Duration::from_millis(1),
+            queued: Duration::from_millis(2),
             failure: failure.map(Into::into),
         })
     }
@@ -256,6 +277,7 @@ mod tests {
         let snapshot = serde_json::to_value(state.snapshot(NOW)).unwrap();
         let expected = json!({
             "hook": "guard", "handler": "command", "runs": 2, "rate": 1.0, "p50_ms": 1.003, "p99_ms": 1.003,
+            "wait_p99_ms": 2.007,
             "verdicts": { "proceed": 1, "allow": 0, "ask": 0, "block": 1, "halt": 0 },
             "failures": 1, "last_failure": { "seconds_ago": 1.0, "why": "timed_out" },
         });
@@ -300,8 +322,11 @@ mod tests {
             broken: Vec::new(),
             required_missing: Vec::new(),
             powerless_switches: Vec::new(),
+            degraded_workers: Vec::new(),
+            not_loaded: Vec::new(),
         };
-        let poll = |runs| DaemonPoll { status: status.clone(), runs, pools: Vec::new() };
+        let poll =
+            |runs| DaemonPoll { status: status.clone(), runs, pools: Vec::new(), waiting_at_hooks: 0.0 };
         let mut state = TopState::default();
         state.apply_poll(Ok(poll(Some(ListedRuns { shown: Vec::new(), left_out: 5 }))));
         state.set_stream_error(Some("the stream ended".into()));

@@ -24,6 +24,8 @@ pub(super) struct HookInvocation {
     pub(super) handler: String,
     pub(super) verdict: Verdict,
     pub(super) took: Duration,
+    /// How long it waited before it ran.
+    pub(super) queued: Duration,
     /// Why it failed, if it did.
     pub(super) failure: Option<String>,
 }
@@ -47,6 +49,8 @@ struct ReportData {
     ended: String,
     verdict: Option<String>,
     duration_ms: f64,
+    #[serde(default)]
+    queued_ms: f64,
     error: Option<String>,
 }
 
@@ -112,6 +116,7 @@ impl ReportData {
         Some(HookInvocation {
             verdict: verdict(self.verdict.as_deref().unwrap_or(Verdict::Proceed.as_str()))?,
             took: Duration::try_from_secs_f64(self.duration_ms / 1e3).ok()?,
+            queued: Duration::try_from_secs_f64(self.queued_ms / 1e3).ok()?,
             hook: self.hook,
             handler: self.handler,
             failure,
@@ -137,7 +142,7 @@ mod tests {
         let text = concat!(
             ": hookyard\n\n",
             "event: invocation\ndata: {\"run_id\":\"r\",\"event\":\"x\",\"hook\":{\"hook\":\"guard\",\"handler\":\"command\",",
-            "\"ended\":\"timed_out\",\"verdict\":\"block\",\"duration_ms\":1.5,\"error\":\"after 1 ms\"}}\n\n",
+            "\"ended\":\"timed_out\",\"verdict\":\"block\",\"duration_ms\":1.5,\"queued_ms\":2.5,\"error\":\"after 1 ms\"}}\n\n",
             "event: outcome\ndata: {\"outcome\":{\"verdict\":\"halt\",\"hooks\":[]}}\n\n",
             "event: dropped\ndata: {\"dropped\":7}\n\n",
         );
@@ -146,6 +151,7 @@ mod tests {
             handler: "command".into(),
             verdict: Verdict::Block,
             took: Duration::from_micros(1500),
+            queued: Duration::from_micros(2500),
             failure: Some("timed_out: after 1 ms".into()),
         };
         let expected = [

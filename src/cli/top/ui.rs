@@ -203,7 +203,7 @@ mod tests {
         press(&mut ui, "<<");
         assert_eq!(names(&ui), ["audit", "guard", "naming-police", "slow"]);
         press(&mut ui, "<");
-        assert_eq!((ui.hooks.column, ui.hooks.mark::<HookActivity>()), (11, '▲'));
+        assert_eq!((ui.hooks.column, ui.hooks.mark::<HookActivity>()), (12, '▲'));
         assert_eq!(names(&ui)[0], "slow");
         press(&mut ui, ">s");
         assert_eq!(ui.hooks.column, 1);

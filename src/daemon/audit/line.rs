@@ -15,7 +15,7 @@ use crate::{
     config::AuditPatches,
     model::{
         DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookReport, Json, Outcome, Redactor, Target,
-        Targets, Timestamp, Verdict, milliseconds,
+        Targets, Timestamp, Verdict, is_short, milliseconds,
     },
 };
 
@@ -87,6 +87,8 @@ struct HookLine<'a> {
     verdict: Verdict,
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     duration: Duration,
+    #[serde(rename = "queued_ms", serialize_with = "milliseconds", skip_serializing_if = "is_short")]
+    queued: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<FailureMode>,
 }
@@ -136,7 +138,7 @@ pub(super) fn write_denial(denial: &DenialLine, into: &mut Vec<u8>) -> serde_jso
 }
 
 fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
-    let HookReport { hook, handler, ended, verdict, duration, failure_mode, .. } = report;
+    let HookReport { hook, handler, ended, verdict, duration, queued, failure_mode, .. } = report;
     let hook = redactor.text(hook.as_str());
     HookLine {
         hook,
@@ -144,6 +146,7 @@ fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
         ended: *ended,
         verdict: *verdict,
         duration: *duration,
+        queued: *queued,
         policy: *failure_mode,
     }
 }

@@ -22,10 +22,11 @@ pub(super) async fn alive() -> &'static str {
 
 pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'static str, ApiError> {
     match state.phase() {
-        DaemonPhase::Ready => match missing_required(&state) {
-            Some(missing) => Err(missing),
-            None => Ok("ready\n"),
-        },
+        DaemonPhase::Ready => {
+            let unloaded = state.unloaded.all();
+            let not_loaded = unloaded.first().map(|known| ApiError::not_loaded(&known.id, &known.why));
+            not_loaded.or_else(|| missing_required(&state)).map_or(Ok("ready\n"), Err)
+        }
         DaemonPhase::Starting => Err(ApiError::starting()),
         DaemonPhase::LameDuck | DaemonPhase::Draining => Err(ApiError::shutting_down()),
     }

@@ -25,5 +25,8 @@ pub(super) use events::send_event;
 pub(crate) use native_response::ProcessAnswer;
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, paths, router};
-pub use status::{AuditStatus, BrokenWorkspace, DaemonStatus, PowerlessSwitches, RequiredMissing};
+pub use status::{
+    AuditStatus, BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches,
+    RequiredMissing,
+};
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};

@@ -21,7 +21,7 @@ use crate::{
         error::ApiError,
         request_body::{self, BodyFailure},
         state::DaemonState,
-        workspace_locator::GuardScope,
+        workspace_locator::{GuardScope, LocateError},
     },
     dialect,
     model::{DialectName, Event, HostResponse, Outcome, PartialEvent},
@@ -138,7 +138,10 @@ async fn dispatch(
         Ok(workspace) => event.workspace_id = workspace,
         Err(error) => {
             let event = PartialEvent::of(&event);
-            let guards = state.locator.guards(&state.orchestrator, &state.settings, &event).await;
+            let guards = match error {
+                LocateError::NotLoaded(_) => GuardScope::NotLoaded,
+                _ => state.locator.guards(&state.orchestrator, &state.settings, &event).await,
+            };
             return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }
     }

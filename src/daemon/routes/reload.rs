@@ -6,8 +6,8 @@ use axum::{Json, extract::State};
 use serde::Deserialize;
 
 use super::{
-    extract::{ApiQuery, unknown_workspace, workspace_id},
-    workspaces::WorkspaceView,
+    extract::{ApiQuery, workspace_id},
+    workspaces::{WorkspaceView, absent_workspace},
 };
 use crate::daemon::{error::ApiError, state::DaemonState};
 
@@ -23,9 +23,12 @@ pub(super) async fn reload(
 ) -> Result<Json<Vec<WorkspaceView>>, ApiError> {
     let reports = if let Some(text) = &query.workspace_id {
         let id = workspace_id(text)?;
+        if state.unloaded.find(&id).is_some() {
+            state.retry_unloaded().await;
+        }
         let report = state.orchestrator.reload_workspace(&id).await?;
         state.watch.rescan(&id);
-        vec![(id.clone(), report.ok_or_else(|| unknown_workspace(&id))?)]
+        vec![(id.clone(), report.ok_or_else(|| absent_workspace(&state, &id))?)]
     } else {
         state.reload().await?
     };

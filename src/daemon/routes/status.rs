@@ -14,6 +14,7 @@ use crate::daemon::{
     audit::Audit,
     schema::{Component, object, optional_string, string, strings, unsigned, unsigned_as},
     state::DaemonState,
+    unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
 };
 
 /// The maximum number of workspaces with errors in a status.
@@ -68,6 +69,12 @@ pub struct DaemonStatus {
     /// The workspaces whose files tried to switch off hooks of a higher level, and could not; at most 100.
     #[serde(default)]
     pub powerless_switches: Vec<PowerlessSwitches>,
+    /// The hooks whose workers do not serve; at most 100.
+    #[serde(default)]
+    pub degraded_workers: Vec<DegradedHook>,
+    /// The workspaces of the settings that could not be loaded; at most 100. Their events are refused.
+    #[serde(default)]
+    pub not_loaded: Vec<NotLoadedWorkspace>,
 }
 
 /// The counters of the audit since the daemon started.
@@ -122,6 +129,32 @@ pub struct RequiredMissing {
     pub why: String,
 }
 
+/// A workspace of the settings that could not be loaded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NotLoadedWorkspace {
+    /// Its ID.
+    pub id: String,
+    /// Its directory, as the settings write it.
+    pub root: String,
+    /// Why it could not be loaded.
+    pub why: String,
+}
+
+/// A hook whose workers do not serve.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct DegradedHook {
+    /// The ID of the workspace.
+    pub workspace: String,
+    /// The name of the hook.
+    pub hook: String,
+    /// `no_hello`: each event gets a process of its own; `failing`: events wait for the next worker.
+    pub reason: String,
+    /// What the last worker ended with.
+    pub why: String,
+}
+
 pub(super) static STATUS: Component = Component::built("Status", || {
     let audit = AUDIT_STATUS.described("The counters of the audit, if it is on.");
     let broken = json!({
@@ -138,6 +171,16 @@ pub(super) static STATUS: Component = Component::built("Status", || {
         "type": "array",
         "items": POWERLESS_SWITCHES.reference(),
         "description": "The workspaces whose files tried to switch off hooks of a higher level, and could not; at most 100.",
+    });
+    let not_loaded = json!({
+        "type": "array",
+        "items": NOT_LOADED_WORKSPACE.reference(),
+        "description": "The workspaces of the settings that could not be loaded; at most 100. Their events are refused.",
+    });
+    let degraded = json!({
+        "type": "array",
+        "items": DEGRADED_HOOK.reference(),
+        "description": "The hooks whose workers do not serve; at most 100.",
     });
     object(
         "The status of the daemon.",
@@ -163,6 +206,8 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("broken", broken),
             ("required_missing", required),
             ("powerless_switches", powerless),
+            ("degraded_workers", degraded),
+            ("not_loaded", not_loaded),
         ],
         &["tcp", "metrics", "audit"],
     )
@@ -221,6 +266,34 @@ pub(super) static POWERLESS_SWITCHES: Component = Component::built("PowerlessSwi
     )
 });
 
+pub(super) static DEGRADED_HOOK: Component = Component::built("DegradedHook", || {
+    object(
+        "A hook whose workers do not serve.",
+        [
+            ("workspace", string("The ID of the workspace.")),
+            ("hook", string("The name of the hook.")),
+            (
+                "reason",
+                string("`no_hello`: each event gets a process; `failing`: events wait for the next worker."),
+            ),
+            ("why", string("What the last worker ended with.")),
+        ],
+        &[],
+    )
+});
+
+pub(super) static NOT_LOADED_WORKSPACE: Component = Component::built("NotLoadedWorkspace", || {
+    object(
+        "A workspace of the settings that could not be loaded.",
+        [
+            ("id", string("Its ID.")),
+            ("root", string("Its directory, as the settings write it.")),
+            ("why", string("Why it could not be loaded.")),
+        ],
+        &[],
+    )
+});
+
 impl DaemonStatus {
     fn of(state: &DaemonState) -> Self {
         let orchestrator = &state.orchestrator;
@@ -264,8 +337,31 @@ impl DaemonStatus {
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),
+            degraded_workers: degraded_workers(orchestrator),
+            not_loaded: not_loaded(&state.unloaded),
         }
     }
+}
+
+fn not_loaded(unloaded: &UnloadedWorkspaces) -> Vec<NotLoadedWorkspace> {
+    let all = unloaded.all().into_iter().take(MAX_BROKEN);
+    let shown = all.map(|UnloadedWorkspace { id, root, why }| NotLoadedWorkspace {
+        id: id.to_string(),
+        root: root.display().to_string(),
+        why: why.to_string(),
+    });
+    shown.collect()
+}
+
+fn degraded_workers(orchestrator: &Orchestrator) -> Vec<DegradedHook> {
+    let degraded = orchestrator.degraded_workers().into_iter().take(MAX_BROKEN);
+    let hooks = degraded.map(|(workspace, workers)| DegradedHook {
+        workspace: workspace.to_string(),
+        hook: workers.hook.to_string(),
+        reason: workers.degradation.as_str().to_owned(),
+        why: workers.why.to_string(),
+    });
+    hooks.collect()
 }
 
 fn required_missing(orchestrator: &Orchestrator) -> Vec<RequiredMissing> {

@@ -23,7 +23,10 @@ use super::{
     },
     reload,
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
-    status::{self, AUDIT_STATUS, BROKEN_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING, STATUS},
+    status::{
+        self, AUDIT_STATUS, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES,
+        REQUIRED_MISSING, STATUS,
+    },
     stream,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
@@ -39,7 +42,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 17] = [
+static COMPONENTS: [&Component; 19] = [
     &AUDIT_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
@@ -53,6 +56,8 @@ static COMPONENTS: [&Component; 17] = [
     &REGISTRATION,
     &RUNS_VIEW,
     &POWERLESS_SWITCHES,
+    &DEGRADED_HOOK,
+    &NOT_LOADED_WORKSPACE,
     &REQUIRED_MISSING,
     &STATUS,
     &WORKSPACE_DETAILS,

@@ -200,6 +200,7 @@ pub(super) async fn register(
     let registered = tokio::spawn(async move {
         let report = state.orchestrator.register(&id, settings).await?;
         state.watch.rescan(&id);
+        state.forget_unloaded(&id);
         Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
@@ -232,7 +233,7 @@ pub(super) async fn show(
     PathParameter(id): PathParameter,
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
-    let report = state.orchestrator.load_report(&id).ok_or_else(|| unknown_workspace(&id))?;
+    let report = state.orchestrator.load_report(&id).ok_or_else(|| absent_workspace(&state, &id))?;
     Ok(Json(WorkspaceDetails::of(&id, &report)))
 }
 
@@ -243,14 +244,23 @@ pub(super) async fn remove(
     let id = workspace_id(&id)?;
     let removed = id.clone();
     let gone = tokio::spawn(async move {
-        let was_there = state.orchestrator.unregister(&removed).await;
+        let was_loaded = state.orchestrator.unregister(&removed).await;
         state.watch.rescan(&removed);
-        was_there
+        let was_unloaded = state.forget_unloaded(&removed);
+        was_loaded || was_unloaded
     });
     if !gone.await.map_err(|_| ApiError::shutting_down())? {
         return Err(unknown_workspace(&id));
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The error about a workspace that is not loaded, or not known at all.
+pub(super) fn absent_workspace(state: &DaemonState, id: &WorkspaceId) -> ApiError {
+    state
+        .unloaded
+        .find(id)
+        .map_or_else(|| unknown_workspace(id), |known| ApiError::not_loaded(&known.id, &known.why))
 }
 
 /// The dialects that hook files are written in.

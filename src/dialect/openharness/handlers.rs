@@ -6,7 +6,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use super::{
     super::{Mapping, Mistake, Value, suggest::shorten},
     keys::{allow_handler_keys, bounded_entries},
-    lookup::{ReferenceLookup, ResolvedPath},
+    lookup::{ReferenceLookup, ResolvedPath, check_program, check_scripts},
     mode,
     models::{RawAgentHandler, RawPromptHandler},
     requests::{self, RawHttpHandler},
@@ -279,6 +279,16 @@ fn is_empty_for_shell(line: &str) -> bool {
     line.lines().all(|line| line.trim_start_matches(is_separator).chars().next().is_none_or(|c| c == '#'))
 }
 
+/// Whether a shell does more with a text than split it into words.
+pub(in crate::dialect) fn has_shell_syntax(text: &str) -> bool {
+    text.contains(|c| SHELL_SYNTAX.contains(c))
+}
+
+/// Whether the first word of a line is the name of a program, as it stands.
+pub(in crate::dialect) fn names_program(word: &str) -> bool {
+    !word.is_empty() && !has_shell_syntax(word) && !SHELL_WORDS.contains(&word)
+}
+
 fn shell(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
     if value.is_list() {
         let help = "write `args` instead of `command`: the program and its arguments as a list";
@@ -287,26 +297,15 @@ fn shell(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLooku
     }
     let line = shell_line(value)?;
     let first = line.split_whitespace().next().unwrap_or_default();
-    let is_plain = !first.contains(|c| SHELL_SYNTAX.contains(c)) && !SHELL_WORDS.contains(&first);
-    if is_plain && let ResolvedPath::Missing(_, why) = resolver.program(first, cwd) {
-        value.warn("program", why, "the hook will end `spawn_failed`");
+    let is_plain = names_program(first);
+    if is_plain {
+        check_program(value, first, cwd, resolver);
     }
-    if !line.contains(|c| SHELL_SYNTAX.contains(c)) {
-        line.split_whitespace().skip(1).for_each(|word| check_script(value, word, cwd, resolver));
+    if !has_shell_syntax(line) {
+        let arguments: Vec<_> = line.split_whitespace().skip(1).collect();
+        check_scripts(std::slice::from_ref(value), first, &arguments, cwd, resolver);
     }
     Some(CommandLine::Shell(line.to_owned()))
-}
-
-/// Warns of a file that is not there. Some interpreters then exit with the code that blocks, others with one
-/// that lets everything pass. Only what is written as a path from here is surely meant as one.
-fn check_script(value: &Value<'_>, word: &str, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) {
-    if word.starts_with('.')
-        && word.contains('/')
-        && let ResolvedPath::Missing(_, why) = resolver.program(word, cwd)
-        && why.ends_with("does not exist")
-    {
-        value.warn("script", why, "create it, or correct the path");
-    }
 }
 
 fn exec(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup) -> Option<CommandLine> {
@@ -331,9 +330,7 @@ fn exec(value: &Value<'_>, cwd: &std::path::Path, resolver: &dyn ReferenceLookup
             return None;
         }
     };
-    for (word, item) in rest.iter().zip(&items[1..]) {
-        check_script(item, word, cwd, resolver);
-    }
+    check_scripts(&items[1..], place.text()?, rest, cwd, resolver);
     Some(CommandLine::Exec { program, args: rest.iter().map(|&arg| arg.to_owned()).collect() })
 }
 

@@ -2,7 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::document::Value;
 use crate::model::{Model, Secret, SecretText};
+
+/// Programs whose first argument is a script.
+const INTERPRETERS: [&str; 10] =
+    ["ash", "bash", "dash", "node", "perl", "php", "python", "python3", "ruby", "sh"];
+
+/// Options of interpreters after which no script follows.
+const CODE_OPTIONS: [&str; 7] = ["-c", "-e", "-m", "-p", "-s", "--eval", "--print"];
 
 /// A place a hook file names, as it is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,4 +54,54 @@ pub trait ReferenceLookup {
     ///
     /// Returns what is wrong and what to do if there is none, or this workspace may not ask it.
     fn model(&self, reference: &str) -> Result<Model, (String, String)>;
+}
+
+/// Warns of a program that a command names and that is not there.
+pub(in crate::dialect) fn check_program(
+    value: &Value<'_>,
+    name: &str,
+    cwd: &Path,
+    resolver: &dyn ReferenceLookup,
+) {
+    if let ResolvedPath::Missing(_, why) = resolver.program(name, cwd) {
+        value.warn("program", why, "the hook will end `spawn_failed`");
+    }
+}
+
+/// Warns of scripts among the arguments of a program that are not there, each at its place. Some interpreters then exit with the code that
+/// blocks, others with one that lets everything pass. Only what is written as a path, or is the first argument of an
+/// interpreter, is surely meant as one.
+pub(in crate::dialect) fn check_scripts(
+    places: &[Value<'_>],
+    program: &str,
+    arguments: &[&str],
+    cwd: &Path,
+    resolver: &dyn ReferenceLookup,
+) {
+    let of_interpreter = script_of_interpreter(program, arguments);
+    for (position, word) in arguments.iter().enumerate() {
+        let is_path = word.starts_with('.') && word.contains('/');
+        if !is_path && of_interpreter != Some(position) {
+            continue;
+        }
+        // A name without a directory is that of a file here, not of a program in the `PATH`.
+        let path = if word.contains('/') { (*word).to_owned() } else { format!("./{word}") };
+        if let ResolvedPath::Missing(_, why) = resolver.program(&path, cwd)
+            && why.ends_with("does not exist")
+            && let Some(place) = places.get(position).or_else(|| places.last())
+        {
+            place.warn("script", why, "create it, or correct the path");
+        }
+    }
+}
+
+/// Which argument of an interpreter is its script.
+fn script_of_interpreter(program: &str, arguments: &[&str]) -> Option<usize> {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    if !INTERPRETERS.contains(&name) {
+        return None;
+    }
+    let first = arguments.iter().position(|word| !word.starts_with('-'))?;
+    let takes_code = arguments[..first].iter().any(|option| CODE_OPTIONS.contains(option));
+    (!takes_code && arguments[first].contains(['.', '/'])).then_some(first)
 }

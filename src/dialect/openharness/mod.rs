@@ -24,10 +24,11 @@ pub use dialect::OpenHarness;
 #[cfg(feature = "cli")]
 pub(crate) use event::KINDS as OPENHARNESS_KINDS;
 pub(super) use event::{has_kind, is_matched};
-pub(super) use handlers::{argument, shell_line, variable};
+pub(super) use handlers::{argument, has_shell_syntax, names_program, shell_line, variable};
 pub use hook_file::read_hook;
 pub(super) use keys::bounded_entries;
 pub use lookup::{ReferenceLookup, ResolvedPath};
+pub(super) use lookup::{check_program, check_scripts};
 pub(crate) use mode::warn_of_mode;
 pub(super) use requests::{http_address, http_header};
 pub use rules::{HookRules, UnixSockets, UnsafeVariables};

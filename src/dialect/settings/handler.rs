@@ -7,7 +7,8 @@ use super::{
         document::{Mapping, Value},
         event_table::EventRow,
         openharness::{
-            ResolvedPath, argument, bounded_entries, http_address, http_header, shell_line, variable,
+            ResolvedPath, argument, bounded_entries, check_program, check_scripts, has_shell_syntax,
+            http_address, http_header, names_program, shell_line, variable,
         },
         suggest::{did_you_mean, shorten},
     },
@@ -157,7 +158,7 @@ fn shell(
     root: &str,
 ) -> Option<CommandLine> {
     let line = value.text()?;
-    check_script(context, value, line, root);
+    check_line(context, value, line, root);
     let shell = match context.get(item, "shell") {
         Some(shell) => match shell.text()? {
             "sh" => Shell::Sh,
@@ -179,16 +180,21 @@ fn shell(
     })
 }
 
-/// Warns of a script that is not there, where the line says plainly which it is.
-fn check_script(context: &FileContext<'_>, value: &Value<'_>, line: &str, root: &str) {
-    let plain = in_project(context, &line.replace('"', ""), root);
-    let Some(first) = plain.split_whitespace().next() else { return };
-    let is_path = first.starts_with('/') || first.starts_with("./") || first.starts_with("../");
-    if !is_path || first.contains(['$', '\'', '`', '*', '~', '(', ';', '&', '|', '<', '>']) {
+/// Warns of a program and of scripts that are not there, where the line says plainly which they are.
+fn check_line(context: &FileContext<'_>, value: &Value<'_>, line: &str, root: &str) {
+    let line = line.replace('"', "");
+    let words: Vec<_> = line.split_whitespace().map(|word| in_project(context, word, root)).collect();
+    // Without the directory, whose name may have characters that mean something to a shell elsewhere.
+    let is_plain = |text: &str| !has_shell_syntax(&in_project(context, text, ""));
+    let (Some(first), Some(written)) = (words.first(), line.split_whitespace().next()) else { return };
+    if !is_plain(written) || !names_program(&in_project(context, written, "/project")) {
         return;
     }
-    if let ResolvedPath::Missing(_, why) = context.resolver.program(first, std::path::Path::new(root)) {
-        value.warn("program", why, "the hook will end `spawn_failed`");
+    let cwd = std::path::Path::new(root);
+    check_program(value, first, cwd, context.resolver);
+    if is_plain(&line) {
+        let arguments: Vec<_> = words[1..].iter().map(String::as_str).collect();
+        check_scripts(std::slice::from_ref(value), first, &arguments, cwd, context.resolver);
     }
 }
 

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     process::{self, FinishedProcess, IdleProcess, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped},
     sandbox,
+    worker::{Fleet, is_protocol_output},
 };
 use crate::{
     handler::{
@@ -154,6 +155,29 @@ fn raw_reply(finished: FinishedProcess, timeout: Duration) -> Result<RawReply, F
         ProcessEnd::Lost => {
             Err(Failure::new(Ended::Failed, "the process ended, but its exit status could not be had"))
         }
+    }
+}
+
+/// An output of a program that was run without the worker protocol; see [`refuse_protocol`].
+pub(super) fn without_protocol(output: HandlerOutput, fleet: Option<&Fleet>) -> HandlerOutput {
+    let result = output.result.and_then(|reply| refuse_protocol(reply, fleet));
+    HandlerOutput { result, ..output }
+}
+
+/// A reply of a program that was run without the worker protocol, unless it speaks that all the same: a hello is no
+/// answer, and must not read as one without an opinion. The fleet of such a program is told.
+fn refuse_protocol(reply: RawReply, fleet: Option<&Fleet>) -> Result<RawReply, Failure> {
+    match &reply {
+        RawReply::Command { exit_code: 0, stdout, .. } if is_protocol_output(stdout) => {
+            let message = if let Some(fleet) = fleet {
+                fleet.note_protocol();
+                "this script speaks the worker protocol only, and no worker was ready; later events wait for one"
+            } else {
+                "this script speaks the worker protocol only; set `mode: worker`"
+            };
+            Err(Failure::new(Ended::InvalidOutput, message))
+        }
+        _ => Ok(reply),
     }
 }
 

@@ -14,29 +14,27 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     environment::{BaseEnvironment, TRACEPARENT, Variables, hook_variable, stable_variables},
     ledger,
-    oneshot::OneshotRun,
+    oneshot::{OneshotRun, without_protocol},
     prespawn::SparePool,
     process::Program,
     sandbox::{self, PrivateTemp},
     warm_pool::WarmPool,
-    worker::{
-        Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts, is_protocol_output,
-    },
+    worker::{Fleet, FleetMeters, ServeResult, StderrLogging, WorkerConfig, WorkerTimeouts},
 };
 use crate::{
     handler::{
         limits::CommandLimits,
-        runner::{HandlerOutput, Invocation, Runner},
+        runner::{DegradedWorkers, HandlerOutput, Invocation, Runner},
     },
     model::{
         Approval, CommandHandler, CommandLine, CommandMode, Draft, Ended, Failure, FilesystemAccess, Handler,
-        Hook, HookName, RawReply, WorkerBounds, Workspace,
+        Hook, HookName, WorkerBounds, Workspace,
     },
     registry::RegisteredHook,
     telemetry::{ProcessLeak, ProcessMeters, SpareResult, WorkerMeters},
@@ -114,9 +112,7 @@ impl CommandRunner {
                 }
             }
             CommandMode::Worker(bounds) => {
-                let workers = self
-                    .workers
-                    .of(invocation, handler, || self.fleet(approval, invocation, handler, bounds));
+                let workers = self.fleet_of(approval, invocation, handler, bounds);
                 match workers.serve(invocation, cancel).await {
                     ServeResult::Concluded(result) => return result.into(),
                     ServeResult::NoWorker(why) => warning = why,
@@ -164,6 +160,17 @@ impl CommandRunner {
             stable_variables(&invocation.environment),
         );
         SparePool::new(program, handler, wanted)
+    }
+
+    /// The workers of the invocation's hook.
+    fn fleet_of(
+        &self,
+        approval: Approval,
+        invocation: &Invocation,
+        handler: &CommandHandler,
+        bounds: WorkerBounds,
+    ) -> Arc<Fleet> {
+        self.workers.of(invocation, handler, || self.fleet(approval, invocation, handler, bounds))
     }
 
     fn fleet(
@@ -330,28 +337,6 @@ fn launchable(handler: &CommandHandler) -> Result<(), String> {
     }
 }
 
-fn without_protocol(output: HandlerOutput, fleet: Option<&Fleet>) -> HandlerOutput {
-    let result = output.result.and_then(|reply| refuse_protocol(reply, fleet));
-    HandlerOutput { result, ..output }
-}
-
-/// A reply of a program that was run without the worker protocol, unless it speaks that all the same: a hello is no
-/// answer, and must not read as one without an opinion. The fleet of such a program is told.
-fn refuse_protocol(reply: RawReply, fleet: Option<&Fleet>) -> Result<RawReply, Failure> {
-    match &reply {
-        RawReply::Command { exit_code: 0, stdout, .. } if is_protocol_output(stdout) => {
-            let message = if let Some(fleet) = fleet {
-                fleet.note_protocol();
-                "this script speaks the worker protocol only, and no worker was ready; later events wait for one"
-            } else {
-                "this script speaks the worker protocol only; set `mode: worker`"
-            };
-            Err(Failure::new(Ended::InvalidOutput, message))
-        }
-        _ => Ok(reply),
-    }
-}
-
 impl Runner for CommandRunner {
     fn run<'a>(
         &'a self,
@@ -365,6 +350,27 @@ impl Runner for CommandRunner {
         self.inherited.lock().remove(root);
         self.workers.reloaded(root, hooks);
         self.spares.reloaded(root, hooks);
+    }
+
+    fn capacity(&self, invocation: &Invocation) -> Option<watch::Receiver<usize>> {
+        let Handler::Command(handler) = &invocation.hook.hook.handler else { return None };
+        let CommandMode::Worker(bounds) = handler.mode else { return None };
+        let approval = invocation.approval().ok()?;
+        Some(self.fleet_of(approval, invocation, handler, bounds).capacity())
+    }
+
+    fn degraded_workers(&self) -> Vec<DegradedWorkers> {
+        self.workers.each(|root, hook, fleet| {
+            let (degradation, why) = fleet.degradation()?;
+            Some(DegradedWorkers { root: root.to_owned(), hook: hook.clone(), degradation, why })
+        })
+    }
+
+    fn sample(&self) {
+        self.workers.each(|_, _, fleet| {
+            fleet.sample();
+            None::<()>
+        });
     }
 
     fn stop(&self) {

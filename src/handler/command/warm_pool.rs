@@ -82,6 +82,12 @@ impl<T: WarmProcesses> WarmPool<T> {
         self.0.lock().retain(|entry| entry.root != root || entry.is_valid(hooks));
     }
 
+    /// What is found of the processes of each hook.
+    pub(super) fn each<R>(&self, find: impl Fn(&Path, &HookName, &T) -> Option<R>) -> Vec<R> {
+        let entries = self.0.lock();
+        entries.iter().filter_map(|entry| find(&entry.root, &entry.hook, &entry.processes)).collect()
+    }
+
     /// Ends everything.
     pub(super) fn stop(&self) {
         for entry in std::mem::take(&mut *self.0.lock()) {

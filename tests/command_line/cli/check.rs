@@ -38,11 +38,7 @@ fn a_hook_of_an_agents_settings_that_is_not_loaded_fails_the_check() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::create_dir(directory.path().join(".claude")).unwrap();
     let cases = [
-        (
-            json!({ "type": "command", "comand": "./guard.sh" }),
-            1,
-            "a hook is not loaded because of 1 warning",
-        ),
+        (json!({ "type": "command", "comand": "./guard.sh" }), 1, "1 error, 1 warning\n"),
         (
             json!({ "type": "http", "url": "http://127.0.0.1:8787/v1/events/claude" }),
             0,
@@ -59,6 +55,35 @@ fn a_hook_of_an_agents_settings_that_is_not_loaded_fails_the_check() {
         let fired = run_with(directory.path(), &["fire", "--event", "-"], &tool("ls"));
         assert_eq!(fired.err.contains("1 error in hook files"), code == 1, "{}", fired.err);
     }
+}
+
+#[test]
+fn a_strict_check_fails_on_warnings() {
+    let shop = workspace(&[("odd", &hook("odd", "run_failed", "nosuchprogram", ""))]);
+    for (arguments, code) in [(&["check"][..], 0), (&["check", "--strict"], 1)] {
+        let done = run(shop.path(), arguments);
+        assert_eq!(done.code, code, "{}", done.out);
+        assert!(
+            done.out.contains("warning[program]") && done.out.contains("0 errors, 1 warning"),
+            "{}",
+            done.out
+        );
+    }
+    let shop = workspace(&[("odd", &hook("odd", "run_failed", "true", ""))]);
+    assert_eq!(run(shop.path(), &["check", "--strict"]).code, 0);
+}
+
+#[test]
+fn a_missing_agent_file_is_listed_as_missing() {
+    let agent =
+        "name: a\nevents: [before_tool_dispatch]\nhandler: { type: agent, agent: revewer, task: look }\n";
+    let shop = workspace(&[("a", agent)]);
+    let done = run(shop.path(), &["check"]);
+    let file = ".openharness/agents/revewer.md";
+    assert!(done.out.contains(&format!("missing {file}")), "{}", done.out);
+    assert!(!done.out.contains(&format!("read {file}")), "{}", done.out);
+    let report = run(shop.path(), &["check", "--json"]).json();
+    assert!(report["missing_files"][0].as_str().unwrap().ends_with(file), "{report}");
 }
 
 #[test]

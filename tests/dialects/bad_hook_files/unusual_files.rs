@@ -282,7 +282,7 @@ fn programs_that_are_missing_leave_the_hook_loaded() {
     let loaded = load(root.path());
     let text = diagnostics_of(&loaded);
     assert!(
-        text.contains("warning program hooks/guard.yaml:4:34 `no-such-program` was not found in PATH"),
+        text.contains("error broken-guard hooks/guard.yaml:4:34 `no-such-program` was not found in PATH"),
         "{text}"
     );
     assert!(text.ends_with("loaded: good guard\n"), "{text}");

@@ -4,6 +4,7 @@ mod check;
 mod lifetime;
 mod modes;
 mod protocol_only;
+mod waiting;
 
 use crate::support::child_processes;
 use crate::support::python::python;
@@ -157,7 +158,10 @@ async fn without_a_hello_events_get_processes_of_their_own() {
                 warning.starts_with("no worker: it ") || warning.starts_with("no worker: a line"),
                 "{warning}"
             );
-            assert!(warning.ends_with("until the next reload each event gets a process"), "{warning}");
+            assert!(
+                warning.ends_with("; each event gets a process, and a worker is tried again later"),
+                "{warning}"
+            );
         }
     }
 }

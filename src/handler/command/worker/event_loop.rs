@@ -18,14 +18,14 @@ use std::{
 };
 
 use tokio::{
-    sync::{mpsc, oneshot, watch},
+    sync::{mpsc, watch},
     time::{Instant, sleep_until, timeout, timeout_at},
 };
 
 use super::{
     end::{EndedWorker, WorkerEnd, reported},
     handle::{
-        WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPermit, WorkerPhase, WorkerRequest,
+        OpenEvent, WorkerAnswer, WorkerCapacity, WorkerCommand, WorkerHandle, WorkerPhase, WorkerRequest,
     },
     limits::{StderrLogging, WorkerConfig},
     pipes::{LineReader, NextLine, Remainder, RequestWriter, StderrLog},
@@ -50,15 +50,6 @@ const MEMORY_CHECK: Duration = Duration::from_secs(1);
 /// the start.
 const SUCCESSOR_SHARE: usize = 10;
 
-/// An event that was sent to the worker and is not answered yet.
-#[derive(Debug)]
-struct OpenEvent {
-    deadline: Instant,
-    /// `None` once nobody waits any more. The worker has to answer even then, and keeps the permit until it has.
-    reply: Option<oneshot::Sender<WorkerAnswer>>,
-    _permit: WorkerPermit,
-}
-
 /// A running worker.
 struct WorkerLoop {
     config: WorkerConfig,
@@ -77,6 +68,8 @@ struct WorkerLoop {
     timers: WorkerTimers,
     memory_checked: Option<Instant>,
     gauge: WorkerThere,
+    /// Called at the hello.
+    on_hello: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// The events that the loop waits for.
@@ -88,11 +81,12 @@ enum Wake {
     Command(Option<WorkerCommand>),
 }
 
-/// Starts a worker and its task. When the worker ends, `on_end` gets its end, before the callers of its open events get
+/// Starts a worker and its task. `on_hello` is called before the first event is sent. When the worker ends, `on_end` gets its end, before the callers of its open events get
 /// their failures.
 pub(super) fn start(
     config: WorkerConfig,
     shared_capacity: Arc<WorkerCapacity>,
+    on_hello: impl FnOnce() + Send + 'static,
     on_end: impl FnOnce(&EndedWorker) + Send + 'static,
 ) -> Result<WorkerHandle, SpawnError> {
     let begun = Instant::now();
@@ -119,6 +113,7 @@ pub(super) fn start(
         timers: WorkerTimers::start(config.timeouts, config.bounds, begun),
         memory_checked: None,
         gauge: WorkerThere::starting(&config.meters.workers),
+        on_hello: Some(Box::new(on_hello)),
         config,
     };
     let abort = tokio::spawn(worker.run(on_end)).abort_handle();
@@ -261,7 +256,7 @@ impl WorkerLoop {
             self.commands.close();
         }
         self.gauge.enter(WorkerState::Busy);
-        self.open.insert(event.id, OpenEvent { deadline, reply: Some(reply), _permit: permit });
+        self.open.insert(event.id, OpenEvent { deadline, reply: Some(reply), permit });
     }
 
     fn on_output(&mut self, next: NextLine) -> ControlFlow<WorkerEnd> {
@@ -313,6 +308,9 @@ impl WorkerLoop {
         self.log.forget_start();
         self.timers.on_hello(Instant::now());
         self.gauge.enter(WorkerState::Idle);
+        if let Some(on_hello) = self.on_hello.take() {
+            on_hello();
+        }
         self.phase.send_replace(WorkerPhase::Ready);
     }
 
@@ -322,10 +320,7 @@ impl WorkerLoop {
         if self.open.is_empty() {
             self.gauge.enter(WorkerState::Idle);
         }
-        if let Some(reply) = open.reply {
-            // Fails only if nobody waits any more.
-            drop(reply.send(answer));
-        }
+        open.answer(answer);
         if self.timers.is_too_old(now) {
             self.commands.close();
         }
@@ -384,9 +379,8 @@ impl WorkerLoop {
     fn fail_open_events(&mut self, end: &WorkerEnd) {
         let now = Instant::now();
         for open in std::mem::take(&mut self.open).into_values() {
-            if let Some(reply) = open.reply {
-                drop(reply.send(Err(end.failure(open.deadline <= now))));
-            }
+            let overdue = open.deadline <= now;
+            open.answer(Err(end.failure(overdue)));
         }
     }
 }

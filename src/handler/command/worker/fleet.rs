@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::{
-    sync::OwnedSemaphorePermit,
+    sync::{OwnedSemaphorePermit, watch},
     time::{Instant, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -22,12 +22,13 @@ use super::{
     handle::{WorkerCapacity, WorkerHandle, WorkerPermit, WorkerPhase},
     health::FleetHealth,
     hello,
-    limits::WorkerConfig,
+    limits::{RETRY_HELLO, WorkerConfig},
     protocol::EventMessage,
 };
 use crate::{
     handler::{command::warm_pool::WarmProcesses, runner::Invocation},
     model::{Ended, Failure, RawReply},
+    telemetry::{Degradation, WorkersDegraded},
 };
 
 /// How many workers an event is sent to that end before they read it.
@@ -52,9 +53,50 @@ pub(in crate::handler::command) struct Fleet {
     /// The capacity of all workers together.
     shared_capacity: Arc<WorkerCapacity>,
     handles: Mutex<Vec<Arc<WorkerHandle>>>,
-    health: Arc<Mutex<FleetHealth>>,
+    state: Arc<FleetState>,
     next_id: AtomicU64,
 }
+
+/// What the tasks of the workers change.
+#[derive(Debug)]
+struct FleetState {
+    hook: Arc<str>,
+    health: Mutex<FleetHealth>,
+    shared_capacity: Arc<WorkerCapacity>,
+    /// How many events the fleet takes at once, for who lets them wait; any number while each gets a process.
+    capacity: watch::Sender<usize>,
+    gauge: Mutex<WorkersDegraded>,
+}
+
+impl FleetState {
+    /// A worker said hello.
+    fn note_protocol(&self) {
+        self.health.lock().note_protocol(&self.hook);
+        self.publish();
+    }
+
+    /// A worker ended.
+    fn record(&self, ended: &EndedWorker) {
+        let mut health = self.health.lock();
+        if ended.said_hello {
+            health.note_protocol(&self.hook);
+        }
+        health.record(&self.hook, &ended.end, ended.age);
+        drop(health);
+        self.publish();
+    }
+
+    /// Publishes the capacity and the gauge.
+    fn publish(&self) {
+        let health = self.health.lock();
+        let now = if health.has_no_hello() { usize::MAX } else { self.shared_capacity.total() };
+        self.capacity.send_if_modified(|known| std::mem::replace(known, now) != now);
+        self.gauge.lock().set(health.degradation().map(|(degradation, _)| degradation));
+    }
+}
+
+/// The permits of the fleet and of a worker.
+type AcquiredPermits = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// Who can take an event now.
 enum Availability {
@@ -68,13 +110,36 @@ enum Availability {
 
 impl Fleet {
     pub(in crate::handler::command) fn new(config: WorkerConfig) -> Self {
+        let shared_capacity = Arc::new(WorkerCapacity::of(config.bounds.workers.get()));
+        let state = FleetState {
+            hook: Arc::clone(&config.hook),
+            health: Mutex::default(),
+            capacity: watch::Sender::new(shared_capacity.total()),
+            shared_capacity: Arc::clone(&shared_capacity),
+            gauge: Mutex::new(WorkersDegraded::serving(&config.meters.workers)),
+        };
         Self {
-            shared_capacity: Arc::new(WorkerCapacity::of(config.bounds.workers.get())),
+            shared_capacity,
             handles: Mutex::default(),
-            health: Arc::default(),
+            state: Arc::new(state),
             next_id: AtomicU64::new(0),
             config,
         }
+    }
+
+    /// How many events it takes at once, and how that changes.
+    pub(in crate::handler::command) fn capacity(&self) -> watch::Receiver<usize> {
+        self.state.capacity.subscribe()
+    }
+
+    /// Why its workers do not serve, if they do not, and what the last one ended with.
+    pub(in crate::handler::command) fn degradation(&self) -> Option<(Degradation, Arc<str>)> {
+        self.state.health.lock().degradation()
+    }
+
+    /// Updates the gauge: workers that failed again and again count as serving once none has failed for a while.
+    pub(in crate::handler::command) fn sample(&self) {
+        self.state.publish();
     }
 
     /// Checks that the program says hello; see [`hello::probe`].
@@ -82,14 +147,23 @@ impl Fleet {
         hello::probe(self.config).await
     }
 
-    /// Whether no more workers are started.
-    fn has_given_up(&self) -> bool {
-        self.health.lock().has_given_up()
+    /// Tries a worker again if it is time, in the background, for a program that said no hello. Returns whether there is
+    /// a worker that serves.
+    fn retry(&self) -> bool {
+        let mut handles = self.handles.lock();
+        handles.retain(|handle| !handle.is_closed());
+        if handles.is_empty() && self.state.health.lock().may_retry() {
+            let mut config = self.config.clone();
+            // Nobody waits for it, so it has more time.
+            config.timeouts.hello = config.timeouts.hello.max(RETRY_HELLO);
+            handles.extend(self.start(config).map(Arc::new));
+        }
+        handles.iter().any(|handle| !handle.is_in(WorkerPhase::Starting))
     }
 
     /// Why there is no worker. `None` if one has just reached its limit of requests.
     fn unavailable_reason(&self) -> Option<String> {
-        if let Some(reason) = self.health.lock().unavailable_reason() {
+        if let Some(reason) = self.state.health.lock().unavailable_reason() {
             return Some(reason);
         }
         let handles = self.handles.lock();
@@ -125,6 +199,7 @@ impl Fleet {
                 envelope: invocation.envelope.clone(),
                 trace: invocation.event.trace,
             };
+            let permit = WorkerPermit { fleet: permit.0, worker: permit.1, hook: invocation.permit.clone() };
             if let Some(answer) = handle.ask(event, deadline, permit, cancel).await {
                 return ServeResult::Concluded(answer.map(raw_reply));
             }
@@ -142,12 +217,12 @@ impl Fleet {
     /// Whether the program is known to speak the protocol, so that it must not be run without it: what it prints then
     /// is no answer.
     fn speaks_protocol(&self) -> bool {
-        self.health.lock().speaks_protocol()
+        self.state.health.lock().speaks_protocol()
     }
 
     /// Takes down that the program speaks the protocol, although no hello came in time.
     pub(in crate::handler::command) fn note_protocol(&self) {
-        self.health.lock().note_protocol();
+        self.state.note_protocol();
     }
 
     /// A worker that can be asked now. `None` if there is none and none will be in time.
@@ -157,8 +232,12 @@ impl Fleet {
         &self,
         timeout: Duration,
         deadline: Instant,
-    ) -> Result<Option<(Arc<WorkerHandle>, WorkerPermit)>, Failure> {
-        if self.has_given_up() {
+    ) -> Result<Option<(Arc<WorkerHandle>, AcquiredPermits)>, Failure> {
+        let (is_stopped, has_no_hello) = {
+            let health = self.state.health.lock();
+            (health.is_stopped(), health.has_no_hello())
+        };
+        if is_stopped || has_no_hello && !self.retry() {
             return Ok(None);
         }
         // First a permit of the fleet, so that events queue for all workers rather than for one of them.
@@ -171,11 +250,7 @@ impl Fleet {
         } else {
             // At most half of the time: a program that is no worker still has to run once in what is left.
             let hello_timeout = self.config.timeouts.hello.min(timeout / 2);
-            let acquired = tokio::time::timeout(hello_timeout, self.acquire_ready()).await.ok().flatten();
-            if acquired.is_some() {
-                self.note_protocol();
-            }
-            acquired
+            tokio::time::timeout(hello_timeout, self.acquire_ready()).await.ok().flatten()
         };
         Ok(acquired.map(|(handle, own)| (handle, (shared, own))))
     }
@@ -195,8 +270,8 @@ impl Fleet {
                 Err(_) => return Err(Failure::new(Ended::TimedOut, "no worker said hello in time")),
             }
             let pause = {
-                let health = self.health.lock();
-                if health.has_given_up() {
+                let health = self.state.health.lock();
+                if health.is_stopped() {
                     return Ok(None);
                 }
                 health.pause_end()
@@ -242,8 +317,8 @@ impl Fleet {
         handles.sort_by_key(|handle| (handle.is_in(WorkerPhase::Starting), handle.load()));
         let is_wanted = staying < handles.len() || handles.first().is_none_or(|handle| handle.load() > 0);
         let free = handles.iter().find_map(|handle| Some((Arc::clone(handle), handle.try_acquire()?)));
-        if is_wanted && staying < self.config.bounds.workers.get() && self.health.lock().may_start() {
-            handles.extend(self.start().map(Arc::new));
+        if is_wanted && staying < self.config.bounds.workers.get() && self.state.health.lock().may_start() {
+            handles.extend(self.start(self.config.clone()).map(Arc::new));
         }
         if let Some((handle, permit)) = free {
             return Availability::Free(handle, permit);
@@ -257,37 +332,43 @@ impl Fleet {
         }
     }
 
-    fn start(&self) -> Option<WorkerHandle> {
-        let health = Arc::clone(&self.health);
-        let hook = Arc::clone(&self.config.hook);
-        let meters = Arc::clone(&self.config.meters.workers);
+    fn start(&self, config: WorkerConfig) -> Option<WorkerHandle> {
+        // Not owned: the capacity is closed once the fleet is gone, although its last workers still finish.
+        let at_hello = Arc::downgrade(&self.state);
+        let at_end = Weak::clone(&at_hello);
+        let meters = Arc::clone(&config.meters.workers);
+        let on_hello = move || {
+            if let Some(state) = at_hello.upgrade() {
+                state.note_protocol();
+            }
+        };
         let on_end = move |ended: &EndedWorker| {
             if ended.end.is_failure() {
                 meters.failed();
             }
-            let mut health = health.lock();
-            if ended.said_hello {
-                health.note_protocol();
+            if let Some(state) = at_end.upgrade() {
+                state.record(ended);
             }
-            health.record(&hook, &ended.end, ended.age);
         };
-        let started = event_loop::start(self.config.clone(), Arc::clone(&self.shared_capacity), on_end);
+        let started = event_loop::start(config, Arc::clone(&self.shared_capacity), on_hello, on_end);
         started.inspect_err(|error| self.record_failed_start(error.to_string())).ok()
     }
 
     fn record_failed_start(&self, why: String) {
         self.config.meters.workers.failed();
-        self.health.lock().record(&self.config.hook, &WorkerEnd::Died(why), Duration::ZERO);
+        let age = Duration::ZERO;
+        self.state.record(&EndedWorker { end: WorkerEnd::Died(why), age, said_hello: false });
     }
 }
 
 impl WarmProcesses for Fleet {
     fn is_spent(&self) -> bool {
-        self.has_given_up()
+        let health = self.state.health.lock();
+        health.has_no_hello() || health.is_stopped()
     }
 
     fn stop(&self) {
-        self.health.lock().stop();
+        self.state.health.lock().stop();
         for handle in std::mem::take(&mut *self.handles.lock()) {
             handle.abort.abort();
         }
@@ -349,7 +430,7 @@ mod tests {
         let script = r#"echo '{"hookyard":1}'; while read -r line; do :; done"#;
         let fleet = fleet(script, Duration::from_millis(20), Duration::from_millis(20));
         outlive(&fleet).await;
-        assert!(!fleet.health.lock().may_start() && !fleet.has_given_up());
+        assert!(!fleet.state.health.lock().may_start() && !fleet.state.health.lock().has_no_hello());
     }
 
     #[tokio::test]
@@ -359,6 +440,6 @@ mod tests {
         let fleet = fleet(script, Duration::from_millis(20), Duration::from_mins(1));
         // Only the third ping lets it end.
         outlive(&fleet).await;
-        assert!(!fleet.has_given_up());
+        assert!(!fleet.state.health.lock().has_no_hello());
     }
 }

@@ -11,7 +11,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{limits::MAX_OPEN_EVENTS, protocol::EventMessage};
-use crate::model::Failure;
+use crate::{handler::runner::SharedPermit, model::Failure};
 
 /// The result of an event: the worker's output as JSON, or a failure.
 pub(super) type WorkerAnswer = Result<Bytes, Failure>;
@@ -45,16 +45,28 @@ impl WorkerCapacity {
             .call_once(|| self.free.add_permits(self.workers.saturating_mul(MAX_OPEN_EVENTS - 1)));
     }
 
+    /// How many events it takes.
+    pub(super) fn total(&self) -> usize {
+        let each = if self.multiplexed.is_completed() { MAX_OPEN_EVENTS } else { 1 };
+        self.workers.saturating_mul(each)
+    }
+
     /// How many permits are in use.
     fn in_use(&self) -> usize {
-        let each = if self.multiplexed.is_completed() { MAX_OPEN_EVENTS } else { 1 };
-        self.workers.saturating_mul(each).saturating_sub(self.free.available_permits())
+        self.total().saturating_sub(self.free.available_permits())
     }
 }
 
-/// The right to send a worker one event: a permit of the fleet and one of the worker. It is held until the worker has
-/// answered, even if nobody waits for the answer any more.
-pub(super) type WorkerPermit = (OwnedSemaphorePermit, OwnedSemaphorePermit);
+/// The right to send a worker one event. It is held until the worker has answered, even if nobody waits for the answer
+/// any more.
+#[derive(Debug)]
+#[expect(dead_code, reason = "its parts are only held, and dropped together")]
+pub(super) struct WorkerPermit {
+    pub(super) fleet: OwnedSemaphorePermit,
+    pub(super) worker: OwnedSemaphorePermit,
+    /// The permit by which the event came here.
+    pub(super) hook: Option<SharedPermit>,
+}
 
 /// An event to be sent to a worker.
 #[derive(Debug)]
@@ -63,6 +75,26 @@ pub(super) struct WorkerRequest {
     pub(super) deadline: Instant,
     pub(super) reply: oneshot::Sender<WorkerAnswer>,
     pub(super) permit: WorkerPermit,
+}
+
+/// An event that was sent to the worker and is not answered yet.
+#[derive(Debug)]
+pub(super) struct OpenEvent {
+    pub(super) deadline: Instant,
+    /// `None` once nobody waits any more. The worker has to answer even then, and keeps the permit until it has.
+    pub(super) reply: Option<oneshot::Sender<WorkerAnswer>>,
+    pub(super) permit: WorkerPermit,
+}
+
+impl OpenEvent {
+    /// Frees the permit, then passes the answer to who waits for it, who so finds the permit free.
+    pub(super) fn answer(self, answer: WorkerAnswer) {
+        drop(self.permit);
+        if let Some(reply) = self.reply {
+            // Fails only if nobody waits any more.
+            drop(reply.send(answer));
+        }
+    }
 }
 
 /// What callers send to a worker's event loop.

@@ -5,12 +5,22 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
 use super::end::WorkerEnd;
+use crate::telemetry::Degradation;
 
 /// How long no worker is started after one failed; doubled with each failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long no worker is tried again after the first one that said no hello; doubled with each further one.
+const FIRST_RETRY: Duration = Duration::from_secs(5);
+
+/// The longest time until a worker is tried again.
+const MAX_RETRY: Duration = Duration::from_mins(5);
+
+/// So many failures in a row are no accident.
+const FAILING: u32 = 3;
 
 /// A worker that ran so long worked, so that its failure starts the count anew.
 const LONG_LIFE: Duration = Duration::from_secs(30);
@@ -20,28 +30,60 @@ const LONG_LIFE: Duration = Duration::from_secs(30);
 pub(super) struct FleetHealth {
     /// How many failed in a row.
     failed: u32,
+    /// When the last one failed, and how.
+    last_failure: Option<(Instant, Arc<str>)>,
     /// No worker is started before this moment.
     paused_until: Option<Instant>,
-    /// Why no worker is started any more, until the next reload.
-    given_up: Option<Arc<str>>,
+    /// Set while each event gets a process, since the program has never said hello.
+    no_hello: Option<NoHello>,
     /// Whether the program is known to speak the protocol: then it is never run without it.
     speaks_protocol: bool,
     is_stopped: bool,
 }
 
+/// A program that was started as a worker and said no hello.
+#[derive(Debug)]
+struct NoHello {
+    why: Arc<str>,
+    /// How often it was tried.
+    tries: u32,
+    /// No worker is started before this moment.
+    retry_at: Instant,
+}
+
 impl FleetHealth {
     pub(super) fn may_start(&self) -> bool {
-        self.given_up.is_none() && self.paused_until.is_none_or(|until| until <= Instant::now())
+        let is_paused = self.paused_until.is_some_and(|until| until > Instant::now());
+        !self.is_stopped && self.no_hello.is_none() && !is_paused
     }
 
-    pub(super) fn has_given_up(&self) -> bool {
-        self.given_up.is_some()
+    /// Whether events get processes of their own, because no worker said hello.
+    pub(super) fn has_no_hello(&self) -> bool {
+        self.no_hello.is_some()
+    }
+
+    /// Whether it is time to try a worker again, although none said hello so far.
+    pub(super) fn may_retry(&self) -> bool {
+        !self.is_stopped && self.no_hello.as_ref().is_some_and(|none| none.retry_at <= Instant::now())
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Starts no worker any more: hookyard is stopping.
     pub(super) fn stop(&mut self) {
         self.is_stopped = true;
-        self.given_up = Some("hookyard is stopping".into());
+    }
+
+    /// Why the workers do not serve, if they do not, and what the last one ended with.
+    pub(super) fn degradation(&self) -> Option<(Degradation, Arc<str>)> {
+        if let Some(none) = &self.no_hello {
+            return Some((Degradation::NoHello, Arc::clone(&none.why)));
+        }
+        let (at, why) = self.last_failure.as_ref()?;
+        let is_failing = self.failed >= FAILING && at.elapsed() < LONG_LIFE;
+        is_failing.then(|| (Degradation::Failing, Arc::clone(why)))
     }
 
     pub(super) fn speaks_protocol(&self) -> bool {
@@ -49,10 +91,10 @@ impl FleetHealth {
     }
 
     /// Takes down that the program speaks the protocol. A missing hello was slow then, so workers are started again.
-    pub(super) fn note_protocol(&mut self) {
+    pub(super) fn note_protocol(&mut self, hook: &str) {
         self.speaks_protocol = true;
-        if !self.is_stopped {
-            self.given_up = None;
+        if self.no_hello.take().is_some() {
+            tracing::info!(hook, "the program speaks the worker protocol after all; workers serve again");
         }
     }
 
@@ -63,33 +105,50 @@ impl FleetHealth {
 
     /// Why no worker is started, if so.
     pub(super) fn unavailable_reason(&self) -> Option<String> {
-        if let Some(why) = &self.given_up {
-            return Some(format!("no worker: {why}; until the next reload each event gets a process"));
+        if self.is_stopped {
+            return Some("no worker: hookyard is stopping".to_owned());
+        }
+        if let Some(NoHello { why, .. }) = &self.no_hello {
+            return Some(format!(
+                "no worker: {why}; each event gets a process, and a worker is tried again later"
+            ));
         }
         self.pause_end()
             .is_some()
             .then(|| "no worker: one has failed, and there is a pause before the next".to_owned())
     }
 
-    /// Records the end of a worker. If the program has never said hello, no other one is started; after a failure there
-    /// is a pause.
+    /// Records the end of a worker. If the program has never said hello, it is tried again after a longer time; after a
+    /// failure there is a pause.
     pub(super) fn record(&mut self, hook: &str, end: &WorkerEnd, age: Duration) {
         let why = match end {
             WorkerEnd::Retired => return,
             WorkerEnd::NoHello(why) if self.speaks_protocol => why.as_str(),
-            WorkerEnd::NoHello(why) => {
-                if self.given_up.replace(why.as_str().into()).is_none() {
-                    tracing::warn!(hook, why, "no worker: until the next reload each event gets a process");
-                }
-                return;
-            }
+            WorkerEnd::NoHello(why) => return self.record_no_hello(hook, why),
             WorkerEnd::Protocol(why) | WorkerEnd::Died(why) => why.as_str(),
             WorkerEnd::Late => "it was late with an event",
         };
+        self.last_failure = Some((Instant::now(), why.into()));
         self.failed = if age >= LONG_LIFE { 1 } else { self.failed.saturating_add(1) };
         let pause = FIRST_PAUSE.saturating_mul(1 << (self.failed - 1).min(10)).min(MAX_PAUSE);
         self.paused_until = Some(Instant::now() + pause);
         tracing::warn!(hook, why, ?pause, "a worker ended; another may be started after the pause");
+    }
+
+    fn record_no_hello(&mut self, hook: &str, why: &str) {
+        let tries = self.no_hello.as_ref().map_or(0, |none| none.tries).saturating_add(1);
+        let retry = FIRST_RETRY.saturating_mul(1 << (tries - 1).min(10)).min(MAX_RETRY);
+        let retry_at = Instant::now() + retry;
+        self.no_hello = Some(NoHello { why: why.into(), tries, retry_at });
+        if tries == 1 {
+            tracing::warn!(
+                hook,
+                why,
+                "no worker: each event gets a process, and a worker is tried again later"
+            );
+        } else {
+            tracing::debug!(hook, why, tries, ?retry, "still no worker");
+        }
     }
 }
 
@@ -107,5 +166,35 @@ mod tests {
         let pauses: Vec<_> = (0..9).map(|_| pause(Duration::ZERO).as_millis()).collect();
         assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
         assert_eq!(pause(LONG_LIFE), FIRST_PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_without_a_hello_is_tried_again_ever_more_rarely_until_it_says_hello() {
+        let mut health = FleetHealth::default();
+        let mut times = Vec::new();
+        for _ in 0..8 {
+            health.record("hook", &WorkerEnd::NoHello("it is slow".into()), Duration::ZERO);
+            assert!(!health.may_start() && !health.may_retry());
+            let left = health.no_hello.as_ref().unwrap().retry_at - Instant::now();
+            tokio::time::advance(left).await;
+            assert!(health.may_retry());
+            times.push(left.as_secs());
+        }
+        assert_eq!(times, [5, 10, 20, 40, 80, 160, 300, 300]);
+        assert!(matches!(health.degradation(), Some((Degradation::NoHello, why)) if &*why == "it is slow"));
+        health.note_protocol("hook");
+        assert!(health.may_start() && !health.may_retry() && health.degradation().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn workers_that_end_again_and_again_are_degraded_until_none_failed_for_a_while() {
+        let mut health = FleetHealth::default();
+        for failures in 1..=FAILING {
+            assert!(health.degradation().is_none(), "after {failures}");
+            health.record("hook", &WorkerEnd::Died("it exited".into()), Duration::ZERO);
+        }
+        assert!(matches!(health.degradation(), Some((Degradation::Failing, why)) if &*why == "it exited"));
+        tokio::time::advance(LONG_LIFE).await;
+        assert!(health.degradation().is_none());
     }
 }

@@ -18,7 +18,7 @@ use super::{
 pub(super) async fn probe(config: WorkerConfig) -> Result<(), String> {
     let (tell, ending) = oneshot::channel();
     let on_end = move |ended: &EndedWorker| drop(tell.send(ended.end.clone()));
-    let handle = event_loop::start(config, Arc::new(WorkerCapacity::of(1)), on_end)
+    let handle = event_loop::start(config, Arc::new(WorkerCapacity::of(1)), || {}, on_end)
         .map_err(|error| error.to_string())?;
     let said_hello = handle.is_ready().await;
     let WorkerHandle { commands, mut phase, .. } = handle;

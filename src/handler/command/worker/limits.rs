@@ -11,6 +11,9 @@ use crate::{
 /// The most events that a worker with `multiplex` gets at once.
 pub(super) const MAX_OPEN_EVENTS: usize = 1024;
 
+/// The time for the hello of a worker that is tried again: nobody waits for it.
+pub(super) const RETRY_HELLO: Duration = Duration::from_secs(30);
+
 /// Timeouts of the protocol, which no hook file sets.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::handler::command) struct WorkerTimeouts {

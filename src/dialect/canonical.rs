@@ -21,7 +21,7 @@ static VOCABULARY: EventVocabulary = EventVocabulary {
     names: NameTable::Canonical(EventKind::ALL),
 };
 
-/// hookyard's own words.
+/// hookyard's own format.
 #[derive(Debug, Clone, Copy)]
 pub struct Canonical;
 
@@ -67,7 +67,7 @@ impl Dialect for Canonical {
         Vec::new()
     }
 
-    /// No model is asked in these words, so there is no form.
+    /// No model is asked in this format, so there is none.
     fn response_format(&self, _: &Hook, _: EventKind) -> ResponseFormat {
         ResponseFormat::default()
     }

@@ -34,8 +34,8 @@ pub fn named(name: DialectName) -> &'static dyn Dialect {
     }
 }
 
-/// The answer to an event that could not be read, of which the outcome tells the kind; none if there is no kind to
-/// answer for.
+/// The answer to an event that could not be read, for the kind that the outcome names; `None` if it names none that a
+/// host sends.
 pub fn unreadable_event_response(name: DialectName, outcome: &Outcome) -> Option<HostResponse> {
     Some(named(name).write_response(&unknown_event(outcome.event)?, outcome))
 }
@@ -50,8 +50,8 @@ pub(crate) fn read_partial(name: DialectName, bytes: &[u8]) -> PartialEvent {
     }
 }
 
-/// The answer to an event whose hooks were not asked, in words for its kind, or if that is unknown in words that count
-/// for every kind.
+/// The answer to an event whose hooks did not run: in the format of its kind, or in one that every kind accepts if the
+/// kind is unknown.
 #[cfg(feature = "daemon")]
 pub(crate) fn unasked_response(name: DialectName, event: &PartialEvent, outcome: &Outcome) -> HostResponse {
     let kind = event.kind.unwrap_or(EventKind::HostEvent);
@@ -68,7 +68,7 @@ fn unknown_event(kind: EventKind) -> Option<Event> {
     Some(Event::new(kind, SessionId::new(UNKNOWN).ok()?, RunId::new(UNKNOWN).ok()?))
 }
 
-/// The dialects whose hooks stand in settings files, in order.
+/// The dialects whose hooks are in settings files, in order.
 pub fn natives() -> impl Iterator<Item = &'static NativeDialect> {
     DialectName::ALL.iter().filter_map(|name| match implementation(*name) {
         DialectImpl::Plain(_) => None,

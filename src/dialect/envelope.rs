@@ -14,7 +14,7 @@ use crate::model::{DialectName, Draft, Json, Target, Workspace};
 /// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
 
-/// The envelope of an event as it stands.
+/// The envelope of an event with the patches so far.
 pub(super) fn write(native: &NativeDialect, draft: &Draft, place: &Workspace) -> Bytes {
     let payload = Target::ALL.iter().filter_map(|target| draft.target(*target));
     let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
@@ -80,7 +80,7 @@ impl Envelope<'_> {
         }
     }
 
-    /// What stands where the host says nothing.
+    /// The default for a field that the host did not send.
     fn unsaid(&self, frame: EnvelopeField) -> Option<String> {
         let arrival = self.draft.event().arrival;
         match frame {
@@ -145,7 +145,7 @@ impl Envelope<'_> {
         self.draft.event().host_event.is_some() && self.extra(name).is_some()
     }
 
-    /// The value of an extra field. Only hosts with native names send extra fields in the words of the dialects.
+    /// The value of an extra field. Only hosts with native names send extra fields under the names of the dialects.
     fn extra(&self, name: &str) -> Option<&Json> {
         let event = self.draft.event();
         let has_native_names = event.dialect != DialectName::OpenHarness;

@@ -17,7 +17,7 @@ use crate::model::{
 /// How much of an unknown event's name is repeated in the error, in characters.
 const LONGEST_ECHO: usize = 64;
 
-/// The longest name in an event, such as that of a tool, in bytes. Names stand in every log line and table, and
+/// The longest name in an event, such as that of a tool, in bytes. Names are in every log line and table, and
 /// matchers read all of them.
 const LONGEST_NAME: usize = 1024;
 
@@ -27,7 +27,7 @@ const LONGEST_PATH: usize = 4096;
 /// The longest message or reason of an event, in bytes.
 const LONGEST_MESSAGE: usize = 256 << 10;
 
-/// The words of a dialect.
+/// The names of a dialect.
 pub(super) struct EventVocabulary {
     /// The dialect of the events.
     pub(super) dialect: DialectName,

@@ -7,7 +7,7 @@ use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
 pub(super) struct EventRow {
     /// How the dialect calls it.
     pub(super) name: &'static str,
-    /// What it is in hookyard's words.
+    /// Its canonical kind.
     pub(super) kind: EventKind,
     /// What matchers of hooks on it look at.
     pub(super) match_source: MatchSource,
@@ -19,9 +19,9 @@ pub(super) struct EventRow {
     pub(super) block: BlockEffect,
     /// What text that is no JSON means on standard output.
     pub(super) plain_text: PlainText,
-    /// Whether its hosts take words for the model.
+    /// Whether its hosts accept context for the model.
     pub(super) context: ContextSupport,
-    /// How often a hook on it runs, where the hook does not say.
+    /// How often a hook on it runs by default.
     pub(super) frequency: Frequency,
     /// What its hooks may change.
     pub(super) capabilities: &'static [Capability],
@@ -49,9 +49,9 @@ pub(super) enum BlockEffect {
     Prevents,
     /// The same, and hosts learn of it by the exit code.
     PreventsByExit,
-    /// The same, and hosts learn of it by a word of its own too.
+    /// The same, and hosts receive it as a field of its own too.
     Declines,
-    /// It has happened, and the model is told why it should not have.
+    /// It has happened, and the model receives the reason why it should not have.
     Tells,
     /// A permission is denied, by a decision of its own shape.
     Denies,
@@ -66,7 +66,7 @@ pub(super) enum PlainText {
     Told,
 }
 
-/// Whether hosts take words for the model.
+/// Whether hosts accept context for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContextSupport {
     /// They do.

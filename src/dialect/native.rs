@@ -27,38 +27,38 @@ pub struct NativeDialect {
     pub(super) settings: SettingsFormat,
     /// The variables of its commands.
     pub(super) environment: fn(&Draft, &Workspace) -> Vec<(&'static str, String)>,
-    /// How a model answers.
+    /// The format of a model's answer.
     pub(super) response_format: fn(&EventRow) -> ResponseFormat,
-    /// Reads an answer.
+    /// Reads a hook's reply.
     pub(super) read_reply: fn(&Self, &EventRow, &Hook, RawReply) -> Result<Reply, Failure>,
     /// Writes the answer to an event; without a row, to one that could not be read.
     pub(super) write_response: fn(&Event, Option<&EventRow>, &Outcome) -> HostResponse,
-    /// How its hooks are told a part of the payload of another dialect's host, where not as it is.
+    /// Converts a part of the payload of another dialect's host for its hooks; `None` leaves it unchanged.
     pub(super) translate: fn(&Event, Target, &Json) -> Option<Json>,
-    /// Joins a patch with what was there.
+    /// Merges a patch into the current value.
     pub(super) apply_patch: fn(Target, Option<&Json>, &Json) -> Result<Json, JsonError>,
-    /// Joins a reply with the earlier ones, on events whose row says so.
+    /// Merges a reply with the earlier ones, on events whose row demands it.
     pub(super) combine: fn(&EventRow, &Draft, &[Reply], Reply) -> Reply,
     /// The verdicts after whose stage no further hook runs.
     pub(super) ends_chain: fn(EventKind) -> &'static [Verdict],
 }
 
-/// What stands in one of the first fields of an envelope.
+/// The source of one of the first fields of an envelope.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EnvelopeField {
     /// The session.
     Session,
     /// The event's name in the dialect.
     EventName,
-    /// The host's working directory, or else the workspace.
+    /// The host's working directory; by default, the workspace.
     Cwd,
-    /// What the host says under the same name, or else this.
+    /// The host's field of the same name; by default, this.
     Own(Option<&'static str>),
-    /// What the host says under the same name, or else the workspace's directory.
+    /// The host's field of the same name; by default, the workspace's directory.
     Project,
-    /// What the host says under the same name, or else when hookyard took the event in.
+    /// The host's field of the same name; by default, the time at which hookyard accepted the event.
     Timestamp,
-    /// What the host says under the same name, or else an id of the event, in the form of a UUID.
+    /// The host's field of the same name; by default, an id of the event in the form of a UUID.
     Uuid,
 }
 
@@ -68,28 +68,28 @@ impl NativeDialect {
         self.settings.files
     }
 
-    /// The words of its configuration for all hooks.
+    /// The keys of its configuration that apply to all hooks.
     pub(crate) fn shared_keys(&self) -> &'static [SharedKey] {
         self.settings.shared
     }
 
-    /// The variables of hookyard's environment that say the same.
+    /// The environment variables of hookyard with the same meaning.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.shared_keys().iter().map(|word| word.variable)
     }
 
-    /// What switches all its hooks off.
+    /// The key that disables all its hooks.
     pub(crate) fn disable_key(&self) -> &'static str {
         self.settings.disable.word()
     }
 
-    /// The variable of hookyard's environment that switches its hooks off or on.
+    /// The environment variable of hookyard that disables or enables its hooks.
     pub(crate) fn enabled_variable(&self) -> Option<&'static str> {
         let is_switch = |word: &&SharedKey| word.is_switch();
         self.settings.shared.iter().find(is_switch).map(|word| word.variable)
     }
 
-    /// What leaves hooks to the administrator alone.
+    /// The key that permits hooks of the administrator only.
     pub(crate) fn managed_only_key(&self) -> Option<&'static str> {
         self.settings.managed_only
     }
@@ -102,7 +102,7 @@ impl NativeDialect {
         files.iter().position(|file| file.scope == scope).map_or(scope, |place| turns[place])
     }
 
-    /// How the levels of its configuration join.
+    /// How the levels of its configuration are merged.
     pub(crate) fn scope_merge(&self) -> ScopeMerge {
         self.settings.scope_merge
     }

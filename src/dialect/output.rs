@@ -33,7 +33,7 @@ pub(super) fn exited(exit_code: i32, stderr: &[u8]) -> Failure {
     }
 }
 
-/// The line of a program's standard error that says what went wrong: the last one, or the name and message of an
+/// The line of a program's standard error that has the error message: the last one, or the name and message of an
 /// uncaught error of Node, whose last line is the version.
 pub(crate) fn error_message(stderr: &[u8]) -> Option<String> {
     let stderr = String::from_utf8_lossy(stderr);
@@ -76,7 +76,7 @@ pub(super) fn text_in(bytes: &[u8]) -> Result<&str, Failure> {
     text.map(str::trim)
 }
 
-/// The JSON object in a text: all of it, or what stands between its first and its last brace, so that log
+/// The JSON object in a text: all of it, or the part from its first to its last brace, so that log
 /// lines, colours and code fences around the object do no harm.
 pub(super) fn object_in(text: &str) -> Result<JsonFields<'_>, Failure> {
     if !text.starts_with('{') && check_json(text).is_ok() {
@@ -119,7 +119,7 @@ pub(super) fn check_size(patch: &RawValue) -> Result<(), Failure> {
     Err(Failure::new(Ended::OutputTooLarge, message))
 }
 
-/// Warnings about keys that are not known; `prefix` is what stands before their names in messages.
+/// Warnings about unknown keys; `prefix` precedes their names in messages.
 pub(super) fn unknown_keys(fields: &JsonFields<'_>, known: &[&str], prefix: &str) -> Vec<String> {
     let unknown: Vec<&str> = fields.iter().map(|(key, _)| key).filter(|key| !known.contains(key)).collect();
     let mut warnings: Vec<String> =
@@ -145,7 +145,7 @@ pub(super) fn value_of<'a>(fields: &JsonFields<'a>, name: &str) -> Option<&'a Ra
     fields.get(name).filter(|value| value.get() != "null")
 }
 
-/// A text; `within` is what stands before its name in messages.
+/// A text; `within` precedes its name in messages.
 pub(super) fn text_of(fields: &JsonFields<'_>, within: &str, name: &str) -> Result<Option<String>, Failure> {
     let Some(value) = value_of(fields, name) else { return Ok(None) };
     match unquoted(value) {
@@ -154,7 +154,7 @@ pub(super) fn text_of(fields: &JsonFields<'_>, within: &str, name: &str) -> Resu
     }
 }
 
-/// A flag; `within` is what stands before its name in messages.
+/// A flag; `within` precedes its name in messages.
 pub(super) fn flag_of(fields: &JsonFields<'_>, within: &str, name: &str) -> Result<Option<bool>, Failure> {
     match value_of(fields, name).map(|value| (value, value.get())) {
         None => Ok(None),

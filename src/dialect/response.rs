@@ -19,8 +19,8 @@ pub(super) fn of<T: Serialize + ?Sized>(value: &T, strictest: &str) -> HostRespo
     }
 }
 
-/// The outcome as a host of the dialect can be told it. A host that joins what hooks changed with what it has may
-/// come to something else, such as a tool call with an argument that a hook took out: then it is a block.
+/// The outcome as a host of the dialect can receive it. A host that merges a patch with its own value may get another
+/// result, such as a tool call with an argument that a hook removed: then the outcome is a block.
 pub(super) fn expressible<'o>(
     dialect: &dyn Dialect,
     event: &Event,
@@ -33,14 +33,14 @@ pub(super) fn expressible<'o>(
     }
 }
 
-/// Whether the host comes to this value if it is told this value.
+/// Whether the host has this value after it has merged it.
 fn arrives(dialect: &dyn Dialect, event: &Event, target: Target, value: &Json) -> bool {
     let Ok(joined) = dialect.apply_patch(target, event.targets.get(target), value) else { return false };
     let tree = |json: &Json| json.read::<serde_json::Value>().ok();
     joined == *value || tree(&joined) == tree(value)
 }
 
-/// The outcome as a block, because of a change that would be lost.
+/// The outcome as a block, because a patch would be lost.
 fn blocked_for(target: Target, outcome: &Outcome) -> Outcome {
     let reason = match outcome.reason.as_deref() {
         Some(reason) => format!("{}; {reason}", lost_change(target)),
@@ -54,8 +54,8 @@ pub(super) fn lost_change(target: Target) -> String {
     format!("a hook changed `{target}` in a way that this host cannot receive")
 }
 
-/// Why a host must not go on, for one that can be told yes or no and nothing between: there a question is a no,
-/// because a host that went on would leave the person out.
+/// Why a host must not go on, for hosts that know only yes and no: there `ask` is a no, because a host that went on
+/// would not ask the person.
 pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
     let given = outcome.reason.as_deref();
     match outcome.verdict {
@@ -68,8 +68,8 @@ pub(super) fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The answer to an event of an unknown kind: a block is told by exit code, which counts for every kind, and what there
-/// is to say to the person in the field that the dialects share.
+/// The answer to an event of an unknown kind: a block is an exit code, which counts for every kind, and messages to the
+/// person are in the field that the dialects share.
 pub(super) fn unreadable_event(outcome: &Outcome) -> HostResponse {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
@@ -87,8 +87,7 @@ pub(super) fn unreadable_event(outcome: &Outcome) -> HostResponse {
     }
 }
 
-/// An answer as the body of one over HTTP, where there is neither an exit code nor standard error: what refuses by
-/// its exit code alone has to say so in JSON.
+/// An answer as an HTTP body, without exit code and standard error: a refusal by exit code alone becomes JSON.
 pub fn http_body(answer: &HostResponse) -> Cow<'_, str> {
     #[derive(Serialize)]
     struct RefusalBody<'a> {
@@ -108,17 +107,17 @@ pub fn http_body(answer: &HostResponse) -> Cow<'_, str> {
     Cow::Owned(of(&RefusalBody { decision: "block", reason }, r#"{"decision":"block"}"#).stdout)
 }
 
-/// What a hook of the host's dialect said under a name.
+/// A field that a hook of the host's dialect gave.
 pub(super) fn native_field<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o Json> {
     outcome.native.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
 }
 
-/// What the hooks have to say to the person at the host, with a blank line between them.
+/// The messages of the hooks to the person at the host, with a blank line between them.
 pub(super) fn user_message(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| matches!(kind, NoteKind::SystemMessage | NoteKind::LoopBroken))
 }
 
-/// What the hooks have to say to the model, with a blank line between them.
+/// The context from the hooks for the model, with a blank line between them.
 pub(super) fn model_context(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| kind == NoteKind::AdditionalContext)
 }

@@ -1,10 +1,10 @@
-//! Suggestions for misspelt words, and texts shortened for messages.
+//! Suggestions for misspelt names, and texts shortened for messages.
 
 /// How alike two words must be, from 0 to 1, to be worth a suggestion. It favours common beginnings, so the
 /// number of differing letters has a bound of its own.
 const ALIKE: f64 = 0.8;
 
-/// The known word closest to the given one, if it is close.
+/// The known name closest to the given one, if it is close.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = shorten(word, 64).to_lowercase();
     known
@@ -21,7 +21,7 @@ fn likeness(word: &str, candidate: &str) -> Option<f64> {
     (likeness >= ALIKE && (abbreviates || differs_little)).then_some(likeness)
 }
 
-/// What to say about an unknown word: the closest known one, or all of them.
+/// The help for an unknown name: the closest known one, or all of them.
 pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -29,7 +29,7 @@ pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
     }
 }
 
-/// The words in backticks, separated by commas.
+/// The names in backticks, separated by commas.
 pub(crate) fn listed(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }
@@ -52,7 +52,7 @@ pub(crate) fn shorten(text: &str, longest: usize) -> String {
     short
 }
 
-/// Characters that reorder or hide what stands beside them.
+/// Characters that reorder or hide their neighbours.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }

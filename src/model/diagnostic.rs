@@ -21,13 +21,13 @@ pub enum Severity {
     Error,
 }
 
-/// Something to say about a file that was loaded.
+/// An error, a warning or a remark about a file that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// A stable word for the mistake, such as `unknown-key`.
+    /// A stable code of the mistake, such as `unknown-key`.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,

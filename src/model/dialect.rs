@@ -1,4 +1,4 @@
-//! What dialects exchange with hosts and models, and how the replies of their hooks are merged. The trait itself stands
+//! What dialects exchange with hosts and models, and how the replies of their hooks are merged. The trait itself is
 //! beside `Hook`, in `hook.rs`: each refers to the other.
 
 /// The response to a host, as a hook of its dialect would have printed it.
@@ -15,11 +15,11 @@ pub struct HostResponse {
 /// How a model has to answer for a hook, so that its dialect can read the answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResponseFormat {
-    /// The form in words, with examples.
+    /// The instructions for the model, with examples.
     pub instructions: String,
     /// The form as a JSON Schema of an object.
     pub schema: serde_json::Value,
-    /// What stands in a prompt where the envelope belongs; without it, or none, the envelope follows the prompt.
+    /// The placeholder for the envelope in a prompt; without one the envelope follows the prompt.
     pub placeholder: Option<&'static str>,
 }
 

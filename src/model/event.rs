@@ -37,7 +37,7 @@ pub enum MatchField {
     AgentType,
     /// What triggered the run.
     TriggerType,
-    /// What the dialect of an event without a canonical kind says; see [`HostEvent::match_text`].
+    /// The text that the dialect of an event without a canonical kind provides; see [`HostEvent::match_text`].
     HostEvent,
 }
 
@@ -151,12 +151,12 @@ impl EventKind {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
-    /// How its hooks run, where their dialect does not say otherwise.
+    /// How its hooks run, unless their dialect has another rule.
     pub fn strategy(self) -> Strategy {
         self.row().strategy
     }
 
-    /// Whether its hooks may change or stop things; for host events, each says so for itself.
+    /// Whether its hooks may change or stop something; each host event has a value of its own.
     pub fn is_interceptor(self) -> bool {
         self.strategy() == Strategy::Serial
     }
@@ -238,7 +238,7 @@ pub enum Delivery {
     Detached,
 }
 
-/// The short texts that describe an event; each is there if the host said it.
+/// The short texts that describe an event; each is present if the host sent it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EventAttributes {
     /// The agent that the run belongs to.
@@ -311,7 +311,7 @@ pub enum RunLifetime {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What happened where the kind says only that one dialect has a name for it.
+    /// What happened, for a kind of event that only one dialect has a name for.
     pub host_event: Option<HostEvent>,
     /// The dialect of the host that sent it.
     pub dialect: DialectName,
@@ -327,7 +327,7 @@ pub struct Event {
     pub run_lifetime: RunLifetime,
     /// The tool call it is about.
     pub tool_call_id: Option<ToolCallId>,
-    /// The host's working directory, as the host said it.
+    /// The host's working directory, as the host sent it.
     pub cwd: Option<Arc<str>>,
     /// Whether the host waits for the outcome.
     pub delivery: Delivery,
@@ -339,7 +339,7 @@ pub struct Event {
     pub extra: Vec<(Box<str>, Json)>,
     /// When hookyard took it in; none before that.
     pub arrival: Option<Arrival>,
-    /// The trace that its host's request belongs to, as hooks are told of it; no payload says it.
+    /// The trace that the host's request belongs to, as hooks receive it; it is in no payload.
     pub trace: Option<TraceParent>,
     /// What more is known of the span that `trace` names, if that is the event's own.
     pub span: Option<EventSpan>,

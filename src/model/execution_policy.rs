@@ -4,7 +4,7 @@ use std::{fmt, num::NonZeroUsize, sync::Arc};
 
 use super::{Delivery, Event, Scope};
 
-/// When and how a hook runs, beyond what its dialect says.
+/// When and how a hook runs, beyond the rules of its dialect.
 #[derive(Debug, Clone, Default)]
 pub struct ExecutionPolicy {
     /// The name of the only host event it runs for; without one, it runs for every host event.

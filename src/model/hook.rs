@@ -16,7 +16,7 @@ use super::{
 pub struct Hook {
     /// Its name, unique in its workspace.
     pub name: HookName,
-    /// The dialect it is written for: what it is told and how its answer is read.
+    /// The dialect it is written for, which decides its input and how its reply is read.
     pub dialect: &'static dyn Dialect,
     /// The kinds of event it wants.
     pub events: EventKinds,
@@ -38,7 +38,7 @@ pub struct Hook {
     pub on_error: FailurePolicy,
     /// What a timeout counts as.
     pub on_timeout: FailurePolicy,
-    /// When it runs and who waits for it, beyond what its dialect says.
+    /// When it runs and who waits for it, beyond the rules of its dialect.
     pub execution: ExecutionPolicy,
     /// Where it was found.
     pub source: HookSource,
@@ -129,7 +129,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     fn strategy(&self, kind: EventKind) -> Strategy;
 
     /// Whether a verdict of one of this dialect's interceptors ends the chain after its stage. A halt always does.
-    /// One that is milder than a block ends it for this dialect's hooks only; those of others still have their say.
+    /// One that is milder than a block ends it for this dialect's hooks only; those of others still run.
     fn ends_chain(&self, kind: EventKind, verdict: Verdict) -> bool;
 
     /// The envelope: the input of this dialect's hooks for an event with the patches so far.

@@ -118,7 +118,7 @@ fn check_id(text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-/// The name of a hook: 1 to 64 of `A-Z a-z 0-9 . _ -`, safe as a metric label, a file name and a log word.
+/// The name of a hook: 1 to 64 of `A-Z a-z 0-9 . _ -`, safe as a metric label, in a file name and in a log line.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct HookName(Arc<str>);
@@ -162,7 +162,7 @@ impl fmt::Debug for HookName {
 
 macro_rules! dialects {
     ($($(#[$doc:meta])* $dialect:ident $name:literal $events:literal;)*) => {
-        /// The names of the dialects hookyard speaks, in the order in which their hooks run.
+        /// The names of the dialects, in the order in which their hooks run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum DialectName {
@@ -180,7 +180,7 @@ macro_rules! dialects {
                 }
             }
 
-            /// Whose events are written in it, in words that follow "events".
+            /// Whose events are written in it, as a phrase that follows "events".
             pub fn events(self) -> &'static str {
                 match self {
                     $(Self::$dialect => $events,)*
@@ -191,7 +191,7 @@ macro_rules! dialects {
 }
 
 dialects! {
-    /// hookyard's own words: canonical events and outcomes, and the native hooks of an embedding host.
+    /// hookyard's own format: canonical events and outcomes, and the native hooks of an embedding host.
     Canonical "canonical" "hookyard's own; `hook_event_name` is read like `event`";
     /// OpenHarness.
     OpenHarness "openharness" "as OpenHarness hosts send them";

@@ -183,7 +183,7 @@ fn by_key<'f, 'a>(fields: &'f JsonFields<'a>) -> HashMap<&'f str, &'a str> {
     fields.iter().map(|(key, value)| (key, value.get())).collect()
 }
 
-/// Whether two numbers are the same, also where a double could not tell them apart.
+/// Whether two numbers are the same, also beyond the precision of a double.
 #[expect(clippy::float_cmp, reason = "the same number has the same double")]
 fn same_number(a: &str, b: &str) -> bool {
     if let (Ok(a), Ok(b)) = (a.parse::<i128>(), b.parse::<i128>()) {

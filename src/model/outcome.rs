@@ -68,10 +68,10 @@ pub struct HookReport {
     /// Why there is no reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
-    /// What its policy made of a failure. Not in the JSON, where `ended` and `verdict` say as much.
+    /// How its policy counted a failure. Not in the JSON, where `ended` and `verdict` show it.
     #[serde(skip)]
     pub failure_mode: Option<FailureMode>,
-    /// What became of each of its patches. Not in the JSON, where `patched` and `warnings` say as much.
+    /// The result of each of its patches. Not in the JSON, where `patched` and `warnings` show it.
     #[serde(skip)]
     pub patch_results: PatchResults,
     /// When it started, if it did and that is known. Not in the JSON: it means nothing to another process.
@@ -83,7 +83,7 @@ pub struct HookReport {
 }
 
 impl HookReport {
-    /// An invocation that ended so, with nothing else to say about it.
+    /// An invocation that ended so, without further details.
     pub fn new(hook: HookName, handler: HandlerKind, ended: Ended) -> Self {
         Self {
             hook,
@@ -191,7 +191,7 @@ impl Outcome {
     /// The tool input that hooks put in the place of the host's. `None` means that no hook changed it, so the final
     /// input is `outcome.tool_input()?.unwrap_or(input)`.
     ///
-    /// It says nothing about whether the tool may run: that is the verdict. A block or a halt has no changed input.
+    /// Whether the tool may run is in the verdict, not here. A block or a halt has no changed input.
     ///
     /// ```
     /// use hookyard::{NativeHook, Orchestrator, ToolCall, model::{Capability, EventKind, Json, Reply, Target}};

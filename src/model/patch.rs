@@ -281,7 +281,7 @@ impl FromIterator<Capability> for Capabilities {
     }
 }
 
-/// A way to join a patch with what was there.
+/// A way to merge a patch into the current value.
 pub type PatchMerge = fn(Option<&Json>, &Json) -> Result<Json, JsonError>;
 
 /// Two objects merge one level deep and the patch's keys win; anything else is replaced. A `null` is a

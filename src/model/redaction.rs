@@ -1,4 +1,4 @@
-//! Redaction: removes secrets from what hooks print, before anybody is told. Patches are not redacted: they are data for
+//! Redaction: removes secrets from the output of hooks before it is used. Patches are not redacted: they are data for
 //! the host and may hold a secret on purpose.
 
 use std::{borrow::Cow, fmt, sync::Arc};
@@ -10,14 +10,14 @@ use super::{
     secret::HIDDEN,
 };
 
-/// The shortest secret that is taken out, in bytes. Shorter ones stand in ordinary texts by chance, and a text
-/// full of gaps would tell what they are.
+/// The shortest secret that is removed, in bytes. Shorter ones occur in ordinary texts by chance, and a text full of
+/// gaps would reveal them.
 const SHORTEST: usize = 6;
 
 /// Removes the secrets of one hook or more from texts; without secrets, texts stay as they are. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
-    /// The secrets as they may stand in an output; longer ones first, because one may begin with another. None
+    /// The secrets as they may occur in an output; longer ones first, because one may begin with another. None
     /// instead of an empty list, so that the common case allocates nothing.
     forms: Option<Arc<[String]>>,
 }
@@ -237,7 +237,7 @@ fn replaced(bytes: Bytes, form: &[u8]) -> Bytes {
     kept.into()
 }
 
-/// A value as it stands in a JSON string.
+/// A value as it is written in a JSON string.
 fn in_json(value: &str) -> String {
     let quoted = serde_json::to_string(value).unwrap_or_default();
     quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default().to_owned()

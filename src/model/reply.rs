@@ -41,7 +41,7 @@ pub struct Reply {
     pub decision: HookDecision,
     /// The changes it wants, in order.
     pub patches: Vec<Patch>,
-    /// What it has to say.
+    /// Its messages.
     pub notes: Vec<(NoteKind, String)>,
     /// Whether the tool's output should not be shown.
     pub suppress_output: bool,
@@ -141,7 +141,7 @@ impl HookDecision {
 pub enum Patch {
     /// A change to a part of the payload.
     Target(Target, Json),
-    /// What later hooks of the same dialect are told instead of a part of the payload, and no host ever is.
+    /// What later hooks of the same dialect receive instead of a part of the payload; hosts never do.
     HooksOnly(Target, Json),
     /// A change to anything else, by the name the hook used; never applied.
     Unsupported(String),
@@ -183,7 +183,7 @@ pub enum FailureHandling {
     /// It is.
     #[default]
     ByPolicy,
-    /// It is ignored whatever the policy says: the dialect defines it so.
+    /// It is ignored under every policy: the dialect defines it so.
     Ignore,
 }
 
@@ -202,7 +202,7 @@ impl Failure {
         Self::new(Ended::Cancelled, Self::ABANDONED)
     }
 
-    /// The same failure, ignored whatever the hook's policy says.
+    /// The same failure, ignored under every policy.
     #[must_use]
     pub fn ignored(self) -> Self {
         Self { handling: FailureHandling::Ignore, ..self }

@@ -42,7 +42,7 @@ impl FilesystemAccess {
     /// Every access.
     pub const ALL: [Self; 3] = [Self::Any, Self::Workspace, Self::ReadOnly];
 
-    /// The word for it in hook files and settings.
+    /// Its name in hook files and settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -66,7 +66,7 @@ impl NetworkAccess {
     /// Every access.
     pub const ALL: [Self; 2] = [Self::Any, Self::None];
 
-    /// The word for it in hook files and settings.
+    /// Its name in hook files and settings.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Any => "any",

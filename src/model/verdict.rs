@@ -57,7 +57,7 @@ pub enum Ended {
     Failed,
     /// At its deadline.
     TimedOut,
-    /// Before it began: the program is missing, say.
+    /// Before it began, for example because the program is missing.
     SpawnFailed,
     /// With an answer that could not be read.
     InvalidOutput,
@@ -100,7 +100,7 @@ impl Ended {
         }
     }
 
-    /// What the hook did, in words that follow its name.
+    /// What the hook did, as a phrase that follows its name.
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Completed => "completed",

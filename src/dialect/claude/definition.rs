@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Its 31 events: the name, the kind, what matchers look at, how hooks run, what becomes of equal verdicts, what
-/// a block means, what plain text on standard output means, whether hosts take words for the model, how often
+/// a block means, what plain text on standard output means, whether hosts accept context for the model, how often
 /// hooks run, and what they may change.
 const ROWS: &[EventRow] = rows! {
     "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];

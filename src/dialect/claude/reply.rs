@@ -335,5 +335,5 @@ impl Reader<'_> {
     }
 }
 
-/// What stands before the names of fields of `hookSpecificOutput` in messages.
+/// The prefix of the names of fields of `hookSpecificOutput` in messages.
 const WITHIN: &str = "hookSpecificOutput.";

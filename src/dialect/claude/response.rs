@@ -169,7 +169,7 @@ impl<'a> Printed<'a> {
         (self.decision, self.reason) = (Some("block"), Some(reason));
     }
 
-    /// Changes that the host cannot be told. A prompt that went on unchanged might say what a hook took out.
+    /// Patches that the host cannot receive. A prompt that went on unchanged might contain what a hook removed.
     fn unexpressed(&mut self, row: &EventRow, outcome: &Outcome) {
         let supported = match row.kind {
             EventKind::BeforeToolDispatch | EventKind::PermissionRequested => Some(Target::ToolInput),
@@ -184,7 +184,7 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// What the hooks have to say to the model: in its place, or else with the reason, or else to the person.
+    /// Context for the model: in its own field, or else with the reason, or else as a message to the person.
     fn context(&mut self, row: &EventRow, outcome: &Outcome) {
         let Some(context) = response::model_context(outcome) else { return };
         if row.context == ContextSupport::Taken {

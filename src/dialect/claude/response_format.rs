@@ -4,10 +4,10 @@ use serde_json::json;
 
 use crate::{dialect::event_table::EventRow, model::ResponseFormat};
 
-/// What stands in a prompt where the envelope belongs.
+/// The placeholder for the envelope in a prompt.
 const ARGUMENTS: &str = "$ARGUMENTS";
 
-/// The form of an answer, for every event.
+/// The format of an answer, for every event.
 pub(in crate::dialect) fn judgement_format(_: &EventRow) -> ResponseFormat {
     let instructions = "Answer with one JSON object and nothing else: {\"ok\": true} if what is asked for holds and \
                         the agent may go on, or {\"ok\": false, \"reason\": \"why, for the agent\"} if not.";

@@ -67,7 +67,7 @@ const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
     ("permission_mode", EnvelopeField::Own(None)),
 ];
 
-/// What stands beside the events.
+/// The keys beside the events.
 const SHARED_KEYS: &[SharedKey] = &[
     SharedKey { key: "enabled", variable: "HOOKYARD_CLAWD_ENABLED", setting: SharedSetting::Enabled },
     SharedKey {

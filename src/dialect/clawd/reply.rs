@@ -24,7 +24,7 @@ const BLOCK: i32 = 2;
 /// The exit code of a hook that timed out by itself, as `timeout` has it.
 const TIMEOUT: i32 = 124;
 
-/// The object that words may stand in, and what stands before their names in messages.
+/// The object that may hold fields, and the prefix of their names in messages.
 const SPECIFIC: &str = "hookSpecificOutput";
 const WITHIN: &str = "hookSpecificOutput.";
 
@@ -74,7 +74,7 @@ fn printed(row: &EventRow, hook: &Hook, stdout: &[u8]) -> Result<Reply, Failure>
     Ok(reply)
 }
 
-/// A hook that ended with the exit code of a block: its words are the reason, whatever else it printed.
+/// A hook that ended with the exit code of a block: its standard error is the reason, whatever else it printed.
 fn refused(row: &EventRow, hook: &Hook, stdout: &[u8], stderr: &[u8]) -> Reply {
     let mut reply = Reply::default();
     let stderr = String::from_utf8_lossy(stderr).trim().to_owned();
@@ -97,7 +97,7 @@ fn note(reply: &mut Reply, kind: NoteKind, text: Option<String>) {
     reply.notes.extend(text.filter(|text| !text.trim().is_empty()).map(|text| (kind, text)));
 }
 
-/// What a hook said, at both places.
+/// A hook's output, in both objects.
 struct ClawdOutput<'a> {
     specific: JsonFields<'a>,
     top: JsonFields<'a>,
@@ -112,7 +112,7 @@ impl<'a> ClawdOutput<'a> {
         Ok(Self { specific, top })
     }
 
-    /// Both places, the more particular first, each with what stands before its names in messages.
+    /// Both objects, the more specific first, each with the prefix of its names in messages.
     fn places(&self) -> [(&JsonFields<'a>, &'static str); 2] {
         [(&self.specific, WITHIN), (&self.top, "")]
     }

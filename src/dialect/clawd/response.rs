@@ -74,13 +74,13 @@ fn refusal(outcome: &Outcome) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A prompt that went on unchanged might say what a hook took out.
+/// A prompt that went on unchanged might contain what a hook removed.
 fn lost_prompt(outcome: &Outcome) -> Option<Cow<'_, str>> {
     let lost = outcome.patched.get(Target::Prompt).is_some();
     lost.then(|| "a hook changed the prompt, which this host cannot receive".into())
 }
 
-/// The changes that the host cannot be told.
+/// The patches that the host cannot receive.
 fn unexpressed(row: Option<&EventRow>, outcome: &Outcome) -> Vec<String> {
     let is_supported = |target| match target {
         Target::ToolInput => row.is_some_and(|row| row.block == BlockEffect::Denies),
@@ -92,7 +92,7 @@ fn unexpressed(row: Option<&EventRow>, outcome: &Outcome) -> Vec<String> {
 }
 
 impl<'a> Printed<'a> {
-    /// What becomes of a tool call; `undecided` and `consent` are the event's words for that.
+    /// The decision about a tool call; `undecided` and `consent` are the event's names for two of them.
     fn permission(&mut self, outcome: &'a Outcome, undecided: Option<&'static str>, consent: &'static str) {
         self.decision = match outcome.verdict {
             Verdict::Proceed => undecided,
@@ -108,8 +108,8 @@ impl<'a> Printed<'a> {
         }
     }
 
-    /// What the hooks have to say to the model: in its place, or else with the reason, or else aside. What has
-    /// happened and should not have, the model is told as well.
+    /// Context for the model: in its own field, or else with the reason, or else as a message. The model also receives
+    /// the reason against something that has happened already.
     fn context(&mut self, row: Option<&EventRow>, outcome: &Outcome, aside: &mut Vec<String>) {
         let context = response::model_context(outcome);
         if row.is_some_and(|row| row.context == ContextSupport::Taken) {

@@ -17,12 +17,12 @@ use crate::model::FailurePolicy;
 /// Words beside the events that switch hooks off.
 const SWITCHES: [&str; 2] = ["enabled", "disabled"];
 
-/// What a file says about all its hooks.
+/// The defaults of a file for all its hooks.
 #[derive(Debug, Default)]
 pub(super) struct FileDefaults {
     pub(super) on_error: FailurePolicy,
     pub(super) on_timeout: FailurePolicy,
-    /// The timeout of those that do not say.
+    /// The default timeout.
     pub(super) timeout: Option<Duration>,
     pub(super) all_off: bool,
     /// The names and commands of those that are switched off.
@@ -66,18 +66,18 @@ impl FileDefaults {
         common
     }
 
-    /// Whether a key that stands among the events is none.
+    /// Whether a key among the events is not an event.
     pub(super) fn is_default_key(native: &NativeDialect, key: &str) -> bool {
         SWITCHES.contains(&key) || native.settings.shared.iter().any(|word| word.key == key)
     }
 }
 
-/// What a failure counts as, where a file says it.
+/// How failures count, if a file has it.
 pub(super) fn policy(value: &Value) -> FailurePolicy {
     value.as_str().and_then(FailurePolicy::from_name).unwrap_or_default()
 }
 
-/// The words for the policies of some hooks, in a dialect that has them for all hooks or not at all. Tells which
+/// The policies of some hooks, in a dialect that has them for all hooks or not at all. Reports which
 /// hooks get a stricter policy than their own, or none.
 pub(super) fn policies(
     native: &NativeDialect,

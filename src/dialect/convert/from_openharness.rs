@@ -12,7 +12,7 @@ use super::{
 };
 use crate::model::{EventKind, Strategy};
 
-/// The timeout of a hook that does not say, in seconds.
+/// The default timeout of a hook, in seconds.
 const USUAL_TIMEOUT: f64 = 60.0;
 
 /// The hooks of some files.

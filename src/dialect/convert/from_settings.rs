@@ -168,7 +168,7 @@ fn handler(native: &NativeDialect, item: &Value) -> Option<(PortableHandler, Han
     })
 }
 
-/// A value with `$NAME` as `${env.NAME}`, where the hook may see the variable; others stand for nothing.
+/// A value with `$NAME` as `${env.NAME}`, where the hook may see the variable; others expand to nothing.
 fn references(text: &str, allowed: &[&str]) -> String {
     let part = |part| match part {
         TextPart::Text(text) => text.to_owned(),

@@ -16,7 +16,7 @@ pub(super) enum PortableMatcher {
 }
 
 impl PortableMatcher {
-    /// What a pattern that may stand anywhere wants.
+    /// The meaning of a pattern that may match anywhere.
     pub(super) fn of_pattern(pattern: &str) -> Self {
         match names_in(pattern) {
             Some(names) => Self::Names(names),
@@ -24,7 +24,7 @@ impl PortableMatcher {
         }
     }
 
-    /// What a name, a list of names, or else a pattern that may stand anywhere wants.
+    /// The meaning of a name, a list of names, or else a pattern that may match anywhere.
     pub(super) fn of_list_or_pattern(text: &str) -> Self {
         match text {
             "" | "*" => Self::Everything,
@@ -79,7 +79,7 @@ impl PortableMatcher {
         }
     }
 
-    /// As a pattern that may stand anywhere; none for everything.
+    /// As a pattern that may match anywhere; `None` for everything.
     pub(super) fn pattern(&self) -> Option<String> {
         match self {
             Self::Everything => None,
@@ -94,7 +94,7 @@ impl PortableMatcher {
         }
     }
 
-    /// As a name, a list of names, or else a pattern that may stand anywhere.
+    /// As a name, a list of names, or else a pattern that may match anywhere.
     pub(super) fn list_or_pattern(&self) -> Option<String> {
         match self {
             Self::Names(names) if names.iter().all(|name| is_list(name) && !name.contains(['|', ','])) => {
@@ -115,7 +115,7 @@ fn listed(text: &str) -> Vec<String> {
     text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The names that a pattern stands for, if it is written as `^Name$` or `^(?:One|Other)$`.
+/// The names that a pattern matches, if it is written as `^Name$` or `^(?:One|Other)$`.
 fn names_in(pattern: &str) -> Option<Vec<String>> {
     let inner = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let group = inner.strip_prefix("(?:").or_else(|| inner.strip_prefix('('));
@@ -129,7 +129,7 @@ fn names_in(pattern: &str) -> Option<Vec<String>> {
     (!names.iter().any(String::is_empty)).then_some(names)
 }
 
-/// The text that a pattern without any meaning of its own stands for.
+/// The text that a pattern without special characters matches.
 fn unescaped(pattern: &str) -> Option<String> {
     let text = pattern.replace("\\-", "-").replace("\\.", ".");
     // A `-` outside of brackets means itself, with and without a backslash.

@@ -153,7 +153,7 @@ fn row(native: &NativeDialect, event: &PortableEvent) -> Option<&'static EventRo
     }
 }
 
-/// Whether the entry has to say that its hooks wait for one another.
+/// Whether the entry needs the key that makes its hooks run one after the other.
 fn sequential(native: &NativeDialect, row: &EventRow, hook: &PortableHook) -> Option<bool> {
     let waits = hook.order == Strategy::Serial && row.strategy == Strategy::Parallel;
     (waits && row.kind.is_interceptor() && native.settings.keys.entry.contains(&"sequential")).then_some(true)
@@ -313,7 +313,7 @@ fn http(
     Some(Item { url: Some(url.to_owned()), headers, allowed, ..item })
 }
 
-/// What a settings file cannot say of a hook.
+/// The properties of a hook that a settings file cannot express.
 fn remarks(hook: &PortableHook, rows: &[&EventRow], losses: &mut ConversionLosses) {
     if hook.priority != 0 {
         losses.partial(&hook.name, "`priority`: the order in the file replaces it");

@@ -12,7 +12,7 @@ const WORKSPACE: &str = "OPENHARNESS_WORKSPACE_ROOT";
 /// Variables of one event, which only hooks of one dialect have.
 const OF_ONE_EVENT: [&str; 4] = ["HOOKYARD_EVENT", "HOOKYARD_DEADLINE_MS", "GEMINI_CWD", "GEMINI_SESSION_ID"];
 
-/// Writes the other dialect's variables in a hook's command, and tells of those that have no counterpart.
+/// Writes the other dialect's variables in a hook's command, and reports those that have no counterpart.
 pub(super) fn rename(
     hook: &mut PortableHook,
     from: DialectName,

@@ -1,4 +1,4 @@
-//! JSON as a tree of nodes, and what messages say about text that is almost JSON.
+//! JSON as a tree of nodes, and error messages for text that is almost JSON.
 
 use super::{
     error::DocumentError,
@@ -125,7 +125,7 @@ impl TreeBuilder<'_> {
         serde_json::from_str(self.text.get(start..self.at)?).ok()
     }
 
-    /// A number, or one of the three words.
+    /// A number, `true`, `false` or `null`.
     fn word(&mut self) -> Option<NodeValue> {
         let rest = &self.text[self.at..];
         let length = rest.find([',', ']', '}', ' ', '\t', '\r', '\n']).unwrap_or(rest.len());

@@ -11,7 +11,7 @@ pub(super) struct Node {
     pub(super) span: Span,
 }
 
-/// What stands there. Copies share their contents, so that an alias costs nothing.
+/// The value. Copies share their contents, so that an alias costs nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum NodeValue {
     Null,

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// What a document may always grow to, beside twice its length. A document without aliases stays far below;
-/// with them a small file could stand for gigabytes.
+/// with them a small file could expand to gigabytes.
 const ALWAYS_ALLOWED: usize = 4096;
 
 /// How deep lists and mappings may nest.
@@ -102,7 +102,7 @@ impl<'t> TreeBuilder<'t> {
         }
     }
 
-    /// Only `%YAML` may stand before a document: `%TAG` names tags, and the parser ignores others.
+    /// Only `%YAML` may precede a document: `%TAG` names tags, and the parser ignores others.
     fn check_directives(&self, document: Span) -> Result<(), DocumentError> {
         let mut start = 0;
         for line in self.text[..document.start].split_inclusive('\n') {
@@ -261,7 +261,7 @@ impl<'t> TreeBuilder<'t> {
         Err(error.at(span.trimmed(self.text)))
     }
 
-    /// A copy of the node that an alias stands for, at the place of the alias.
+    /// A copy of the node that an alias refers to, with the span of the alias.
     fn alias(&mut self, anchor: usize, span: Span, depth: usize) -> Result<Node, DocumentError> {
         // An anchor whose value is not finished is around the alias.
         let Some(AnchoredNode { node, size, height }) = self.anchors.get(&anchor) else {

@@ -358,7 +358,7 @@ impl<'d> Value<'d> {
         }
     }
 
-    /// One of a few words.
+    /// One of a set of names.
     pub(crate) fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Option<T> {
         let text = self.text()?;
         let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);

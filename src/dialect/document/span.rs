@@ -83,7 +83,7 @@ pub(super) fn point_at(diagnostic: &mut Diagnostic, text: &str, span: Span) {
     diagnostic.length = location.length;
 }
 
-/// The span of a character, from 1, of the string that stands at a span. Where quotes hide escapes before it, or the
+/// The span of a character, from 1, of the string at a span. Where quotes hide escapes before it, or the
 /// string begins on another line, it is the span of the string.
 pub(super) fn character_span(text: &str, span: Span, column: usize) -> Span {
     let written = &text[span.start..span.end];

@@ -1,8 +1,8 @@
-//! What messages say about YAML that the parser refuses.
+//! Error messages for YAML that the parser rejects.
 
 use super::{error::DocumentError, span::Span};
 
-/// The error for what the parser says about an offset.
+/// Translates the parser's error at an offset.
 pub(super) fn translate(info: &str, text: &str, offset: usize) -> DocumentError {
     let error = if info.contains("recursion limit") {
         too_deep()
@@ -16,7 +16,7 @@ pub(super) fn translate(info: &str, text: &str, offset: usize) -> DocumentError 
     error.at(Span::at(indented))
 }
 
-/// The parser's words without what it was doing.
+/// The parser's message without its context.
 fn reworded(info: &str) -> &str {
     let problem = info
         .strip_prefix("while ")

@@ -90,7 +90,7 @@ fn prompt(row: &EventRow, draft: &Draft, notes: &[(NoteKind, String)]) -> Option
     Some(Patch::HooksOnly(Target::Prompt, next))
 }
 
-/// What hosts of the same dialect are told beyond the outcome.
+/// The fields that hosts of the same dialect receive beyond the outcome.
 fn words(row: &EventRow, output: &GeminiOutput) -> Vec<(Box<str>, Json)> {
     let verdict = match row.kind.strategy() {
         Strategy::Serial => opinion(output).verdict(),
@@ -128,7 +128,7 @@ fn words(row: &EventRow, output: &GeminiOutput) -> Vec<(Box<str>, Json)> {
     words.0
 }
 
-/// What hosts of other dialects cannot be told.
+/// The fields that hosts of other dialects cannot receive.
 fn abroad(row: &EventRow, specific: &SpecificOutput, joined: &mut Reply) {
     for name in ["clearContext", "tailToolCallRequest"] {
         if specific.get(name).is_some() {

@@ -17,7 +17,7 @@ use crate::{
 const TOP_KEYS: [&str; 7] =
     ["continue", "stopReason", "decision", "reason", "suppressOutput", "systemMessage", "hookSpecificOutput"];
 
-/// What stands before the names of fields of `hookSpecificOutput` in messages.
+/// The prefix of the names of fields of `hookSpecificOutput` in messages.
 const WITHIN: &str = "hookSpecificOutput.";
 
 /// Fields of `hookSpecificOutput` that mean something on some event.
@@ -35,7 +35,7 @@ const SPECIFIC_KEYS: [&str; 8] = [
 /// Those of them that are objects.
 const OBJECTS: [&str; 5] = ["tool_input", "llm_request", "llm_response", "toolConfig", "tailToolCallRequest"];
 
-/// Under which name a reply keeps what its hook said, until it is joined with others.
+/// The name under which a reply keeps its hook's output until it is merged with others.
 const KEPT: &str = "said";
 
 /// What a hook decides.
@@ -58,7 +58,7 @@ impl GeminiDecision {
         ("deny", Self::Deny),
     ];
 
-    /// The decision of a word.
+    /// The decision of a name.
     pub(super) fn of(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, decision)| *decision)
     }
@@ -69,7 +69,7 @@ impl GeminiDecision {
     }
 }
 
-/// What a hook says, or several of them together.
+/// The output of a hook, or of several hooks merged.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GeminiOutput {
@@ -89,7 +89,7 @@ pub(super) struct GeminiOutput {
     pub(super) hook_specific_output: SpecificOutput,
 }
 
-/// The fields of `hookSpecificOutput`, in the order in which they were said.
+/// The fields of `hookSpecificOutput`, in the order in which hooks gave them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SpecificOutput(pub(super) Vec<(Box<str>, Json)>);
 
@@ -125,9 +125,9 @@ impl Serialize for SpecificOutput {
 }
 
 impl GeminiOutput {
-    /// Reads what a hook said, with warnings about what looks like a slip.
+    /// Reads a hook's output, with warnings about likely mistakes.
     ///
-    /// Returns a failure if a known field has the wrong type or the decision is no known word.
+    /// Returns a failure if a known field has the wrong type or the decision is unknown.
     pub(super) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
         let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
         let decision = match text_of(fields, "", "decision")? {
@@ -169,7 +169,7 @@ impl GeminiOutput {
         reply.native = Json::of(self).map(|output| (KEPT.into(), output)).into_iter().collect();
     }
 
-    /// What the hook of a reply said; nothing, if it did not say anything.
+    /// The output of the hook of a reply; empty if it gave none.
     pub(super) fn kept_in(reply: &Reply) -> Option<Self> {
         let (_, kept) = reply.native.iter().find(|(name, _)| **name == *KEPT)?;
         Self::read(&kept.fields()?).ok().map(|(output, _)| output)
@@ -213,7 +213,7 @@ impl GeminiOutput {
         self
     }
 
-    /// What the next one says in the place of what it says too.
+    /// Replaces fields by those of the next output that has them too.
     fn replaced_by(mut self, next: Self) -> Self {
         for (name, value) in next.hook_specific_output.0 {
             self.hook_specific_output.set(&name, value);

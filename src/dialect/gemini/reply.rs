@@ -43,7 +43,7 @@ pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, 
     Ok(reply)
 }
 
-/// What the JSON object in a text, or in the string that the text is, comes to; nothing, if there is none.
+/// The JSON object in a text, or in the JSON string that the text is; `None` if there is none.
 fn object_in<T>(
     text: &str,
     read: impl FnOnce(&JsonFields<'_>) -> Result<T, Failure>,
@@ -56,7 +56,7 @@ fn object_in<T>(
     read(&whole_object(text, text)?).map(Some)
 }
 
-/// What text that is no JSON says.
+/// The meaning of text that is not JSON.
 fn plain(exit_code: i32, text: String) -> GeminiOutput {
     match exit_code {
         0 => GeminiOutput {
@@ -80,7 +80,7 @@ fn plain(exit_code: i32, text: String) -> GeminiOutput {
     }
 }
 
-/// What a hook said in hookyard's words. What has none stays as it was said.
+/// A hook's output as a canonical reply. Fields without a canonical form are kept unchanged.
 fn reply_of(row: &EventRow, hook: &Hook, mut output: GeminiOutput) -> Reply {
     let mut reply = Reply::default();
     let specific = &mut output.hook_specific_output;
@@ -125,7 +125,7 @@ pub(super) fn changed(row: &EventRow) -> Option<(&'static str, Target)> {
     Some((name, target))
 }
 
-/// What was said, as an opinion.
+/// The output as an opinion.
 pub(super) fn opinion(output: &GeminiOutput) -> HookDecision {
     let text = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let reason = text(&output.reason);

@@ -34,7 +34,7 @@ pub(super) fn write(event: &Event, row: Option<&EventRow>, outcome: &Outcome) ->
     response::of(&output, STRICTEST)
 }
 
-/// What a hook of this dialect said under a name, if it is of the type.
+/// A field that a hook of this dialect gave, if it has the type.
 fn native_field<T: serde::de::DeserializeOwned>(outcome: &Outcome, name: &str) -> Option<T> {
     response::native_field(outcome, name).and_then(|value| value.read().ok())
 }
@@ -51,7 +51,7 @@ fn set(output: &mut GeminiOutput, name: &str, value: Option<Json>) {
     }
 }
 
-/// The verdict. A word that a hook of this dialect chose is repeated.
+/// The verdict. The name that a hook of this dialect chose for it is kept.
 fn decided(row: &EventRow, outcome: &Outcome) -> GeminiOutput {
     let chosen = native_field::<String>(outcome, "decision").and_then(|word| GeminiDecision::of(&word));
     let given = outcome.reason.as_deref().map(str::to_owned);
@@ -87,7 +87,7 @@ fn decided(row: &EventRow, outcome: &Outcome) -> GeminiOutput {
     output
 }
 
-/// What hooks changed, in the words of the host; what it has no words for is denied.
+/// The patches in the host's format; a patch that it cannot express becomes a denial.
 fn patched(output: &mut GeminiOutput, event: &Event, row: &EventRow, outcome: &Outcome) {
     let passes = outcome.verdict < Verdict::Block && !output.decision.is_some_and(GeminiDecision::blocks);
     if !passes && !row.kind.has_happened() {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{Agent, AgentTool, Diagnostic, Model, Severity};
 
-/// How often the model of an agent is asked for one task, where its file does not say.
+/// How often the model of an agent is asked for one task by default.
 const USUAL_TURNS: NonZeroUsize = NonZeroUsize::new(8).expect("not zero");
 
 /// How often the model of an agent may be asked for one task.
@@ -66,7 +66,7 @@ pub(super) fn read(
     agent.filter(|_| !has_errors && !system.is_empty()).ok_or(wrong)
 }
 
-/// The part with the keys and its first fence, and what stands below the second.
+/// The part with the keys and its first fence, and the text below the second.
 fn split(text: &str) -> Option<(&str, &str)> {
     let first = text.lines().next().filter(|line| line.trim_end() == FENCE)?;
     let mut end = text.find(first)? + first.len();

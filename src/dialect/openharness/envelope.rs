@@ -8,11 +8,11 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::super::event_reader::FACT_FIELDS;
 use crate::model::{DialectName, Draft, Event, Target, Workspace};
 
-/// The facts that OpenHarness has a word for.
+/// The attributes that OpenHarness has a name for.
 const OWN_FACTS: [&str; 6] =
     ["agent_name", "effective_agent_name", "model_ref", "tool_name", "trigger_type", "run_status"];
 
-/// The targets that OpenHarness has a word for.
+/// The targets that OpenHarness has a name for.
 const OWN_TARGETS: [Target; 5] =
     [Target::ModelRequest, Target::ModelResponse, Target::ToolInput, Target::ToolOutput, Target::Context];
 
@@ -23,7 +23,7 @@ const OTHER_FIELDS: [&str; 6] =
 /// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
 
-/// The envelope of an event as it stands.
+/// The envelope of an event with the patches so far.
 pub(super) fn write(draft: &Draft, place: &Workspace) -> Bytes {
     let payload = OWN_TARGETS.iter().filter_map(|target| draft.target(*target));
     let size = USUAL_FRAME + payload.map(|part| part.as_str().len()).sum::<usize>();
@@ -81,9 +81,9 @@ impl Serialize for Envelope<'_> {
 /// Which fields of an event are meant.
 #[derive(Clone, Copy, PartialEq)]
 enum FieldGroup {
-    /// Those OpenHarness has a word for.
+    /// Those that OpenHarness has a name for.
     Own,
-    /// The canonical ones beyond, which a host of the same words hands to its own hooks.
+    /// The other canonical ones, which a host with the same names passes to its own hooks.
     Foreign,
 }
 

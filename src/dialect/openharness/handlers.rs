@@ -34,7 +34,7 @@ const SHELL_WORDS: &[&str] = &[
     "wait", "while",
 ];
 
-/// A handler as its file says it.
+/// A handler as its file has it.
 pub(super) struct RawHandler<'d> {
     timeout: Option<Value<'d>>,
     max_concurrency: Option<Value<'d>>,

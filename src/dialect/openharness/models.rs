@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::{Agent, AgentHandler, Diagnostic, PromptHandler};
 
-/// A prompt handler as its file says it.
+/// A prompt handler as its file has it.
 pub(super) struct RawPromptHandler<'d> {
     prompt: Option<Mapping<'d>>,
     model_ref: Option<Value<'d>>,
@@ -31,7 +31,7 @@ impl<'d> RawPromptHandler<'d> {
     }
 }
 
-/// An agent handler as its file says it.
+/// An agent handler as its file has it.
 pub(super) struct RawAgentHandler<'d> {
     agent: Option<Value<'d>>,
     task: Option<Mapping<'d>>,
@@ -94,7 +94,7 @@ fn agent_file_error(mistakes: &[Diagnostic], path: &Path) -> (String, String) {
     (all.join("; "), format!("correct {path}"))
 }
 
-/// A text that stands here or in a file.
+/// A text given here or in a file.
 fn text(mapping: &Mapping<'_>, resolver: &dyn ReferenceLookup) -> Option<Arc<str>> {
     mapping.allow_only(&["inline", "file"]);
     match (mapping.get("inline"), mapping.get("file")) {

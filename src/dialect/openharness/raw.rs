@@ -12,14 +12,14 @@ use super::{
 };
 use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
 
-/// Something a file says, and where.
+/// A value of a file, and its position.
 #[derive(Debug, Clone)]
 pub(super) struct Spanned<T> {
     pub(super) value: T,
     pub(super) span: Span,
 }
 
-/// A hook as its file says it; what is missing or was refused is not there.
+/// A hook as its file has it; missing and refused values are `None`.
 pub(super) struct RawHook<'d> {
     pub(super) name: Option<Spanned<HookName>>,
     pub(super) events: Vec<EventKind>,

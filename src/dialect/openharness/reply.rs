@@ -24,7 +24,7 @@ const SPECIFIC_KEYS: [&str; 3] = ["hookEventName", "additionalContext", "patch"]
 enum Empty {
     /// It is no opinion.
     NoOpinion,
-    /// It is a mistake: a model that was asked has to say something.
+    /// It is a mistake: a model that was asked has to answer.
     Invalid,
 }
 

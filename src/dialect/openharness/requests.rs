@@ -9,7 +9,7 @@ use super::{
 };
 use crate::model::{Address, HttpHandler, HttpMethod, SecretText};
 
-/// Headers that say where a message goes and how it is framed or carried. The client writes them; a second opinion in
+/// Headers about the target and the framing of a message. The client writes them; a second value in
 /// a hook file would let one request be taken for two, or reach another server behind the same address.
 const FRAMING: [&str; 10] = [
     "connection",
@@ -27,7 +27,7 @@ const FRAMING: [&str; 10] = [
 /// The longest URL, in bytes.
 const LONGEST_URL: usize = 8 << 10;
 
-/// An http handler as its file says it.
+/// An http handler as its file has it.
 pub(super) struct RawHttpHandler<'d> {
     url: Option<Value<'d>>,
     method: Option<HttpMethod>,
@@ -95,7 +95,7 @@ fn header(value: &Value<'_>, resolver: &dyn ReferenceLookup) -> Option<(String, 
     http_header(value, |text| expanded(value, text, resolver))
 }
 
-/// A header, with what its value stands for.
+/// A header, with its expanded value.
 pub(in crate::dialect) fn http_header(
     value: &Value<'_>,
     expand: impl FnOnce(&str) -> Option<SecretText>,

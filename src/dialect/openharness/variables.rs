@@ -4,7 +4,7 @@
 use super::lookup::ReferenceLookup;
 use crate::model::SecretText;
 
-/// Beginnings of variables that tell the dynamic linker what else to load.
+/// Prefixes of variables that make the dynamic linker load other code.
 const LINKER: [&str; 2] = ["LD_", "DYLD_"];
 
 /// Variables that make a shell, an interpreter or a common tool run or load code that the command line does

@@ -33,7 +33,7 @@ pub(super) struct FileContext<'a> {
 }
 
 impl FileContext<'_> {
-    /// What a hook says under a key, if the key means something in its dialect.
+    /// A hook's value of a key, if its dialect has the key.
     pub(super) fn get<'d>(&self, item: &Mapping<'d>, key: &str) -> Option<Value<'d>> {
         item.get(key).filter(|_| self.native.settings.keys.hook.contains(&key))
     }

@@ -8,7 +8,7 @@ use super::{
 /// Keys beside the events that are no events.
 const BESIDE: [&str; 3] = ["enabled", "disabled", "notifications"];
 
-/// Where a key or a value stands in its file, from 1; 0 if it is not in a file.
+/// The position of a key or a value in its file, from 1; 0 if it is not in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyPosition {
     /// The line.
@@ -18,13 +18,13 @@ pub struct KeyPosition {
 }
 
 impl KeyPosition {
-    /// Where a value stands.
+    /// The position of a value.
     pub(crate) fn of(value: &Value<'_>) -> Self {
         let (line, column) = value.document().position(value.span());
         Self { line, column }
     }
 
-    /// Where the key of a value stands.
+    /// The position of the key of a value.
     pub(crate) fn of_key(value: &Value<'_>) -> Self {
         let (line, column) = value.document().position(value.key_span());
         Self { line, column }
@@ -41,7 +41,7 @@ pub(super) struct DisableSwitches {
 }
 
 impl DisableSyntax {
-    /// The word with which a file switches all hooks off.
+    /// The key with which a file disables all hooks.
     pub(in crate::dialect) fn word(self) -> &'static str {
         match self {
             Self::All(flag) => flag,
@@ -77,12 +77,12 @@ impl DisableSyntax {
     }
 }
 
-/// The name of a hook in a list, and where it stands.
+/// The name of a hook in a list, and its position.
 fn named(item: &Value<'_>) -> Option<(String, KeyPosition)> {
     Some((item.text()?.to_owned(), KeyPosition::of(item)))
 }
 
-/// The value of a flag, and where its key stands.
+/// The value of a flag, and the position of its key.
 pub(super) fn switch(value: &Value<'_>) -> Option<(bool, KeyPosition)> {
     Some((value.flag()?, KeyPosition::of_key(value)))
 }

@@ -132,7 +132,7 @@ impl Parts<'_> {
         Some(SettingsHook { hook, event: row.name, aliases, own_timeout })
     }
 
-    /// Hooks in settings have no names, so theirs say where they stand.
+    /// Hooks in settings have no names, so generated ones say where in the file they are.
     fn name(&self) -> Option<HookName> {
         let [entry, hook] = self.name;
         let (dialect, scope) = (self.context.native.name, self.context.scope);

@@ -34,7 +34,7 @@ pub struct SettingsHooks {
     pub managed_only: Option<KeyPosition>,
     /// The events that the file configures.
     pub events: Vec<(&'static str, KeyPosition)>,
-    /// What it says about all hooks.
+    /// Its defaults for all hooks.
     pub shared: SharedSettings,
     /// How many hooks it has, also those with mistakes.
     written: usize,
@@ -44,7 +44,7 @@ pub struct SettingsHooks {
 
 /// Reads a settings file of a dialect.
 ///
-/// Returns its hooks, and everything that is wrong with what it says about hooks.
+/// Returns its hooks, and all mistakes in the parts about hooks.
 pub fn read_settings(
     native: &'static NativeDialect,
     bytes: &[u8],

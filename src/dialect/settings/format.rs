@@ -9,7 +9,7 @@ use crate::model::{Condition, HandlerKind, Matcher, Scope};
 pub(in crate::dialect) struct SettingsFormat {
     /// The files, in the order in which their hooks run.
     pub(in crate::dialect) files: &'static [SettingsFile],
-    /// How the levels join.
+    /// How the levels are merged.
     pub(in crate::dialect) scope_merge: ScopeMerge,
     /// The kinds of handler its hooks may have.
     pub(in crate::dialect) types: &'static [HandlerKind],
@@ -17,17 +17,17 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) matcher_syntax: MatcherSyntax,
     /// Reads a matcher; `None` if it is refused, which has been reported.
     pub(in crate::dialect) matcher: fn(&Value<'_>, &EventRow) -> Option<EventFilter>,
-    /// How long hooks may take that do not say.
+    /// The default timeouts.
     pub(in crate::dialect) timeouts: DefaultTimeouts,
     /// What becomes of handlers that are configured twice for one event.
     pub(in crate::dialect) duplicates: DuplicateHooks,
-    /// The words for all hooks that stand beside the events.
+    /// The keys for all hooks, beside the events.
     pub(in crate::dialect) shared: &'static [SharedKey],
-    /// Variables for the project's directory, which stand in command lines.
+    /// Variables for the project's directory in command lines.
     pub(in crate::dialect) project_variables: &'static [&'static str],
     /// The keys that mean something; any other is as if it were not there.
     pub(in crate::dialect) keys: SettingsKeys,
-    /// What runs a command line that does not say.
+    /// The default shell of a command line.
     pub(in crate::dialect) shell: Shell,
     /// Which hooks on an event count as one.
     pub(in crate::dialect) identity: HookIdentity,
@@ -49,9 +49,9 @@ pub(in crate::dialect) struct SettingsKeys {
 /// How a matcher is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum MatcherSyntax {
-    /// As a name, a list of names, or else a pattern that may stand anywhere.
+    /// As a name, a list of names, or else a pattern that may match anywhere.
     ListOrPattern,
-    /// For tools as a pattern that may stand anywhere, or else a text; for anything else as a text.
+    /// For tools as a pattern that may match anywhere, or else a text; for anything else as a text.
     PatternOrText,
     /// As an object, whose part `tools` is a list of names, or else a pattern for the whole name.
     Parts,
@@ -80,7 +80,7 @@ pub(in crate::dialect) enum HookIdentity {
 pub(in crate::dialect) enum DisableSyntax {
     /// All of them, with this flag of the file.
     All(&'static str),
-    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both stand
+    /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both are
     /// beside the events, or in this section of the file.
     AllOrSome(&'static str),
 }
@@ -112,7 +112,7 @@ pub(crate) enum SettingsLocation {
     Workspace(&'static str),
 }
 
-/// How the levels of configuration join.
+/// How the levels of configuration are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ScopeMerge {
     /// All hooks count.
@@ -130,10 +130,10 @@ pub(in crate::dialect) enum DuplicateHooks {
     RunEach,
 }
 
-/// A word for all hooks.
+/// A key that applies to all hooks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SharedKey {
-    /// How files say it.
+    /// Its place in files.
     pub(in crate::dialect) key: &'static str,
     /// The variable of hookyard's environment that counts instead.
     pub(in crate::dialect) variable: &'static str,
@@ -148,12 +148,12 @@ impl SharedKey {
     }
 }
 
-/// What a word for all hooks is.
+/// The meaning of a key that applies to all hooks.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::dialect) enum SharedSetting {
     /// Whether they run.
     Enabled,
-    /// How long those may take that do not say.
+    /// The default timeout.
     Timeout(TimeUnit),
     /// What a timeout counts as.
     OnTimeout,
@@ -163,7 +163,7 @@ pub(in crate::dialect) enum SharedSetting {
     MaxParallel,
 }
 
-/// How long hooks may take that do not say.
+/// The default timeouts.
 pub(in crate::dialect) struct DefaultTimeouts {
     /// What a number means.
     pub(in crate::dialect) unit: TimeUnit,
@@ -196,7 +196,7 @@ pub(in crate::dialect) struct EventFilter {
 }
 
 impl DefaultTimeouts {
-    /// The timeout of a hook that does not say.
+    /// The default timeout of a hook.
     pub(in crate::dialect) fn usual(&self, row: &EventRow, kind: HandlerKind) -> Duration {
         let of_event = self.of_events.iter().find(|(name, _)| *name == row.name).map(|(_, timeout)| *timeout);
         let of_kind = match kind {

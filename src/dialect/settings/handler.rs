@@ -180,7 +180,7 @@ fn shell(
     })
 }
 
-/// Warns of a program and of scripts that are not there, where the line says plainly which they are.
+/// Warns of a missing program and missing scripts, where the line names them plainly.
 fn check_line(context: &FileContext<'_>, value: &Value<'_>, line: &str, root: &str) {
     let line = line.replace('"', "");
     let words: Vec<_> = line.split_whitespace().map(|word| in_project(context, word, root)).collect();

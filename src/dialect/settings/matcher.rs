@@ -6,7 +6,7 @@ use super::{
 };
 use crate::model::{EventKind, Matcher, MatcherError};
 
-/// A matcher that is a name, a list of names, or else a pattern that may stand anywhere.
+/// A matcher that is a name, a list of names, or else a pattern that may match anywhere.
 pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &EventRow) -> Option<EventFilter> {
     let text = value.text()?;
     if matches!(text, "" | "*") {
@@ -28,7 +28,7 @@ pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &EventRow) -
     wanted(value, matcher)
 }
 
-/// A matcher that is a pattern for tools, which may stand anywhere, and the whole text for anything else.
+/// A matcher that is a pattern for tools, which may match anywhere, and the whole text for anything else.
 pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &EventRow) -> Option<EventFilter> {
     let text = value.text()?.trim();
     if matches!(text, "" | "*") {
@@ -49,7 +49,7 @@ pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &EventRow) -> O
 }
 
 /// Whether the agent that the file was written for would take the pattern. Compared as a text it would match
-/// nothing, and a guard would be gone without a word.
+/// nothing, and a guard would vanish without a message.
 fn is_elsewhere_a_pattern(error: &MatcherError) -> bool {
     let text = error.to_string();
     text.contains("look-around") || text.contains("backreferences")

@@ -13,13 +13,13 @@ use super::{
 };
 use crate::model::{Diagnostic, FailurePolicy, Json, Severity};
 
-/// What becomes of a word with a mistake.
+/// How a key with a mistake is handled.
 const LEFT_OUT: &str = "it is ignored; the rest of the file is used";
 
 /// A timeout below it was probably meant in seconds: most programs take longer to start.
 const SHORTEST_MEANT: Duration = Duration::from_millis(100);
 
-/// What holds for all hooks; what is not said is left to the next level.
+/// The values that apply to all hooks; missing ones are left to the next level.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SharedSettings {
     enabled: Option<(bool, KeyPosition)>,
@@ -30,7 +30,7 @@ pub struct SharedSettings {
 }
 
 impl SharedSettings {
-    /// Takes in one word. A mistake in it is reported, and the word is not said.
+    /// Sets one key. A mistake in it is reported, and the key counts as missing.
     pub(super) fn read(&mut self, setting: SharedSetting, value: &Value<'_>, longest: Duration) {
         let policies = FailurePolicy::ALL.map(|policy| (policy.as_str(), policy));
         match setting {
@@ -42,7 +42,7 @@ impl SharedSettings {
         }
     }
 
-    /// What the variables of hookyard's environment say, and what is wrong with them. `file` is a settings file for
+    /// The values of hookyard's environment variables, and the mistakes in them. `file` is a settings file for
     /// whose hooks they count.
     pub(crate) fn from_variables(
         words: &[SharedKey],
@@ -80,7 +80,7 @@ impl SharedSettings {
         (found, diagnostics.into_iter().map(without_place).collect())
     }
 
-    /// What both say; where both do, the other.
+    /// The values of both; where both have one, the other's.
     pub(crate) fn overridden_by(self, other: &Self) -> Self {
         Self {
             enabled: other.enabled.or(self.enabled),
@@ -91,7 +91,7 @@ impl SharedSettings {
         }
     }
 
-    /// The same, with the stricter of both failure policies: all that a lower level may say about hooks of a higher one.
+    /// The same, with the stricter of both failure policies: a lower level may do no more to hooks of a higher one.
     pub(crate) fn tightened_by(self, lower: &Self) -> Self {
         let on_timeout = stricter(self.on_timeout, lower.on_timeout);
         let on_error = stricter(self.on_error, lower.on_error);

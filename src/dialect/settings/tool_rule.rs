@@ -8,7 +8,7 @@ use crate::{
     model::{Condition, Event, Json, Matcher, Target},
 };
 
-/// The fields of a tool's input that say what it works on, the first that is there.
+/// The fields of a tool's input that name what it works on; the first one present counts.
 const SUBJECTS: [&str; 7] = ["command", "file_path", "path", "notebook_path", "url", "pattern", "query"];
 
 /// A rule for tool calls.
@@ -64,7 +64,7 @@ fn parts(line: &str) -> impl Iterator<Item = &str> {
     line.split(['&', '|', ';', '\n', '(', ')', '`']).map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// A text in which `*` stands for anything, and `:*` at the end for anything after a word.
+/// A text in which `*` matches anything, and `:*` at the end matches anything after a word.
 fn wildcards(text: &str) -> Option<Matcher> {
     let (text, end) = match text.strip_suffix(":*").or_else(|| text.strip_suffix(" *")) {
         Some(stem) => (stem, r"(?:\s.*)?"),

@@ -56,6 +56,7 @@ pub(super) enum LogFormat {
     Json,
 }
 
+#[cfg(feature = "daemon")]
 impl LogFormat {
     /// The format on this screen.
     pub(super) fn resolve(self, screen: &Screen) -> Self {

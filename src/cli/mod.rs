@@ -177,6 +177,10 @@ fn default_logs(command: &CliCommand) -> DefaultLogs {
 }
 
 /// The format of a command's logs. A daemon writes its messages in it too.
+#[cfg_attr(
+    not(feature = "daemon"),
+    expect(unused_variables, reason = "only the daemon's format depends on the screen")
+)]
 fn log_format(command: &CliCommand, screen: &Screen) -> LogFormat {
     match command {
         #[cfg(feature = "daemon")]

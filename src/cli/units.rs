@@ -13,6 +13,7 @@ pub(super) fn plural_u64(number: u64, noun: &str) -> String {
 }
 
 /// A duration in its largest one or two units: `3 min 20 s`.
+#[cfg(feature = "daemon")]
 pub(super) fn coarse_duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -39,6 +39,7 @@ pub(crate) enum ArrayDiff {
     /// What is the same at both ends is left out, so that one more element shifts no other.
     Aligned,
     /// Only as a whole.
+    #[cfg_attr(not(any(feature = "daemon", test)), expect(dead_code, reason = "only the audit compares so"))]
     Whole,
 }
 

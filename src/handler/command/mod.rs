@@ -23,8 +23,10 @@ mod worker;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use cgroup::HookCgroup;
 pub(crate) use environment::BaseEnvironment;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use environment::TRACEPARENT;
 #[cfg(feature = "cli")]
-pub(crate) use environment::{TRACEPARENT, is_inside_hook};
+pub(crate) use environment::is_inside_hook;
 #[cfg(feature = "daemon")]
 pub(crate) use ledger::is_own_mark;
 #[cfg(all(feature = "cli", feature = "daemon"))]

@@ -1,4 +1,4 @@
-//! A hook whose handler this build lacks. Run by `cargo test --no-default-features --lib missing_feature`.
+//! A hook whose handler this build lacks. Run by `scripts/test`, which leaves the feature `http` out.
 
 use std::fs;
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::{DialectName, Draft, Json, Target, Workspace};
 
-/// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
+/// The bytes of an envelope beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
 
 /// The envelope of an event with the patches so far.
@@ -116,14 +116,14 @@ impl Envelope<'_> {
         }
     }
 
-    /// What a part of the payload of another dialect's host is called in this one.
+    /// The name in this dialect of a part of the payload of another dialect's host.
     fn translated(&self, target: Target, value: &Json) -> Option<Json> {
         let event = self.draft.event();
         if event.dialect == self.native.name { None } else { (self.native.translate)(event, target, value) }
     }
 
     /// Fields without a canonical name: all that a host of this dialect sent, and of other hosts those that
-    /// mean the same here.
+    /// have the same meaning here.
     fn rest<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let event = self.draft.event();
         let native = self.native;

@@ -33,15 +33,15 @@ pub(super) struct EventVocabulary {
     pub(super) dialect: DialectName,
     /// The fields that may name the event; errors name the first.
     pub(super) kind_fields: &'static [&'static str],
-    /// What its events and fields are called.
+    /// The names of its events and fields.
     pub(super) names: NameTable,
 }
 
-/// What a dialect's events and fields are called.
+/// The names of a dialect's events and fields.
 pub(super) enum NameTable {
-    /// As hookyard calls them; the dialect has these kinds.
+    /// The canonical names; the dialect has these kinds.
     Canonical(&'static [EventKind]),
-    /// By names of its own.
+    /// Names of its own.
     Native {
         /// Its events.
         rows: &'static [EventRow],
@@ -50,7 +50,7 @@ pub(super) enum NameTable {
     },
 }
 
-/// Which event a name means.
+/// The event of a name.
 #[derive(Clone, Copy)]
 enum KnownEvent {
     Kind(EventKind),
@@ -100,7 +100,7 @@ impl NameTable {
         }
     }
 
-    /// A text that the dialect has in another field.
+    /// The text of a field that only the dialect has.
     ///
     /// Returns an error if it is longer than a name may be.
     fn within(&self, name: &'static str, fields: &JsonFields<'_>) -> Result<Option<Arc<str>>, EventError> {
@@ -111,7 +111,7 @@ impl NameTable {
         text.map(|text| within_bound(self.native(name), text, LONGEST_NAME).map(Into::into)).transpose()
     }
 
-    /// What the dialect calls a canonical field.
+    /// The dialect's name of a canonical field.
     fn native(&self, name: &'static str) -> &'static str {
         match self {
             Self::Canonical(_) => name,
@@ -131,7 +131,7 @@ pub(super) struct FactField {
 
 macro_rules! facts {
     ($($name:ident)*) => {
-        /// Every fact an event may have.
+        /// Every attribute that an event may have.
         pub(super) static FACT_FIELDS: &[FactField] = &[$(FactField {
             name: stringify!($name),
             get: |facts| facts.$name.as_deref(),
@@ -178,7 +178,7 @@ pub(super) fn read_event(bytes: &[u8], vocabulary: &EventVocabulary) -> Result<E
     Ok(event)
 }
 
-/// What is known of an event without a kind of its own.
+/// The parts of an event without a kind of its own.
 fn host_event(known: KnownEvent, fields: &JsonFields<'_>) -> Result<Option<HostEvent>, EventError> {
     let texts = |field: &str| fields.get(field).and_then(unquoted);
     Ok(match known {
@@ -256,7 +256,7 @@ fn unknown_event(field: &'static str, name: &str, vocabulary: &EventVocabulary) 
     EventError::UnknownEvent { field, name: shorten(name, LONGEST_ECHO), hint }
 }
 
-/// Puts one field where it belongs; a field without a canonical name is kept as it is.
+/// Stores one field of the event; a field without a canonical name is kept unchanged.
 fn take(event: &mut Event, name: &str, canonical: &str, value: &RawValue) -> Result<(), EventError> {
     match canonical {
         "session_id" | "run_id" => {}
@@ -298,7 +298,7 @@ fn delivery(kind: EventKind, value: &RawValue) -> Result<Delivery, EventError> {
     }
 }
 
-/// Checks for what the kind makes no sense without.
+/// Checks that the fields that the kind requires are present.
 fn require(event: &Event, known: KnownEvent, vocabulary: &EventVocabulary) -> Result<(), EventError> {
     use EventKind as K;
     let (fact, target) = match event.kind {

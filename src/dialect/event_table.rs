@@ -5,34 +5,34 @@ use crate::model::{Capability, EventKind, Frequency, MergeRule, Strategy};
 /// One event of a dialect.
 #[derive(Debug)]
 pub(super) struct EventRow {
-    /// How the dialect calls it.
+    /// Its name in the dialect.
     pub(super) name: &'static str,
     /// Its canonical kind.
     pub(super) kind: EventKind,
-    /// What matchers of hooks on it look at.
+    /// What matchers of hooks on it are compared with.
     pub(super) match_source: MatchSource,
     /// How hooks on it run.
     pub(super) strategy: Strategy,
-    /// What becomes of equally strict verdicts.
+    /// How equally strict verdicts are merged.
     pub(super) merge_rule: MergeRule,
-    /// What a block means.
+    /// The effect of a block.
     pub(super) block: BlockEffect,
-    /// What text that is no JSON means on standard output.
+    /// The meaning of text on standard output that is not JSON.
     pub(super) plain_text: PlainText,
     /// Whether its hosts accept context for the model.
     pub(super) context: ContextSupport,
     /// How often a hook on it runs by default.
     pub(super) frequency: Frequency,
-    /// What its hooks may change.
+    /// The changes that its hooks may make.
     pub(super) capabilities: &'static [Capability],
 }
 
-/// What matchers look at.
+/// What matchers are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MatchSource {
     /// Nothing: they are ignored.
     Unmatched,
-    /// The fact that matchers on the kind look at.
+    /// The attribute that matchers on the kind are compared with.
     Fact,
     /// A field of an event without a kind of its own.
     Field(&'static str),
@@ -40,12 +40,12 @@ pub(super) enum MatchSource {
     FileName(&'static str),
 }
 
-/// What a block means.
+/// The effect of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BlockEffect {
     /// Nothing: the event cannot be blocked.
     Nothing,
-    /// What is about to happen does not.
+    /// It prevents what is about to happen.
     Prevents,
     /// The same, and hosts learn of it by the exit code.
     PreventsByExit,
@@ -57,7 +57,7 @@ pub(super) enum BlockEffect {
     Denies,
 }
 
-/// What text that is no JSON means.
+/// The meaning of text that is not JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlainText {
     /// Nothing.
@@ -71,7 +71,7 @@ pub(super) enum PlainText {
 pub(super) enum ContextSupport {
     /// They do.
     Taken,
-    /// They have no place for them.
+    /// They have no field for it.
     NoPlace,
 }
 
@@ -81,7 +81,7 @@ impl EventRow {
         matches!(self.block, BlockEffect::Prevents | BlockEffect::PreventsByExit | BlockEffect::Declines)
     }
 
-    /// For an event without a kind of its own: whether its hooks may stop things, or only watch.
+    /// For an event without a kind of its own: whether its hooks may stop it, or only observe.
     pub(super) fn host_event_strategy(&self) -> Strategy {
         if self.prevents() { Strategy::Serial } else { Strategy::Parallel }
     }

@@ -7,7 +7,7 @@ use crate::model::{Json, JsonError, JsonFields, Target, merge_deep, merge_one_le
 /// Fields of a model request that hosts spell in two ways.
 const SPELLINGS: [[&str; 2]; 3] = [["model_ref", "model"], ["top_p", "topP"], ["max_tokens", "maxTokens"]];
 
-/// Joins a patch with what was there.
+/// Merges a patch into the current value.
 ///
 /// Returns an error if either is no JSON, which [`Json`] rules out.
 pub(super) fn merge_patch(target: Target, current: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
@@ -39,7 +39,7 @@ fn respelt(request: &Json, patch: &Json) -> Result<Json, JsonError> {
     Json::of(&written)
 }
 
-/// Under which names a key of the patch is written: those the request has, or else its own.
+/// The names under which a key of the patch is written: those that the request has, or else its own.
 fn spellings_of<'a>(key: &'a str, request: &JsonFields<'_>) -> Vec<&'a str> {
     let there: Vec<&str> = SPELLINGS
         .iter()

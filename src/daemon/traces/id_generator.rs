@@ -30,7 +30,7 @@ impl IdGenerator {
     }
 }
 
-/// Whether a trace is sampled. Every program that uses the same ratio comes to the same result.
+/// Whether a trace is sampled. Every program with the same ratio has the same result.
 #[expect(clippy::cast_precision_loss, reason = "53 bits are as many as the number has")]
 pub(super) fn sampling(trace: NonZeroU128, sample_ratio: f64) -> Sampling {
     const ALL: u128 = 1 << 53;

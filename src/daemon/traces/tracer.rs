@@ -150,7 +150,7 @@ impl OutcomeObserver for Tracer {
     }
 }
 
-/// The endpoint in the standard variables. An empty variable counts as unset, as the standard says.
+/// The endpoint in the standard variables. An empty variable counts as unset, as in the standard.
 fn named(environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Address>, TracesError> {
     let variable = |name| environment(name).filter(|value| !value.is_empty());
     let (name, address) = match (variable(TRACES_ENDPOINT), variable(ENDPOINT)) {

@@ -173,7 +173,7 @@ pub(in crate::dialect) fn project_directory(
     names.iter().map(|name| (*name, place.root.display().to_string())).collect()
 }
 
-/// A patch takes the place of what was there.
+/// A patch replaces the current value.
 #[expect(clippy::unnecessary_wraps, reason = "all ways of joining have one type")]
 pub(in crate::dialect) fn replace(_: Target, _: Option<&Json>, patch: &Json) -> Result<Json, JsonError> {
     Ok(patch.clone())

@@ -23,7 +23,7 @@ const BLOCK: i32 = 2;
 const TOP_KEYS: [&str; 7] =
     ["continue", "stopReason", "decision", "reason", "suppressOutput", "systemMessage", "hookSpecificOutput"];
 
-/// In what the dialects of the family differ.
+/// The differences between the dialects of the family.
 #[derive(Debug)]
 pub(in crate::dialect) struct ClaudeVariant {
     /// The field with the changed input of a tool.
@@ -43,7 +43,7 @@ pub(in crate::dialect) enum FailingJson {
     Ignored,
 }
 
-/// Reads what a handler brought back.
+/// Reads the output of a handler.
 ///
 /// Returns a failure if the dialect does not allow the answer.
 pub(in crate::dialect) fn read(
@@ -107,7 +107,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A hook that ended with the exit code of a block. Of its output counts what is no milder.
+    /// A hook that ended with the exit code of a block. Of its output, only decisions that are no milder count.
     fn refused(&mut self, stdout: &[u8], stderr: &[u8]) {
         if !json_in(stdout) || self.printed(stdout).is_err() {
             self.reply = Reply::default();
@@ -129,7 +129,7 @@ impl Reader<'_> {
         };
     }
 
-    /// What a model judged.
+    /// The judgement of a model.
     fn judged(&mut self, text: &str) -> Result<(), Failure> {
         let fields = object_in(text)?;
         let reason = text_of(&fields, "", "reason")?.filter(|reason| !reason.trim().is_empty());
@@ -223,7 +223,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What a hook decides about a tool call.
+    /// The decision of a hook about a tool call.
     fn permission(&mut self, fields: &JsonFields<'_>, reason: Option<&String>) -> Result<(), Failure> {
         let given = text_of(fields, WITHIN, "permissionDecisionReason")?;
         let given = given.filter(|text| !text.trim().is_empty()).or_else(|| reason.cloned());
@@ -254,7 +254,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a hook answers in place of the person who would be asked.
+    /// The answer of a hook in place of the person who would be asked.
     fn answered(&mut self, decision: &JsonFields<'_>) -> Result<(), Failure> {
         const WITHIN_DECISION: &str = "hookSpecificOutput.decision.";
         let message = text_of(decision, WITHIN_DECISION, "message")?.filter(|text| !text.trim().is_empty());
@@ -285,7 +285,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Keeps what only hosts of the same dialect understand, and warns of what looks like a slip.
+    /// Keeps the fields that only hosts of the same dialect understand, and warns of likely mistakes.
     fn keep(&mut self, fields: &JsonFields<'_>, known: &[&str]) {
         for (name, value) in fields.iter().filter(|(name, _)| !known.contains(name)) {
             self.reply.warnings.extend(misspelt_key(name, known, WITHIN));
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Words of a hook that may not block: for the model where it sees the event, or else for the person.
+    /// The message of a hook that may not block: for the model if it sees the event, or else for the person.
     fn aside(&mut self, text: Option<String>) {
         let kind = if self.row.block == BlockEffect::Tells {
             NoteKind::AdditionalContext

@@ -63,7 +63,7 @@ fn tools(value: &Value<'_>) -> Option<Option<Matcher>> {
     })
 }
 
-/// A part of a matcher; an empty one fits everything.
+/// A part of a matcher; an empty one matches everything.
 #[expect(
     clippy::option_option,
     reason = "a part that fits everything and one that was refused are different things"
@@ -91,7 +91,7 @@ fn alternatives(text: &str) -> impl Iterator<Item = &str> {
     text.split('|').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// What a tool call has to be about; each part that is there has to fit.
+/// The conditions on a tool call; each part that is present has to match.
 #[derive(Debug)]
 struct ToolCallFilter {
     tools: Option<Matcher>,

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The exit code of a failure that the hook's policy judges.
+/// The exit code of a failure, which counts as the hook's policy says.
 const FAILURE: i32 = 1;
 
 /// The exit code of a block.
@@ -28,11 +28,11 @@ const TIMEOUT: i32 = 124;
 const SPECIFIC: &str = "hookSpecificOutput";
 const WITHIN: &str = "hookSpecificOutput.";
 
-/// The fields of a decision, and those of its reason; the first that is there counts.
+/// The fields of a decision, and those of its reason; the first one present counts.
 const DECISIONS: [&str; 2] = ["permissionDecision", "decision"];
 const REASONS: [&str; 2] = ["permissionDecisionReason", "reason"];
 
-/// Reads what a handler brought back.
+/// Reads the output of a handler.
 ///
 /// Returns a failure if the dialect does not allow the answer.
 pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
@@ -127,7 +127,7 @@ impl<'a> ClawdOutput<'a> {
         Ok(None)
     }
 
-    /// Whether a flag is set at either place.
+    /// Whether a flag is set in either object.
     fn flag(&self, name: &str) -> Result<bool, Failure> {
         let [specific, top] = self.places().map(|(fields, within)| flag_of(fields, within, name));
         Ok(specific? == Some(true) || top? == Some(true))
@@ -217,7 +217,7 @@ impl<'a> ClawdOutput<'a> {
     }
 }
 
-/// Whether hooks decide about what the event is about.
+/// Whether hooks decide about the subject of the event.
 fn decides(kind: EventKind) -> bool {
     changes(kind) || matches!(kind, EventKind::PromptSubmitted | EventKind::AfterToolDispatch)
 }
@@ -227,7 +227,7 @@ fn changes(kind: EventKind) -> bool {
     matches!(kind, EventKind::BeforeToolDispatch | EventKind::PermissionRequested)
 }
 
-/// What a hook decides, from the mildest to the strictest.
+/// The decision of a hook, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     Allow,

@@ -2,7 +2,7 @@
 
 use crate::{dialect::event_reader::unquoted, model::Json};
 
-/// The fields that name a file; the first that is there counts.
+/// The fields that name a file; the first one present counts.
 const PATHS: [&str; 5] = ["file_path", "path", "filePath", "file", "target"];
 
 /// The fields that hold a command.

@@ -1,4 +1,4 @@
-//! What a conversion reads and what it gives.
+//! The input and the result of a conversion.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct HookConfigFile {
     /// Its path below the workspace, for remarks.
     pub path: PathBuf,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -18,7 +18,7 @@ pub struct HookConfigFile {
 pub struct ConvertedFile {
     /// Its path below the workspace.
     pub path: PathBuf,
-    /// What belongs in it.
+    /// Its content.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ pub struct ConversionRemark {
     pub hook: String,
     /// What was lost, and what that means.
     pub message: String,
-    /// Whether the hook is not there at all.
+    /// Whether the whole hook is left out.
     pub left_out: bool,
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::model::FailurePolicy;
 
-/// Words beside the events that switch hooks off.
+/// Keys beside the events that disable hooks.
 const SWITCHES: [&str; 2] = ["enabled", "disabled"];
 
 /// The defaults of a file for all its hooks.
@@ -25,7 +25,7 @@ pub(super) struct FileDefaults {
     /// The default timeout.
     pub(super) timeout: Option<Duration>,
     pub(super) all_off: bool,
-    /// The names and commands of those that are switched off.
+    /// The names and commands of disabled hooks.
     pub(super) off: Vec<String>,
 }
 

@@ -99,7 +99,7 @@ fn pairs(mapping: &Value) -> Vec<(String, String)> {
     mapping.as_object().into_iter().flatten().filter_map(text).collect()
 }
 
-/// What no other dialect has.
+/// The parts that no other dialect has.
 fn remarks(hook: &PortableHook, handler: Option<&Value>, losses: &mut ConversionLosses) {
     let Some(handler) = handler else { return };
     if let Some(mode) = handler["mode"].as_str().filter(|mode| *mode != "oneshot") {

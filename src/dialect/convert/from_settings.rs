@@ -178,7 +178,7 @@ fn references(text: &str, allowed: &[&str]) -> String {
     text_parts(text).into_iter().map(part).collect()
 }
 
-/// What no other dialect has.
+/// The parts that no other dialect has.
 fn remarks(hook: &PortableHook, item: &Value, losses: &mut ConversionLosses) {
     if item["async"] == true {
         losses.partial(&hook.name, "`async`: the agent waits for it and uses its answer");

@@ -4,7 +4,7 @@ use regex_syntax::escape;
 
 use crate::model::Matcher;
 
-/// Which values of an event a hook wants.
+/// The values of an event that a hook selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PortableMatcher {
     /// All.
@@ -33,7 +33,7 @@ impl PortableMatcher {
         }
     }
 
-    /// What a text that may be a pattern wants.
+    /// The meaning of a text that may be a pattern.
     pub(super) fn of_pattern_or_text(text: &str) -> Self {
         match text.trim() {
             "" | "*" => Self::Everything,
@@ -42,7 +42,7 @@ impl PortableMatcher {
         }
     }
 
-    /// What a list of names, or else a pattern for the whole value wants.
+    /// The meaning of a list of names, or else a pattern for the whole value.
     pub(super) fn of_list_or_whole(text: &str) -> Self {
         match text {
             "" | "*" => Self::Everything,
@@ -63,7 +63,7 @@ impl PortableMatcher {
         }
     }
 
-    /// What a text wants.
+    /// The meaning of a text.
     pub(super) fn of_text(text: &str) -> Self {
         match text.trim() {
             "" | "*" => Self::Everything,

@@ -1,24 +1,24 @@
-//! A hook between two dialects, in hookyard's terms.
+//! A hook during a conversion, in hookyard's terms.
 
 use std::{collections::HashSet, time::Duration};
 
 use super::{ConversionRemark, matcher::PortableMatcher};
 use crate::model::{DialectName, EventKind, FailurePolicy, Strategy};
 
-/// A hook between two dialects.
+/// A hook during a conversion.
 #[derive(Debug, Clone)]
 pub(super) struct PortableHook {
     pub(super) name: String,
     pub(super) events: Vec<PortableEvent>,
     pub(super) matcher: PortableMatcher,
-    /// Whether it waits for the hooks before it, and sees what they changed.
+    /// Whether it waits for the hooks before it, and sees their patches.
     pub(super) order: Strategy,
     pub(super) handler: PortableHandler,
     pub(super) timeout: Duration,
     pub(super) priority: i64,
     pub(super) on_error: FailurePolicy,
     pub(super) on_timeout: FailurePolicy,
-    /// The names of what it may change; none where its dialect lets every hook change what there is.
+    /// The names of the targets it may change; `None` where its dialect lets every hook change all of them.
     pub(super) capabilities: Option<Vec<String>>,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum PortableHandler {
     },
 }
 
-/// What a command is.
+/// The form of a command.
 #[derive(Debug, Clone)]
 pub(super) enum PortableCommand {
     Shell(String),
@@ -80,7 +80,7 @@ impl PortableCommand {
     }
 }
 
-/// What was lost on the way.
+/// What was lost in the conversion.
 #[derive(Debug, Default)]
 pub(super) struct ConversionLosses {
     pub(super) remarks: Vec<ConversionRemark>,

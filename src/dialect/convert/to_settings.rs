@@ -23,7 +23,7 @@ struct File {
     hooks: Events,
 }
 
-/// What is for all hooks, and the events in order of their first hook.
+/// The keys for all hooks, and the events in order of their first hook.
 #[derive(Default)]
 struct Events {
     words: Vec<(&'static str, &'static str)>,
@@ -159,7 +159,7 @@ fn sequential(native: &NativeDialect, row: &EventRow, hook: &PortableHook) -> Op
     (waits && row.kind.is_interceptor() && native.settings.keys.entry.contains(&"sequential")).then_some(true)
 }
 
-/// Whether a hook that waited for others does so no more.
+/// Whether a hook that waited for others would no longer do so.
 fn is_out_of_order(native: &NativeDialect, row: &EventRow, hook: &PortableHook) -> bool {
     let (was, is) = (hook.order == Strategy::Serial, row.strategy == Strategy::Serial);
     was && !is && row.kind.is_interceptor() && sequential(native, row, hook).is_none()

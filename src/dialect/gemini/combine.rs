@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A reply as it counts after the earlier ones.
+/// A reply merged with the earlier ones.
 pub(super) fn combine(row: &EventRow, draft: &Draft, earlier: &[Reply], mut reply: Reply) -> Reply {
     let all = || earlier.iter().chain([&reply]);
     let Some(mut output) = GeminiOutput::folded(row, all().filter_map(GeminiOutput::kept_in).collect())
@@ -64,7 +64,7 @@ fn given_a_reason<'a>(
     }
 }
 
-/// A patch with what it leaves as it is. Later ones take the place of earlier ones that they did not know of.
+/// A patch with the fields that it leaves unchanged. A later patch replaces an earlier one that it did not see.
 fn whole(draft: &Draft, patch: Patch, configs: &[Json]) -> Patch {
     let Patch::Target(target, value) = patch else { return patch };
     let current = draft.target(target);

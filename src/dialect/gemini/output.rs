@@ -38,7 +38,7 @@ const OBJECTS: [&str; 5] = ["tool_input", "llm_request", "llm_response", "toolCo
 /// The name under which a reply keeps its hook's output until it is merged with others.
 const KEPT: &str = "said";
 
-/// What a hook decides.
+/// The decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum GeminiDecision {
@@ -103,7 +103,7 @@ impl SpecificOutput {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// Sets a field, in the place of a former one.
+    /// Sets a field, or replaces it.
     pub(super) fn set(&mut self, name: &str, value: Json) {
         match self.0.iter_mut().find(|(known, _)| **known == *name) {
             Some((_, former)) => *former = value,
@@ -111,7 +111,7 @@ impl SpecificOutput {
         }
     }
 
-    /// Takes a field out.
+    /// Removes a field.
     pub(super) fn take(&mut self, name: &str) -> Option<Json> {
         let place = self.0.iter().position(|(known, _)| **known == *name)?;
         Some(self.0.remove(place).1)
@@ -164,7 +164,7 @@ impl GeminiOutput {
         Ok((output, warnings))
     }
 
-    /// Has a reply keep it.
+    /// Stores it in a reply.
     pub(super) fn keep_in(&self, reply: &mut Reply) {
         reply.native = Json::of(self).map(|output| (KEPT.into(), output)).into_iter().collect();
     }
@@ -175,7 +175,7 @@ impl GeminiOutput {
         Self::read(&kept.fields()?).ok().map(|(output, _)| output)
     }
 
-    /// Several folded into one, as their event has it.
+    /// Merges several outputs by the rule of their event.
     pub(super) fn folded(row: &EventRow, all: Vec<Self>) -> Option<Self> {
         let fold = match (row.kind, row.merge_rule) {
             (EventKind::BeforeToolSelection, _) => |_: Self, _: Self| Self::default(),

@@ -24,7 +24,7 @@ fn tool_response(value: &Json) -> Option<Json> {
     if fits { None } else { Json::of(&json!({ "llmContent": value, "returnDisplay": value })).ok() }
 }
 
-/// An object with a further field, if it lacks it.
+/// Adds a field to an object that lacks it.
 fn with(value: &Json, name: &'static str, field: impl FnOnce() -> Option<Json>) -> Option<Json> {
     let mut fields = value.fields().filter(|fields| fields.get(name).is_none())?;
     let field: Box<RawValue> = field()?.read().ok()?;
@@ -78,7 +78,7 @@ pub(super) fn text_of(response: &Json) -> Option<String> {
     output.candidates.first().map(Candidate::text).or(output.text)
 }
 
-/// A response for hosts that know no candidates.
+/// A response for hosts without candidates.
 pub(super) fn response_abroad(response: &Json) -> Json {
     let (Ok(output), Some(mut fields)) = (response.read::<Response>(), response.fields()) else {
         return response.clone();
@@ -141,7 +141,7 @@ pub(super) fn no_tools() -> Option<Json> {
     Json::of(&json!({ "mode": "NONE", "allowedFunctionNames": [] })).ok()
 }
 
-/// A tool's output as the model is shown it.
+/// A tool's output as the model sees it.
 pub(super) fn shown(output: &Json) -> String {
     let text = |json: &Json| json.read::<String>().ok();
     let within = || text(&Json::checked(output.fields()?.get("llmContent")?));

@@ -15,9 +15,9 @@ use crate::{
 /// The exit code of a warning.
 const WARNING: i32 = 1;
 
-/// Reads what a handler brought back.
+/// Reads the output of a handler.
 ///
-/// Returns a failure if the dialect does not allow the answer, or if a hook failed without saying anything.
+/// Returns a failure if the dialect does not allow the answer, or if a hook failed without any output.
 pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, Failure> {
     let RawReply::Command { exit_code, stdout, stderr, truncated } = raw else {
         return Err(invalid("only programs answer in this dialect"));
@@ -112,7 +112,7 @@ fn reply_of(row: &EventRow, hook: &Hook, mut output: GeminiOutput) -> Reply {
     reply
 }
 
-/// What hooks on an event may change, and how they call it.
+/// The target that hooks on an event may change, and their name for it.
 pub(super) fn changed(row: &EventRow) -> Option<(&'static str, Target)> {
     let target = row.kind.target()?;
     let name = match target {

@@ -14,7 +14,7 @@ use crate::{
 const STRICTEST: &str =
     r#"{"continue":false,"decision":"deny","stopReason":"the answer could not be written"}"#;
 
-/// Words that have a place of their own in an answer.
+/// Fields that have a place of their own in an answer.
 const PLACED: [&str; 5] = ["continue", "stopReason", "decision", "reason", "suppressOutput"];
 
 /// Writes the answer to an event of this row.
@@ -129,7 +129,7 @@ fn deny(output: &mut GeminiOutput, reason: String) {
     (output.decision, output.reason) = (Some(GeminiDecision::Deny), Some(reason));
 }
 
-/// A key that a tool's input had. The host puts the new input over the old one, so it would have it still.
+/// A key that a hook removed from a tool's input. The host merges the new input into the old one, so the key would stay.
 fn gone(before: &Json, after: &Json) -> Option<String> {
     let (before, after) = (before.fields()?, after.fields()?);
     before.iter().map(|(name, _)| name).find(|name| after.get(name).is_none()).map(str::to_owned)

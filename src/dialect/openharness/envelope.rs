@@ -20,7 +20,7 @@ const OWN_TARGETS: [Target; 5] =
 const OTHER_FIELDS: [&str; 6] =
     ["workspace_id", "session_id", "run_id", "cwd", "hook_event_name", "tool_call_id"];
 
-/// The bytes an envelope takes beside the payload: enough for the usual ids and paths.
+/// The bytes of an envelope beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
 
 /// The envelope of an event with the patches so far.

@@ -64,7 +64,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
     })
 }
 
-/// Checks what the keys mean together. Without any event every such remark would be noise.
+/// Checks combinations of keys. Without any event every such remark would be noise.
 fn check_together(document: &Document<'_>, written: &mut RawHook<'_>) {
     if written.events.is_empty() {
         return;

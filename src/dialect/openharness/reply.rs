@@ -28,7 +28,7 @@ enum Empty {
     Invalid,
 }
 
-/// Reads what a handler brought back.
+/// Reads the output of a handler.
 ///
 /// Returns a failure if the dialect does not allow the answer.
 pub(super) fn read(hook: &Hook, kind: EventKind, raw: RawReply) -> Result<Reply, Failure> {

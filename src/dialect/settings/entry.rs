@@ -55,7 +55,7 @@ pub(super) fn read(
     items.iter().enumerate().filter_map(hook).collect()
 }
 
-/// What the entry wants; `None` if its matcher was refused.
+/// The events and values that the entry selects; `None` if its matcher was refused.
 fn wanted(context: &FileContext<'_>, row: &EventRow, entry: &Mapping<'_>) -> Option<EventFilter> {
     let Some(value) = entry.get("matcher") else { return Some(EventFilter::default()) };
     let wanted = (context.native.settings.matcher)(&value, row)?;
@@ -67,7 +67,7 @@ fn wanted(context: &FileContext<'_>, row: &EventRow, entry: &Mapping<'_>) -> Opt
     Some(wanted)
 }
 
-/// What a hook of an entry is made of, besides its own keys.
+/// The parts of a hook that come from its entry.
 struct Parts<'a> {
     context: &'a FileContext<'a>,
     row: &'a EventRow,

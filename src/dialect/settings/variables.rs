@@ -3,7 +3,7 @@
 /// A part of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::dialect) enum TextPart<'t> {
-    /// Something to take as it is.
+    /// Literal text.
     Text(&'t str),
     /// The name of a variable.
     Variable(&'t str),

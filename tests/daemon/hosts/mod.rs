@@ -10,6 +10,7 @@ mod isolation;
 mod levels;
 mod page;
 mod relay;
+mod relay_answers;
 mod relay_wait;
 mod runs;
 mod stream;

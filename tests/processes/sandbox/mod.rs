@@ -1,6 +1,9 @@
 //! Sandboxes: hooks that attack, and what holds. Each attack prints what it achieved on standard error and exits with
 //! 2, so that the reason of the block says it.
 
+mod launcher;
+mod limits;
+
 use std::{
     fs,
     net::{TcpListener, UdpSocket},
@@ -283,47 +286,6 @@ async fn a_hook_gains_no_privileges_and_signals_nobody_outside() {
 }
 
 #[tokio::test]
-async fn a_hook_gets_what_its_limits_allow() {
-    let mut settings = unrestricted();
-    let limits = &mut settings.sandbox.project.limits;
-    limits.file_size = Some(4096);
-    limits.files = std::num::NonZeroUsize::new(16);
-    limits.memory = Some(256 << 20);
-    let mut script = attempt("write a large file", "head -c 100000 /dev/zero > large");
-    script += &attempt("open many files", "for n in $(seq 3 30); do eval \"exec $n</dev/null\"; done");
-    let mut attacks = 2;
-    if Path::new(SYSTEM_PYTHON).exists() {
-        script += &attempt("use much memory", &format!("{SYSTEM_PYTHON} -c 'bytearray(1 << 30)'"));
-        attacks += 1;
-    }
-    let attack = Attack::new(settings);
-    assert_held(&attack.report(&script).await, attacks);
-    assert!(attack.root().join("large").metadata().unwrap().len() <= 4096);
-}
-
-#[tokio::test]
-async fn a_hook_that_computes_too_long_is_killed() {
-    let attack = Attack::new(unrestricted()).keys("sandbox: {limits: {cpu_seconds: 1}}");
-    let outcome = attack.outcome("while :; do :; done").await;
-    assert_eq!(outcome.hooks[0].ended, Ended::Failed);
-    let error = outcome.hooks[0].error.as_deref().unwrap();
-    assert!(error.contains("signal 24") || error.contains("signal 9"), "{error}");
-    assert_eq!(outcome.verdict, Verdict::Block);
-}
-
-#[tokio::test]
-async fn a_hook_starts_no_more_processes_than_its_limit() {
-    let attack = Attack::new(unrestricted()).keys("sandbox: {limits: {processes: 8}}");
-    // Root has no such limit, so root's hook becomes somebody else first.
-    let user =
-        if rustix::process::geteuid().is_root() { "setpriv --reuid 65534 --clear-groups --" } else { "" };
-    let bomb = format!("{user} sh -c 'for n in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 60 & done; wait'");
-    let outcome = attack.outcome(&format!("{bomb} >/dev/null 2>errors; cat errors >&2; exit 2")).await;
-    let reason = outcome.reason.as_deref().unwrap_or_default().to_lowercase();
-    assert!(reason.contains("fork") || reason.contains("resource temporarily unavailable"), "{outcome:?}");
-}
-
-#[tokio::test]
 async fn workers_and_spares_run_in_the_sandbox_too() {
     if !is_enforced().await {
         return;
@@ -387,86 +349,4 @@ async fn a_writable_directory_that_becomes_a_link_opens_nothing() {
     symlink(outside.path(), attack.root().join("build")).unwrap();
     assert_eq!(ask(&orchestrator).await.reason.as_deref().map(str::trim), Some("held"));
     assert!(!outside.path().join("planted").exists());
-}
-
-#[tokio::test]
-async fn a_launcher_that_fails_is_no_verdict() {
-    let mut settings = strict();
-    let cases = [
-        ("args: [./gone]", "", "does not exist"),
-        ("args: [./noexec]", "", "is not an executable file"),
-        ("args: [./odd]", "", "has no format"),
-    ];
-    for (line, _, expected) in cases {
-        let attack = Attack::new(settings.clone());
-        fs::write(attack.root().join("noexec"), "exit 2").unwrap();
-        let odd = attack.root().join("odd");
-        fs::write(&odd, [0x7f, b'E', b'L', b'F', 0, 0]).unwrap();
-        fs::set_permissions(&odd, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let hooks = attack.root().join(".openharness/hooks");
-        fs::create_dir_all(&hooks).unwrap();
-        let file =
-            format!("name: hook\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  {line}\n");
-        fs::write(hooks.join("hook.yaml"), file).unwrap();
-        let builder = Orchestrator::builder()
-            .workspace(attack.root())
-            .settings(attack.settings.clone())
-            .trust(TrustPolicy::Off);
-        let outcome = ask(&builder.start().await.unwrap()).await;
-        let report = &outcome.hooks[0];
-        assert_eq!(report.ended, Ended::SpawnFailed, "{line}: {report:?}");
-        assert!(report.error.as_deref().unwrap().contains(expected), "{line}: {report:?}");
-        assert_eq!(outcome.verdict, Verdict::Proceed);
-    }
-    // A launcher that is not there, or is another program, starts nothing either.
-    for launcher in ["/nonexistent/hookyard", "/bin/false"] {
-        settings.sandbox.launcher = Some(launcher.into());
-        let outcome = Attack::new(settings.clone()).outcome("exit 0").await;
-        assert_ne!(outcome.hooks[0].ended, Ended::Completed, "{launcher}");
-        assert_eq!(outcome.verdict, Verdict::Block, "{launcher}");
-    }
-}
-
-#[tokio::test]
-async fn what_a_hook_prints_is_never_taken_for_a_failed_launcher() {
-    let outcome = Attack::new(strict()).outcome("echo 'hookyard-sandbox: no' >&2; exit 2").await;
-    assert_eq!((outcome.hooks[0].ended, outcome.verdict), (Ended::Completed, Verdict::Block));
-}
-
-#[tokio::test]
-async fn a_required_sandbox_without_a_launcher_starts_nothing() {
-    let mut settings = strict();
-    settings.sandbox.launcher = None;
-    let attack = Attack::new(settings.clone());
-    let orchestrator = attack.start("echo ran > ran; exit 0").await;
-    let diagnostics = orchestrator.load_reports().values().next().unwrap().diagnostics.clone();
-    let warning = diagnostics.iter().find(|diagnostic| diagnostic.code == "sandbox").unwrap();
-    assert_eq!(warning.severity, Severity::Warning, "{warning}");
-    assert_eq!(ask(&orchestrator).await.verdict, Verdict::Proceed);
-    assert!(attack.root().join("ran").exists());
-
-    settings.sandbox.project.require = true;
-    let attack = Attack::new(settings);
-    let orchestrator = attack.start("echo ran > ran; exit 0").await;
-    let diagnostics = orchestrator.load_reports().values().next().unwrap().diagnostics.clone();
-    assert!(diagnostics.iter().any(|one| one.code == "sandbox" && one.severity == Severity::Error));
-    let outcome = ask(&orchestrator).await;
-    assert_eq!((outcome.hooks[0].ended, outcome.verdict), (Ended::SpawnFailed, Verdict::Block));
-    assert!(outcome.hooks[0].error.as_deref().unwrap().contains("sandbox.launcher"));
-    assert!(!attack.root().join("ran").exists());
-}
-
-#[tokio::test]
-async fn nothing_of_a_hook_takes_effect_in_its_launcher() {
-    let mut settings = strict();
-    settings.allow_unsafe_environment = true;
-    let attack = Attack::new(settings).keys("environment: {LD_PRELOAD: /nonexistent/planted.so, OWN: 'a b'}");
-    // The loader complains once for each program that it starts: here only the shell.
-    let outcome = attack.outcome("echo \"$OWN\" >&2; pwd >&2; exit 2").await;
-    let reason = outcome.reason.unwrap();
-    assert_eq!(reason.matches("planted.so").count(), 1, "{reason}");
-    assert!(reason.contains("a b"), "{reason}");
-    assert!(reason.contains(&attack.root().canonicalize().unwrap().display().to_string()), "{reason}");
-    let report = Attack::new(strict()).report("env | grep -c HOOKYARD_PASS_\nenv | grep ^HOOKYARD_HOOK=\nwc -c < /dev/stdin | grep -vx 0 >/dev/null && echo input").await;
-    assert_eq!(report.lines().collect::<Vec<_>>(), ["0", "HOOKYARD_HOOK=1", "input"], "{report}");
 }

@@ -14,6 +14,7 @@ mod relay_answers;
 mod relay_wait;
 mod runs;
 mod stream;
+mod verdict_conditions;
 mod verdicts;
 mod workspaces;
 

@@ -1,5 +1,7 @@
 //! Http hooks against servers on this machine: requests, answers, retries and deadlines.
 
+mod limits;
+mod retries;
 mod sockets;
 mod tls;
 
@@ -212,102 +214,6 @@ async fn headers_are_sent_with_their_references_replaced() {
     assert_eq!(types, ["application/cloudevents+json"]);
 }
 
-/// An answer's head for chunks.
-const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-
-fn answer(length: usize, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
-}
-
-#[tokio::test]
-async fn no_server_can_delay_an_event_beyond_the_deadline() {
-    let half = b"HTTP/1.1 200 OK\r\nContent-Le".to_vec();
-    let cases = [
-        ("no headers", Vec::new(), Then::Silence),
-        ("half of the headers", half.clone(), Then::Silence),
-        ("headers byte by byte", half, Then::Drip),
-        ("no body", answer(100, ""), Then::Silence),
-        ("half of the body", answer(100, "{"), Then::Silence),
-        ("body byte by byte", answer(100_000, ""), Then::Drip),
-        ("an error's body", b"HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\n".to_vec(), Then::Silence),
-    ];
-    for (what, bytes, then) in cases {
-        let url = misbehaving(bytes, then).await;
-        let started = Instant::now();
-        let outcome = ask(&url, json!({ "timeout_seconds": 0.5 }), EventKind::BeforeToolDispatch).await;
-        let (end, error) = ended(&outcome);
-        assert_eq!(end, Ended::TimedOut, "{what}: {outcome:?}");
-        assert!(error.contains("within 500ms"), "{what}: {error}");
-        assert!(started.elapsed() < SOON, "{what}");
-    }
-}
-
-#[tokio::test]
-async fn a_body_is_read_up_to_its_cap() {
-    let zeros = |length: usize| vec![b' '; length];
-    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    bomb.write_all(&zeros(64 << 20)).unwrap();
-    let bomb = bomb.finish().unwrap();
-    assert!(bomb.len() < 100_000, "what is sent is small");
-    let gzip = |bytes: Vec<u8>| any(async move || ([(header::CONTENT_ENCODING, "gzip")], bytes));
-    let mut small = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    small.write_all(BLOCK.as_bytes()).unwrap();
-    let router = Router::new()
-        .route("/whole", any(async move || zeros(1 << 20)))
-        .route("/more", any(async move || zeros((1 << 20) + 1)))
-        .route("/bomb", gzip(bomb))
-        .route("/small", gzip(small.finish().unwrap()))
-        .route("/broken", gzip(b"this is not gzip".to_vec()))
-        .route("/error", any(async move || (StatusCode::BAD_GATEWAY, zeros(2 << 20))));
-    let server = Server::start(router).await;
-    let cases = [
-        ("/whole", Ended::Completed, Verdict::Proceed, ""),
-        ("/more", Ended::OutputTooLarge, Verdict::Proceed, "more than the 1048576 bytes"),
-        ("/bomb", Ended::OutputTooLarge, Verdict::Proceed, "more than the 1048576 bytes"),
-        ("/small", Ended::Completed, Verdict::Block, ""),
-        ("/broken", Ended::Failed, Verdict::Proceed, "broke off"),
-        ("/error", Ended::Failed, Verdict::Proceed, "status 502"),
-    ];
-    for (path, end, verdict, error) in cases {
-        let outcome = tool_call(&server.url(path)).await;
-        assert_eq!((ended(&outcome).0, outcome.verdict), (end, verdict), "{path}: {outcome:?}");
-        assert!(ended(&outcome).1.contains(error), "{path}: {outcome:?}");
-    }
-    let endless = misbehaving(CHUNKED.to_vec(), Then::Flood).await;
-    assert_eq!(ended(&tool_call(&endless).await).0, Ended::OutputTooLarge);
-}
-
-#[tokio::test]
-async fn the_cap_is_a_setting() {
-    let server = Server::start(Router::new().route("/", any(async || BLOCK))).await;
-    let workspace = workspace(&server.url("/"), &json!({}));
-    let mut settings = Settings::default();
-    settings.limits.http_body = BLOCK.len() - 1;
-    let outcome =
-        start(&workspace, settings).await.dispatch(event(EventKind::BeforeToolDispatch)).await.unwrap();
-    assert_eq!(ended(&outcome).0, Ended::OutputTooLarge);
-}
-
-#[tokio::test]
-async fn an_answer_that_breaks_off_is_a_failure() {
-    let cases = [
-        ("closed at once", Vec::new(), Then::Close, Ended::Failed),
-        ("reset at once", Vec::new(), Then::Reset, Ended::Failed),
-        ("reset in the middle", answer(100, "{\"decision\":"), Then::Reset, Ended::Failed),
-        ("shorter than it says", answer(100, BLOCK), Then::Close, Ended::Failed),
-        ("longer than it says", answer(5, BLOCK), Then::Close, Ended::InvalidOutput),
-        ("no last chunk", [CHUNKED, b"2\r\n{}\r\n"].concat(), Then::Close, Ended::Failed),
-        ("no http", b"220 smtp.example.com ESMTP\r\n".to_vec(), Then::Close, Ended::Failed),
-    ];
-    for (what, bytes, then, end) in cases {
-        let url = misbehaving(bytes, then).await;
-        let outcome = tool_call(&url).await;
-        let (found, error) = ended(&outcome);
-        assert_eq!((found, outcome.verdict), (end, Verdict::Proceed), "{what}: {outcome:?}");
-        assert!(end != Ended::Failed || error.contains("127.0.0.1"), "{what}: {error}");
-    }
-}
-
 /// An address at which nobody listens.
 async fn nobody() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -348,74 +254,6 @@ async fn calls_one_after_the_other_share_a_connection() {
         assert_eq!(ended(&outcome), (Ended::Completed, ""));
     }
     assert_eq!(server.connections(), 1);
-}
-
-/// A server that fails so many times before it answers, and how often it was asked.
-async fn failing(times: usize) -> (Server, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let answer = async move || match count.fetch_add(1, Ordering::Relaxed) {
-        earlier if earlier < times => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::NO_CONTENT,
-    };
-    (Server::start(Router::new().route("/", any(answer))).await, asked)
-}
-
-#[tokio::test]
-async fn only_lifecycle_hooks_are_retried() {
-    let cases = [
-        (EventKind::RunCompleted, 2, 3, Ended::Completed),
-        (EventKind::RunCompleted, 9, 3, Ended::Failed),
-        (EventKind::BeforeToolDispatch, 2, 1, Ended::Failed),
-    ];
-    for (kind, times, expected, end) in cases {
-        let (server, asked) = failing(times).await;
-        let outcome = ask(&server.url("/"), json!({}), kind).await;
-        assert_eq!(asked.load(Ordering::Relaxed), expected, "{kind} {times}");
-        assert_eq!(ended(&outcome).0, end, "{outcome:?}");
-    }
-}
-
-/// Events without a kind of their own: each says for itself whether a host waits for a verdict.
-#[tokio::test]
-async fn only_host_events_that_cannot_be_blocked_are_retried() {
-    for (name, expected) in [("TaskCreated", 1), ("CwdChanged", 3)] {
-        let (server, asked) = failing(2).await;
-        let workspace = tempfile::tempdir().unwrap();
-        let hook = json!([{ "hooks": [{ "type": "http", "url": server.url("/") }] }]);
-        fs::create_dir(workspace.path().join(".claude")).unwrap();
-        let settings = json!({ "hooks": { name: hook } }).to_string();
-        fs::write(workspace.path().join(".claude/settings.json"), settings).unwrap();
-        let home = Some(workspace.path().join("home"));
-        let orchestrator = start(&workspace, Settings { home, ..Settings::default() }).await;
-        let event = json!({ "hook_event_name": name, "session_id": "s" }).to_string();
-        orchestrator.dispatch_json(DialectName::Claude, event.as_bytes()).await.unwrap();
-        assert_eq!(asked.load(Ordering::Relaxed), expected, "{name}");
-    }
-}
-
-#[tokio::test]
-async fn a_request_that_the_server_acted_upon_is_not_retried() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let answer = async move || {
-        count.fetch_add(1, Ordering::Relaxed);
-        StatusCode::BAD_REQUEST
-    };
-    let server = Server::start(Router::new().route("/", any(answer))).await;
-    let outcome = ask(&server.url("/"), json!({}), EventKind::RunCompleted).await;
-    assert_eq!(ended(&outcome).1, "the server answered with status 400");
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
-}
-
-#[tokio::test]
-async fn there_is_no_retry_after_the_deadline() {
-    let (server, asked) = failing(9).await;
-    let handler = json!({ "timeout_seconds": 0.1 });
-    let outcome = ask(&server.url("/"), handler, EventKind::RunCompleted).await;
-    assert!(matches!(ended(&outcome).0, Ended::Failed | Ended::TimedOut), "{outcome:?}");
-    // On a busy machine the deadline may be over before the first try is.
-    assert!(asked.load(Ordering::Relaxed) <= 1);
 }
 
 /// Tells that it was dropped.

@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched halts restart sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -8,11 +8,16 @@ mod load;
 
 use std::{
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
+use hookyard::{
+    NativeHook, Orchestrator, ToolCall,
+    model::{EventKind, Reply, Verdict},
+};
 use load::{Connection, Times, request};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -60,6 +65,12 @@ fn main() {
         runtime.block_on(watched("no hook wants it", OTHER, "≥ 0.90"));
         runtime.block_on(watched("one worker hook", &worker(), "–"));
         runtime.block_on(scrape());
+    }
+    if wanted("halts") {
+        runtime.block_on(halts());
+    }
+    if wanted("restart") {
+        runtime.block_on(restart());
     }
     if wanted("sessions") {
         runtime.block_on(many_sessions());
@@ -271,6 +282,72 @@ async fn scrape() {
         series = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#').count();
     }
     println!("| scrape of 200 hooks, {series} series | p50 {:.1} ms | – | – | ≤ 20 ms |", median(times));
+}
+
+/// An orchestrator that halts each run at its first event, and keeps that in a directory.
+async fn halting(data: &Path) -> Orchestrator {
+    let hook = NativeHook::inline("budget", [EventKind::BeforeToolDispatch], |_| Ok(Reply::halt("spent")));
+    Orchestrator::builder().native_hook(hook).data(data).start().await.expect("it starts")
+}
+
+async fn halt(orchestrator: &Orchestrator, run: usize) {
+    let run = orchestrator.run(format!("run-{run}")).expect("a valid id");
+    let call = ToolCall::new("Bash", &serde_json::json!({}));
+    let outcome = run.before_tool_dispatch(&call).await.expect("an outcome");
+    assert_eq!(outcome.verdict, Verdict::Halt);
+}
+
+/// What a halt costs that is on disk before it is answered, beside the least way to have as much on the same disk.
+async fn halts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let orchestrator = halting(&directory.path().join("data")).await;
+    let file = fs::File::create(directory.path().join("floor")).expect("a file");
+    let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    for run in 0..2_000 {
+        let begun = Instant::now();
+        halt(&orchestrator, run).await;
+        ours.push(begun.elapsed().as_secs_f64() * 1e3);
+        let begun = Instant::now();
+        (&file).write_all(&[b'x'; 4096]).expect("space");
+        file.sync_data().expect("a disk");
+        floors.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    orchestrator.shutdown(Duration::from_secs(1)).await;
+    ours.sort_by(f64::total_cmp);
+    let (p50, p99, floor) = (ours[1_000], ours[1_980], median(floors));
+    println!(
+        "| a halt, on disk | p50 {p50:.2} ms, p99 {p99:.2} ms | 4 KiB and a sync: {floor:.2} ms | {:.1} | p50 ≤ 2 ms |",
+        p50 / floor
+    );
+}
+
+/// A start with a million halted runs, written by as many halts of which many wait for one sync.
+async fn restart() {
+    const RUNS: usize = 1_000_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let orchestrator = halting(directory.path()).await;
+    let begun = Instant::now();
+    let each = RUNS / 4_096 + 1;
+    let halts = (0..4_096).map(|part| {
+        let orchestrator = orchestrator.clone();
+        tokio::spawn(async move {
+            for run in part * each..((part + 1) * each).min(RUNS) {
+                halt(&orchestrator, run).await;
+            }
+        })
+    });
+    for part in halts.collect::<Vec<_>>() {
+        part.await.expect("it ends");
+    }
+    let rate = RUNS as f64 / begun.elapsed().as_secs_f64();
+    orchestrator.shutdown(Duration::from_secs(60)).await;
+    let begun = Instant::now();
+    let orchestrator = halting(directory.path()).await;
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!(orchestrator.run_count().known, RUNS);
+    println!("| halts on disk, 4,096 at once | {rate:.0}/s | – | – | – |");
+    println!("| a start with 1,000,000 halted runs | {took:.1} s | – | – | ≤ 5 s |");
+    orchestrator.shutdown(Duration::from_secs(60)).await;
 }
 
 fn worker() -> String {

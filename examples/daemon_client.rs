@@ -18,7 +18,7 @@ use std::{
 };
 
 use hookyard::{
-    config::{Settings, WorkspaceSettings},
+    config::{DataDirectory, Settings, WorkspaceSettings},
     daemon::Daemon,
     model::WorkspaceId,
 };
@@ -92,6 +92,8 @@ fn dispatch(socket: &Path, event: &Value) -> Result<Value, Box<dyn Error>> {
 async fn start_daemon(socket: PathBuf) -> Result<Daemon, Box<dyn Error>> {
     let mut settings = Settings::default();
     settings.listen.socket = Some(socket);
+    // An example keeps nothing, and another daemon may use the default directory.
+    settings.data = DataDirectory::Memory;
     let workspace = WorkspaceSettings::new(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workspace"));
     settings.workspaces.insert(WorkspaceId::new("example")?, workspace);
     Ok(Daemon::start(settings, &|name| env::var(name).ok()).await?)

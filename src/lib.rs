@@ -108,6 +108,7 @@
 // `dialect/patch_merge.rs`           merges a patch into the payload
 // `model/outcome.rs`                 the outcome
 // `run/completion.rs`                remembers the outcome, halts the run, answers the callers
+// `run/halt_receipt.rs`              waits until a halt is on disk
 // `run/announce.rs`                  tells observers and subscribers
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome
@@ -130,6 +131,7 @@ mod pool;
 pub mod registry;
 mod root_dir;
 pub mod run;
+mod store;
 mod supervisor;
 pub mod telemetry;
 pub mod testing;
@@ -141,6 +143,8 @@ pub use orchestrator::{
 pub use run::{
     ActiveEvent, FinishedEvent, Halt, Notice, OutcomeObserver, RunActivity, RunPhase, RunRef, RunStatus,
 };
+#[cfg(feature = "store")]
+pub use store::StoreError;
 
 /// The README's Rust is compiled and run like any example.
 #[cfg(doctest)]

@@ -208,6 +208,36 @@ def internals():
             stacked=True,
         ),
     ]
+    state = [
+        lines(
+            "Time of writes",
+            "How long writes of the state of runs to disk take, with their sync.",
+            "s",
+            [
+                (
+                    f"histogram_quantile({share}, "
+                    f"sum by (le) (rate(hookyard_store_write_duration_seconds_bucket{{{HERE}}}[$__rate_interval])))",
+                    name,
+                )
+                for share, name in [(0.5, "p50"), (0.99, "p99")]
+            ],
+        ),
+        lines(
+            "Failed writes",
+            "Writes of the state of runs that failed, and halts that were answered before they were on disk.",
+            "ops",
+            [by("hookyard_store_errors_total", HERE, "reason")],
+            stacked=True,
+        ),
+        lines(
+            "Not on disk",
+            "Runs whose latest state is not on disk yet. A restart would forget halted ones.",
+            "none",
+            [each("hookyard_store_unsaved_runs", HERE, "state")],
+            colors={"halted": RED, "other": GREY},
+            stacked=True,
+        ),
+    ]
     process = [
         lines(
             "Memory",
@@ -251,6 +281,7 @@ def internals():
             row("Runtime", 7, runtime),
             row("Configuration", 7, files),
             row("Requests", 7, door),
+            row("State of runs", 7, state),
             row("Process", 7, process),
             row("Builds", 5, builds),
         ],

@@ -14,7 +14,7 @@ use super::{
     screen::Screen,
     units::{coarse_duration, plural},
 };
-use crate::daemon::{AuditStatus, DaemonStatus};
+use crate::daemon::{AuditStatus, DaemonStatus, DataStatus};
 
 const FOOTER: &str = "\
 Examples:
@@ -112,7 +112,18 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     if let Some(audit) = &status.audit {
         facts.push(("audit", audit_fact(audit)));
     }
+    facts.push(("run state", data_fact(status.data.as_ref())));
     facts
+}
+
+fn data_fact(data: Option<&DataStatus>) -> String {
+    let Some(data) = data else { return "in memory only; a restart forgets it".to_owned() };
+    let restored = plural(data.restored, "run");
+    let failing = data.error.as_ref().map(|error| {
+        let (runs, halted) = (plural(data.unsaved, "run"), data.unsaved_halts);
+        format!("; cannot be written: {error}; a restart would forget {runs}, {halted} of them halted")
+    });
+    format!("in {}; {restored} restored{}", data.directory, failing.unwrap_or_default())
 }
 
 fn audit_fact(audit: &AuditStatus) -> String {

@@ -41,11 +41,13 @@ pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, works
 #[cfg(feature = "cli")]
 pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
-    AuditDestination, AuditPatches, AuditSettings, AuditSync, HttpSettings, LevelSandboxSettings,
-    LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings, PoolSettings,
-    SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings, WorkerPoolSettings,
-    WorkspaceSettings,
+    AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HttpSettings,
+    LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings,
+    PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings,
+    WorkerPoolSettings, WorkspaceSettings,
 };
+#[cfg(feature = "daemon")]
+pub(crate) use trust::state_directory;
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]

@@ -35,8 +35,8 @@ pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches,
-    RequiredMissing,
+    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, NotLoadedWorkspace,
+    PowerlessSwitches, RequiredMissing,
 };
 pub use server::{Daemon, ServeError};
 pub use socket::{SocketError, default_control_socket, default_socket};

@@ -2,7 +2,13 @@
 //!
 //! Signals belong to the program, so this listens to none.
 
-use std::{io, net::SocketAddr, num::NonZeroUsize, path::Path, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
@@ -24,8 +30,8 @@ use super::{
     watch::{self, WatchContext},
 };
 use crate::{
-    DispatchError, LoadReport, Orchestrator,
-    config::{self, LimitSettings, Settings},
+    DispatchError, LoadReport, Orchestrator, StartError, StoreError,
+    config::{self, DataDirectory, LimitSettings, Settings},
     handler::{
         OwnListeners,
         command::{GroupLedger, LedgerError},
@@ -64,7 +70,7 @@ pub enum ServeError {
     },
     /// The orchestrator cannot start.
     #[error(transparent)]
-    Orchestrator(#[from] crate::StartError),
+    Orchestrator(#[from] StartError),
 }
 
 /// A running daemon. Dropping it ends it at once; [`Daemon::stop`] lets events in flight finish.
@@ -123,7 +129,8 @@ impl Daemon {
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment)?;
         let observers = Observers { audit, tracer };
-        let orchestrator = orchestrator(&settings, &observers, &addresses).await?;
+        let data = data_directory(&settings, environment)?;
+        let orchestrator = orchestrator(&settings, data, &observers, &addresses).await?;
         let home = config::home_directory(&settings, environment);
         let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
         let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
@@ -183,17 +190,36 @@ fn ledger_error(error: LedgerError, socket: &Path) -> ServeError {
     }
 }
 
+/// Where the state of runs is kept, unless it is kept in memory only.
+fn data_directory(
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<PathBuf>, StartError> {
+    match &settings.data {
+        DataDirectory::Memory => Ok(None),
+        DataDirectory::At(directory) => Ok(Some(directory.clone())),
+        DataDirectory::Auto => {
+            let directory = config::state_directory(settings, environment);
+            Ok(Some(directory.ok_or(StoreError::NoDirectory)?))
+        }
+    }
+}
+
 async fn orchestrator(
     settings: &Settings,
+    data: Option<PathBuf>,
     observers: &Observers,
     addresses: &DaemonAddresses,
-) -> Result<Orchestrator, crate::StartError> {
+) -> Result<Orchestrator, StartError> {
     let listeners = OwnListeners {
         tcp: [addresses.tcp, addresses.metrics].into_iter().flatten().collect(),
         sockets: vec![addresses.socket.clone(), addresses.control_socket.clone()],
     };
     let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
     let mut builder = builder.own_listeners(listeners);
+    if let Some(data) = data {
+        builder = builder.data(data);
+    }
     if let Some(audit) = &observers.audit {
         builder = builder.observer(audit.clone());
     }

@@ -84,6 +84,13 @@ id!(
     EventId
 );
 
+/// Identifies a run across workspaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct RunKey {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) run: RunId,
+}
+
 impl WorkspaceId {
     /// The id of a workspace that nobody named: its directory's name, with `-` for everything but letters,
     /// digits, `.`, `_` and `-`.

@@ -52,6 +52,7 @@ pub use hook_source::{HookSource, Scope, Workspace};
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};
 pub(crate) use http_target::{is_certainly_private, literal_address};
+pub(crate) use id::RunKey;
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };

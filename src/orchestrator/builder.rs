@@ -34,7 +34,7 @@ use crate::{
         models::ModelRouter,
         prompt::PromptRunner,
     },
-    model::{HandlerKind, Hook, Workspace, WorkspaceId},
+    model::{HandlerKind, Hook, RunKey, Workspace, WorkspaceId},
     pool::{HandlerPools, HookLimits, NativeTaskPool, Pool, PoolLimits},
     run::{OutcomeObserver, RunContext, RunDirectory},
     supervisor::{Supervisor, SupervisorArguments, WorkspaceSnapshots},
@@ -60,6 +60,8 @@ pub struct Builder {
     hook_file_errors: HookFileErrors,
     trust: Option<TrustPolicy>,
     own_listeners: Option<OwnListeners>,
+    #[cfg(feature = "store")]
+    data: Option<PathBuf>,
 }
 
 /// What an orchestrator starts with if no workspace is added.
@@ -201,24 +203,49 @@ impl Builder {
         self
     }
 
+    /// Keeps halts, the hooks that have run once in their run, and how often in a row an agent was kept from stopping, in
+    /// this directory, so that they survive a restart. A halt is on disk before it is answered. Without a directory, they
+    /// are forgotten at the end of the program. The setting `data` is the daemon's and does not count here.
+    #[cfg(feature = "store")]
+    #[must_use]
+    pub fn data(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.data = Some(directory.into());
+        self
+    }
+
     /// Starts the actors and loads the workspaces.
     ///
-    /// Returns an error if a workspace's directory is not there, two workspaces have one id, or a native hook
-    /// is not valid. Mistakes in hook files are an error only if the builder is [strict](Builder::strict); see
-    /// [`Orchestrator::load_reports`].
-    pub async fn start(mut self) -> Result<Orchestrator, StartError> {
+    /// Returns an error if a workspace's directory is not there, two workspaces have one id, a native hook is not valid,
+    /// or the state of runs cannot be kept where it should be. Mistakes in hook files are an error only if the builder is
+    /// [strict](Builder::strict); see [`Orchestrator::load_reports`].
+    pub async fn start(self) -> Result<Orchestrator, StartError> {
+        #[cfg(feature = "store")]
+        let (directory, restored) = RunDirectory::open(self.data.clone()).await?;
+        #[cfg(not(feature = "store"))]
+        let (directory, restored) = (RunDirectory::new(None), Vec::new());
+        self.start_with(directory, restored).await
+    }
+
+    /// Starts with a directory of runs, and those that its store had.
+    pub(super) async fn start_with(
+        mut self,
+        directory: RunDirectory,
+        restored: Vec<RunKey>,
+    ) -> Result<Orchestrator, StartError> {
         self.settings.trust = self.trust.unwrap_or(self.settings.trust);
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = with_ids(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
         let own = self.own_listeners.unwrap_or_else(|| configured_listeners(&self.settings));
-        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own));
+        let context =
+            Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own, directory));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
             most_runs: self.settings.limits.runs.get(),
             run_idle: self.settings.run_idle,
             run_forget: self.settings.run_forget,
+            restored,
         };
         #[expect(
             clippy::disallowed_methods,
@@ -271,6 +298,7 @@ fn run_context(
     models: Option<&Arc<dyn ModelClient>>,
     observers: Vec<Arc<dyn OutcomeObserver>>,
     own: OwnListeners,
+    directory: RunDirectory,
 ) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
@@ -291,7 +319,7 @@ fn run_context(
     let agent =
         Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)), &meters);
     RunContext {
-        directory: Arc::new(RunDirectory::default()),
+        directory: Arc::new(directory),
         pools: HandlerPools {
             staffed: [command, http, prompt, agent].into(),
             native: NativeTaskPool::new(

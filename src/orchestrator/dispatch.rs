@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     dialect,
-    model::{Arrival, DialectName, Event, EventError, Outcome, WorkspaceId},
+    model::{Arrival, DialectName, Event, EventError, Outcome, RunKey, WorkspaceId},
     registry::Plan,
     run::{
-        Caller, EventRequest, IdempotencyKey, InFlightGuard, LeaseError, RunKey, RunLease, RunMessage,
-        RunRejection, next_decision_id,
+        Caller, EventRequest, IdempotencyKey, InFlightGuard, LeaseError, RunLease, RunMessage, RunRejection,
+        next_decision_id,
     },
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
@@ -103,11 +103,17 @@ impl Orchestrator {
         let directory = &inner.context.directory;
         let key = RunKey { workspace: snapshot.workspace().id.clone(), run: event.run_id.clone() };
         if event.is_interceptor()
-            && let Some(halt) = directory.halted(&key)
+            && let Some((halt, receipt)) = directory.halted(&key)
         {
             let outcome = halt.outcome(event.kind, snapshot.version());
             inner.context.tell_without_run(&key, event, &outcome, snapshot);
-            return immediate(Ok(outcome));
+            return match receipt {
+                None => immediate(Ok(outcome)),
+                Some(receipt) => Either::Right(Box::pin(async move {
+                    receipt.settled().await;
+                    Ok(outcome)
+                })),
+            };
         }
         if let Some(missing) = snapshot.missing_for(&event) {
             let outcome = fail_closed::block_missing(missing, event.kind, snapshot);

@@ -26,6 +26,10 @@ pub enum StartError {
     /// Hook files have mistakes, and the builder is [strict](crate::Builder::strict).
     #[error("{}", ErrorList(.0))]
     HookFiles(Vec<Diagnostic>),
+    /// The state of runs cannot be kept in the directory given for it.
+    #[cfg(feature = "store")]
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
     /// The internal supervisor task did not start.
     #[error("the supervisor did not start: {0}")]
     Supervisor(String),

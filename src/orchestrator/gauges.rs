@@ -32,6 +32,9 @@ impl Orchestrator {
         meters.set_sessions(context.directory.sessions());
         meters.processes.set_terminating(command::unreaped());
         context.pools.sample();
+        if let Some(status) = context.directory.store().map(|store| store.status()) {
+            meters.set_unsaved_runs(status.unsaved_halts, status.unsaved);
+        }
         self.update_hook_gauges();
     }
 

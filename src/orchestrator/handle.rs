@@ -15,6 +15,8 @@ use ractor::{ActorRef, concurrency::JoinHandle};
 use tokio::sync::Semaphore;
 
 use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
+#[cfg(feature = "daemon")]
+use crate::store::StoreStatus;
 use crate::{
     config::Settings,
     handler::{DegradedWorkers, ModelClient},
@@ -132,7 +134,17 @@ impl Orchestrator {
             pool.settled().await;
             pool.end_escaped().await;
         }
+        if let Some(store) = self.0.context.directory.store() {
+            // Fails only while the runtime shuts down, when nobody waits for the result.
+            drop(tokio::task::spawn_blocking(move || store.close()).await);
+        }
         finished
+    }
+
+    /// How the store of the state of runs is, if there is one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn store_status(&self) -> Option<StoreStatus> {
+        self.0.context.directory.store().map(|store| store.status())
     }
 }
 

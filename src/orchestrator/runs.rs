@@ -11,8 +11,8 @@ use tokio::{
 
 use super::handle::Orchestrator;
 use crate::{
-    model::{RunId, WorkspaceId},
-    run::{RunActivity, RunEntry, RunKey, RunMessage, RunStatus},
+    model::{RunId, RunKey, WorkspaceId},
+    run::{RunActivity, RunEntry, RunMessage, RunStatus},
 };
 
 /// How long run actors may take to describe what they have in hand. They never wait for a handler, so one that takes

@@ -2,6 +2,7 @@
 
 #[cfg(not(feature = "http"))]
 mod missing_feature;
+mod stored_halt;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,8 +12,8 @@ use tempfile::TempDir;
 use super::{CancelSummary, DispatchError, NativeHook, Orchestrator};
 use crate::{
     config::TrustPolicy,
-    model::{Ended, Event, EventKind, HandlerKind, Reply, RunId, SessionId, ToolCallId, Verdict},
-    run::{LeaseError, RunHandle, RunKey, RunMessage},
+    model::{Ended, Event, EventKind, HandlerKind, Reply, RunId, RunKey, SessionId, ToolCallId, Verdict},
+    run::{LeaseError, RunHandle, RunMessage},
 };
 
 fn tool(run: &str) -> Event {

@@ -14,7 +14,6 @@ use super::{
     actor_state::{CourseRole, InFlightEvent, RunActorState},
     context::RunContext,
     course::{Course, Progress},
-    directory::RunKey,
     log,
     message::{EventRequest, InvocationId, RunMessage, RunRejection},
     notify::{EndedEvent, NoticeKind},
@@ -22,7 +21,7 @@ use super::{
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Ended, Handler, NativeHandler, Verdict},
+    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -129,7 +128,7 @@ impl RunActor {
         if state.reuses_id(&request) {
             log::reused_id(&self.key, &request);
         }
-        match state.join(request) {
+        match state.join(request, &self.context.directory) {
             Some(request) if request.event.is_interceptor() => state.pending.push_back(request),
             Some(request) => self.start(state, request),
             None => {}
@@ -143,7 +142,7 @@ impl RunActor {
         {
             if !request.caller.is_gone() {
                 self.start(state, request);
-                state.join_pending();
+                state.join_pending(&self.context.directory);
             }
         }
         if !state.pending.is_empty() && !state.deadline_set {
@@ -164,9 +163,10 @@ impl RunActor {
                 EndedEvent { event: &event, outcome: &outcome, waited, redactor },
                 NoticeKind::Outcome,
             );
-            return caller.answer(Ok(outcome));
+            return self.context.directory.answer_halted(&state.record, caller, outcome);
         }
         let (awaited, background) = state.run_state.take_turns(&event, plan).split(&event);
+        self.save_change(state);
         if !background.is_empty() {
             let (course, progress) =
                 Course::begin(Arc::clone(&event), background, Arc::clone(&workspace), snapshot_version);

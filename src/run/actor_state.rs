@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{
     course::Course,
     decision_id::next_decision_id,
-    directory::SessionGuard,
+    directory::{RunDirectory, SessionGuard},
     idempotency::IdempotencyKey,
     message::{Caller, EventRequest, InFlightGuard, RunMessage},
     record::RunRecord,
@@ -20,7 +20,7 @@ use super::{
     status::{ActiveEvent, RunActivity},
 };
 use crate::{
-    model::{Delivery, Event, Outcome},
+    model::{Delivery, Event, Outcome, Verdict},
     telemetry::SnapshotMeters,
 };
 
@@ -108,10 +108,13 @@ impl InFlightEvent {
 impl RunActorState {
     /// Answers an event that repeats an earlier one with the first outcome, now or when it is there. Returns an event
     /// that repeats none.
-    pub(super) fn join(&mut self, request: EventRequest) -> Option<EventRequest> {
+    pub(super) fn join(&mut self, request: EventRequest, directory: &RunDirectory) -> Option<EventRequest> {
         let Some(key) = &request.key else { return Some(request) };
-        if let Some(outcome) = self.run_state.answers.get(key) {
-            request.caller.answer(Ok(outcome.clone()));
+        if let Some(outcome) = self.run_state.answers.get(key).cloned() {
+            match outcome.verdict {
+                Verdict::Halt => directory.answer_halted(&self.record, request.caller, outcome),
+                _ => request.caller.answer(Ok(outcome)),
+            }
             return None;
         }
         let twin =
@@ -130,9 +133,9 @@ impl RunActorState {
     }
 
     /// Joins pending events to the ones that they repeat, after one was started or answered.
-    pub(super) fn join_pending(&mut self) {
+    pub(super) fn join_pending(&mut self, directory: &RunDirectory) {
         for request in std::mem::take(&mut self.pending) {
-            let new = self.join(request);
+            let new = self.join(request, directory);
             self.pending.extend(new);
         }
     }

@@ -9,13 +9,12 @@ use std::{
 use super::{
     actor::RunActor,
     context::RunContext,
-    directory::RunKey,
     log,
     message::{Notice, RunRef},
     notify::{EndedEvent, FinishedEvent, NoticeKind},
 };
 use crate::{
-    model::{Event, Outcome},
+    model::{Event, Outcome, RunKey},
     registry::Snapshot,
 };
 

@@ -8,9 +8,12 @@ use super::{
     actor::RunActor,
     actor_state::{CourseRole, InFlightEvent, RunActorState},
     decision_id::next_decision_id,
+    directory::RunDirectory,
     halt::Halt,
+    halt_receipt::HaltReceipt,
     message::{Caller, OutcomeSender, RunLease},
     notify::{EndedEvent, NoticeKind},
+    record::RunRecord,
     run_state::RunState,
 };
 use crate::model::{Event, EventKind, Failure, Outcome, Verdict};
@@ -33,10 +36,9 @@ impl RunActor {
             return self.announce(ended(&outcome), NoticeKind::Background);
         }
         state.run_state.break_loop(&mut outcome);
-        if outcome.verdict == Verdict::Halt && event.is_interceptor() {
-            let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
-            self.context.directory.halt(&state.record, halt);
-        }
+        let is_halted = outcome.verdict == Verdict::Halt && event.is_interceptor();
+        let receipt = is_halted.then(|| self.halt(state, &outcome)).flatten();
+        self.save_change(state);
         if detached.is_none() {
             self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
@@ -49,7 +51,30 @@ impl RunActor {
         drop(detached);
         let waiters = callers.into_iter().map(Caller::into_waiter).collect();
         self.leave_if_over(state);
-        answer(waiters, outcome);
+        match receipt {
+            None => answer(waiters, outcome),
+            Some(receipt) => drop(tokio::spawn(async move {
+                receipt.settled().await;
+                answer(waiters, outcome);
+            })),
+        }
+    }
+
+    /// Halts the run. Returns what to wait for before the answer.
+    fn halt(&self, state: &mut RunActorState, outcome: &Outcome) -> Option<HaltReceipt> {
+        let directory = &self.context.directory;
+        let halt = Halt { reason: outcome.reason.clone(), by: outcome.by.clone() };
+        directory.halt(&state.record, halt);
+        state.run_state.take_change();
+        directory.save(&self.key, &state.record, &state.run_state, true);
+        directory.receipt(&state.record)
+    }
+
+    /// Stores what has changed of the run's state.
+    pub(super) fn save_change(&self, state: &mut RunActorState) {
+        if state.run_state.take_change() {
+            self.context.directory.save(&self.key, &state.record, &state.run_state, false);
+        }
     }
 
     /// A caller is gone: cancels the events that nobody waits for any more and kills their processes.
@@ -150,6 +175,19 @@ impl RunActor {
             state.myself.stop(None);
         }
         leaves
+    }
+}
+
+impl RunDirectory {
+    /// Answers an event of a halted run, once the halt is on disk.
+    pub(super) fn answer_halted(&self, record: &Arc<RunRecord>, caller: Caller, outcome: Outcome) {
+        match self.receipt(record) {
+            None => caller.answer(Ok(outcome)),
+            Some(receipt) => drop(tokio::spawn(async move {
+                receipt.settled().await;
+                caller.answer(Ok(outcome));
+            })),
+        }
     }
 }
 

@@ -15,25 +15,22 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     halt::Halt,
+    halt_receipt::HaltReceipt,
     message::{RunHandle, RunMessage},
     record::RunRecord,
+    run_state::RunState,
     status::{RunPhase, RunStatus},
 };
-use crate::model::{RunId, SessionId, WorkspaceId};
-
-/// How many ended runs are remembered, to warn when an event comes for one of them.
-const ENDED_REMEMBERED: usize = 4096;
+#[cfg(feature = "store")]
+use crate::store::StoredRuns;
+use crate::{
+    model::{RunKey, SessionId, WorkspaceId},
+    store::{ENDED_REMEMBERED, RunStore},
+};
 
 /// The number of shards, each with a lock of its own. A walk locks one at a time: with 256 of them and a million runs, a
 /// new run waits for the walk over a few thousand records at most.
 const SHARDS: usize = 256;
-
-/// Identifies a run across workspaces.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct RunKey {
-    pub(crate) workspace: WorkspaceId,
-    pub(crate) run: RunId,
-}
 
 /// All runs.
 #[derive(Debug)]
@@ -49,6 +46,8 @@ pub(crate) struct RunDirectory {
     /// The sessions of runs with an actor, and how many of those each has.
     sessions: Arc<DashMap<SessionId, usize>>,
     ended: Mutex<EndedRuns>,
+    /// Where changes go that survive a restart.
+    store: Option<Arc<dyn RunStore>>,
 }
 
 /// RAII guard: a run with an actor counts for its session for as long as it lives.
@@ -80,8 +79,9 @@ pub(crate) struct RunEntry {
     pub(crate) record: Arc<RunRecord>,
 }
 
-impl Default for RunDirectory {
-    fn default() -> Self {
+impl RunDirectory {
+    /// An empty directory.
+    pub(crate) fn new(store: Option<Arc<dyn RunStore>>) -> Self {
         Self {
             runs: DashMap::with_shard_amount(SHARDS),
             made: Instant::now(),
@@ -90,24 +90,66 @@ impl Default for RunDirectory {
             halted: AtomicUsize::new(0),
             sessions: Arc::default(),
             ended: Mutex::default(),
+            store,
         }
     }
-}
 
-impl RunDirectory {
+    /// Where changes go that survive a restart.
+    pub(crate) fn store(&self) -> Option<Arc<dyn RunStore>> {
+        self.store.clone()
+    }
+
     /// The record of a run.
     pub(crate) fn find(&self, key: &RunKey) -> Option<Arc<RunRecord>> {
         self.runs.get(key).map(|record| Arc::clone(&record))
     }
 
-    /// Why a run is halted, if it is. Costs one atomic load while no run is.
-    pub(crate) fn halted(&self, key: &RunKey) -> Option<Halt> {
+    /// Why a run is halted, if it is, and what to wait for before anybody hears of it. Costs one atomic load while no
+    /// run is.
+    pub(crate) fn halted(&self, key: &RunKey) -> Option<(Halt, Option<HaltReceipt>)> {
         if self.halted.load(Ordering::Acquire) == 0 {
             return None;
         }
         let record = self.runs.get(key)?;
         record.asked.store(true, Ordering::Relaxed);
-        record.halted().cloned()
+        let halt = record.halted().cloned()?;
+        Some((halt, self.receipt(&record)))
+    }
+
+    /// What to wait for before anybody hears of the halt of a run; none if it is on disk or there is no store.
+    pub(super) fn receipt(&self, record: &Arc<RunRecord>) -> Option<HaltReceipt> {
+        let store = self.store.as_ref()?;
+        if record.is_halt_settled.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(HaltReceipt { record: Arc::clone(record), flushed: store.flushed() })
+    }
+
+    /// Stores the state of a run, at once if it has just been halted.
+    pub(super) fn save(&self, key: &RunKey, record: &RunRecord, run_state: &RunState, is_urgent: bool) {
+        let Some(store) = &self.store else { return };
+        let mut run = run_state.to_stored();
+        run.halt = record.halted().map(Halt::to_stored);
+        if run.is_empty() {
+            if record.is_stored.load(Ordering::Acquire) {
+                store.forget(key);
+            }
+            return;
+        }
+        record.is_stored.store(true, Ordering::Release);
+        if is_urgent {
+            store.save_now(key, run);
+        } else {
+            store.save(key, run);
+        }
+    }
+
+    /// Removes what the store has of a run. Called while its shard is locked, so that a new run of the same id is stored
+    /// after it.
+    fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
+        if let Some(store) = self.store.as_ref().filter(|_| record.is_stored.load(Ordering::Acquire)) {
+            store.forget(key);
+        }
     }
 
     /// Halts a run; the first halt stays.
@@ -152,6 +194,7 @@ impl RunDirectory {
         }
         if let Some(known) = entry.as_deref_mut() {
             *known = Arc::clone(&fresh);
+            self.forget_stored(key, old);
             if old.halted().is_some() {
                 self.halted.fetch_sub(1, Ordering::AcqRel);
             }
@@ -195,12 +238,40 @@ impl RunDirectory {
     }
 
     fn remove_if(&self, key: &RunKey, condition: impl Fn(&Arc<RunRecord>) -> bool) -> bool {
-        let Some((_, record)) = self.runs.remove_if(key, |_, record| condition(record)) else { return false };
+        let removes = |record: &Arc<RunRecord>| {
+            let is_removed = condition(record);
+            if is_removed {
+                self.forget_stored(key, record);
+            }
+            is_removed
+        };
+        let Some((_, record)) = self.runs.remove_if(key, |_, record| removes(record)) else { return false };
         self.known.fetch_sub(1, Ordering::Relaxed);
         if record.halted().is_some() {
             self.halted.fetch_sub(1, Ordering::AcqRel);
         }
         true
+    }
+
+    /// Takes over what a store had, before the first event. Returns the runs.
+    #[cfg(feature = "store")]
+    pub(crate) fn restore(&self, stored: StoredRuns) -> Vec<RunKey> {
+        stored.ended.iter().for_each(|key| self.keep_ended(key));
+        let mut keys = Vec::with_capacity(stored.runs.len());
+        for (key, mut run) in stored.runs {
+            let record = RunRecord::new(self.now());
+            record.is_stored.store(true, Ordering::Release);
+            record.is_halt_settled.store(true, Ordering::Release);
+            if let Some(halt) = run.halt.take() {
+                self.halt(&record, Halt::of_stored(halt));
+            }
+            record.park(RunState::of_stored(run));
+            if self.runs.insert(key.clone(), Arc::new(record)).is_none() {
+                self.known.fetch_add(1, Ordering::Relaxed);
+            }
+            keys.push(key);
+        }
+        keys
     }
 
     /// Whether the run ended lately.
@@ -282,6 +353,13 @@ impl RunDirectory {
     }
 
     fn remember_ended(&self, key: &RunKey) {
+        if let Some(store) = &self.store {
+            store.end(key);
+        }
+        self.keep_ended(key);
+    }
+
+    fn keep_ended(&self, key: &RunKey) {
         let mut ended = self.ended.lock();
         if ended.set.insert(key.clone()) {
             ended.order.push_back(key.clone());

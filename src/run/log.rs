@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{directory::RunKey, message::EventRequest, notify::EndedEvent};
+use super::{message::EventRequest, notify::EndedEvent};
 use crate::{
-    model::{Ended, Verdict},
+    model::{Ended, RunKey, Verdict},
     telemetry::EVENTS_TARGET,
 };
 

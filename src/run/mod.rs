@@ -9,11 +9,14 @@ mod course;
 mod decision_id;
 mod directory;
 mod halt;
+mod halt_receipt;
 mod idempotency;
 mod log;
 mod message;
 mod notify;
 mod record;
+#[cfg(feature = "store")]
+mod restore;
 mod run_state;
 mod settlement;
 mod status;
@@ -26,7 +29,7 @@ pub use course::{Course, Progress};
 #[cfg(feature = "daemon")]
 pub(crate) use decision_id::name_decisions;
 pub use decision_id::next_decision_id;
-pub(crate) use directory::{RunDirectory, RunEntry, RunKey};
+pub(crate) use directory::{RunDirectory, RunEntry};
 pub use halt::Halt;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use message::{

@@ -28,6 +28,10 @@ pub(crate) struct RunRecord {
     pub(super) last_actor: AtomicU64,
     /// Whether it was looked up since the last time it was a candidate for removal.
     pub(super) asked: AtomicBool,
+    /// Whether the store may have something of it.
+    pub(super) is_stored: AtomicBool,
+    /// Whether its halt is on disk, or will not be for a while.
+    pub(super) is_halt_settled: AtomicBool,
 }
 
 /// One more word would cost 16 MB for a million runs, since the allocator rounds up to 16 bytes.
@@ -44,6 +48,8 @@ impl RunRecord {
             rested: AtomicU64::new(began),
             last_actor: AtomicU64::new(0),
             asked: AtomicBool::new(false),
+            is_stored: AtomicBool::new(false),
+            is_halt_settled: AtomicBool::new(false),
         }
     }
 

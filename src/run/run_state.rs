@@ -6,6 +6,7 @@ use super::idempotency::OutcomeCache;
 use crate::{
     model::{Event, EventKind, Frequency, HookName, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
+    store::StoredRun,
 };
 
 /// How often in a row hooks may keep an agent from stopping. A hook that is never content would keep it at work,
@@ -19,6 +20,8 @@ pub(crate) struct RunState {
     /// The hooks that run once per run and have run.
     had_turn: HashSet<HookName>,
     stops_blocked: u8,
+    /// Whether what the store keeps of it has changed since the last call of [`RunState::take_change`].
+    is_changed: bool,
 }
 
 impl RunState {
@@ -26,7 +29,9 @@ impl RunState {
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
         let plan = plan.filter(event, |hook| !self.had_turn.contains(&hook.name));
         let once = plan.steps().iter().filter(|step| step.hook.execution.frequency == Frequency::OncePerRun);
-        self.had_turn.extend(once.map(|step| step.hook.name.clone()));
+        for step in once {
+            self.is_changed |= self.had_turn.insert(step.hook.name.clone());
+        }
         plan
     }
 
@@ -36,9 +41,11 @@ impl RunState {
             return;
         }
         if outcome.verdict != Verdict::Block {
+            self.is_changed |= self.stops_blocked != 0;
             self.stops_blocked = 0;
             return;
         }
+        self.is_changed = true;
         if self.stops_blocked < MOST_STOPS_BLOCKED {
             self.stops_blocked += 1;
             return;
@@ -54,6 +61,25 @@ impl RunState {
             );
             outcome.notes.push(Note { hook, kind: NoteKind::LoopBroken, text: text.into() });
         }
+    }
+
+    /// Whether what the store keeps of it has changed since the last call.
+    pub(super) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
+    }
+
+    /// What the store keeps of it, without the halt.
+    pub(super) fn to_stored(&self) -> StoredRun {
+        let mut had_turn: Vec<HookName> = self.had_turn.iter().cloned().collect();
+        had_turn.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        StoredRun { halt: None, had_turn, stops_blocked: self.stops_blocked }
+    }
+
+    /// The state of a run that the store had.
+    #[cfg(feature = "store")]
+    pub(super) fn of_stored(stored: StoredRun) -> Self {
+        let had_turn = stored.had_turn.into_iter().collect();
+        Self { had_turn, stops_blocked: stored.stops_blocked, ..Self::default() }
     }
 
     /// Forgets all but the latest outcomes and shrinks to fit.

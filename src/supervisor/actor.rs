@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::message::{SpawnRunError, SupervisorMessage, WorkspaceSnapshots};
 use crate::{
-    model::HandlerKind,
+    model::{HandlerKind, RunKey},
     pool::Pool,
-    run::{RunActor, RunContext, RunHandle, RunKey, RunMessage},
+    run::{RunActor, RunContext, RunHandle, RunMessage},
     telemetry::{ActorRestarted, Panicked},
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct SupervisorArguments {
     pub(crate) run_idle: Duration,
     /// After which a run without an actor is forgotten.
     pub(crate) run_forget: Duration,
+    /// Runs that a store had.
+    pub(crate) restored: Vec<RunKey>,
 }
 
 /// The state of the supervisor.
@@ -73,7 +75,7 @@ impl Actor for Supervisor {
     async fn pre_start(
         &self,
         myself: ActorRef<SupervisorMessage>,
-        arguments: SupervisorArguments,
+        mut arguments: SupervisorArguments,
     ) -> Result<SupervisorState, ActorProcessingErr> {
         let mut factories = HashMap::new();
         for pool in arguments.context.pools.staffed.iter() {
@@ -81,11 +83,15 @@ impl Actor for Supervisor {
         }
         let period = (arguments.run_idle / 2).clamp(Duration::from_millis(10), LONGEST_SWEEP);
         myself.send_interval(period, || SupervisorMessage::Sweep);
+        let now = Instant::now();
+        let restored = std::mem::take(&mut arguments.restored);
+        // They have had no actor in this process.
+        let passivated = restored.into_iter().map(|key| (now, key, 0)).collect();
         Ok(SupervisorState {
             arguments,
             myself,
             runs: HashMap::new(),
-            passivated: VecDeque::new(),
+            passivated,
             factories,
             restarts: HashMap::new(),
             draining: false,

@@ -5,9 +5,9 @@ use std::{collections::HashMap, sync::Arc};
 use ractor::RpcReplyPort;
 
 use crate::{
-    model::{HandlerKind, WorkspaceId},
+    model::{HandlerKind, RunKey, WorkspaceId},
     registry::Snapshot,
-    run::{RunHandle, RunKey},
+    run::RunHandle,
     telemetry::SnapshotMeters,
 };
 

@@ -45,6 +45,8 @@ pub(crate) struct Meters {
     sessions: Share,
     hooks: Vec<[OnceLock<Share>; HookState::ALL.len()]>,
     required_missing: Share,
+    /// Runs with a state that is not on disk: halted ones, and others.
+    unsaved_runs: OnceLock<[Share; 2]>,
 }
 
 /// The metric handles of one kind of event.
@@ -80,6 +82,7 @@ impl Meters {
             sessions: Share::of(names::SESSIONS.gauge([RunGaugeState::Active.as_str()])),
             hooks: DialectName::ALL.iter().map(|_| Default::default()).collect(),
             required_missing: Share::of(names::REQUIRED_HOOKS_MISSING.gauge([])),
+            unsaved_runs: OnceLock::new(),
         };
         for (at, reason) in SHEDDING {
             meters.shed_counter(at, reason);
@@ -105,6 +108,14 @@ impl Meters {
     /// Records how much of that was not spent in hooks.
     pub(crate) fn spent(&self, kind: EventKind, overhead: Duration) {
         self.events[kind as usize].overhead().record(overhead);
+    }
+
+    /// Sets how many runs have a state that is not on disk, and how many of them are halted.
+    pub(crate) fn set_unsaved_runs(&self, halted: usize, all: usize) {
+        let shares = || ["halted", "other"].map(|state| Share::of(names::STORE_UNSAVED.gauge([state])));
+        let [of_halted, of_others] = self.unsaved_runs.get_or_init(shares);
+        of_halted.set(halted);
+        of_others.set(all.saturating_sub(halted));
     }
 
     /// Counts work that was shed.

@@ -34,7 +34,9 @@ pub(crate) use meters::{Meters, PoolMeters, PoolOccupancy, ProcessMeters};
 #[cfg(feature = "daemon")]
 pub use names::PROCESS_METRICS;
 pub use names::{METRICS, Metric, MetricKind};
-pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked};
+#[cfg(feature = "store")]
+pub(crate) use occurrences::StoreWriteMeter;
+pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked, StoreFailure};
 #[cfg(feature = "daemon")]
 pub(crate) use occurrences::{ApiDenied, RecordsLost};
 pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

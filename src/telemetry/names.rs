@@ -153,6 +153,12 @@ table! {
         "When nothing was wrong last.";
     CONFIG_ERRORS "hookyard_config_errors_total" Counter Count ["kind"]
         "Errors found in hook files, each time they were loaded.";
+    STORE_WRITE_DURATION "hookyard_store_write_duration_seconds" Histogram(FAST) Seconds []
+        "How long a write of the state of runs to disk took, with its sync.";
+    STORE_ERRORS "hookyard_store_errors_total" Counter Count ["reason"]
+        "Writes of the state of runs that failed, and halts that were answered before they were on disk.";
+    STORE_UNSAVED "hookyard_store_unsaved_runs" Gauge Count ["state"]
+        "Runs whose latest state is not on disk yet: halted ones, and others.";
     STREAM_DROPPED "hookyard_stream_dropped_total" Counter Count []
         "Notices that readers of the stream were too slow for.";
     AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]

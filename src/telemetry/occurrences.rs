@@ -89,6 +89,72 @@ impl RecordsLost {
     }
 }
 
+/// A write of the state of runs failed, or took too long for a halt to wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreFailure {
+    /// There is no space on the disk.
+    #[cfg(feature = "store")]
+    Full,
+    /// Anything else.
+    #[cfg(feature = "store")]
+    Write,
+    /// A halt was answered before it was on disk.
+    Slow,
+}
+
+impl StoreFailure {
+    pub(crate) fn emit(self) {
+        self.add(1);
+    }
+
+    fn add(self, count: u64) {
+        let reason = match self {
+            #[cfg(feature = "store")]
+            Self::Full => "full",
+            #[cfg(feature = "store")]
+            Self::Write => "write",
+            Self::Slow => "slow",
+        };
+        names::STORE_ERRORS.counter([reason]).increment(count);
+    }
+}
+
+#[cfg(feature = "store")]
+impl StoreFailure {
+    pub(crate) fn of(is_full: bool) -> Self {
+        if is_full { Self::Full } else { Self::Write }
+    }
+
+    /// Creates all series at zero, so that the rate of the first failure is seen.
+    pub(crate) fn expect_all() {
+        for failure in [Self::Full, Self::Write, Self::Slow] {
+            failure.add(0);
+        }
+    }
+}
+
+/// The metric of how long a write of the state of runs takes.
+#[cfg(feature = "store")]
+pub(crate) struct StoreWriteMeter(metrics::Histogram);
+
+#[cfg(feature = "store")]
+impl StoreWriteMeter {
+    pub(crate) fn resolve() -> Self {
+        Self(names::STORE_WRITE_DURATION.histogram([]))
+    }
+
+    pub(crate) fn wrote(&self, took: std::time::Duration) {
+        self.0.record(took);
+    }
+}
+
+#[cfg(feature = "store")]
+impl std::fmt::Debug for StoreWriteMeter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreWriteMeter").finish_non_exhaustive()
+    }
+}
+
 /// A request to the daemon was denied.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Clone, Copy)]

@@ -12,6 +12,7 @@ mod hosts;
 mod http_server;
 mod openapi;
 mod reload;
+mod restart;
 mod serve;
 mod shutdown;
 mod unloaded;

@@ -26,7 +26,7 @@ const AS_THEY_STAND: [(&str, &str); 2] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 31] = [
+const ALERTS: [&str; 32] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",
@@ -54,6 +54,7 @@ const ALERTS: [&str; 31] = [
     "FewerHooks",
     "AuditLinesLost",
     "RequiredHookMissing",
+    "RunStateNotSaved",
     "ConfigReloadFailed",
     "UntrustedHook",
     "LabelOverflow",

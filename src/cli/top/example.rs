@@ -30,6 +30,7 @@ pub(super) fn status() -> DaemonStatus {
         streams: 1,
         watch: "on".into(),
         audit: None,
+        data: None,
         broken: Vec::new(),
         required_missing: Vec::new(),
         powerless_switches: Vec::new(),

@@ -319,6 +319,7 @@ mod tests {
             streams: 0,
             watch: "on".into(),
             audit: None,
+            data: None,
             broken: Vec::new(),
             required_missing: Vec::new(),
             powerless_switches: Vec::new(),

@@ -59,7 +59,7 @@ impl ValueForm {
         Self::new(&label, [("enum", json!(words))])
     }
 
-    fn or_null(mut self) -> Self {
+    pub(super) fn or_null(mut self) -> Self {
         for (keyword, value) in &mut self.schema {
             match (*keyword, value) {
                 ("type", only @ Json::String(_)) => *only = json!([only.take(), "null"]),

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use super::{
     super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
+    data::DataDirectory,
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,
     node::NodeName,
@@ -294,6 +295,20 @@ impl DescribedValue for AuditDestination {
         match field {
             Self::File(path) => json!(path),
             Self::Stdout => json!("stdout"),
+        }
+    }
+}
+
+impl DescribedValue for DataDirectory {
+    fn form() -> ValueForm {
+        ValueForm::text("absolute path or `auto`", r"^(auto|/[^\x00]*)$").or_null()
+    }
+
+    fn show(field: &Self) -> Json {
+        match field {
+            Self::Auto => json!("auto"),
+            Self::At(path) => json!(path),
+            Self::Memory => Json::Null,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod boundaries;
 mod check;
+mod data;
 mod declare;
 #[cfg(test)]
 mod described;
@@ -27,6 +28,7 @@ mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
 pub use boundaries::{HttpSettings, LevelSettings};
+pub use data::DataDirectory;
 pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{

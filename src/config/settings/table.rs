@@ -6,6 +6,7 @@ use super::{
     super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
     boundaries::{HttpSettings, LevelSettings},
+    data::DataDirectory,
     declare::settings,
     listen::ListenSettings,
     node::NodeName,
@@ -103,6 +104,11 @@ settings! {
         /// Only the settings file and `--set` can say so, not an environment variable.
         #[example = "/var/lib/hookyard"]
         state_directory: Option<PathBuf> = None,
+
+        /// Directory in which the daemon keeps the state of runs, so that a restart forgets no halt: a path, `auto` for the
+        /// directory of `state_directory`, or `null` to keep it in memory only. One daemon uses it at a time.
+        #[example = "/var/lib/hookyard"]
+        data: DataDirectory = DataDirectory::Auto,
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),

@@ -31,7 +31,7 @@ use crate::{
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The directory with the records, if it is known.
-pub(super) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
     let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
     settings.state_directory.clone().or_else(of_home)
 }

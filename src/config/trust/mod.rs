@@ -16,6 +16,8 @@ mod store;
 mod store_writer;
 mod tree;
 
+#[cfg(feature = "daemon")]
+pub(crate) use apply::state_directory;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;

@@ -1,5 +1,6 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
+mod data_status;
 mod drain;
 mod errors;
 mod events;
@@ -20,6 +21,7 @@ mod table;
 mod unasked;
 mod workspaces;
 
+pub use data_status::DataStatus;
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;

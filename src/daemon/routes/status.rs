@@ -9,6 +9,7 @@ use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::data_status::{DataStatus, nullable_data_status};
 use crate::Orchestrator;
 use crate::daemon::{
     audit::Audit,
@@ -61,6 +62,9 @@ pub struct DaemonStatus {
     pub watch: String,
     /// The counters of the audit, if it is on.
     pub audit: Option<AuditStatus>,
+    /// Where the state of runs is kept, unless it is kept in memory only.
+    #[serde(default)]
+    pub data: Option<DataStatus>,
     /// The workspaces whose files have errors; at most 100.
     pub broken: Vec<BrokenWorkspace>,
     /// The required hooks that are not in force; at most 100.
@@ -203,13 +207,14 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("streams", unsigned("The number of readers of the stream.")),
             ("watch", string("Whether changed hook files are noticed: `on`, `off` or `partly`.")),
             ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
+            ("data", nullable_data_status()),
             ("broken", broken),
             ("required_missing", required),
             ("powerless_switches", powerless),
             ("degraded_workers", degraded),
             ("not_loaded", not_loaded),
         ],
-        &["tcp", "metrics", "audit"],
+        &["tcp", "metrics", "audit", "data"],
     )
 });
 
@@ -334,6 +339,7 @@ impl DaemonStatus {
             streams: settings.limits.streams.get().saturating_sub(state.streams.available_permits()),
             watch: state.watch.as_str().to_owned(),
             audit: state.observers.audit.as_deref().map(AuditStatus::of),
+            data: orchestrator.store_status().map(DataStatus::from),
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),

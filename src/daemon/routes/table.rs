@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
+    data_status::DATA_STATUS,
     drain,
     errors::{
         BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
@@ -42,8 +43,9 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 19] = [
+static COMPONENTS: [&Component; 20] = [
     &AUDIT_STATUS,
+    &DATA_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
     &CHANGES_VIEW,

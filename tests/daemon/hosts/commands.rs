@@ -51,8 +51,10 @@ fn status_says_where_it_listens_what_it_serves_and_what_is_broken() {
     assert_eq!(lines[1], format!("listens     {} and http://{tcp}", daemon.socket().display()));
     assert!(lines[2].starts_with("serves      2 workspaces with 1 hook"), "{}", lines[2]);
     assert_eq!(lines[3], "works on    0 events in flight; 0 runs known, 0 active");
-    assert_eq!(lines[4], "broken bar: 1 error");
-    assert!(lines[5].contains("bad.yaml:1:1: "), "{}", lines[5]);
+    let state = daemon.path().join("home/.local/state/hookyard");
+    assert_eq!(lines[4], format!("run state   in {}; 0 runs restored", state.display()));
+    assert_eq!(lines[5], "broken bar: 1 error");
+    assert!(lines[6].contains("bad.yaml:1:1: "), "{}", lines[6]);
 }
 
 #[test]

@@ -1,0 +1,442 @@
+//! The file of the store: an SQLite database with a write-ahead log, which one process opens at a time.
+//!
+//! Every transaction is synced. What the log has after the last whole transaction is ignored, so a cut in it gives an
+//! earlier state and never a mixture.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
+
+use super::{
+    ENDED_REMEMBERED, StoredRuns,
+    error::StoreError,
+    location::{self, FileIdentity},
+    pending::{ChangeBatch, RunChange},
+    record::StoredRun,
+};
+use crate::model::{RunId, RunKey, WorkspaceId};
+
+/// Marks a database as hookyard's: the letters `hkyd`.
+const APPLICATION: i64 = 0x686b_7964;
+
+/// The version of the format: of the tables, and of the records in them.
+const VERSION: i64 = 1;
+
+/// The size to which the write-ahead log is cut after it has grown, in bytes.
+const KEPT_LOG: i64 = 16 << 20;
+
+const TABLES: &str = "
+    CREATE TABLE runs (
+        workspace TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (workspace, run)
+    ) WITHOUT ROWID, STRICT;
+    CREATE TABLE ended (number INTEGER PRIMARY KEY AUTOINCREMENT, workspace TEXT NOT NULL, run TEXT NOT NULL) STRICT;
+";
+
+const SAVE: &str = "INSERT INTO runs (workspace, run, state) VALUES (?1, ?2, ?3) \
+    ON CONFLICT (workspace, run) DO UPDATE SET state = excluded.state";
+const FORGET: &str = "DELETE FROM runs WHERE workspace = ?1 AND run = ?2";
+const END: &str = "INSERT INTO ended (workspace, run) VALUES (?1, ?2)";
+const TRIM: &str = "DELETE FROM ended WHERE number <= (SELECT max(number) FROM ended) - ?1";
+
+/// Why changes were not written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WriteError {
+    /// The path names another file or none.
+    #[error("its file was moved away or replaced")]
+    Replaced,
+    /// The database says so.
+    #[error(transparent)]
+    Database(#[from] rusqlite::Error),
+}
+
+impl WriteError {
+    /// Whether there is no space on the disk.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Database(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull))
+    }
+}
+
+/// The open database.
+#[derive(Debug)]
+pub(super) struct Database {
+    connection: Connection,
+    path: PathBuf,
+    identity: Option<FileIdentity>,
+}
+
+impl Database {
+    /// Opens the database in a directory, made if it is missing, and reads all of it.
+    pub(super) fn open(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
+        let path = location::prepare(directory)?;
+        let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW
+            | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let mut connection = Connection::open_with_flags(&path, flags).map_err(of_database)?;
+        connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
+        restrict(&connection).map_err(of_database)?;
+        check_version(&mut connection, &path)?;
+        let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
+        location::check_length(&path, u64::try_from(page.map_err(of_database)?).unwrap_or_default())?;
+        use_log(&connection).map_err(of_database)?;
+        let identity = FileIdentity::at(&path);
+        let stored = read(&connection, &path)?;
+        Ok((Self { connection, path, identity }, stored))
+    }
+
+    /// Writes changes in one transaction and syncs it.
+    pub(super) fn write(&mut self, batch: &ChangeBatch) -> Result<(), WriteError> {
+        if FileIdentity::at(&self.path) != self.identity {
+            return Err(WriteError::Replaced);
+        }
+        let transaction = self.connection.transaction()?;
+        write_runs(&transaction, batch)?;
+        write_ended(&transaction, &batch.ended)?;
+        transaction.commit()?;
+        Ok(())
+    }
+}
+
+/// Nothing that a file contains runs, and the locks of the first transaction are kept until the database is closed.
+fn restrict(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))
+}
+
+/// Writes a log ahead, syncs every transaction, and takes the database for this process alone.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update_and_check(None, "journal_size_limit", KEPT_LOG, |_| Ok(()))?;
+    connection.execute_batch("BEGIN IMMEDIATE; COMMIT")
+}
+
+/// Makes the tables of an empty database.
+fn check_version(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
+    let number = |connection: &Connection, pragma: &str| {
+        connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map_err(of_database)
+    };
+    let application = number(connection, "application_id")?;
+    let version = number(connection, "user_version")?;
+    let count = "SELECT count(*) FROM sqlite_schema";
+    let tables: i64 = connection.query_row(count, (), |row| row.get(0)).map_err(of_database)?;
+    match (application, version) {
+        (APPLICATION, VERSION) => Ok(()),
+        (APPLICATION, found) if found > VERSION => {
+            Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
+        }
+        (0, 0) if tables == 0 => make_tables(connection).map_err(of_database),
+        _ => Err(StoreError::unusable(path, "it is no file of hookyard's; move it away")),
+    }
+}
+
+fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+fn read(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
+    let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
+    let damaged = |workspace: &str, run: &str, why: String| {
+        StoreError::damaged(path, format!("the record of the run {run:?} in {workspace:?}: {why}"))
+    };
+    let mut stored = StoredRuns::default();
+    let mut last: Option<WorkspaceId> = None;
+    let mut statement = connection.prepare("SELECT workspace, run, state FROM runs").map_err(of_database)?;
+    let mut rows = statement.query(()).map_err(of_database)?;
+    while let Some(row) = rows.next().map_err(of_database)? {
+        let text = |column: usize| {
+            let value = row.get_ref(column)?;
+            value.as_str().map_err(rusqlite::Error::from)
+        };
+        let (workspace, run) = (text(0).map_err(of_database)?, text(1).map_err(of_database)?);
+        let state = StoredRun::decode(text(2).map_err(of_database)?);
+        let state = state.map_err(|error| damaged(workspace, run, error.to_string()))?;
+        let key =
+            run_key(&mut last, workspace, run).ok_or_else(|| damaged(workspace, run, "no id".into()))?;
+        stored.runs.push((key, state));
+    }
+    let ended = "SELECT workspace, run FROM ended ORDER BY number";
+    let mut statement = connection.prepare(ended).map_err(of_database)?;
+    let mut rows = statement.query(()).map_err(of_database)?;
+    while let Some(row) = rows.next().map_err(of_database)? {
+        let workspace: String = row.get(0).map_err(of_database)?;
+        let run: String = row.get(1).map_err(of_database)?;
+        let key = run_key(&mut last, &workspace, &run);
+        stored.ended.push(key.ok_or_else(|| damaged(&workspace, &run, "no id".into()))?);
+    }
+    Ok(stored)
+}
+
+/// The key of a run. Runs of one workspace, which follow each other, share its id.
+fn run_key(last: &mut Option<WorkspaceId>, workspace: &str, run: &str) -> Option<RunKey> {
+    if last.as_ref().is_none_or(|last| last.as_str() != workspace) {
+        *last = Some(WorkspaceId::new(workspace).ok()?);
+    }
+    Some(RunKey { workspace: last.clone()?, run: RunId::new(run).ok()? })
+}
+
+fn write_runs(transaction: &Transaction<'_>, batch: &ChangeBatch) -> rusqlite::Result<()> {
+    let mut save = transaction.prepare(SAVE)?;
+    let mut forget = transaction.prepare(FORGET)?;
+    for (key, change) in batch.urgent.iter().chain(&batch.later) {
+        let (workspace, run) = (key.workspace.as_str(), key.run.as_str());
+        match change {
+            RunChange::Save(state) => save.execute((workspace, run, state.encode()))?,
+            RunChange::Forget => forget.execute((workspace, run))?,
+        };
+    }
+    Ok(())
+}
+
+fn write_ended(transaction: &Transaction<'_>, ended: &[RunKey]) -> rusqlite::Result<()> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let mut end = transaction.prepare(END)?;
+    for key in ended {
+        end.execute((key.workspace.as_str(), key.run.as_str()))?;
+    }
+    transaction.execute(TRIM, [i64::try_from(ENDED_REMEMBERED).unwrap_or(i64::MAX)])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeMap,
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::{model::HookName, store::StoredHalt};
+
+    type Runs = BTreeMap<RunKey, StoredRun>;
+
+    fn key(run: &str) -> RunKey {
+        RunKey { workspace: WorkspaceId::new("shop").unwrap(), run: RunId::new(run).unwrap() }
+    }
+
+    fn halted(reason: &str) -> StoredRun {
+        let halt = StoredHalt { reason: Some(reason.into()), by: HookName::new("guard").ok() };
+        StoredRun { halt: Some(halt), ..StoredRun::default() }
+    }
+
+    fn save(run: &str, state: StoredRun) -> ChangeBatch {
+        ChangeBatch { urgent: vec![(key(run), RunChange::Save(state))], ..ChangeBatch::default() }
+    }
+
+    /// A directory that only this user may write.
+    fn directory() -> TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        directory
+    }
+
+    fn file(directory: &TempDir) -> PathBuf {
+        directory.path().join("runs.db")
+    }
+
+    fn open(directory: &TempDir) -> Result<StoredRuns, StoreError> {
+        Database::open(directory.path()).map(|(_, stored)| stored)
+    }
+
+    fn refusal(directory: &TempDir) -> String {
+        open(directory).expect_err("it is refused").to_string()
+    }
+
+    /// A database with small pages, so that its files are short, and the states that it went through.
+    fn history(directory: &TempDir) -> (Database, Vec<Runs>) {
+        let path = location::prepare(directory.path()).unwrap();
+        Connection::open(&path).unwrap().execute_batch("PRAGMA page_size = 512; VACUUM").unwrap();
+        let (mut database, stored) = Database::open(directory.path()).unwrap();
+        assert_eq!(stored, StoredRuns::default());
+        let mut states = vec![Runs::new()];
+        let changes = [
+            save("a", halted("spent")),
+            save("b", StoredRun { stops_blocked: 3, ..StoredRun::default() }),
+            save("b", halted("late")),
+            ChangeBatch {
+                later: vec![(key("a"), RunChange::Forget)],
+                ended: vec![key("a")],
+                ..ChangeBatch::default()
+            },
+            save("c", halted("last")),
+        ];
+        for batch in changes {
+            let mut runs = states.last().unwrap().clone();
+            for (key, change) in batch.urgent.iter().chain(&batch.later) {
+                match change {
+                    RunChange::Save(run) => drop(runs.insert(key.clone(), run.clone())),
+                    RunChange::Forget => drop(runs.remove(key)),
+                }
+            }
+            states.push(runs);
+            database.write(&batch).unwrap();
+        }
+        (database, states)
+    }
+
+    /// Opens a copy of some files. Returns which of the states it has.
+    fn state_of(files: &[(&str, &[u8])], states: &[Runs]) -> Result<usize, StoreError> {
+        let copy = directory();
+        for (name, bytes) in files {
+            let path = copy.path().join(name);
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let (database, stored) = Database::open(copy.path())?;
+        // Closing thousands of copies need not sync any.
+        database.connection.pragma_update(None, "synchronous", "OFF").unwrap();
+        let runs: Runs = stored.runs.into_iter().collect();
+        let number = states.iter().position(|state| *state == runs);
+        Ok(number.unwrap_or_else(|| panic!("no state of the history: {runs:?}")))
+    }
+
+    #[test]
+    fn a_log_that_is_cut_anywhere_gives_an_earlier_state() {
+        let live = directory();
+        let (database, states) = history(&live);
+        let (whole, log) =
+            (fs::read(file(&live)).unwrap(), fs::read(live.path().join("runs.db-wal")).unwrap());
+        drop(database);
+        let mut reached = 0;
+        for cut in 0..=log.len() {
+            let state = state_of(&[("runs.db", &whole), ("runs.db-wal", &log[..cut])], &states).unwrap();
+            assert!(state >= reached, "{cut}: state {state} after state {reached}");
+            reached = state;
+        }
+        assert_eq!(reached, states.len() - 1);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_anywhere_gives_an_error_or_nothing() {
+        let live = directory();
+        let (database, states) = history(&live);
+        drop(database);
+        assert!(!live.path().join("runs.db-wal").exists(), "closing it leaves one file");
+        let whole = fs::read(file(&live)).unwrap();
+        assert_eq!(state_of(&[("runs.db", &whole)], &states).unwrap(), states.len() - 1);
+        for cut in 1..whole.len() {
+            let error = state_of(&[("runs.db", &whole[..cut])], &states).expect_err("a cut file");
+            let text = error.to_string();
+            assert!(text.contains("damaged") || text.contains("no file of hookyard's"), "{cut}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_store_is_refused_and_left_alone() {
+        let other = directory();
+        fs::write(file(&other), "what somebody else wrote, longer than the head of a database".repeat(4))
+            .unwrap();
+        fs::set_permissions(file(&other), fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(refusal(&other).contains("damaged"));
+        assert!(fs::read_to_string(file(&other)).unwrap().starts_with("what somebody"));
+
+        let foreign = directory();
+        location::prepare(foreign.path()).unwrap();
+        Connection::open(file(&foreign)).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+        assert!(refusal(&foreign).contains("it is no file of hookyard's"));
+
+        let newer = directory();
+        drop(history(&newer));
+        Connection::open(file(&newer)).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+        assert!(
+            refusal(&newer).contains("has the format 2, and this hookyard knows 1"),
+            "{}",
+            refusal(&newer)
+        );
+
+        let damaged = directory();
+        drop(history(&damaged));
+        let update = r#"UPDATE runs SET state = '{"v":1,"halt' WHERE run = 'c'"#;
+        Connection::open(file(&damaged)).unwrap().execute_batch(update).unwrap();
+        let text = refusal(&damaged);
+        assert!(text.contains(r#"the record of the run "c" in "shop": it is damaged"#), "{text}");
+    }
+
+    #[test]
+    fn one_opens_it_at_a_time() {
+        let shared = directory();
+        let (first, _) = Database::open(shared.path()).unwrap();
+        assert!(matches!(open(&shared), Err(StoreError::InUse { .. })));
+        drop(first);
+        assert_eq!(open(&shared).unwrap(), StoredRuns::default());
+    }
+
+    #[test]
+    fn what_others_can_reach_is_refused() {
+        let writable = directory();
+        fs::set_permissions(&writable, fs::Permissions::from_mode(0o770)).unwrap();
+        assert!(refusal(&writable).contains("others may write to it"));
+
+        let readable = directory();
+        drop(open(&readable));
+        fs::set_permissions(file(&readable), fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(refusal(&readable).contains("others may read or write it"));
+
+        let (linked, elsewhere) = (directory(), directory());
+        drop(open(&elsewhere));
+        symlink(file(&elsewhere), file(&linked)).unwrap();
+        assert!(refusal(&linked).contains("it is a symbolic link"));
+
+        let no_directory = directory();
+        fs::write(no_directory.path().join("file"), "").unwrap();
+        let error = Database::open(&no_directory.path().join("file/below")).unwrap_err();
+        assert!(error.to_string().contains("not a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_is_not_written_unnoticed() {
+        let moved = directory();
+        let (mut database, _) = Database::open(moved.path()).unwrap();
+        database.write(&save("a", halted("spent"))).unwrap();
+        fs::rename(file(&moved), moved.path().join("old.db")).unwrap();
+        let error = database.write(&save("b", halted("spent"))).unwrap_err();
+        assert_eq!(error.to_string(), "its file was moved away or replaced");
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_no_end() {
+        let small = directory();
+        let (mut database, _) = Database::open(small.path()).unwrap();
+        let pages: i64 =
+            database.connection.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        let limit = |database: &Database, pages: i64| {
+            let connection = &database.connection;
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        };
+        limit(&database, pages);
+        let large = halted(&"spent ".repeat(10_000));
+        assert!(database.write(&save("a", large.clone())).unwrap_err().is_full());
+        limit(&database, pages + 1000);
+        database.write(&save("a", large.clone())).unwrap();
+        drop(database);
+        assert_eq!(open(&small).unwrap().runs, [(key("a"), large)]);
+    }
+
+    #[test]
+    fn the_last_runs_that_ended_are_kept_in_their_order() {
+        let directory = directory();
+        let (mut database, _) = Database::open(directory.path()).unwrap();
+        for start in [0, 3000] {
+            let ended = (start..start + 3000).map(|number| key(&number.to_string())).collect();
+            database.write(&ChangeBatch { ended, ..ChangeBatch::default() }).unwrap();
+        }
+        drop(database);
+        let ended = open(&directory).unwrap().ended;
+        assert_eq!((ended.len(), &ended[0], &ended[4095]), (4096, &key("1904"), &key("5999")));
+    }
+}

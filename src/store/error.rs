@@ -1,0 +1,92 @@
+//! Why the store cannot be used.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Why the state of runs cannot be kept in a directory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The directory or its file cannot be used.
+    #[error("the state of runs cannot be kept in {}: {why}", path.display())]
+    Unusable {
+        /// The directory, or the file in it.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Another hookyard uses it.
+    #[error(
+        "{} is used by another hookyard; stop that one, or set `data` to another directory, or to `null` to keep the \
+         state of runs in memory only",
+        path.display()
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later version wrote it.
+    #[error(
+        "{} has the format {found}, and this hookyard knows {known}; use the version that wrote it, or move the file \
+         away, which forgets all halts",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version of its format.
+        found: i64,
+        /// The version that this hookyard reads and writes.
+        known: i64,
+    },
+    /// It cannot be read.
+    #[error(
+        "{} is damaged: {why}; restore it, or move it away with its `-wal` file, which forgets all halts",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No directory is known.
+    #[error(
+        "no directory for the state of runs is known, because no home directory is; set `data` to a directory, or to \
+         `null` to keep the state of runs in memory only"
+    )]
+    NoDirectory,
+}
+
+impl StoreError {
+    pub(super) fn unusable(path: &Path, why: impl Into<String>) -> Self {
+        Self::Unusable { path: path.to_owned(), why: why.into() }
+    }
+
+    pub(super) fn io(path: &Path, error: &std::io::Error) -> Self {
+        let advice = "check its permissions and the space on its disk, or set `data` to another directory";
+        Self::unusable(path, format!("{}; {advice}", crate::model::io_reason(error)))
+    }
+
+    pub(super) fn damaged(path: &Path, why: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), why: why.into() }
+    }
+
+    /// An error of the database while it is opened and read.
+    pub(super) fn of_database(path: &Path, error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::InUse { path: path.to_owned() }
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => {
+                Self::damaged(path, error.to_string())
+            }
+            Some(_) => {
+                let advice =
+                    "check its permissions and the space on its disk, or set `data` to another directory";
+                Self::unusable(path, format!("{error}; {advice}"))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The directory and the file of the store: who owns them, and whether the file is still the one that was opened.
+
+use std::{
+    fs::{self, DirBuilder, Metadata},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+    process::geteuid,
+};
+
+use super::error::StoreError;
+
+/// The file in the directory.
+const FILE: &str = "runs.db";
+
+/// The smallest page of a database, in bytes. All others are multiples of it.
+const SMALLEST_PAGE: u64 = 512;
+
+/// The identity of a file that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    fn of(metadata: &Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    /// The file that a path names now, if there is one.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        path.symlink_metadata().ok().map(|metadata| Self::of(&metadata))
+    }
+}
+
+/// Makes the directory and an empty file in it where they are missing. Returns the path of the file.
+///
+/// Returns an error unless both belong to this user, and nobody else may write the directory or read the file.
+pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| StoreError::io(directory, &error))?;
+    let directory = directory.canonicalize().map_err(|error| StoreError::io(directory, &error))?;
+    let metadata = fs::metadata(&directory).map_err(|error| StoreError::io(&directory, &error))?;
+    let why = match () {
+        () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
+        () if metadata.mode() & 0o022 != 0 => Some("others may write to it; run `chmod go-w` on it"),
+        () => None,
+    };
+    if let Some(why) = why {
+        return Err(StoreError::unusable(&directory, why));
+    }
+    let path = directory.join(FILE);
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // An existing file is not opened: closing it would give up the locks that this process has on it.
+    match open(&path, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(_) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(StoreError::io(&path, &io::Error::from(error))),
+    }
+    for ending in ["", "-wal", "-journal"] {
+        let mut name = path.clone().into_os_string();
+        name.push(ending);
+        check_file(Path::new(&name))?;
+    }
+    check_length(&path, SMALLEST_PAGE)?;
+    Ok(path)
+}
+
+/// Refuses a file that ends in the middle of a page, unless its log may have the rest. The database would take a file
+/// without a whole page for a new one, and the rest of a last page for zeros.
+pub(super) fn check_length(path: &Path, page: u64) -> Result<(), StoreError> {
+    let length = |path: &Path| path.symlink_metadata().map_or(0, |metadata| metadata.len());
+    let mut log = path.to_owned().into_os_string();
+    log.push("-wal");
+    let has_log = length(Path::new(&log)) > 0;
+    match length(path) {
+        0 if !has_log => Ok(()),
+        length if length >= page && (has_log || length.is_multiple_of(page)) => Ok(()),
+        _ => Err(StoreError::damaged(path, "it is cut off")),
+    }
+}
+
+fn check_file(path: &Path) -> Result<(), StoreError> {
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(StoreError::io(path, &error)),
+    };
+    let why = match () {
+        () if metadata.is_symlink() => "it is a symbolic link",
+        () if !metadata.is_file() => "it is no regular file",
+        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+        () if metadata.mode() & 0o077 != 0 => "others may read or write it; run `chmod go=` on it",
+        () if metadata.nlink() > 1 => "it has another name",
+        () => return Ok(()),
+    };
+    Err(StoreError::unusable(path, why))
+}

@@ -1,0 +1,82 @@
+//! What survives a restart: halts, hooks that had their turn, stop counters and ended runs.
+//!
+//! Runs live in memory, and no event reads the store. Runs report changes; the store writes the latest state of each
+//! run within a second, and a halt at once. What is in the store is read once, at the start.
+//!
+//! ```text
+//! run::RunDirectory ── save, forget, end ──▶ PendingChanges ── ChangeBatch ──▶ StoreWriter's thread ──▶ Database
+//! ```
+
+#[cfg(feature = "store")]
+mod database;
+#[cfg(feature = "store")]
+mod error;
+#[cfg(feature = "store")]
+mod location;
+#[cfg(feature = "store")]
+mod pending;
+mod record;
+#[cfg(feature = "store")]
+mod writer;
+
+use std::{fmt, path::PathBuf};
+
+use tokio::sync::oneshot;
+
+use crate::model::RunKey;
+
+#[cfg(feature = "store")]
+pub use error::StoreError;
+pub(crate) use record::{StoredHalt, StoredRun};
+#[cfg(feature = "store")]
+pub(crate) use writer::FileRunStore;
+
+/// How many ended runs are remembered, to warn when an event comes for one of them.
+pub(crate) const ENDED_REMEMBERED: usize = 4096;
+
+/// Keeps the state of runs beyond the life of the process. None of its methods waits for a disk, [`RunStore::close`]
+/// aside. Changes of one run are kept in their order.
+pub(crate) trait RunStore: fmt::Debug + Send + Sync {
+    /// Replaces what is kept of a run, within a second.
+    fn save(&self, key: &RunKey, run: StoredRun);
+
+    /// Replaces what is kept of a run, at once.
+    fn save_now(&self, key: &RunKey, run: StoredRun);
+
+    /// Removes what is kept of a run.
+    fn forget(&self, key: &RunKey);
+
+    /// Remembers that a run has ended.
+    fn end(&self, key: &RunKey);
+
+    /// A receiver that is notified once everything that had to be saved at once has been written, or could not be.
+    fn flushed(&self) -> oneshot::Receiver<()>;
+
+    /// How the store is.
+    fn status(&self) -> StoreStatus;
+
+    /// Writes what is left and closes the store. Blocks until that is done or takes too long.
+    fn close(&self);
+}
+
+/// What the store has when it is opened.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoredRuns {
+    pub(crate) runs: Vec<(RunKey, StoredRun)>,
+    /// Runs that have ended, oldest first.
+    pub(crate) ended: Vec<RunKey>,
+}
+
+/// How the store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoreStatus {
+    pub(crate) directory: PathBuf,
+    /// How many runs it had when it was opened.
+    pub(crate) restored: usize,
+    /// How many runs have a state that is not on disk.
+    pub(crate) unsaved: usize,
+    /// How many of those are halted.
+    pub(crate) unsaved_halts: usize,
+    /// Why the last write failed, if it did.
+    pub(crate) error: Option<String>,
+}

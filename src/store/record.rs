@@ -1,0 +1,153 @@
+//! What is kept of one run, and the format in which it is written.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::HookName;
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// What is kept of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StoredRun {
+    /// Why its interceptor events are halted, if they are.
+    pub(crate) halt: Option<StoredHalt>,
+    /// The hooks that run once per run and have run, in the order of their names.
+    pub(crate) had_turn: Vec<HookName>,
+    /// How often in a row hooks kept its agent from stopping.
+    pub(crate) stops_blocked: u8,
+}
+
+/// The halt of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredHalt {
+    pub(crate) reason: Option<Arc<str>>,
+    pub(crate) by: Option<HookName>,
+}
+
+/// Why a record cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RecordError {
+    /// A later hookyard wrote it.
+    #[error("its version is {0}, and this hookyard knows {VERSION}")]
+    Version(u32),
+    /// It is no record.
+    #[error("it is damaged")]
+    Damaged,
+}
+
+/// A record as it is written. Keys are left out where they say nothing: there may be a million.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    v: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    halt: Option<WrittenHalt>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    once: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    stops: u8,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenHalt {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
+}
+
+/// Only the version, which a later format keeps.
+#[derive(Deserialize)]
+struct WrittenVersion {
+    v: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
+impl StoredRun {
+    /// Whether there is nothing to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.halt.is_none() && self.had_turn.is_empty() && self.stops_blocked == 0
+    }
+
+    /// The record as it is written.
+    pub(super) fn encode(&self) -> String {
+        let halt = self.halt.as_ref().map(|halt| WrittenHalt {
+            reason: halt.reason.clone(),
+            by: halt.by.as_ref().map(ToString::to_string),
+        });
+        let once = self.had_turn.iter().map(ToString::to_string).collect();
+        let written = Written { v: VERSION, halt, once, stops: self.stops_blocked };
+        serde_json::to_string(&written).expect("texts and numbers")
+    }
+
+    /// Reads a record.
+    pub(super) fn decode(text: &str) -> Result<Self, RecordError> {
+        let version: WrittenVersion = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
+        if version.v != VERSION {
+            return Err(RecordError::Version(version.v));
+        }
+        let written: Written = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
+        let name = |text: String| HookName::new(text).map_err(|_| RecordError::Damaged);
+        let halt = match written.halt {
+            Some(halt) => Some(StoredHalt { reason: halt.reason, by: halt.by.map(name).transpose()? }),
+            None => None,
+        };
+        let had_turn = written.once.into_iter().map(name).collect::<Result<_, _>>()?;
+        Ok(Self { halt, had_turn, stops_blocked: written.stops })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn halted() -> StoredRun {
+        StoredRun {
+            halt: Some(StoredHalt {
+                reason: Some("budget \"spent\"\n".into()),
+                by: HookName::new("claude.user.Stop.1.1").ok(),
+            }),
+            had_turn: vec![HookName::new("greeting").unwrap()],
+            stops_blocked: 3,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for run in [StoredRun::default(), halted(), StoredRun { halt: None, ..halted() }] {
+            assert_eq!(StoredRun::decode(&run.encode()), Ok(run));
+        }
+    }
+
+    #[test]
+    fn the_format_of_this_version_stays() {
+        let text = r#"{"v":1,"halt":{"reason":"spent","by":"guard"},"once":["greeting"],"stops":3}"#;
+        let run = StoredRun::decode(text).unwrap();
+        assert_eq!(run.encode(), text);
+        assert_eq!(StoredRun::default().encode(), r#"{"v":1}"#);
+    }
+
+    #[test]
+    fn a_record_of_a_later_version_is_refused_whatever_else_it_has() {
+        assert_eq!(StoredRun::decode(r#"{"v":2,"halts":[]}"#), Err(RecordError::Version(2)));
+    }
+
+    #[test]
+    fn no_part_of_a_record_is_a_record() {
+        let whole = halted().encode();
+        for (cut, _) in whole.char_indices() {
+            assert_eq!(StoredRun::decode(&whole[..cut]), Err(RecordError::Damaged), "{cut}");
+        }
+        for other in [r#"{"v":1,"stops":300}"#, r#"{"v":1,"once":["no name"]}"#, r#"{"v":1,"more":1}"#] {
+            assert_eq!(StoredRun::decode(other), Err(RecordError::Damaged), "{other}");
+        }
+    }
+}

@@ -77,7 +77,7 @@ fn rows(snapshot: &Snapshot, screen: &Screen) -> TextTable {
             events(hook),
             matcher(hook).unwrap_or_else(|| "any".to_owned()),
             handler(&hook.handler),
-            hook.source.scope.to_string(),
+            scope(hook),
             trust(hook),
             location(hook),
         ]);
@@ -97,7 +97,7 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
         let on = format!("{}{}", events(hook), matcher.unwrap_or_default());
         page.line(&format!("  {}  {}", paint.dim("on  "), wrap::hanging(&on, width, 8)));
         page.line(&format!("  {}  {}", paint.dim("runs"), wrap::hanging(&handler(&hook.handler), width, 8)));
-        let scope = hook.source.scope;
+        let scope = scope(hook);
         let trust = trust(hook);
         page.line(&format!("  {}  {} ({scope}, trust: {trust})", paint.dim("from"), location(hook)));
         for reached in hook.trust.not_covered() {
@@ -106,6 +106,14 @@ fn records(snapshot: &Snapshot, screen: &Screen) -> String {
         }
     }
     page.into_text()
+}
+
+/// The scope of a hook, with how far around the workspace it is.
+fn scope(hook: &Hook) -> String {
+    match hook.distance() {
+        0 => hook.source.scope.to_string(),
+        distance => format!("{} {distance} up", hook.source.scope),
+    }
 }
 
 /// What is known about the trust in a hook.

@@ -30,7 +30,8 @@ impl CommandSession {
     ///
     /// Returns an error if it does not start.
     pub(super) async fn start(found: &LocatedWorkspace) -> Result<Self, CliError> {
-        let builder = Orchestrator::builder().workspace(&found.root).settings(found.settings.clone());
+        let builder = Orchestrator::builder().search_every_parent().workspace(&found.root);
+        let builder = builder.settings(found.settings.clone());
         let orchestrator = builder.start().await.map_err(|error| start_error(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();
         let (workspace, report) = loaded.ok_or_else(|| start_error(&"the workspace was not loaded"))?;

@@ -52,6 +52,7 @@ fn is_worker(hook: &Hook) -> bool {
 }
 
 async fn probe(runner: &CommandRunner, hook: &Hook, workspace: &Workspace) -> Option<Diagnostic> {
+    let workspace = hook.workspace(workspace);
     let why = runner.probe_worker(hook, &sample_draft(hook)?, workspace).await.err()?;
     let why = Redactor::of(&hook.handler).string(why);
     let message = format!("no hello from the worker: {why}");

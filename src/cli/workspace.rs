@@ -12,7 +12,9 @@ use super::{
     units::plural,
 };
 use crate::{
-    config::{self, HOOK_FILES, LoadedWorkspace, Settings, TrustPolicy},
+    config::{
+        self, HOOK_FILES, LoadContext, LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkspaceSettings,
+    },
     model::{Diagnostic, Severity},
     registry::Snapshot,
 };
@@ -103,10 +105,12 @@ impl LocatedWorkspace {
 
     /// Loads the hooks.
     pub(super) fn load(&self) -> LoadedWorkspace {
-        let mut loaded =
-            config::load_workspace(&self.root, None, &self.settings, &|name| std::env::var(name).ok());
-        let LoadedWorkspace { workspace, hooks, diagnostics, .. } = &mut loaded;
-        let (_, missing) = config::require(&self.settings.required, workspace, hooks, diagnostics);
+        let environment = |name: &str| std::env::var(name).ok();
+        let context = LoadContext { search: OuterSearch::EveryParent, ..LoadContext::new(&environment) };
+        let workspace = WorkspaceSettings::new(&self.root);
+        let mut loaded = config::load_in_context(&workspace, None, &self.settings, &context);
+        let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;
+        let (_, missing) = config::require(&self.settings.required, workspace, outer, hooks, diagnostics);
         loaded.warn(missing);
         loaded
     }

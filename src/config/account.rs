@@ -20,6 +20,22 @@ pub fn home_directory(settings: &Settings, environment: &dyn Fn(&str) -> Option<
     settings.home.clone().or_else(account_home).or_else(|| home_variable(environment))
 }
 
+/// The directory that `HOME` names, where that is not the home directory whose user's own hooks run. Agents keep the
+/// settings of their user there.
+pub(super) fn moved_home(
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Option<PathBuf> {
+    if settings.home.is_some() {
+        return None;
+    }
+    let moved = home_variable(environment)?.canonicalize().ok()?;
+    let is_of_account = |home: PathBuf| home.canonicalize().is_ok_and(|home| home == moved);
+    let mut known = account_home().into_iter().chain(entry_home());
+    let is_moved = account_home().is_some() && !known.any(is_of_account);
+    is_moved.then_some(moved)
+}
+
 fn home_variable(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     environment("HOME").map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -129,7 +129,12 @@ fn is_of_user_too(path: &Path, file: &SettingsFile, all: &[(PathBuf, SettingsFil
 }
 
 /// Reads the settings files of a dialect and merges their levels.
-pub(super) fn collect(native: &'static NativeDialect, reading: &SettingsReading<'_>) -> CollectedHooks {
+/// The hooks of `outer` workspaces take note of switches without effect.
+pub(super) fn collect(
+    native: &'static NativeDialect,
+    reading: &SettingsReading<'_>,
+    outer: &mut [Hook],
+) -> CollectedHooks {
     let SettingsReading { directories, own_files, rules, resolver, exceptions } = *reading;
     let mut collected = CollectedHooks::default();
     let mut levels = Vec::new();
@@ -144,12 +149,12 @@ pub(super) fn collect(native: &'static NativeDialect, reading: &SettingsReading<
                     read_settings(native, &found.bytes, &found.path, file.scope, rules, resolver);
                 collected.diagnostics.extend(diagnostics);
                 collected.definitions.insert(found.path.clone(), found.bytes.as_slice().into());
-                levels.push(SettingsLevel { scope: file.scope, nesting: 0, file: found.path, found: hooks });
+                levels.push(SettingsLevel { scope: file.scope, file: found.path, found: hooks });
             }
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
     }
-    let (hooks, diagnostics) = settings_levels::merge(levels, native, rules, resolver, exceptions);
+    let (hooks, diagnostics) = settings_levels::merge(levels, outer, native, rules, resolver, exceptions);
     collected.diagnostics.extend(diagnostics);
     collected.hooks = hooks;
     collected

@@ -35,7 +35,8 @@ pub fn nearest_workspace(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     start.ancestors().find(|directory| is_workspace(directory, home.as_deref())).map(Path::to_path_buf)
 }
 
-fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
+/// Whether a directory has hook files of any dialect.
+pub(super) fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
     directory.join(WORKSPACE_DIRECTORY).is_dir()
         || (home != Some(directory) && agent_settings::has_settings(directory))
 }

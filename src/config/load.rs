@@ -1,21 +1,18 @@
 //! Loading of a workspace: its kind, its hooks, and diagnostics about its files.
 //! An invalid file costs its own hook and nothing else.
 
-use std::{
-    collections::HashMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{
     Settings, WorkspaceSettings,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     discover::{self, WORKSPACE_DIRECTORY},
-    duplicates::{duplicate_commands, duplicate_name},
-    files::{self, DefinitionFiles, FileBytes},
+    files::{self, FileBytes},
     guards,
-    hook_rules::hook_rules,
-    http_targets::refused_targets,
+    hook_checks::{duplicate_commands, hook_rules, missing_features, refused_targets, unique_names},
+    loaded_workspace::{LoadContext, LoadedWorkspace, RegisteredWorkspace},
     models::ModelCatalog,
+    outer::OuterHooks,
     own_settings::OwnSettings,
     resolver::ReferenceResolver,
     sandbox,
@@ -26,39 +23,13 @@ use super::{
 };
 use crate::{
     dialect::{HookRules, NativeDialect, natives, read_hook},
-    model::{
-        Diagnostic, Dialect, DialectName, Hook, HookName, Severity, Workspace, WorkspaceId, escaped_line,
-    },
+    model::{Diagnostic, Dialect, DialectName, Hook, Severity, Workspace, WorkspaceId},
     root_dir::LastLink,
 };
 
 /// The largest size of all hook files together, in bytes. Each mistake in a file costs another reading of it, so
 /// without a bound hundreds of the largest files would take minutes to load.
 const LARGEST_TOTAL: usize = 16 << 20;
-
-/// A workspace as it is on disk.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct LoadedWorkspace {
-    /// The workspace.
-    pub workspace: Workspace,
-    /// What it is for.
-    pub kind: WorkspaceKind,
-    /// The dialects whose hooks it runs.
-    pub dialects: DialectSelection,
-    /// The hooks of files without errors, in byte order of the file names.
-    pub hooks: Vec<Hook>,
-    /// Every file that was examined, also those with errors.
-    pub files: Vec<PathBuf>,
-    /// Files that hooks refer to and that do not exist, or are not in the workspace.
-    pub missing_files: Vec<PathBuf>,
-    /// The files that decide whether its hooks are trusted.
-    pub watched: Vec<PathBuf>,
-    /// What is wrong, sorted by file and line.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The files with the definitions of the workspace's hooks, as they were read.
-    pub(super) definitions: DefinitionFiles,
-}
 
 /// Loads the workspace in a directory. `environment` looks up variables of hookyard's own environment.
 ///
@@ -75,26 +46,42 @@ pub fn load_workspace(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> LoadedWorkspace {
-    let context = LoadContext { environment, models: &|_| false, previous: None };
-    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &context)
+    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &LoadContext::new(environment))
 }
 
-/// What a workspace is loaded with besides the settings.
-pub(crate) struct LoadContext<'a> {
-    /// Looks up variables of hookyard's own environment.
-    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
-    /// Whether the embedding program has a client for a model.
-    pub(crate) models: &'a dyn Fn(&str) -> bool,
-    /// The kind and dialects before a reload, which stay if the workspace's settings file is invalid.
-    pub(crate) previous: Option<(WorkspaceKind, DialectSelection)>,
-}
-
-/// Loads a workspace for an embedding program, which may have models of its own, or again.
+/// Loads a workspace for an embedding program, which may have models of its own, or again; with the hooks of the
+/// workspaces around it.
 pub(crate) fn load_in_context(
     workspace: &WorkspaceSettings,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
     context: &LoadContext<'_>,
+) -> LoadedWorkspace {
+    let root = workspace.root.canonicalize();
+    let alone = |outer: &RegisteredWorkspace| {
+        let context = LoadContext { previous: None, ..*context };
+        load_alone(&outer.settings, Some(outer.id.clone()), settings, &context)
+    };
+    let outer = root.map(|root| OuterHooks::load(&root, workspace, settings, context, &alone));
+    load_with(workspace, workspace_id, settings, context, outer.unwrap_or_default())
+}
+
+/// Loads a workspace without those around it.
+pub(super) fn load_alone(
+    workspace: &WorkspaceSettings,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    context: &LoadContext<'_>,
+) -> LoadedWorkspace {
+    load_with(workspace, workspace_id, settings, context, OuterHooks::default())
+}
+
+fn load_with(
+    workspace: &WorkspaceSettings,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    context: &LoadContext<'_>,
+    mut outer: OuterHooks,
 ) -> LoadedWorkspace {
     let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
@@ -109,29 +96,15 @@ pub(crate) fn load_in_context(
             let root = loaded.workspace.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(workspace, settings, context),
+        None => loaded.read(workspace, settings, context, &mut outer.hooks),
     }
     loaded.check_trust(workspace, settings, context);
+    outer.join(&mut loaded);
     loaded.sort();
     loaded
 }
 
 impl LoadedWorkspace {
-    /// A workspace of which nothing is loaded.
-    pub(crate) fn empty(workspace: Workspace) -> Self {
-        Self {
-            workspace,
-            kind: WorkspaceKind::default(),
-            dialects: DialectSelection::default(),
-            hooks: Vec::new(),
-            files: Vec::new(),
-            missing_files: Vec::new(),
-            watched: Vec::new(),
-            diagnostics: Vec::new(),
-            definitions: DefinitionFiles::new(),
-        }
-    }
-
     /// Decides which hooks may run.
     fn check_trust(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
         let hooks = std::mem::take(&mut self.hooks);
@@ -148,15 +121,22 @@ impl LoadedWorkspace {
         self.diagnostics.extend(diagnostics);
     }
 
-    fn read(&mut self, given: &WorkspaceSettings, settings: &Settings, context: &LoadContext<'_>) {
+    fn open(&mut self, root: &Path) -> Option<WorkspaceFiles> {
+        let opened = WorkspaceFiles::open(root).map_err(files::unreadable);
+        opened.map_err(|why| self.error("unreadable", root, format!("the directory {why}"))).ok()
+    }
+
+    /// Reads the files of the workspace and those of the levels above it. The hooks of `outer` workspaces take note of
+    /// switches without effect.
+    fn read(
+        &mut self,
+        given: &WorkspaceSettings,
+        settings: &Settings,
+        context: &LoadContext<'_>,
+        outer: &mut [Hook],
+    ) {
         let root = self.workspace.root.clone();
-        let workspace = match WorkspaceFiles::open(&root) {
-            Ok(workspace) => workspace,
-            Err(error) => {
-                let why = files::unreadable(error);
-                return self.error("unreadable", &root, format!("the directory {why}"));
-            }
-        };
+        let Some(workspace) = self.open(&root) else { return };
         let (own, mut paths) = self.examine(&workspace, context.previous.as_ref());
         // What the operator says about the workspace overrides what the workspace says about itself.
         self.kind = given.kind.unwrap_or(own.kind);
@@ -192,14 +172,12 @@ impl LoadedWorkspace {
             self.read_hook_files(&workspace, paths, reading.rules, &resolver);
         }
         for native in natives_in_use {
-            self.read_settings_files(native, &reading);
+            self.read_settings_files(native, &reading, outer);
         }
-        let file = discover::own_settings_file(&root);
-        if is_chat {
-            let kept = own.silence(&file, 0, self.hooks.iter_mut(), reading.exceptions);
-            self.diagnostics.extend(kept);
-        } else if given.dialects.is_none() {
-            self.diagnostics.extend(own.select(&file, 0, self.hooks.iter_mut(), reading.exceptions));
+        if is_chat || given.dialects.is_none() {
+            let file = discover::own_settings_file(&root);
+            let all = self.hooks.iter_mut().chain(outer);
+            self.diagnostics.extend(own.apply(self.kind, &file, all, reading.exceptions));
         }
         let examined = resolver.into_examined();
         self.files.extend(examined.read);
@@ -211,7 +189,7 @@ impl LoadedWorkspace {
     /// Reports loaded hooks that cannot run as they are, those that do the same as another one, and a directory that
     /// was not read as a whole.
     fn report_hooks(&mut self, workspace: &WorkspaceFiles, settings: &Settings) {
-        self.report_missing_features();
+        self.diagnostics.extend(missing_features(&self.hooks));
         self.diagnostics.extend(refused_targets(&self.hooks, settings));
         guards::escalate(&mut self.diagnostics, &self.hooks);
         self.diagnostics.extend(guards::silenced(&self.hooks));
@@ -250,23 +228,6 @@ impl LoadedWorkspace {
         }
     }
 
-    /// Reports hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
-    /// a guard decides.
-    fn report_missing_features(&mut self) {
-        for hook in self.hooks.iter().filter(|hook| hook.enabled) {
-            let (Some(feature), Some(file)) = (hook.handler.missing_feature(), &hook.source.file) else {
-                continue;
-            };
-            let kind = hook.handler.kind();
-            let message =
-                format!("`{}` cannot run: this build of hookyard lacks the feature `{feature}`", hook.name);
-            let help = format!("build hookyard with the feature `{feature}`, which {kind} hooks need");
-            let diagnostic =
-                Diagnostic::of_file(Severity::Error, Diagnostic::MISSING_FEATURE, file, message).help(help);
-            self.diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
-        }
-    }
-
     fn read_hook_files(
         &mut self,
         workspace: &WorkspaceFiles,
@@ -293,7 +254,9 @@ impl LoadedWorkspace {
                 Err(diagnostic) => self.diagnostics.push(*diagnostic),
             }
         }
-        self.keep_unique(named);
+        let (unique, diagnostics) = unique_names(named);
+        self.hooks.extend(unique);
+        self.diagnostics.extend(diagnostics);
     }
 
     /// Reports the guards among hook files that are not loaded, because the workspace says that it is a chat.
@@ -312,8 +275,13 @@ impl LoadedWorkspace {
 
     /// Reads the settings files of one agent. The names of their hooks are generated, so a hook file with such a name
     /// is rejected.
-    fn read_settings_files(&mut self, native: &'static NativeDialect, reading: &SettingsReading<'_>) {
-        let collected = agent_settings::collect(native, reading);
+    fn read_settings_files(
+        &mut self,
+        native: &'static NativeDialect,
+        reading: &SettingsReading<'_>,
+        outer: &mut [Hook],
+    ) {
+        let collected = agent_settings::collect(native, reading, outer);
         self.files.extend(collected.files);
         self.definitions.extend(collected.definitions);
         self.diagnostics.extend(collected.diagnostics);
@@ -331,17 +299,6 @@ impl LoadedWorkspace {
             }
             self.hooks.push(hook);
         }
-    }
-
-    /// Adds diagnostics, and keeps all of them sorted.
-    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
-    pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
-        self.diagnostics.extend(diagnostics);
-        self.sort();
-    }
-
-    fn sort(&mut self) {
-        self.diagnostics.sort_by_key(|d| (d.file.clone(), d.line, d.column));
     }
 
     fn error(&mut self, code: &'static str, file: &Path, message: String) {
@@ -370,22 +327,6 @@ impl LoadedWorkspace {
         let (own, diagnostics) = OwnSettings::read(workspace.read(path, LastLink::Refused), former);
         self.diagnostics.extend(diagnostics);
         own
-    }
-
-    /// Keeps the hooks with unique names. Of two with the same name, either may be the one that was meant, so neither
-    /// is loaded.
-    fn keep_unique(&mut self, named: Vec<(Hook, FileBytes)>) {
-        let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
-        for (hook, file) in &named {
-            let file = file.path.file_name().unwrap_or_default().to_string_lossy();
-            places.entry(hook.name.clone()).or_default().push(escaped_line(&file).into_owned());
-        }
-        for (hook, file) in named {
-            match places.get(&hook.name).map(Vec::as_slice) {
-                None | Some([_]) => self.hooks.push(hook),
-                Some(files) => self.diagnostics.push(duplicate_name(&hook, &file, files)),
-            }
-        }
     }
 }
 

@@ -3,13 +3,13 @@
 mod account;
 mod agent_settings;
 mod discover;
-mod duplicates;
 mod files;
 mod guards;
-mod hook_rules;
-mod http_targets;
+mod hook_checks;
 mod load;
+mod loaded_workspace;
 mod models;
+mod outer;
 mod own_settings;
 mod quantity;
 #[cfg(feature = "cli")]
@@ -32,8 +32,11 @@ pub(crate) use agent_settings::system_directory;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
-pub(crate) use load::{LoadContext, load_in_context};
-pub use load::{LoadedWorkspace, load_workspace};
+
+pub(crate) use load::load_in_context;
+pub use load::load_workspace;
+pub use loaded_workspace::LoadedWorkspace;
+pub(crate) use loaded_workspace::{LoadContext, OuterSearch, RegisteredWorkspace};
 #[cfg(feature = "cli")]
 pub(crate) use quantity::duration;
 #[cfg(feature = "cli")]

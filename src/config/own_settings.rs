@@ -155,16 +155,29 @@ impl OwnSettings {
         }
     }
 
-    /// Switches off the hooks of dialects that the file does not select, and reports what it switched off and what it
-    /// could not.
-    pub(super) fn select<'h>(
+    /// Switches off what the file says, and reports what it did and what it could not do.
+    pub(super) fn apply<'h>(
         &self,
+        kind: WorkspaceKind,
         file: &Path,
-        nesting: usize,
         hooks: impl Iterator<Item = &'h mut Hook>,
         exceptions: &SwitchExceptions,
     ) -> Vec<Diagnostic> {
-        let mut switch = Switch::new(Scope::Project.level(nesting), "dialects", file, self.dialects_at);
+        match kind {
+            WorkspaceKind::Chat => self.silence(file, hooks, exceptions).into_iter().collect(),
+            WorkspaceKind::Project => self.select(file, hooks, exceptions),
+        }
+    }
+
+    /// Switches off the hooks of dialects that the file does not select, and reports what it switched off and what it
+    /// could not.
+    fn select<'h>(
+        &self,
+        file: &Path,
+        hooks: impl Iterator<Item = &'h mut Hook>,
+        exceptions: &SwitchExceptions,
+    ) -> Vec<Diagnostic> {
+        let mut switch = Switch::new(Scope::Project.level(0), "dialects", file, self.dialects_at);
         let mut left_out: Vec<DialectName> = Vec::new();
         for hook in hooks.filter(|hook| !self.dialects.has(hook.dialect.name())) {
             if switch.reaches(hook, exceptions) && !left_out.contains(&hook.dialect.name()) {
@@ -178,14 +191,13 @@ impl OwnSettings {
 
     /// Switches off the hooks of higher levels in a workspace of kind `chat`, as far as the operator allows it, and
     /// reports what it could not switch off.
-    pub(super) fn silence<'h>(
+    fn silence<'h>(
         &self,
         file: &Path,
-        nesting: usize,
         hooks: impl Iterator<Item = &'h mut Hook>,
         exceptions: &SwitchExceptions,
     ) -> Option<Diagnostic> {
-        let mut switch = Switch::new(Scope::Project.level(nesting), "kind: chat", file, self.kind_at);
+        let mut switch = Switch::new(Scope::Project.level(0), "kind: chat", file, self.kind_at);
         hooks.for_each(|hook| switch.apply(hook, exceptions));
         switch.failure()
     }

@@ -15,15 +15,13 @@ use crate::{
 /// The hooks and switches of one settings file.
 pub(super) struct SettingsLevel {
     pub(super) scope: Scope,
-    /// How many workspaces are around the one that the file is in.
-    pub(super) nesting: usize,
     pub(super) file: PathBuf,
     pub(super) found: SettingsHooks,
 }
 
 impl SettingsLevel {
     fn level(&self) -> Level {
-        self.scope.level(self.nesting)
+        self.scope.level(0)
     }
 
     /// Which of several files decides for a hook: the administrator's, and otherwise the most specific one.
@@ -43,15 +41,17 @@ struct AllStatement {
     switch: Switch,
 }
 
-/// Merges the levels of a dialect, in the order of its files.
+/// Merges the levels of a dialect, in the order of its files. The hooks of `outer` workspaces are final: they only take
+/// note of switches without effect.
 pub(super) fn merge(
     mut levels: Vec<SettingsLevel>,
+    outer: &mut [Hook],
     native: &'static NativeDialect,
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
     exceptions: &SwitchExceptions,
 ) -> (Vec<Hook>, Vec<Diagnostic>) {
-    let mut diagnostics = apply_shared(&mut levels, native, rules, resolver, exceptions);
+    let mut diagnostics = apply_shared(&mut levels, outer, native, rules, resolver, exceptions);
     if native.scope_merge() == ScopeMerge::ProjectReplacesUser {
         diagnostics.extend(replace(&mut levels, exceptions));
     }
@@ -65,7 +65,7 @@ pub(super) fn merge(
         })
     });
     let statements = statements.collect();
-    diagnostics.extend(decide(&mut levels, statements, native, exceptions));
+    diagnostics.extend(decide(&mut levels, outer, statements, native, exceptions));
     diagnostics.extend(leave_to_managed(&mut levels, native, exceptions));
     let hooks = levels.into_iter().flat_map(|level| level.found.hooks);
     (hooks.map(|configured| configured.hook).collect(), diagnostics)
@@ -81,6 +81,7 @@ fn all_hooks(levels: &mut [SettingsLevel]) -> impl Iterator<Item = &mut Hook> {
 /// files.
 fn apply_shared(
     levels: &mut [SettingsLevel],
+    outer: &mut [Hook],
     native: &'static NativeDialect,
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
@@ -104,7 +105,7 @@ fn apply_shared(
         let switch = Switch::new(Level::Managed, format!("{name}=false"), &file, position);
         statements.push(AllStatement { off, weight: (true, Level::Managed, Scope::Managed), switch });
     }
-    diagnostics.extend(decide(levels, statements, native, exceptions));
+    diagnostics.extend(decide(levels, outer, statements, native, exceptions));
     diagnostics
 }
 
@@ -117,6 +118,7 @@ fn enabled_statement(level: &SettingsLevel) -> Option<AllStatement> {
 /// and of lower ones.
 fn decide(
     levels: &mut [SettingsLevel],
+    outer: &mut [Hook],
     mut statements: Vec<AllStatement>,
     native: &NativeDialect,
     exceptions: &SwitchExceptions,
@@ -129,6 +131,13 @@ fn decide(
             continue;
         }
         // What another file overrides for hooks in its reach was not in vain.
+        let out_of_reach = |other: &&mut AllStatement| other.off && !other.switch.reaches(hook, exceptions);
+        let others: Vec<_> = statements.iter_mut().filter(out_of_reach).collect();
+        for other in others {
+            other.switch.keep(hook);
+        }
+    }
+    for hook in outer.iter_mut().filter(|hook| hook.dialect.name() == native.name()) {
         let out_of_reach = |other: &&mut AllStatement| other.off && !other.switch.reaches(hook, exceptions);
         let others: Vec<_> = statements.iter_mut().filter(out_of_reach).collect();
         for other in others {

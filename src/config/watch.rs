@@ -50,6 +50,8 @@ pub(crate) enum WatchedEntry {
 pub(crate) struct WatchedWorkspace<'a> {
     /// Its directory.
     pub(crate) root: &'a Path,
+    /// The directories around it whose hook files apply in it too.
+    pub(crate) around: &'a [PathBuf],
     /// The home directory with the user's own hooks.
     pub(crate) home: Option<&'a Path>,
     /// The directory of the machine's own configuration.
@@ -117,7 +119,10 @@ impl WatchPlan {
         let root = watches.base(state_of, workspace.root, LinkReach::Inside);
         let home = workspace.home.and_then(|home| watches.base(state_of, home, LinkReach::Anywhere));
         let system = watches.base(state_of, workspace.system, LinkReach::Anywhere);
-        if let Some(root) = &root {
+        let around = workspace.around.iter();
+        let outer: Vec<_> =
+            around.filter_map(|outer| watches.base(state_of, outer, LinkReach::Inside)).collect();
+        for root in root.iter().chain(&outer) {
             let own = Path::new(WORKSPACE_DIRECTORY);
             watches.follow(state_of, root, &own.join("settings.yaml"));
             for (directory, entry) in [("hooks", WatchedEntry::HookFiles), ("agents", WatchedEntry::Agents)] {
@@ -128,17 +133,17 @@ impl WatchPlan {
         }
         let selected = natives().filter(|native| workspace.dialects.has(native.name()));
         for file in selected.flat_map(NativeDialect::files) {
-            let (base, path) = match file.location {
-                SettingsLocation::Workspace(path) => (&root, path),
-                SettingsLocation::Home(path) => (&home, path),
-                SettingsLocation::System(path) => (&system, path),
+            let (bases, path): (Vec<_>, _) = match file.location {
+                SettingsLocation::Workspace(path) => (root.iter().chain(&outer).collect(), path),
+                SettingsLocation::Home(path) => (home.iter().collect(), path),
+                SettingsLocation::System(path) => (system.iter().collect(), path),
             };
-            if let Some(base) = base {
+            for base in bases {
                 watches.follow(state_of, base, Path::new(path));
             }
         }
         for file in workspace.files {
-            let bases = [&root, &home, &system].into_iter().flatten();
+            let bases = [&root, &home, &system].into_iter().flatten().chain(&outer);
             let inside = bases.filter_map(|base| Some((base, file.strip_prefix(base.given).ok()?)));
             if let Some((base, path)) = inside.min_by_key(|(_, path)| path.components().count()) {
                 watches.follow(state_of, base, path);
@@ -272,6 +277,7 @@ mod tests {
         let files: Vec<_> = files.iter().map(PathBuf::from).collect();
         let workspace = WatchedWorkspace {
             root: Path::new("/w/shop"),
+            around: &[],
             home: Some(Path::new("/home/u")),
             system: Path::new("/etc"),
             dialects: &DialectSelection::Only(vec![dialect]),
@@ -381,6 +387,26 @@ mod tests {
             has(&found, "/home/u/.claude/..2026_1/settings.json") && has(&found, "/srv/dotfiles/claude.json")
         );
         assert!(!found.directories.contains_key(Path::new("/srv")));
+    }
+
+    #[test]
+    fn the_files_of_directories_around_the_workspace_matter() {
+        let around = [PathBuf::from("/w"), PathBuf::from("/x")];
+        let workspace = WatchedWorkspace {
+            root: Path::new("/w/shop"),
+            around: &around,
+            home: None,
+            system: Path::new("/etc"),
+            dialects: &DialectSelection::Only(vec![CLAUDE]),
+            files: &[PathBuf::from("/w/prompts/ask.md")],
+            trust: &[],
+        };
+        let lines = ["/w/shop/", "/w/.openharness/hooks/", "/w/prompts/ask.md", "/x/", "/etc/"];
+        let found = WatchPlan::of(&workspace, &disk(&lines));
+        for path in ["/w/.openharness/hooks/a.yaml", "/w/.claude", "/x/.openharness", "/w/prompts/ask.md"] {
+            assert!(has(&found, path), "{path}");
+        }
+        assert!(!has(&found, "/w/file") && !has(&found, "/x/file"));
     }
 
     #[test]

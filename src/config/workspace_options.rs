@@ -1,14 +1,14 @@
 //! What a workspace is for, whose hooks it runs, and which hooks it must have.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use crate::{
-    dialect::{Mapping, Value},
+    dialect::{Mapping, NativeDialect, Value, natives},
     model::{
-        Delivery, Diagnostic, DialectName, EventKind, EventKinds, FailurePolicy, Hook, HookName, Severity,
+        Delivery, Diagnostic, DialectName, EventKind, FailurePolicy, Frequency, Hook, HookName, Severity,
         Workspace, WorkspaceId,
     },
-    registry::MissingHook,
+    registry::{MissingHook, RequiredEvents},
 };
 
 /// What a workspace is for.
@@ -78,7 +78,7 @@ impl DialectSelection {
 }
 
 /// The keys of a requirement.
-const KEYS: [&str; 3] = ["hook", "events", "workspaces"];
+const KEYS: [&str; 4] = ["hook", "sha256", "events", "workspaces"];
 
 /// A hook that must be in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +86,10 @@ const KEYS: [&str; 3] = ["hook", "events", "workspaces"];
 pub struct RequiredHook {
     /// Its name.
     pub hook: HookName,
-    /// The interceptor events for which it is required; `None` means its own events, or all of them if it is missing.
-    pub events: Option<EventKinds>,
+    /// The SHA-256 of its definition, in hexadecimal digits; `None` means any.
+    pub sha256: Option<String>,
+    /// The events for which it is required; `None` means its own events, or all of them if it is missing.
+    pub events: Option<RequiredEvents>,
     /// The ids of the workspaces in which it is required; `None` means all.
     pub workspaces: Option<Vec<String>>,
 }
@@ -95,10 +97,10 @@ pub struct RequiredHook {
 impl RequiredHook {
     /// A hook that is required in every workspace, for all its events.
     pub fn new(hook: HookName) -> Self {
-        Self { hook, events: None, workspaces: None }
+        Self { hook, sha256: None, events: None, workspaces: None }
     }
 
-    /// Whether it is required in a workspace.
+    /// Whether it is required in a workspace. It then is in every workspace nested in that one.
     pub fn applies_to(&self, workspace: &WorkspaceId) -> bool {
         self.workspaces.as_ref().is_none_or(|ids| ids.iter().any(|id| id == workspace.as_str()))
     }
@@ -113,11 +115,15 @@ impl RequiredHook {
         let mapping = value.mapping()?;
         mapping.allow_only(&KEYS);
         let hook = hook_name(&mapping.require("hook", "hook: guard")?)?;
+        let sha256 = match mapping.get("sha256").filter(|value| !value.is_null()) {
+            Some(value) => Some(digest(&value)?),
+            None => None,
+        };
         let events = match mapping.get("events").filter(|value| !value.is_null()) {
             Some(value) => Some(events(&value)?),
             None => None,
         };
-        Some(Self { hook, events, workspaces: workspaces(&mapping)? })
+        Some(Self { hook, sha256, events, workspaces: workspaces(&mapping)? })
     }
 }
 
@@ -130,11 +136,30 @@ fn hook_name(value: &Value<'_>) -> Option<HookName> {
     name.ok()
 }
 
-/// The interceptor events of a list.
-fn events(value: &Value<'_>) -> Option<EventKinds> {
-    let known: Vec<EventKind> = EventKind::ALL.iter().copied().filter(|kind| kind.is_interceptor()).collect();
-    let choices: Vec<_> = known.iter().map(|kind| (kind.as_str(), *kind)).collect();
-    value.list()?.iter().map(|item| item.choice(&choices)).collect()
+fn digest(value: &Value<'_>) -> Option<String> {
+    let text = value.text()?;
+    let is_digest = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_digest {
+        let message = "`sha256` must be 64 hexadecimal digits in lower case";
+        value.error("sha256", message, "copy it from `hookyard list --json`");
+    }
+    is_digest.then(|| text.to_owned())
+}
+
+/// The names of the events for which a hook can be required: of kinds, and of host events of the dialects.
+pub(super) fn required_event_names() -> BTreeSet<&'static str> {
+    let kinds = EventKind::ALL.iter().filter(|kind| kind.is_interceptor()).map(|kind| kind.as_str());
+    kinds.chain(natives().flat_map(NativeDialect::stoppable_host_events)).collect()
+}
+
+/// The events of a list: kinds, and names of host events.
+fn events(value: &Value<'_>) -> Option<RequiredEvents> {
+    let choices: Vec<_> = required_event_names().into_iter().map(|name| (name, name)).collect();
+    let mut found = RequiredEvents::default();
+    for item in value.list()? {
+        found.add(item.choice(&choices)?);
+    }
+    Some(found)
 }
 
 #[expect(clippy::option_option, reason = "no workspaces and wrong ones are different things")]
@@ -149,16 +174,24 @@ fn workspaces(mapping: &Mapping<'_>) -> Option<Option<Vec<String>>> {
 pub(crate) fn require(
     required: &[RequiredHook],
     workspace: &Workspace,
+    outer: &[Arc<Workspace>],
     hooks: &mut [Hook],
     diagnostics: &[Diagnostic],
 ) -> (Vec<MissingHook>, Vec<Diagnostic>) {
     let mut missing = Vec::new();
-    for requirement in required.iter().filter(|requirement| requirement.applies_to(&workspace.id)) {
+    let is_meant = |requirement: &&RequiredHook| {
+        requirement.applies_to(&workspace.id) || outer.iter().any(|outer| requirement.applies_to(&outer.id))
+    };
+    let mut reports = Vec::new();
+    for requirement in required.iter().filter(is_meant) {
         let hook = hooks.iter_mut().find(|hook| hook.name == requirement.hook);
-        let own = hook.as_ref().map(|hook| interceptors(hook.events)).filter(|events| !events.is_empty());
-        let wanted = requirement.events.or(own).unwrap_or_else(all_interceptors);
+        let own = hook.as_ref().map(|hook| RequiredEvents::of(hook)).filter(|events| !events.is_empty());
+        let wanted = requirement.events.clone().or(own).unwrap_or_else(RequiredEvents::all);
         let found = match hook {
-            Some(hook) => missing_part(hook, wanted),
+            Some(hook) => {
+                reports.extend(always(hook));
+                missing_part(hook, requirement, wanted)
+            }
             None => Some((wanted, absence(&requirement.hook, diagnostics))),
         };
         missing.extend(found.map(|(events, why)| MissingHook {
@@ -167,14 +200,44 @@ pub(crate) fn require(
             why,
         }));
     }
-    let reports = missing.iter().map(|missing| report(missing, &workspace.root)).collect();
+    reports.extend(missing.iter().map(|missing| report(missing, &workspace.root)));
     (missing, reports)
 }
 
+/// Has a required hook run for every event: one that had run would not be there for later ones. Returns a warning if
+/// that changes anything.
+fn always(hook: &mut Hook) -> Option<Diagnostic> {
+    if hook.execution.frequency == Frequency::Always {
+        return None;
+    }
+    hook.execution.frequency = Frequency::Always;
+    let message = format!("the required hook `{}` runs for every event, not once in a run", hook.name);
+    let file = hook.source.file.as_deref()?;
+    let diagnostic = Diagnostic::of_file(Severity::Warning, "required-once", file, message);
+    let help = "remove `once`, or take it from `required` in the operator's settings";
+    Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic.help(help) })
+}
+
 /// The events for which a hook that is there is not in force, and why; for the others it fails closed from now on.
-fn missing_part(hook: &mut Hook, wanted: EventKinds) -> Option<(EventKinds, String)> {
-    let defect = if let Some(switch) = hook.execution.switches.disabled_by.as_ref().filter(|_| !hook.enabled)
-    {
+fn missing_part(
+    hook: &mut Hook,
+    requirement: &RequiredHook,
+    wanted: RequiredEvents,
+) -> Option<(RequiredEvents, String)> {
+    if let Some(defect) = defect(hook, requirement) {
+        return Some((wanted, defect));
+    }
+    hook.on_error = FailurePolicy::Deny;
+    hook.on_timeout = FailurePolicy::Deny;
+    hook.execution.required = true;
+    let uncovered = wanted.without(&RequiredEvents::of(hook));
+    (!uncovered.is_empty()).then(|| (uncovered, "these are not among its events".to_owned()))
+}
+
+/// Why a hook that is there is in force for no event.
+fn defect(hook: &Hook, requirement: &RequiredHook) -> Option<String> {
+    let definition = hook.execution.definition.as_deref();
+    if let Some(switch) = hook.execution.switches.disabled_by.as_ref().filter(|_| !hook.enabled) {
         Some(format!("{switch} switches it off"))
     } else if !hook.enabled {
         Some("it is disabled; set `enabled: true`".to_owned())
@@ -182,26 +245,13 @@ fn missing_part(hook: &mut Hook, wanted: EventKinds) -> Option<(EventKinds, Stri
         Some(refusal.to_owned())
     } else if hook.execution.delivery == Delivery::Detached {
         Some("nobody waits for it; remove `async`".to_owned())
+    } else if requirement.sha256.is_some() && requirement.sha256.as_deref() != definition {
+        let found = definition.unwrap_or("unknown");
+        Some(format!("its definition is not the required one; its SHA-256 is {found}"))
     } else {
         let feature = hook.handler.missing_feature();
         feature.map(|feature| format!("this build of hookyard lacks the feature `{feature}`"))
-    };
-    if let Some(defect) = defect {
-        return Some((wanted, defect));
     }
-    hook.on_error = FailurePolicy::Deny;
-    hook.on_timeout = FailurePolicy::Deny;
-    hook.execution.required = true;
-    let uncovered: EventKinds = wanted.iter().filter(|kind| !hook.events.contains(*kind)).collect();
-    (!uncovered.is_empty()).then(|| (uncovered, "these are not among its events".to_owned()))
-}
-
-fn interceptors(events: EventKinds) -> EventKinds {
-    events.iter().filter(|kind| kind.is_interceptor()).collect()
-}
-
-fn all_interceptors() -> EventKinds {
-    EventKind::ALL.iter().copied().filter(|kind| kind.is_interceptor()).collect()
 }
 
 /// Why no hook of a name is loaded.

@@ -68,6 +68,12 @@ impl NativeDialect {
         self.settings.files
     }
 
+    /// The names of its events without a kind of their own that hooks can stop.
+    pub(crate) fn stoppable_host_events(&self) -> impl Iterator<Item = &'static str> {
+        let rows = self.rows.iter().filter(|row| row.kind == EventKind::HostEvent && row.prevents());
+        rows.map(|row| row.name)
+    }
+
     /// The keys of its configuration that apply to all hooks.
     pub(crate) fn shared_keys(&self) -> &'static [SharedKey] {
         self.settings.shared

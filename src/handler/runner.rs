@@ -95,7 +95,7 @@ pub(crate) struct Invocation {
     pub(crate) meters: Arc<HookMeters>,
     /// The event as the host sent it. Changes by earlier hooks are in the envelope only.
     pub(crate) event: Arc<Event>,
-    /// The workspace's directory.
+    /// The directory of the workspace that it is run for.
     pub(crate) root: PathBuf,
     /// The input of the hook, in its dialect.
     pub(crate) envelope: Bytes,
@@ -108,6 +108,12 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
+    /// The directory of the workspace that the hook is of: the one it is run for, or one around that.
+    pub(crate) fn hook_root(&self) -> &Path {
+        let outer = self.hook.hook.execution.outer.as_ref();
+        outer.map_or(&self.root, |outer| &outer.workspace.root)
+    }
+
     /// The proof that the hook may run, or the failure of one that may not.
     pub(crate) fn approval(&self) -> Result<Approval, Failure> {
         let trust = &self.hook.hook.trust;

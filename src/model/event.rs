@@ -229,7 +229,7 @@ impl Serialize for EventKinds {
 }
 
 /// Whether the host waits for the outcome of a lifecycle event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Delivery {
     /// The host gets the outcome when every hook has ended.
     #[default]

@@ -2,7 +2,7 @@
 
 use std::{fmt, num::NonZeroUsize, sync::Arc};
 
-use super::{Delivery, Event, Scope};
+use super::{Delivery, Event, OuterWorkspace, Scope};
 
 /// When and how a hook runs, beyond the rules of its dialect.
 #[derive(Debug, Clone, Default)]
@@ -23,8 +23,10 @@ pub struct ExecutionPolicy {
     pub max_parallel: Option<NonZeroUsize>,
     /// The scope that decides its position in the order of hooks, where it is not its own.
     pub order_scope: Option<Scope>,
-    /// How many workspaces are around the one that the hook is of.
-    pub nesting: usize,
+    /// The workspace that the hook is of, where that is around the one it runs for.
+    pub outer: Option<OuterWorkspace>,
+    /// The SHA-256 of its definition, in hexadecimal digits; none for native hooks.
+    pub definition: Option<Arc<str>>,
     /// Whether the operator requires it: every failure of it blocks the event.
     pub required: bool,
     /// The switches of settings files that name it.
@@ -52,7 +54,9 @@ impl PartialEq for ExecutionPolicy {
             concurrency,
             max_parallel,
             order_scope,
-            nesting,
+            outer,
+            // Every change that matters is in another field.
+            definition: _,
             required,
             switches,
         } = self;
@@ -65,7 +69,7 @@ impl PartialEq for ExecutionPolicy {
             && *concurrency == other.concurrency
             && *max_parallel == other.max_parallel
             && *order_scope == other.order_scope
-            && *nesting == other.nesting
+            && *outer == other.outer
             && *required == other.required
             && switches.disabled_by == other.switches.disabled_by
     }

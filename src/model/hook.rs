@@ -49,7 +49,17 @@ pub struct Hook {
 impl Hook {
     /// Its level: what it takes to switch it off.
     pub(crate) fn level(&self) -> Level {
-        self.source.scope.level(self.execution.nesting)
+        self.source.scope.level(self.distance())
+    }
+
+    /// How far around the workspace of its snapshot its own workspace is.
+    pub(crate) fn distance(&self) -> usize {
+        self.execution.outer.as_ref().map_or(0, |outer| outer.distance)
+    }
+
+    /// The workspace that it is of: by default that of its snapshot.
+    pub(crate) fn workspace<'a>(&'a self, of_snapshot: &'a Workspace) -> &'a Workspace {
+        self.execution.outer.as_ref().map_or(of_snapshot, |outer| &outer.workspace)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a hook comes from: its workspace, scope, file and line.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{cmp::Reverse, fmt, path::PathBuf, sync::Arc};
 
 use super::WorkspaceId;
 
@@ -41,18 +41,18 @@ pub(crate) enum Level {
     Managed,
     /// The user.
     User,
-    /// The workspace, also its local files, by how many workspaces it is nested in.
-    Workspace(usize),
+    /// A workspace, also its local files, by how far it is around the one that its hooks run for.
+    Workspace(Reverse<usize>),
 }
 
 impl Scope {
-    /// The level of a scope; `nesting` is the number of workspaces around its own.
-    pub(crate) fn level(self, nesting: usize) -> Level {
+    /// The level of a scope in a workspace, or in one that is around it by `distance` levels.
+    pub(crate) fn level(self, distance: usize) -> Level {
         match self {
             Self::Host => Level::Host,
             Self::Managed => Level::Managed,
             Self::User => Level::User,
-            Self::Project | Self::Local => Level::Workspace(nesting),
+            Self::Project | Self::Local => Level::Workspace(Reverse(distance)),
         }
     }
 }
@@ -83,4 +83,13 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// Its directory: absolute, without symbolic links.
     pub root: PathBuf,
+}
+
+/// A workspace that is around another one: its hooks run in both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OuterWorkspace {
+    /// The workspace.
+    pub workspace: Arc<Workspace>,
+    /// How many levels it is above the other one, from 1.
+    pub distance: usize,
 }

@@ -47,7 +47,7 @@ pub use handler::{
 };
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
-pub use hook_source::{HookSource, Scope, Workspace};
+pub use hook_source::{HookSource, OuterWorkspace, Scope, Workspace};
 #[cfg(feature = "http")]
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};

@@ -24,7 +24,7 @@ use super::{
     workspaces::with_canonical_root,
 };
 use crate::{
-    config::{LoadedWorkspace, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
+    config::{LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
     handler::{
         CommandLimits, HttpLimits, ModelClient, OwnListeners,
         agent::AgentRunner,
@@ -62,6 +62,7 @@ pub struct Builder {
     own_listeners: Option<OwnListeners>,
     #[cfg(feature = "store")]
     data: Option<PathBuf>,
+    outer_search: OuterSearch,
 }
 
 /// What an orchestrator starts with if no workspace is added.
@@ -148,6 +149,13 @@ impl Builder {
     #[cfg(feature = "daemon")]
     pub(crate) fn own_listeners(mut self, listeners: OwnListeners) -> Self {
         self.own_listeners = Some(listeners);
+        self
+    }
+
+    /// Looks for workspaces around each workspace in every directory above it, as the command line does.
+    #[cfg(feature = "cli")]
+    pub(crate) fn search_every_parent(mut self) -> Self {
+        self.outer_search = OuterSearch::EveryParent;
         self
     }
 
@@ -266,6 +274,7 @@ impl Builder {
             native,
             models: self.models,
             workspaces: WorkspaceTable::default(),
+            outer_search: self.outer_search,
             event_log: self.event_log,
         }));
         if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
@@ -382,10 +391,8 @@ fn native_hooks(native: Vec<NativeHook>, settings: &Settings) -> Result<Vec<Hook
 }
 
 fn native_place() -> Result<Workspace, StartError> {
-    let current = Path::new(".");
-    let root = current
-        .canonicalize()
-        .map_err(|source| WorkspaceError::Directory { path: current.to_owned(), source })?;
+    let current = Path::new(".").canonicalize();
+    let root = current.map_err(|source| WorkspaceError::Directory { path: ".".into(), source })?;
     let workspace_id =
         WorkspaceId::new(NATIVE_WORKSPACE).map_err(|source| DispatchError::id("workspace_id", source))?;
     Ok(Workspace { id: workspace_id, root })

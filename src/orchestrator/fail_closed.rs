@@ -63,11 +63,9 @@ impl Orchestrator {
 
 /// The block by the first guard that the event might have reached.
 fn block_by_guard(snapshot: &Snapshot, event: &PartialEvent, error: &dyn Display) -> Option<Outcome> {
-    if event.may_be_stopped()
-        && let Some(missing) = snapshot.missing_hooks().iter().find(|missing| missing.blocks(event.kind))
-    {
-        let first = missing.events.iter().next();
-        return Some(block_missing(missing, event.kind.or(first)?, snapshot));
+    let mut missing = snapshot.missing_hooks().iter();
+    if let Some((missing, kind)) = missing.find_map(|missing| Some((missing, missing.blocked_kind(event)?))) {
+        return Some(block_missing(missing, kind, snapshot));
     }
     let mut guards = snapshot.hooks().iter().map(|registered| &registered.hook).filter(|hook| is_guard(hook));
     guards.find_map(|hook| Some(block(hook, possible_kind(hook, event)?, error, snapshot)))

@@ -18,7 +18,7 @@ use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::W
 #[cfg(feature = "daemon")]
 use crate::store::StoreStatus;
 use crate::{
-    config::Settings,
+    config::{OuterSearch, Settings},
     handler::{DegradedWorkers, ModelClient},
     model::{Hook, WorkspaceId},
     registry::Snapshot,
@@ -67,6 +67,8 @@ pub(super) struct Inner {
     /// The model client of the embedding program.
     pub(super) models: Option<Arc<dyn ModelClient>>,
     pub(super) workspaces: WorkspaceTable,
+    /// How far up the workspaces around a workspace are looked for.
+    pub(super) outer_search: OuterSearch,
     /// Records dispatched events, in test doubles only.
     pub(super) event_log: Option<Arc<EventLog>>,
 }

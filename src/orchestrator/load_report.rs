@@ -28,6 +28,8 @@ pub struct LoadReport {
     pub missing_files: Vec<PathBuf>,
     /// The files that decide whether its hooks are trusted.
     pub watched: Vec<PathBuf>,
+    /// The directories around it whose hook files apply in it too, if they have any.
+    pub around: Vec<PathBuf>,
     /// Errors, warnings and remarks about them.
     pub diagnostics: Vec<Diagnostic>,
     /// Hooks added, removed and changed since the version before.

@@ -18,7 +18,7 @@ use super::{
     workspace_table::{InsertedWorkspace, WorkspaceEntry},
 };
 use crate::{
-    config::{self, LoadedWorkspace, WorkspaceSettings},
+    config::{self, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, Snapshot, keep_rules_of_broken_files},
     supervisor::{PublishedSnapshot, SupervisorMessage},
@@ -46,7 +46,10 @@ impl Orchestrator {
         if let Some(root) = former_root {
             self.0.context.pools.reloaded(&root, &[]);
         }
-        self.load(id, &entry, loading).await.map_err(|_| WorkspaceError::ShuttingDown)
+        let root = entry.settings.root.clone();
+        let report = self.load(id, &entry, loading).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        self.reload_nested(&root).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        Ok(report)
     }
 
     /// Waits until a workspace that is being loaded is loaded.
@@ -66,6 +69,8 @@ impl Orchestrator {
         let cancelled = self.cancel_runs_of(id).await;
         self.0.context.pools.reloaded(&workspace.settings.root, &[]);
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
+        // Fails only if hookyard is shutting down.
+        drop(self.reload_nested(&workspace.settings.root).await);
         ConfigLoaded { diagnostics: &[], all_sound: self.0.workspaces.are_sound() }.emit();
         true
     }
@@ -128,6 +133,28 @@ impl Orchestrator {
             .map(|(id, known)| (id.clone(), known.settings.root.clone()))
     }
 
+    /// The registered workspaces around a directory.
+    fn registered_around(&self, root: &Path) -> Vec<RegisteredWorkspace> {
+        let all = self.0.workspaces.lock();
+        let around = all.iter().filter(|(_, known)| is_nested(root, &known.settings.root));
+        around
+            .map(|(id, known)| RegisteredWorkspace { id: id.clone(), settings: known.settings.clone() })
+            .collect()
+    }
+
+    /// Loads the workspaces nested in a directory again, because what is around them has changed.
+    async fn reload_nested(&self, root: &Path) -> Result<(), DispatchError> {
+        let nested: Vec<_> = {
+            let all = self.0.workspaces.lock();
+            let inside = all.iter().filter(|(_, known)| is_nested(&known.settings.root, root));
+            inside.map(|(id, known)| (id.clone(), Arc::clone(known))).collect()
+        };
+        for (id, workspace) in nested {
+            self.load_again(&id, &workspace).await?;
+        }
+        Ok(())
+    }
+
     /// Loads a workspace again, unless it was removed or replaced meanwhile.
     async fn load_again(
         &self,
@@ -155,11 +182,15 @@ impl Orchestrator {
         let former = before.as_ref().map(|report| (report.kind, report.dialects.clone()));
         let at = SystemTime::now();
         let client = self.0.models.clone();
+        let registered = self.registered_around(&given.root);
+        let search = self.0.outer_search;
         let load = move || {
             let context = config::LoadContext {
                 environment: &|name| std::env::var(name).ok(),
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 previous: former,
+                registered: &|_| registered.clone(),
+                search,
             };
             config::load_in_context(&given, Some(name), &settings, &context)
         };
@@ -182,6 +213,8 @@ impl Orchestrator {
             files,
             missing_files,
             watched,
+            outer,
+            around,
             mut diagnostics,
             ..
         } = loaded;
@@ -190,7 +223,8 @@ impl Orchestrator {
         let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
-        let (missing, reports) = config::require(&self.0.settings.required, &place, &mut hooks, &diagnostics);
+        let (missing, reports) =
+            config::require(&self.0.settings.required, &place, &outer, &mut hooks, &diagnostics);
         diagnostics.extend(reports);
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let root = place.root.clone();
@@ -206,6 +240,7 @@ impl Orchestrator {
             files,
             missing_files,
             watched,
+            around,
             diagnostics,
             changes: HookChanges::between(old, snapshot.hooks()),
             kept,
@@ -219,6 +254,11 @@ impl Orchestrator {
         }
         Ok(report)
     }
+}
+
+/// Whether a directory is below another one.
+fn is_nested(directory: &Path, outer: &Path) -> bool {
+    directory != outer && directory.starts_with(outer)
 }
 
 /// The settings with their directory absolute and without symbolic links.

@@ -20,6 +20,9 @@ pub struct HookListing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Command<'a>>,
     scope: &'static str,
+    /// The directory of the workspace that it is of, where that is around the one it runs for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outer_workspace: Option<&'a Path>,
     /// Nothing if trust is off.
     trust: Option<TrustState>,
     /// What a trusted hook reaches that the trust does not cover.
@@ -33,6 +36,9 @@ pub struct HookListing<'a> {
     /// The switches that would disable it if they had the authority.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     cannot_be_disabled_by: &'a [std::sync::Arc<str>],
+    /// The SHA-256 of its definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<&'a str>,
     file: Option<&'a Path>,
     line: usize,
 }
@@ -71,12 +77,14 @@ impl<'a> HookListing<'a> {
             mode: hook.handler.mode(),
             command: Command::of(&hook.handler),
             scope: hook.source.scope.as_str(),
+            outer_workspace: hook.execution.outer.as_ref().map(|outer| outer.workspace.root.as_path()),
             trust: hook.trust.state(),
             not_covered: hook.trust.not_covered(),
             priority: hook.priority,
             enabled: hook.enabled,
             disabled_by: hook.execution.switches.disabled_by.as_deref(),
             cannot_be_disabled_by: &hook.execution.switches.without_effect,
+            sha256: hook.execution.definition.as_deref(),
             file: hook.source.file.as_deref(),
             line: hook.source.line,
         }

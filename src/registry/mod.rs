@@ -10,5 +10,5 @@ mod snapshot;
 pub use diff::{HookChanges, keep_rules_of_broken_files};
 pub use listing::HookListing;
 pub use plan::{Explanation, Plan, SkipReason, SkippedHook};
-pub use registered_hook::{MissingHook, RegisteredHook};
+pub use registered_hook::{MissingHook, RegisteredHook, RequiredEvents};
 pub use snapshot::Snapshot;

@@ -1,10 +1,10 @@
 //! Plans: which hooks run for an event, in which stages, and why the others do not.
 
-use std::{collections::HashSet, fmt, ops::Range, sync::Arc};
+use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
 
 use super::registered_hook::RegisteredHook;
 use crate::model::{
-    Concurrency, Delivery, DialectName, Event, EventKind, Hook, HookName, Redactor, Strategy,
+    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, Redactor, Strategy,
 };
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
@@ -105,18 +105,30 @@ fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) 
         && ![last, next].iter().any(|hook| alone.contains(&hook.dialect.name()))
 }
 
-/// Drops hooks whose deduplication key an earlier one has.
-pub(super) fn deduplicated(
-    hooks: impl Iterator<Item = Arc<RegisteredHook>>,
-) -> impl Iterator<Item = Arc<RegisteredHook>> {
-    let mut seen = HashSet::new();
-    hooks.filter(move |registered| {
-        let hook = &registered.hook;
-        hook.execution
-            .dedup_key
-            .as_ref()
-            .is_none_or(|text| seen.insert((hook.dialect.name(), Arc::clone(text))))
-    })
+/// Drops hooks that another one stands in for: it has the same deduplication key.
+pub(super) fn deduplicated(hooks: Vec<Arc<RegisteredHook>>) -> Vec<Arc<RegisteredHook>> {
+    if hooks.iter().filter_map(|registered| identity(&registered.hook)).nth(1).is_none() {
+        return hooks;
+    }
+    let mut first: HashMap<_, usize> = HashMap::new();
+    for (at, registered) in hooks.iter().enumerate() {
+        let Some(key) = identity(&registered.hook) else { continue };
+        let known = first.entry(key).or_insert(at);
+        // A lower level must not take the place of a higher one, whatever the order in which they run.
+        if registered.hook.level() < hooks[*known].hook.level() {
+            *known = at;
+        }
+    }
+    let stays = |at: usize, hook: &Hook| identity(hook).is_none_or(|key| first[&key] == at);
+    let kept = hooks.iter().enumerate().filter(|(at, registered)| stays(*at, &registered.hook));
+    kept.map(|(_, registered)| Arc::clone(registered)).collect()
+}
+
+/// What must be the same about hooks of which one stands in for the others. A hook that may not run stands in for none,
+/// and none for it: its policy decides.
+fn identity(hook: &Hook) -> Option<(DialectName, &str, Frequency, Delivery)> {
+    let key = hook.execution.dedup_key.as_deref().filter(|_| hook.trust.refusal().is_none())?;
+    Some((hook.dialect.name(), key, hook.execution.frequency, hook.execution.delivery))
 }
 
 /// A plan, and for each hook that is not in it, why.
@@ -178,10 +190,7 @@ impl SkipReason {
         }
         Self::unwanted(hook, event).or_else(|| {
             let own = &hook.hook;
-            let same = |step: &&Arc<RegisteredHook>| {
-                step.hook.dialect.name() == own.dialect.name()
-                    && step.hook.execution.dedup_key == own.execution.dedup_key
-            };
+            let same = |step: &&Arc<RegisteredHook>| identity(&step.hook) == identity(own);
             Some(Self::SameAs(plan.steps().iter().find(same)?.hook.name.clone()))
         })
     }

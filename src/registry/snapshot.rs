@@ -27,13 +27,14 @@ pub struct Snapshot {
 impl Snapshot {
     /// Orders the hooks and prepares their look-up.
     ///
-    /// Hooks run in this order: by scope (host, managed, user, project, local), then dialect, then priority (lower
-    /// first), then file, then position in the file, then name. A hook's manner may give it the turn of another
-    /// scope.
+    /// Hooks run in this order: by level (host, managed, user, outer workspaces from the outermost inwards, the workspace),
+    /// in a workspace by scope (project, local), then dialect, then priority (lower first), then file, then position in
+    /// the file, then name. A hook's execution policy may give it the turn of another scope.
     pub fn new(version: u64, workspace: Arc<Workspace>, mut hooks: Vec<Hook>) -> Self {
         hooks.sort_by(|a, b| {
             let turn = |hook: &Hook| hook.execution.order_scope.unwrap_or(hook.source.scope);
-            let rank = |hook: &Hook| (turn(hook), hook.dialect.name(), hook.priority);
+            let level = |hook: &Hook| turn(hook).level(hook.distance());
+            let rank = |hook: &Hook| (level(hook), turn(hook), hook.dialect.name(), hook.priority);
             let spot = |hook: &Hook| (hook.source.file.clone(), hook.source.position);
             rank(a).cmp(&rank(b)).then_with(|| spot(a).cmp(&spot(b))).then_with(|| a.name.cmp(&b.name))
         });
@@ -66,7 +67,7 @@ impl Snapshot {
     /// A required hook whose absence blocks an event.
     pub(crate) fn missing_for(&self, event: &Event) -> Option<&MissingHook> {
         let mut missing = self.missing.iter().filter(|_| event.is_interceptor());
-        missing.find(|missing| missing.events.contains(event.kind))
+        missing.find(|missing| missing.blocks(event))
     }
 
     /// Grows with every reload.
@@ -101,7 +102,8 @@ impl Snapshot {
         let wanted = |registered: &Arc<RegisteredHook>| {
             registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
-        Plan::new(event, deduplicated(hooks.filter(wanted))).with_redactor(self.redactor.clone())
+        let wanted = deduplicated(hooks.filter(wanted).collect());
+        Plan::new(event, wanted.into_iter()).with_redactor(self.redactor.clone())
     }
 
     /// What runs for an event, and why the rest does not.

@@ -270,7 +270,8 @@ impl RunActor {
             envelope: course.envelope(invocation.step),
             environment: match hook.handler {
                 Handler::Command(_) => {
-                    hook.dialect.environment(course.draft(), course.workspace(), hook.timeout)
+                    let workspace = hook.workspace(course.workspace());
+                    hook.dialect.environment(course.draft(), workspace, hook.timeout)
                 }
                 _ => Vec::new(),
             },

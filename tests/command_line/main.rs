@@ -8,3 +8,4 @@ mod trust;
 mod authoring;
 mod cli;
 mod example_workspace;
+mod nested;

@@ -43,6 +43,9 @@ struct LevelCase {
     /// The workspace's own settings file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     own: Option<String>,
+    /// Files of a workspace that is nested in this one, by their paths. If there are any, its hooks are shown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    nested: BTreeMap<String, String>,
     /// `kind` and `dialects` of the workspace in the operator's settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     operator: Option<OperatorSettings>,
@@ -93,8 +96,13 @@ async fn effect_of(case: &LevelCase) -> String {
         let dialects = operator.dialects.iter().flatten().map(|name| dialect(name));
         workspace.dialects = operator.dialects.is_some().then(|| DialectSelection::Only(dialects.collect()));
     }
-    let id = WorkspaceId::new("shop").unwrap();
-    let report = orchestrator.register(&id, workspace).await.unwrap();
+    let mut id = WorkspaceId::new("shop").unwrap();
+    let mut report = orchestrator.register(&id, workspace).await.unwrap();
+    if !case.nested.is_empty() {
+        id = WorkspaceId::new("nested").unwrap();
+        let nested = WorkspaceSettings::new(root.join("workspace/nested"));
+        report = orchestrator.register(&id, nested).await.unwrap();
+    }
     let snapshot = orchestrator.snapshot(Some(&id)).unwrap();
     let mut text = String::new();
     for known in snapshot.hooks() {
@@ -129,6 +137,9 @@ fn write_levels(directory: &TempDir, case: &LevelCase) {
         write(&root.join(path), &content.to_string());
     }
     write(&root.join("workspace/.openharness/hooks/guard.yaml"), GUARD);
+    for (path, text) in &case.nested {
+        write(&root.join("workspace/nested").join(path), text);
+    }
     if let Some(own) = &case.own {
         write(&root.join("workspace/.openharness/settings.yaml"), own);
     }

@@ -5,7 +5,9 @@ use std::{net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 use serde_json::{Value as Json, json};
 
 use super::{
-    super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
+    super::workspace_options::{
+        DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
+    },
     audit::{AuditDestination, AuditPatches, AuditSync},
     data::DataDirectory,
     described::{DescribedEntry, DescribedValue, ValueForm},
@@ -18,9 +20,9 @@ use super::{
     },
 };
 use crate::model::{
-    Address, DialectName, EventKind, FilesystemAccess, HttpTarget, JsonOutput, ModelApi, NetworkAccess,
-    SecretText,
+    Address, DialectName, FilesystemAccess, HttpTarget, JsonOutput, ModelApi, NetworkAccess, SecretText,
 };
+use crate::registry::RequiredEvents;
 
 /// A pattern of JSON Schema for a duration with its unit.
 const DURATION: &str = r"(?=.*[1-9])\d+(\.\d*)?\s*(ms|s|m|h)";
@@ -234,8 +236,9 @@ impl DescribedValue for RequiredHook {
     fn form() -> ValueForm {
         let about = "Name of the hook.";
         let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "description": about });
-        let kinds: Vec<_> =
-            EventKind::ALL.iter().filter(|kind| kind.is_interceptor()).map(|kind| kind.as_str()).collect();
+        let about = "SHA-256 of its definition, as `hookyard list --json` shows it; `null` means any.";
+        let sha256 = json!({ "type": ["string", "null"], "pattern": "^[0-9a-f]{64}$", "description": about });
+        let kinds = required_event_names();
         let about = "Events for which it is required; `null` means its own.";
         let events = json!({ "type": ["array", "null"], "items": { "enum": kinds }, "description": about });
         let about = "Ids of the workspaces in which it is required; `null` means all.";
@@ -245,14 +248,15 @@ impl DescribedValue for RequiredHook {
             "type": "object",
             "required": ["hook"],
             "additionalProperties": false,
-            "properties": { "hook": name, "events": events, "workspaces": workspaces },
+            "properties": { "hook": name, "sha256": sha256, "events": events, "workspaces": workspaces },
         });
         ValueForm::new("name of a hook, or a mapping", [("anyOf", json!([name, requirement]))])
     }
 
     fn show(field: &Self) -> Json {
-        let RequiredHook { hook, events, workspaces } = field;
-        json!({ "hook": hook.as_str(), "events": events, "workspaces": workspaces })
+        let RequiredHook { hook, sha256, events, workspaces } = field;
+        let events = events.as_ref().map(RequiredEvents::named);
+        json!({ "hook": hook.as_str(), "sha256": sha256, "events": events, "workspaces": workspaces })
     }
 }
 

@@ -117,8 +117,8 @@ settings! {
         levels: LevelSettings = LevelSettings::default(),
 
         /// Hooks that must be in force. An event whose required hook is missing, disabled or broken is blocked, and so
-        /// is one for which it fails or times out. An item is the name of a hook, or a mapping with `hook`, and
-        /// `events` and `workspaces` to which the requirement is limited.
+        /// is one for which it fails or times out. An item is the name of a hook, or a mapping with `hook`, the
+        /// `sha256` of its definition, and `events` and `workspaces` to which the requirement is limited.
         #[example = "[guard, {hook: audit, events: [before_tool_dispatch], workspaces: [shop]}]"]
         required: Vec<RequiredHook> = Vec::new(),
 

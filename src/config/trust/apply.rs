@@ -15,7 +15,7 @@ use super::{
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
     inspect::Inspector,
-    record::TrustRecord,
+    record::{TrustRecord, sha256},
     store::{TrustError, TrustStore, verify_copy},
 };
 use crate::{
@@ -67,6 +67,8 @@ pub(in crate::config) fn check_trust(
     settings: &Settings,
     environment: Environment<'_>,
 ) -> CheckedHooks {
+    let inspector = Inspector::new(workspace, definitions);
+    note_definitions(&mut hooks, &inspector);
     if settings.trust == TrustPolicy::Off {
         for hook in &mut hooks {
             hook.trust = HookTrust::Approved(Approval::trust_is_off());
@@ -77,12 +79,8 @@ pub(in crate::config) fn check_trust(
     let home = home_directory(settings, environment);
     let store = store_for(root, settings, environment);
     let records = store.as_ref().map_err(Clone::clone).and_then(TrustStore::read);
-    let mut checker = Checker {
-        inspector: Inspector::new(workspace, definitions),
-        store: store.ok(),
-        records: BTreeMap::new(),
-        diagnostics: Vec::new(),
-    };
+    let mut checker =
+        Checker { inspector, store: store.ok(), records: BTreeMap::new(), diagnostics: Vec::new() };
     let needs_trust = |hook: &Hook| !is_of_operator(hook, root, home.as_deref());
     match records {
         Ok(records) => checker.keep(records),
@@ -105,6 +103,15 @@ pub(in crate::config) fn check_trust(
     let mut watched: Vec<PathBuf> = store.iter().map(TrustStore::file).collect();
     watched.extend(inspector.trees.into_read());
     CheckedHooks { hooks, watched, diagnostics }
+}
+
+/// Notes in each hook the SHA-256 of its definition.
+fn note_definitions(hooks: &mut [Hook], inspector: &Inspector<'_>) {
+    for hook in hooks {
+        let file = hook.source.file.as_deref();
+        let definition = file.and_then(|file| inspector.definition(hook, file).ok());
+        hook.execution.definition = definition.map(|text| sha256(text.as_bytes()).into());
+    }
 }
 
 /// Whether a hook belongs to the user or the administrator. A file of theirs that is inside the workspace does so

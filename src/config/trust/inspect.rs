@@ -110,7 +110,7 @@ impl<'a> Inspector<'a> {
     }
 
     /// The text of a hook's definition: its file, or its entry in an agent's settings.
-    fn definition(&self, hook: &Hook, file: &Path) -> Result<String, String> {
+    pub(super) fn definition(&self, hook: &Hook, file: &Path) -> Result<String, String> {
         let text = self.text(file)?;
         if hook.dialect.name() == DialectName::OpenHarness {
             return Ok(text.to_string());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
+    super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::load_alone},
     apply::{Environment, store_for},
     copy_writer,
     inspect::Inspector,
@@ -63,7 +63,7 @@ impl TrustReview {
         // As the files have them: what runs from a private copy has other words.
         let as_written = Settings { trust: TrustPolicy::Off, ..settings.clone() };
         let LoadedWorkspace { workspace, hooks: found, definitions, .. } =
-            load_workspace(root, None, &as_written, environment);
+            load_alone(&WorkspaceSettings::new(root), None, &as_written, &LoadContext::new(environment));
         let inspector = Inspector::new(&workspace, &definitions);
         let own = inspector.root().map_err(|why| TrustError::new(root, why, "rename the directory"))?;
         let of_workspace =

@@ -312,6 +312,7 @@ async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason)
     let inspect = move || {
         let workspace = WatchedWorkspace {
             root: &report.root,
+            around: &report.around,
             home: context.home.as_deref(),
             system: &context.system,
             // Files of dialects that the workspace leaves out are read too: they may have guards.

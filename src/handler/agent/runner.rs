@@ -65,7 +65,7 @@ async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
         if is_last {
             break;
         }
-        let results = budget.run_tools(&call.invocation.root, agent, &answer.calls).await?;
+        let results = budget.run_tools(call.invocation.hook_root(), agent, &answer.calls).await?;
         conversation.add_results(answer, results);
     }
     let message = format!(

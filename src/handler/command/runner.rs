@@ -141,7 +141,7 @@ impl CommandRunner {
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
         let program =
-            self.program(approval, &invocation.hook.hook.name, handler, &invocation.root, variables);
+            self.program(approval, &invocation.hook.hook.name, handler, invocation.hook_root(), variables);
         oneshot.run(&program, timeout, cancel).await
     }
 
@@ -156,7 +156,7 @@ impl CommandRunner {
             approval,
             &invocation.hook.hook.name,
             handler,
-            &invocation.root,
+            invocation.hook_root(),
             stable_variables(&invocation.environment),
         );
         SparePool::new(program, handler, wanted)
@@ -181,7 +181,8 @@ impl CommandRunner {
         bounds: WorkerBounds,
     ) -> Fleet {
         let name = &invocation.hook.hook.name;
-        let program = self.worker_program(approval, name, handler, &invocation.root, &invocation.environment);
+        let program =
+            self.worker_program(approval, name, handler, invocation.hook_root(), &invocation.environment);
         let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
         Fleet::new(self.worker_config(name, handler, program, bounds, meters))
     }

@@ -132,3 +132,135 @@ fn a_failure_of_a_required_hook_blocks_whatever_its_own_policy() {
         assert!(fired["reason"].as_str().unwrap().contains("required"), "{fired}");
     }
 }
+
+#[test]
+fn a_required_hook_can_be_required_by_its_definition() {
+    let directory = leveled("kind: project\n", "");
+    fs::remove_file(directory.path().join("home/.claude/settings.json")).unwrap();
+    let rows = with_settings(&directory, &["list", "--json"], "").json();
+    let digest = rows[0]["sha256"].as_str().unwrap().to_owned();
+    write(
+        directory.path(),
+        "s.yaml",
+        &format!("trust: off\nrequired: [{{ hook: guard, sha256: {digest} }}]\n"),
+    );
+    let fire = || with_settings(&directory, &["fire", "--event", "-", "--json"], &tool("ls")).json();
+    assert_eq!(fire()["reason"], "guarded", "it is the one");
+    // Whoever may edit the file may make it do nothing under the same name.
+    let other = hook("guard", "before_tool_dispatch", "exit 0", "on_error: deny");
+    write(directory.path(), ".openharness/hooks/guard.yaml", &other);
+    let outcome = fire();
+    let reason = outcome["reason"].as_str().unwrap();
+    assert!(reason.contains("its definition is not the required one; its SHA-256 is "), "{outcome}");
+    write(directory.path(), "s.yaml", "trust: off\nrequired: [{ hook: guard, sha256: 12ab }]\n");
+    let wrong = with_settings(&directory, &["check"], "");
+    assert!(wrong.code == 1 && wrong.out.contains("64 hexadecimal digits"), "{}{}", wrong.out, wrong.err);
+}
+
+#[test]
+fn a_required_hook_of_host_events_is_required_for_exactly_these() {
+    let native = |event: &str| {
+        json!({ "session_id": "s", "hook_event_name": event, "cwd": "/", "tool_name": "Bash", "tool_input": {},
+                "task": { "subject": "x" } })
+        .to_string()
+    };
+    let created =
+        json!({ "hooks": { "TaskCreated": [{ "hooks": [{ "type": "command", "command": "exit 0" }] }] } });
+    let blocked = |required: &str, files: &str, event: &str| {
+        let directory = leveled("kind: project\n", &format!("required: [{required}]"));
+        fs::remove_file(directory.path().join(".openharness/hooks/guard.yaml")).unwrap();
+        fs::remove_file(directory.path().join("home/.claude/settings.json")).unwrap();
+        write(directory.path(), ".claude/settings.json", files);
+        let fire = ["fire", "--dialect", "claude", "--event", "-", "--json"];
+        let outcome = with_settings(&directory, &fire, &native(event)).json();
+        outcome["verdict"] == "block"
+    };
+    let (hook, there, off) = ("claude.project.TaskCreated.1.1", created.to_string(), "{\"hooks\": {}}");
+    let disabled = created.to_string().replacen('{', "{\"disableAllHooks\": true, ", 1);
+    for (required, files, events) in [
+        (hook.to_owned(), &*there, [false, false, false]),
+        (hook.to_owned(), &*disabled, [true, false, false]),
+        // Nobody knows the events of a hook that is not there.
+        (hook.to_owned(), off, [true, true, true]),
+        (format!("{{hook: {hook}, events: [TaskCreated]}}"), off, [true, false, false]),
+        (format!("{{hook: {hook}, events: [TaskCompleted]}}"), &*there, [false, true, false]),
+        (format!("{{hook: {hook}, events: [before_tool_dispatch]}}"), &*there, [false, false, true]),
+    ] {
+        let found =
+            ["TaskCreated", "TaskCompleted", "PreToolUse"].map(|event| blocked(&required, files, event));
+        assert_eq!(found, events, "{required} {files}");
+    }
+}
+
+#[test]
+fn a_required_hook_that_nobody_trusts_or_waits_for_is_missing_and_none_runs_only_once() {
+    let directory = leveled("kind: project\n", "required: [guard]");
+    fs::remove_file(directory.path().join("home/.claude/settings.json")).unwrap();
+    let fire = |more: &[&str]| {
+        let command = [&["fire", "--event", "-", "--json"], more].concat();
+        with_settings(&directory, &command, &tool("ls")).json()
+    };
+    write(directory.path(), "s.yaml", "trust: enforce\nrequired: [guard]\n");
+    let enforced = program(directory.path())
+        .args(["fire", "--event", "-", "--json", "--config", "s.yaml", "--home", "home"])
+        .write_stdin(tool("ls"))
+        .output()
+        .unwrap();
+    let enforced: Value = serde_json::from_slice(&enforced.stdout).unwrap();
+    assert!(enforced["reason"].as_str().unwrap().contains("nobody has agreed to it"), "{enforced}");
+    write(directory.path(), "s.yaml", "trust: off\nrequired: [claude.project.PreToolUse.1.1]\n");
+    fs::remove_file(directory.path().join(".openharness/hooks/guard.yaml")).unwrap();
+    let claude = |key: &str| {
+        let hook = json!({ "type": "command", "command": "exit 0", key: true });
+        json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } }).to_string()
+    };
+    write(directory.path(), ".claude/settings.json", &claude("async"));
+    assert!(fire(&[])["reason"].as_str().unwrap().contains("nobody waits for it"), "{}", fire(&[]));
+    write(directory.path(), ".claude/settings.json", &claude("once"));
+    assert_eq!(fire(&[])["verdict"], "proceed");
+    let checked = with_settings(&directory, &["check"], "");
+    assert!(checked.out.contains("runs for every event, not once in a run"), "{}", checked.out);
+    write(directory.path(), "twice.jsonl", &format!("{0}\n{0}\n", tool("ls").replace("\"r\"", "\"q\"")));
+    let replayed = with_settings(&directory, &["replay", "twice.jsonl", "--json"], "").json();
+    assert_eq!(replayed["by_hook"][0]["runs"], 2, "{replayed}");
+}
+
+/// "The same command runs once" is a courtesy of the dialect, not a way to put a copy in the place of a hook.
+#[test]
+fn a_copy_at_a_lower_level_stands_in_for_no_hook() {
+    let gemini = |timeout: u32| {
+        let hook = json!({ "type": "command", "name": "guard", "command": "exit 2", "timeout": timeout });
+        json!({ "hooks": { "BeforeTool": [{ "hooks": [hook] }] } }).to_string()
+    };
+    let claude = |more: Value| {
+        let mut hook = json!({ "type": "command", "command": "exit 2" });
+        hook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } }).to_string()
+    };
+    let directory = workspace(&[]);
+    let root = directory.path();
+    let system = root.join("etc").display().to_string();
+    let explained = || {
+        let command = ["explain", "--event", "-", "--json", "--home", "home", "--set"];
+        let set = format!("system_directory={system}");
+        let report = run_with(root, &[&command[..], &[&set]].concat(), &tool("ls")).json();
+        let stages = report["stages"].as_array().unwrap().iter().flat_map(|stage| stage.as_array().unwrap());
+        stages.map(|hook| hook.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    write(root, "home/file", "");
+    write(root, "etc/gemini-cli/settings.json", &gemini(60_000));
+    write(root, ".gemini/settings.json", &gemini(1));
+    // Gemini runs the administrator's hooks last.
+    assert_eq!(explained(), ["gemini.managed.BeforeTool.1.1"]);
+    fs::remove_file(root.join("etc/gemini-cli/settings.json")).unwrap();
+    write(root, "home/.gemini/settings.json", &gemini(60_000));
+    assert_eq!(explained(), ["gemini.user.BeforeTool.1.1"]);
+    fs::remove_file(root.join(".gemini/settings.json")).unwrap();
+    fs::remove_file(root.join("home/.gemini/settings.json")).unwrap();
+    write(root, "home/.claude/settings.json", &claude(json!({ "async": true })));
+    write(root, ".claude/settings.json", &claude(json!({})));
+    let both = ["claude.user.PreToolUse.1.1", "claude.project.PreToolUse.1.1"];
+    assert_eq!(explained(), both, "one that nobody waits for is no guard");
+    write(root, "home/.claude/settings.json", &claude(json!({})));
+    assert_eq!(explained(), both[..1]);
+}

@@ -29,10 +29,13 @@ fn an_event_belongs_to_the_workspace_its_cwd_is_in() {
         .file("shop/inner/.openharness/hooks/guard.yaml", &blocks("inner"))
         .file("elsewhere/file", "")
         .serve();
-    for (directory, reason) in [("shop", "outer"), ("shop/deep/deeper", "outer"), ("shop/inner", "inner")] {
+    for (directory, reason) in [("shop", "outer"), ("shop/deep/deeper", "outer"), ("shop/inner", "outer")] {
         let outcome = daemon.post("/v1/events", &in_directory(&daemon.path().join(directory)));
         assert_eq!(outcome["reason"], reason, "{directory}");
     }
+    let hooks = daemon.get("/v1/hooks?workspace_id=inner");
+    let names: Vec<_> = hooks.as_array().unwrap().iter().map(|hook| &hook["name"]).collect();
+    assert_eq!(names, ["guard", "guard.nested-1"], "the hooks of the outer workspace come first");
     fs::remove_dir_all(daemon.path().join("shop/deep/deeper")).unwrap();
     for directory in ["shop/deep/deeper", "shop/deep/deeper/and/more", "shop/never"] {
         let outcome = daemon.post("/v1/events", &in_directory(&daemon.path().join(directory)));

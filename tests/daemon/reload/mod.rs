@@ -4,6 +4,7 @@
 mod many_changes;
 mod mistakes;
 mod moves;
+mod nested;
 
 use std::{
     fs,

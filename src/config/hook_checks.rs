@@ -1,0 +1,152 @@
+//! What hook files are checked against, and what is reported about the hooks that were read.
+
+use std::collections::HashMap;
+
+use super::{Settings, files::FileBytes};
+use crate::{
+    dialect::{HookRules, UnixSockets, UnsafeVariables},
+    model::{
+        Diagnostic, Handler, Hook, HookName, HttpHandler, HttpTarget, Scope, Severity, escaped_line,
+        is_certainly_private, literal_address,
+    },
+};
+
+/// What hook files are checked against under these settings.
+pub(super) fn hook_rules(settings: &Settings) -> HookRules {
+    HookRules {
+        default_timeout: settings.default_timeout,
+        max_timeout: settings.max_timeout,
+        unsafe_variables: if settings.allow_unsafe_environment {
+            UnsafeVariables::Allowed
+        } else {
+            UnsafeVariables::Refused
+        },
+        unix_sockets: if settings.allow_unix_sockets { UnixSockets::Allowed } else { UnixSockets::Refused },
+    }
+}
+
+/// Errors about hooks whose handler is not compiled in. They stay loaded and fail at each event, so that the policy of
+/// a guard decides.
+pub(super) fn missing_features(hooks: &[Hook]) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for hook in hooks.iter().filter(|hook| hook.enabled) {
+        let (Some(feature), Some(file)) = (hook.handler.missing_feature(), &hook.source.file) else {
+            continue;
+        };
+        let kind = hook.handler.kind();
+        let message =
+            format!("`{}` cannot run: this build of hookyard lacks the feature `{feature}`", hook.name);
+        let help = format!("build hookyard with the feature `{feature}`, which {kind} hooks need");
+        let diagnostic =
+            Diagnostic::of_file(Severity::Error, Diagnostic::MISSING_FEATURE, file, message).help(help);
+        diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
+    }
+    diagnostics
+}
+
+/// An error about each enabled hook of the workspace that would be refused its server. It stays loaded and fails at
+/// each event, so that the policy of a guard decides. What a name stands for is only known when it is resolved.
+pub(super) fn refused_targets(hooks: &[Hook], settings: &Settings) -> Vec<Diagnostic> {
+    let mut refused = Vec::new();
+    for hook in hooks.iter().filter(|hook| hook.enabled) {
+        let Handler::Http(http) = &hook.handler else { continue };
+        let is_of_workspace = matches!(hook.source.scope, Scope::Project | Scope::Local);
+        if is_of_workspace && is_refused(http, &settings.http.allow) {
+            refused.extend(refusal(hook, http));
+        }
+    }
+    refused
+}
+
+fn is_refused(http: &HttpHandler, allow: &[HttpTarget]) -> bool {
+    let url = http.address.url();
+    let is_allowed = |target: &HttpTarget| {
+        target.is_server_of(url) || literal_address(url).is_some_and(|address| target.has_address(address))
+    };
+    http.address.socket().is_none() && is_certainly_private(url) && !allow.iter().any(is_allowed)
+}
+
+fn refusal(hook: &Hook, http: &HttpHandler) -> Option<Diagnostic> {
+    let server = http.address.server();
+    let message = format!(
+        "`{}` may not connect to {server}: it is not a public server, and `http.allow` does not list it",
+        hook.name
+    );
+    let help = format!("to allow it, add `{server}` to `http.allow` in the settings");
+    let file = hook.source.file.as_deref()?;
+    let diagnostic = Diagnostic::of_file(Severity::Error, Diagnostic::HTTP_TARGET, file, message).help(help);
+    Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic })
+}
+
+/// The hooks with unique names. Of two with the same name, either may be the one that was meant, so neither is loaded.
+pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>) -> (Vec<Hook>, Vec<Diagnostic>) {
+    let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
+    for (hook, file) in &named {
+        let file = file.path.file_name().unwrap_or_default().to_string_lossy();
+        places.entry(hook.name.clone()).or_default().push(escaped_line(&file).into_owned());
+    }
+    let (mut hooks, mut diagnostics) = (Vec::new(), Vec::new());
+    for (hook, file) in named {
+        match places.get(&hook.name).map(Vec::as_slice) {
+            None | Some([_]) => hooks.push(hook),
+            Some(files) => diagnostics.push(duplicate_name(&hook, &file, files)),
+        }
+    }
+    (hooks, diagnostics)
+}
+
+/// The error about a hook whose name others have, too.
+fn duplicate_name(hook: &Hook, file: &FileBytes, files: &[String]) -> Diagnostic {
+    let name = hook.name.as_str();
+    let message = format!("the name `{name}` is used by {} hooks, so none of them is loaded", files.len());
+    let mut diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file.path, message)
+        .help(format!("rename all but one; it is in {}", files.join(", ")));
+    diagnostic.line = hook.source.line;
+    diagnostic.column = column_of(&file.bytes, hook.source.line, name);
+    diagnostic.length = name.len();
+    diagnostic
+}
+
+/// The column of a name in its line, in characters from 1.
+fn column_of(bytes: &[u8], line: usize, name: &str) -> usize {
+    let text = String::from_utf8_lossy(bytes);
+    let found = text.lines().nth(line.saturating_sub(1)).and_then(|line| {
+        let value = line.find(':').map_or(0, |colon| colon + 1);
+        let at = value + line[value..].find(name)?;
+        Some(line[..at].chars().count() + 1)
+    });
+    found.unwrap_or(1)
+}
+
+/// Warnings about commands that hooks of two dialects run for the same event.
+pub(super) fn duplicate_commands(hooks: &[Hook]) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    let mut seen: HashMap<String, Vec<&Hook>> = HashMap::new();
+    for hook in hooks {
+        let (Some(line), Some(file)) = (command_line(hook), &hook.source.file) else { continue };
+        let known = seen.entry(line).or_default();
+        if let Some(twin) = known.iter().find(|other| are_twins(other, hook)) {
+            let message = format!("`{}` runs what `{}` runs for the same event", hook.name, twin.name);
+            let help = "keep one of the two, or name the `dialects` you want in .openharness/settings.yaml";
+            let diagnostic = Diagnostic::of_file(Severity::Warning, "twin", file, message).help(help);
+            diagnostics.push(Diagnostic { line: hook.source.line, column: 1, ..diagnostic });
+        }
+        known.push(hook);
+    }
+    diagnostics
+}
+
+/// The shell line of an enabled command hook.
+fn command_line(hook: &Hook) -> Option<String> {
+    match &hook.handler {
+        Handler::Command(command) if hook.enabled => Some(command.line.in_a_shell().into_owned()),
+        _ => None,
+    }
+}
+
+/// Whether two hooks of different dialects run for the same events.
+fn are_twins(one: &Hook, other: &Hook) -> bool {
+    one.dialect.name() != other.dialect.name()
+        && one.execution.host_event == other.execution.host_event
+        && one.events.iter().any(|kind| other.events.contains(kind))
+}

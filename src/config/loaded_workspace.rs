@@ -1,0 +1,116 @@
+//! What a workspace is loaded with besides the settings, and the workspace as it was loaded.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    WorkspaceSettings,
+    files::DefinitionFiles,
+    workspace_options::{DialectSelection, WorkspaceKind},
+};
+use crate::model::{Diagnostic, Hook, Workspace, WorkspaceId};
+
+/// How far up the workspaces around a workspace are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum OuterSearch {
+    /// Up to the outermost registered workspace or workspace root that contains it.
+    #[default]
+    Registered,
+    /// In every directory above it, up to the home directory, that only this user, root or the owner of the workspace
+    /// can write to.
+    EveryParent,
+}
+
+/// A registered workspace around another one.
+#[derive(Debug, Clone)]
+pub(crate) struct RegisteredWorkspace {
+    pub(crate) id: WorkspaceId,
+    pub(crate) settings: WorkspaceSettings,
+}
+
+/// What a workspace is loaded with besides the settings.
+pub(crate) struct LoadContext<'a> {
+    /// Looks up variables of hookyard's own environment.
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether the embedding program has a client for a model.
+    pub(crate) models: &'a dyn Fn(&str) -> bool,
+    /// The kind and dialects before a reload, which stay if the workspace's settings file is invalid.
+    pub(crate) previous: Option<(WorkspaceKind, DialectSelection)>,
+    /// The registered workspaces around a directory.
+    pub(crate) registered: &'a dyn Fn(&Path) -> Vec<RegisteredWorkspace>,
+    /// How far up others are looked for.
+    pub(crate) search: OuterSearch,
+}
+
+impl<'a> LoadContext<'a> {
+    /// For a workspace by itself.
+    pub(crate) fn new(environment: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            environment,
+            models: &|_| false,
+            previous: None,
+            registered: &|_| Vec::new(),
+            search: OuterSearch::default(),
+        }
+    }
+}
+
+/// A workspace as it is on disk.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadedWorkspace {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// What it is for.
+    pub kind: WorkspaceKind,
+    /// The dialects whose hooks it runs.
+    pub dialects: DialectSelection,
+    /// The hooks of files without errors, in byte order of the file names.
+    pub hooks: Vec<Hook>,
+    /// Every file that was examined, also those with errors.
+    pub files: Vec<PathBuf>,
+    /// Files that hooks refer to and that do not exist, or are not in the workspace.
+    pub missing_files: Vec<PathBuf>,
+    /// The files that decide whether its hooks are trusted.
+    pub watched: Vec<PathBuf>,
+    /// The workspaces around it, from the outermost one. Their hooks apply in it too.
+    pub outer: Vec<Arc<Workspace>>,
+    /// The directories around it whose hook files apply in it too, if they have any.
+    pub around: Vec<PathBuf>,
+    /// What is wrong, sorted by file and line.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The files with the definitions of the workspace's hooks, as they were read.
+    pub(super) definitions: DefinitionFiles,
+}
+
+impl LoadedWorkspace {
+    /// A workspace of which nothing is loaded.
+    pub(crate) fn empty(workspace: Workspace) -> Self {
+        Self {
+            workspace,
+            kind: WorkspaceKind::default(),
+            dialects: DialectSelection::default(),
+            hooks: Vec::new(),
+            files: Vec::new(),
+            missing_files: Vec::new(),
+            watched: Vec::new(),
+            outer: Vec::new(),
+            around: Vec::new(),
+            diagnostics: Vec::new(),
+            definitions: DefinitionFiles::new(),
+        }
+    }
+
+    /// Adds diagnostics, and keeps all of them sorted.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only the command line checks hooks"))]
+    pub(crate) fn warn(&mut self, diagnostics: Vec<Diagnostic>) {
+        self.diagnostics.extend(diagnostics);
+        self.sort();
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.diagnostics.sort_by_key(|d| (d.file.clone(), d.line, d.column));
+    }
+}

@@ -1,0 +1,252 @@
+//! The workspaces around a workspace: their hooks apply in it too and run first, and its own files only add to them.
+
+use std::{
+    collections::BTreeSet,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    DialectSelection, Settings, WorkspaceKind, WorkspaceSettings,
+    account::{home_directory, moved_home},
+    discover::{self, WORKSPACE_DIRECTORY},
+    loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
+};
+use crate::model::{
+    Diagnostic, DialectName, Hook, HookName, OuterWorkspace, Scope, Severity, Workspace, WorkspaceId,
+};
+
+/// The most workspaces around one. If there are more, the outermost ones count: whoever writes into one of them could
+/// add any number inside.
+const MOST_OUTER: usize = 8;
+
+/// The longest name of a hook, in bytes.
+const LONGEST_NAME: usize = 64;
+
+/// The workspaces around one.
+#[derive(Debug, Default)]
+struct Surroundings {
+    /// From the outermost one.
+    workspaces: Vec<RegisteredWorkspace>,
+    /// Every directory that could be one.
+    directories: Vec<PathBuf>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// The hooks of the workspaces around one, and what was found with them.
+#[derive(Default)]
+pub(super) struct OuterHooks {
+    pub(super) hooks: Vec<Hook>,
+    workspaces: Vec<Arc<Workspace>>,
+    directories: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    missing_files: Vec<PathBuf>,
+    watched: Vec<PathBuf>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl OuterHooks {
+    /// Loads the workspaces around the one at `root`, each `alone`, with its own root, trust, secrets and models. What
+    /// the operator says about a workspace counts for the hooks around it as well.
+    pub(super) fn load(
+        root: &Path,
+        given: &WorkspaceSettings,
+        settings: &Settings,
+        context: &LoadContext<'_>,
+        alone: &dyn Fn(&RegisteredWorkspace) -> LoadedWorkspace,
+    ) -> Self {
+        if given.kind == Some(WorkspaceKind::Chat) {
+            return Self::default();
+        }
+        let Surroundings { workspaces, directories, diagnostics } = Surroundings::of(root, settings, context);
+        let dialects = given.dialects.clone().unwrap_or_default();
+        let mut found = Self { directories, diagnostics, ..Self::default() };
+        let count = workspaces.len();
+        for (at, outer) in workspaces.iter().enumerate() {
+            found.add(alone(outer), count - at, &dialects);
+        }
+        found
+    }
+
+    fn add(&mut self, loaded: LoadedWorkspace, distance: usize, dialects: &DialectSelection) {
+        let LoadedWorkspace { workspace, hooks, files, missing_files, watched, diagnostics, .. } = loaded;
+        let workspace = Arc::new(workspace);
+        let own = hooks.into_iter().filter(|hook| {
+            matches!(hook.source.scope, Scope::Project | Scope::Local) && dialects.has(hook.dialect.name())
+        });
+        self.hooks.extend(own.map(|mut hook| {
+            hook.execution.outer = Some(OuterWorkspace { workspace: Arc::clone(&workspace), distance });
+            hook
+        }));
+        let here = diagnostics.into_iter().filter(|found| found.file.starts_with(&workspace.root));
+        self.diagnostics.extend(here);
+        self.files.extend(files);
+        self.missing_files.extend(missing_files);
+        self.watched.extend(watched);
+        self.workspaces.push(workspace);
+    }
+
+    /// Adds them to the workspace they are around. A hook whose name one of a higher level has gets a name of its own,
+    /// so that it does not take its place.
+    pub(super) fn join(self, loaded: &mut LoadedWorkspace) {
+        let Self { hooks, workspaces, directories, files, missing_files, watched, diagnostics } = self;
+        loaded.around = directories;
+        add_new(&mut loaded.diagnostics, diagnostics);
+        if workspaces.is_empty() {
+            return;
+        }
+        loaded.outer = workspaces;
+        add_new(&mut loaded.files, files);
+        add_new(&mut loaded.missing_files, missing_files);
+        add_new(&mut loaded.watched, watched);
+        let mut all: Vec<Hook> = hooks.into_iter().chain(std::mem::take(&mut loaded.hooks)).collect();
+        all.sort_by_key(Hook::level);
+        let mut taken = BTreeSet::new();
+        for hook in &mut all {
+            if taken.contains(&hook.name) {
+                let name = free_name(&hook.name, &taken);
+                loaded.diagnostics.extend(renamed(hook, &name));
+                hook.name = name;
+            }
+            taken.insert(hook.name.clone());
+        }
+        loaded.hooks = all;
+    }
+}
+
+fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
+    for item in more {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+}
+
+/// A name that no other hook has.
+fn free_name(name: &HookName, taken: &BTreeSet<HookName>) -> HookName {
+    let free = (1..).find_map(|number: usize| {
+        let end = format!(".nested-{number}");
+        let begin: String = name.as_str().chars().take(LONGEST_NAME - end.len()).collect();
+        HookName::new(begin + &end).ok().filter(|name| !taken.contains(name))
+    });
+    free.unwrap_or_else(|| name.clone())
+}
+
+/// The warning about a hook file whose hook has another name here. Other hooks have generated names.
+fn renamed(hook: &Hook, name: &HookName) -> Option<Diagnostic> {
+    if hook.dialect.name() != DialectName::OpenHarness {
+        return None;
+    }
+    let message = format!("a hook of a higher level is called `{}`, so this one is `{name}` here", hook.name);
+    let diagnostic =
+        Diagnostic::of_file(Severity::Warning, "duplicate-name", hook.source.file.as_deref()?, message);
+    Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic.help("rename it") })
+}
+
+impl Surroundings {
+    fn of(root: &Path, settings: &Settings, context: &LoadContext<'_>) -> Self {
+        let home = home_directory(settings, context.environment).and_then(|home| home.canonicalize().ok());
+        let mut registered = (context.registered)(root);
+        registered.extend(declared_around(root, settings, &registered));
+        let roots: Vec<PathBuf> =
+            settings.workspace_roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+        let is_bounded = |directory: &Path| {
+            roots.iter().any(|bound| directory.starts_with(bound))
+                || registered.iter().any(|known| directory.starts_with(&known.settings.root))
+        };
+        let is_below_home = |directory: &Path| {
+            home.as_deref().is_none_or(|home| !root.starts_with(home) || directory.starts_with(home))
+        };
+        let owner = root.metadata().map(|found| found.uid()).ok();
+        let mut found = Self::default();
+        for directory in root.ancestors().skip(1) {
+            let is_searched =
+                context.search == OuterSearch::EveryParent && roots.is_empty() && is_below_home(directory);
+            if !is_bounded(directory) && !is_searched {
+                continue;
+            }
+            let known = registered.iter().find(|known| known.settings.root == directory);
+            let has_hooks = discover::is_workspace(directory, home.as_deref());
+            if is_bounded(directory) || is_own(directory, owner) {
+                found.directories.push(directory.to_owned());
+            } else {
+                found.diagnostics.extend(has_hooks.then(|| not_own(directory)));
+                continue;
+            }
+            match known {
+                Some(known) => found.workspaces.push(known.clone()),
+                None if has_hooks => found.workspaces.push(unregistered(directory)),
+                None => {}
+            }
+        }
+        found.workspaces.extend(moved_user(root, settings, context, &found.workspaces));
+        found.workspaces.reverse();
+        if found.workspaces.len() > MOST_OUTER {
+            found.diagnostics.push(too_many(root, found.workspaces.len()));
+            found.workspaces.truncate(MOST_OUTER);
+        }
+        found
+    }
+}
+
+/// The workspaces of the settings around a directory, besides those that are known already.
+fn declared_around(
+    root: &Path,
+    settings: &Settings,
+    known: &[RegisteredWorkspace],
+) -> Vec<RegisteredWorkspace> {
+    let mut found = Vec::new();
+    for (id, declared) in &settings.workspaces {
+        let Ok(real) = declared.root.canonicalize() else { continue };
+        let is_around = root != real && root.starts_with(&real);
+        if is_around && !known.iter().any(|known| known.settings.root == real) {
+            let settings = WorkspaceSettings { root: real, ..declared.clone() };
+            found.push(RegisteredWorkspace { id: id.clone(), settings });
+        }
+    }
+    found
+}
+
+fn unregistered(directory: &Path) -> RegisteredWorkspace {
+    let settings = WorkspaceSettings::new(directory);
+    RegisteredWorkspace { id: WorkspaceId::of_directory(directory), settings }
+}
+
+/// What `HOME` names, where that is not the home directory of the account: agents read the settings of their user
+/// there. A variable cannot make its hooks those of the user, so they need the trust that those of a workspace need.
+fn moved_user(
+    root: &Path,
+    settings: &Settings,
+    context: &LoadContext<'_>,
+    known: &[RegisteredWorkspace],
+) -> Option<RegisteredWorkspace> {
+    let home = moved_home(settings, context.environment)?;
+    let is_known = home == root || known.iter().any(|known| known.settings.root == home);
+    (!is_known && discover::is_workspace(&home, None)).then(|| unregistered(&home))
+}
+
+/// Whether nobody else can put hook files into a directory.
+fn is_own(directory: &Path, owner_of_root: Option<u32>) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    let may_write = |uid: u32| uid == 0 || uid == user || Some(uid) == owner_of_root;
+    let is_safe = |path: &Path| {
+        let found = path.symlink_metadata();
+        found.map_or(true, |found| may_write(found.uid()) && found.mode() & 0o002 == 0)
+    };
+    is_safe(directory) && is_safe(&directory.join(WORKSPACE_DIRECTORY))
+}
+
+fn not_own(directory: &Path) -> Diagnostic {
+    let message = "its hooks do not apply in the workspaces below it: another user can write to it";
+    Diagnostic::of_file(Severity::Warning, "outer", directory, message)
+        .help("register it in `workspaces` or `workspace_roots` of the settings, or take the permission away")
+}
+
+fn too_many(root: &Path, count: usize) -> Diagnostic {
+    let message = format!(
+        "{count} workspaces are around it; the hooks of the {MOST_OUTER} outermost ones apply, the others are left out"
+    );
+    Diagnostic::of_file(Severity::Error, "outer", root, message)
+        .help("remove hook files of the directories in between")
+}

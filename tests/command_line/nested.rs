@@ -1,0 +1,219 @@
+//! Workspaces around a workspace: their hooks apply in it, run first, and cannot be shadowed.
+
+use std::{fs, path::PathBuf};
+
+use assert_cmd::cargo::cargo_bin_cmd;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A guard that says which workspace its variable names, and blocks.
+const GUARD: &str = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler:\n  type: command\n  \
+                     command: sh .openharness/hooks/scripts/guard.sh\n";
+const SCRIPT: &str =
+    "echo \"$(basename \"$PWD\") $(basename \"$OPENHARNESS_WORKSPACE_ROOT\")\" >&2; exit 2\n";
+
+/// The workspace `shop` in a directory with a home.
+struct Nest(TempDir);
+
+impl Nest {
+    fn new() -> Self {
+        let nest = Self(tempfile::tempdir().unwrap());
+        nest.write("home/file", "");
+        nest.write("shop/.openharness/hooks/guard.yaml", GUARD);
+        nest.write("shop/.openharness/hooks/scripts/guard.sh", SCRIPT);
+        nest
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn run(&self, directory: &str, arguments: &[&str], variables: &[(&str, &str)]) -> (String, String) {
+        let mut command = cargo_bin_cmd!("hookyard");
+        command.current_dir(self.path(directory)).env_remove("HOOKYARD_LOG");
+        command.env("HOOKYARD_TEST_HOME", self.path("home")).envs(variables.iter().copied());
+        let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                            "tool_input": { "command": "ls" } });
+        let output = command.args(arguments).write_stdin(event.to_string()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    }
+
+    fn json(&self, directory: &str, arguments: &[&str]) -> Value {
+        let (out, err) = self.run(directory, arguments, &[]);
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+    }
+
+    fn fire(&self, directory: &str, more: &[&str]) -> Value {
+        self.json(directory, &[&["fire", "--json", "--event", "-"], more].concat())
+    }
+
+    fn trust(&self, directory: &str) {
+        let shown = self.json(directory, &["trust", "--json"]);
+        let (_, errors) = self.run(directory, &["trust", "--yes", shown["digest"].as_str().unwrap()], &[]);
+        assert!(!errors.contains("error"), "{errors}");
+    }
+}
+
+/// The verdict, who decided, and the first line of the reason.
+fn verdict(outcome: &Value) -> (&str, &str, &str) {
+    let text = |key: &str| outcome[key].as_str().unwrap_or_default();
+    (text("verdict"), text("by"), text("reason").lines().next().unwrap_or_default())
+}
+
+#[test]
+fn nothing_in_a_nested_directory_shadows_a_trusted_guard() {
+    let nest = Nest::new();
+    nest.trust("shop");
+    let guarded = ("block", "guard", "shop shop");
+    assert_eq!(verdict(&nest.fire("shop", &[])), guarded);
+    let vendored = json!({ "disableAllHooks": true, "hooks": {} }).to_string();
+    for (path, text) in [
+        ("file", ""),
+        (".openharness/file", ""),
+        (".openharness/settings.yaml", "kind: chat\n"),
+        (
+            ".openharness/hooks/guard.yaml",
+            "name: guard\nevents: [run_completed]\nenabled: false\nhandler: {type: command, command: 'true'}\n",
+        ),
+        (".openharness/hooks/scripts/guard.sh", "exit 0\n"),
+        (".claude/settings.json", &vendored),
+        ("a/b/c/d/e/f/g/h/.openharness/file", ""),
+    ] {
+        nest.write(&format!("shop/vendor/{path}"), text);
+        assert_eq!(verdict(&nest.fire("shop/vendor", &[])), guarded, "{path}");
+    }
+    let mut deep = "shop/vendor".to_owned();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        deep = format!("{deep}/{name}");
+        nest.write(&format!("{deep}/.openharness/file"), "");
+    }
+    assert_eq!(verdict(&nest.fire(&deep, &[])), guarded, "more levels than are loaded");
+    let (out, _) = nest.run(&deep, &["check"], &[]);
+    assert!(out.contains("the 8 outermost ones apply"), "{out}");
+    let given = nest.path("shop/vendor").display().to_string();
+    assert_eq!(verdict(&nest.fire("home", &["--workspace", &given])), guarded);
+    fs::remove_file(nest.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    let gone = nest.fire("shop/vendor", &[]);
+    assert_eq!(
+        (verdict(&gone).0, verdict(&gone).1),
+        ("block", "guard"),
+        "a trusted guard that is gone blocks"
+    );
+}
+
+#[test]
+fn a_workspace_and_those_around_it_are_trusted_each_by_itself() {
+    let nest = Nest::new();
+    let note = "name: note\nevents: [before_tool_dispatch]\nhandler: {type: command, command: exit 0}\n";
+    nest.write("shop/sub/.openharness/hooks/note.yaml", note);
+    nest.trust("shop/sub");
+    let untrusted = nest.fire("shop/sub", &[]);
+    assert_eq!((verdict(&untrusted).0, &untrusted["hooks"][0]["ended"]), ("block", &json!("untrusted")));
+    let (out, _) = nest.run("shop/sub", &["check"], &[]);
+    assert!(out.contains("nobody has agreed to it") && out.contains("guard"), "{out}");
+    nest.trust("shop");
+    nest.write("shop/.openharness/hooks/scripts/guard.sh", "exit 0\n");
+    nest.trust("shop");
+    let outcome = nest.fire("shop/sub", &[]);
+    let hooks: Vec<_> = outcome["hooks"].as_array().unwrap().iter().map(|hook| &hook["hook"]).collect();
+    assert_eq!(hooks, ["guard", "note"], "the outer workspace comes first");
+    let listed = nest.json("shop/sub", &["list", "--json"]);
+    assert_eq!(listed[0]["outer_workspace"], json!(nest.path("shop")));
+    assert_eq!((&listed[0]["trust"], &listed[1]["outer_workspace"]), (&json!("trusted"), &Value::Null));
+    let (out, _) = nest.run("shop/sub", &["list"], &[]);
+    assert!(out.contains("project 1 up") && out.contains("../.openharness/hooks/guard.yaml"), "{out}");
+    let (out, _) = nest.run("shop/sub", &["explain", "--event", "-"], &[]);
+    assert!(out.contains("guard") && out.contains("note"), "{out}");
+    let (out, _) = nest.run("shop/sub", &["trust", "--list"], &[]);
+    assert_eq!(out, "trusted    note\n");
+}
+
+#[test]
+fn a_required_hook_of_a_workspace_is_required_below_it_and_a_namesake_does_not_stand_in() {
+    let nest = Nest::new();
+    let namesake = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: command, command: exit 0}\n";
+    nest.write("shop/sub/.openharness/hooks/guard.yaml", namesake);
+    nest.write(
+        "hookyard.yaml",
+        &format!(
+            "workspaces: {{ shop: {{ root: {} }} }}\nrequired: [{{ hook: guard, workspaces: [shop] }}]\n",
+            nest.path("shop").display()
+        ),
+    );
+    let config = nest.path("hookyard.yaml").display().to_string();
+    let fire = |directory: &str| nest.fire(directory, &["--config", &config, "--set", "trust=off"]);
+    assert_eq!(verdict(&fire("shop/sub")), ("block", "guard", "shop shop"));
+    let listed = nest.json("shop/sub", &["list", "--json", "--config", &config]);
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|hook| &hook["name"]).collect();
+    assert_eq!(names, ["guard", "guard.nested-1"]);
+    nest.write(
+        "shop/.openharness/hooks/guard.yaml",
+        &GUARD.replace("name: guard", "name: guard\nenabled: false"),
+    );
+    let outcome = fire("shop/sub");
+    assert_eq!(verdict(&outcome).0, "block");
+    assert!(verdict(&outcome).2.contains("the required hook `guard` is not in force"), "{outcome}");
+}
+
+#[test]
+fn directories_that_others_can_write_to_surround_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let nest = Nest::new();
+    nest.write("shop/sub/.openharness/file", "");
+    let open = |mode: u32| {
+        fs::set_permissions(nest.path("shop"), fs::Permissions::from_mode(mode)).unwrap();
+        nest.fire("shop/sub", &["--set", "trust=off"])["verdict"].clone()
+    };
+    assert_eq!(open(0o755), "block");
+    assert_eq!(open(0o1777), "proceed");
+    let (out, _) = nest.run("shop/sub", &["check"], &[]);
+    assert!(out.contains("another user can write to it"), "{out}");
+    let roots = format!("workspace_roots=[{}]", nest.path("").display());
+    let declared = nest.fire("shop/sub", &["--set", "trust=off", "--set", &roots]);
+    assert_eq!(declared["verdict"], "block", "the operator vouches for it");
+    nest.write("home/.openharness/hooks/guard.yaml", GUARD);
+    nest.write("home/project/.openharness/file", "");
+    assert_eq!(
+        nest.fire("home/project", &[])["verdict"],
+        "block",
+        "a home directory surrounds what is in it"
+    );
+}
+
+#[test]
+fn what_home_names_is_one_more_workspace_around_and_not_the_user() {
+    let nest = Nest::new();
+    let settings = |command: &str| {
+        let hooks = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
+        json!({ "disableAllHooks": true, "hooks": { "PreToolUse": hooks } }).to_string()
+    };
+    nest.write("home/.claude/settings.json", &settings("exit 0").replace("true", "false"));
+    nest.write("elsewhere/.claude/settings.json", &settings("touch ran"));
+    let elsewhere = nest.path("elsewhere").display().to_string();
+    let (out, _) = nest.run("shop", &["list", "--json"], &[("HOME", &elsewhere)]);
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    let rows: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hook| (hook["name"].as_str().unwrap(), hook["trust"].as_str().unwrap(), &hook["enabled"]))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("claude.user.PreToolUse.1.1", "managed", &json!(true)),
+            ("claude.project.PreToolUse.1.1", "untrusted", &json!(false)),
+            ("guard", "untrusted", &json!(true)),
+        ]
+    );
+    nest.run("shop", &["fire", "--event", "-"], &[("HOME", &elsewhere)]);
+    assert!(!nest.path("shop/ran").exists() && !nest.path("elsewhere/ran").exists());
+}

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::idempotency::OutcomeCache;
 use crate::{
-    model::{Event, EventKind, Frequency, HookName, Note, NoteKind, Outcome, Verdict},
+    model::{Event, EventKind, Frequency, Hook, HookName, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
     store::StoredRun,
 };
@@ -27,9 +27,9 @@ pub(crate) struct RunState {
 impl RunState {
     /// Removes the hooks that run once per run and have run. Those that are left count as run from now on.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
-        let plan = plan.filter(event, |hook| !self.had_turn.contains(&hook.name));
-        let once = plan.steps().iter().filter(|step| step.hook.execution.frequency == Frequency::OncePerRun);
-        for step in once {
+        // After a reload, another hook may have the name of one that has run.
+        let plan = plan.filter(event, |hook| !runs_once(hook) || !self.had_turn.contains(&hook.name));
+        for step in plan.steps().iter().filter(|step| runs_once(&step.hook)) {
             self.is_changed |= self.had_turn.insert(step.hook.name.clone());
         }
         plan
@@ -91,6 +91,10 @@ impl RunState {
     pub(super) fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.had_turn.is_empty() && self.stops_blocked == 0
     }
+}
+
+fn runs_once(hook: &Hook) -> bool {
+    hook.execution.frequency == Frequency::OncePerRun
 }
 
 #[cfg(test)]

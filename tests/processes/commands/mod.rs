@@ -294,3 +294,26 @@ async fn a_reload_sees_new_files_and_events_under_way_keep_the_old() {
         (Verdict::Block, Verdict::Proceed, 2)
     );
 }
+
+#[tokio::test]
+async fn a_hook_that_has_the_name_of_one_that_ran_once_runs() {
+    let workspace = tempfile::tempdir().unwrap();
+    fs::create_dir(workspace.path().join(".claude")).unwrap();
+    // The names of hooks in this file say where they stand.
+    let write = |handler: Value| {
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": [handler] }] } });
+        fs::write(workspace.path().join(".claude/settings.json"), settings.to_string()).unwrap();
+    };
+    write(json!({ "type": "command", "command": "true", "once": true }));
+    let orchestrator = start(workspace.path(), Settings::default()).await;
+    let verdict = async || {
+        let outcome = orchestrator.dispatch(event()).await.unwrap();
+        (outcome.verdict, outcome.hooks.len())
+    };
+    assert_eq!(verdict().await, (Verdict::Proceed, 1));
+    assert_eq!(verdict().await, (Verdict::Proceed, 0));
+    write(json!({ "type": "command", "command": "exit 2" }));
+    orchestrator.reload().await.unwrap();
+    assert_eq!(verdict().await, (Verdict::Block, 1));
+    assert_eq!(verdict().await, (Verdict::Block, 1));
+}

@@ -146,9 +146,85 @@ fn compact(line: &mut Vec<u8>, json: &[u8]) {
     }
 }
 
+/// Reads any line, for the fuzzer: it is a message, or a short text says what is wrong with it. A reply has an id that can
+/// be asked with, and its output is one JSON value.
+#[cfg(any(test, fuzzing))]
+pub(super) fn check_worker_line(line: &[u8]) {
+    match read(line) {
+        Ok(WorkerMessage::Reply { id, result: Ok(output) }) => {
+            assert!(serde_json::from_str::<Box<RawValue>>(output.get()).is_ok(), "{output}");
+            let mut request = Vec::new();
+            let envelope = Bytes::copy_from_slice(output.get().as_bytes());
+            write_request(&mut request, &EventMessage { id, envelope, trace: None }, 1);
+            let lines = request.iter().filter(|byte| **byte == b'\n').count();
+            assert!(lines == 1 && request.ends_with(b"\n"), "a request is one line");
+            assert!(serde_json::from_slice::<Box<RawValue>>(&request).is_ok(), "a request is one JSON value");
+        }
+        Ok(_) => {}
+        Err(why) => {
+            assert!(why.len() < 200 && !why.chars().any(char::is_control), "{why:?}");
+        }
+    }
+    assert!(excerpt(line).chars().count() <= EXCERPT + 1, "an excerpt is short");
+    is_protocol_output(line);
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Text that is almost a message.
+    fn almost_a_message() -> impl Strategy<Value = String> {
+        let pieces = prop::sample::select(vec![
+            "{",
+            "}",
+            "\"id\"",
+            "\"7\"",
+            "\"x\"",
+            ":",
+            ",",
+            "\"output\"",
+            "\"error\"",
+            "\"hookyard\"",
+            "1",
+            "null",
+            "\"pong\"",
+            "\"multiplex\"",
+            "true",
+            "[",
+            "]",
+            " ",
+            "\n",
+            "\\u0037",
+            "\"\\ud800\"",
+            "{\"id\":\"7\",\"output\":",
+            "{\"hookyard\":1}",
+            "1e400",
+            "\0",
+        ]);
+        let piece =
+            prop_oneof![6 => pieces.prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_breaks_the_reader(line in almost_a_message()) {
+            check_worker_line(line.as_bytes());
+        }
+    }
+
+    #[test]
+    fn no_line_of_the_corpus_breaks_the_reader() {
+        let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/worker_line");
+        let files: Vec<_> = std::fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            check_worker_line(&std::fs::read(file).unwrap());
+        }
+    }
 
     fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();

@@ -1,0 +1,4 @@
+//! `agent_settings` of `fuzz/src/lib.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hookyard_fuzz::agent_settings(bytes));

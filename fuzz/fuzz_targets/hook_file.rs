@@ -1,0 +1,4 @@
+//! `hook_file` of `fuzz/src/lib.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hookyard_fuzz::hook_file(bytes));

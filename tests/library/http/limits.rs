@@ -5,10 +5,6 @@ use super::*;
 /// An answer's head for chunks.
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-fn answer(length: usize, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
-}
-
 #[tokio::test]
 async fn no_server_can_delay_an_event_beyond_the_deadline() {
     let half = b"HTTP/1.1 200 OK\r\nContent-Le".to_vec();

@@ -100,6 +100,22 @@ fn ended(outcome: &Outcome) -> (Ended, &str) {
     (report.ended, report.error.as_deref().unwrap_or_default())
 }
 
+/// An answer as it is sent.
+fn answer(length: usize, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// A server that fails so many times before it answers, and how often it was asked.
+async fn failing(times: usize) -> (Server, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let answer = async move || match count.fetch_add(1, Ordering::Relaxed) {
+        earlier if earlier < times => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::NO_CONTENT,
+    };
+    (Server::start(Router::new().route("/", any(answer))).await, asked)
+}
+
 #[tokio::test]
 async fn an_answer_is_read_by_the_rules_of_its_dialect() {
     let answer = |status: u16, body: &'static str| {

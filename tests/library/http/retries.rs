@@ -2,17 +2,6 @@
 
 use super::*;
 
-/// A server that fails so many times before it answers, and how often it was asked.
-async fn failing(times: usize) -> (Server, Arc<AtomicUsize>) {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
-    let answer = async move || match count.fetch_add(1, Ordering::Relaxed) {
-        earlier if earlier < times => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::NO_CONTENT,
-    };
-    (Server::start(Router::new().route("/", any(answer))).await, asked)
-}
-
 #[tokio::test]
 async fn only_lifecycle_hooks_are_retried() {
     let cases = [

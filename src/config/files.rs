@@ -31,10 +31,10 @@ pub(super) struct FileBytes {
     pub(super) bytes: Vec<u8>,
 }
 
-/// What is said of a link where a file must be.
+/// The message about a link where a file must be.
 pub(super) const IS_A_LINK: &str = "is a symbolic link; put the file itself here";
 
-/// What is said of a link to somewhere else.
+/// The message about a link that leads outside.
 pub(super) const LEADS_OUTSIDE: &str = "is a symbolic link that leads outside the workspace";
 
 /// Reads a small regular file, also through symbolic links.

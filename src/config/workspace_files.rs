@@ -62,7 +62,7 @@ impl WorkspaceFiles {
         files::read_open(file, largest).map_err(UnreadFile::Other)
     }
 
-    /// Whether a link leads outside: for what is said about it only.
+    /// Whether a link leads outside: only for the message about it.
     fn leads_outside(&self, relative: &Path) -> bool {
         self.root().join(relative).canonicalize().is_ok_and(|real| !real.starts_with(self.root()))
     }

@@ -165,7 +165,7 @@ impl Patch {
     }
 }
 
-/// Why an invocation brought no reply.
+/// Why an invocation has no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {

@@ -84,7 +84,7 @@ pub struct RunCount {
 }
 
 impl Orchestrator {
-    /// Finished invocations and outcomes from now on. A subscriber that is too slow loses the oldest and is told how
+    /// Finished invocations and outcomes from now on. A subscriber that is too slow loses the oldest and learns how
     /// many; see [`NoticeStream`].
     pub fn subscribe(&self) -> NoticeStream {
         NoticeStream::new(self.0.context.notices.subscribe())

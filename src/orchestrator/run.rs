@@ -148,7 +148,7 @@ impl Run {
         self.send(event).await
     }
 
-    /// A tool ran; hooks may change what the model is told of its output.
+    /// A tool ran; hooks may change the output that the model sees.
     pub async fn after_tool_dispatch<I: Serialize + Sync + ?Sized>(
         &self,
         call: &ToolCall<'_, I>,

@@ -6,7 +6,7 @@ use crate::model::{Event, Json, JsonError, Target, ToolCallId};
 
 /// One call of a tool: its name, its input and, if the host has one, its id.
 ///
-/// With an id, the events of the call can be told apart and sent again safely: the same event of the same call with
+/// With an id, the events of the call can be distinguished and sent again safely: the same event of the same call with
 /// the same input gets the first outcome again, and no hook runs twice.
 ///
 /// ```

@@ -9,7 +9,7 @@ use crate::{
 /// How much of a program's standard error is logged, in bytes.
 const MOST_LOGGED: usize = 4096;
 
-/// Has the log show what a program said on its standard error, at level debug.
+/// Logs the standard error of a program at level debug.
 pub(super) fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Failure>) {
     let Ok(RawReply::Command { stderr, .. }) = raw else { return };
     if stderr.is_empty() || !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {

@@ -85,7 +85,7 @@ impl Snapshot {
         &self.hooks
     }
 
-    /// What must not be told about events: the secrets of all hooks.
+    /// Removes the secrets of all hooks from texts about events.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }

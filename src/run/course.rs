@@ -1,5 +1,5 @@
-//! The course of one event through the stages of its plan. A pure state machine: it is told how invocations ended,
-//! says what to run next and reports what happened; it reads no clock, emits no metric and cannot fail.
+//! The course of one event through the stages of its plan. A pure state machine: it takes the conclusions of
+//! invocations, returns what to run next and reports what happened; it reads no clock, emits no metric and cannot fail.
 //!
 //! ```text
 //! begin ──▶ Run(steps of stage 0) ──conclude──▶ Wait … ──▶ Run(steps of stage 1) … ──▶ Done ──▶ outcome

@@ -39,7 +39,7 @@ pub(crate) struct RunDirectory {
     made: Instant,
     /// How many records there are.
     known: AtomicUsize,
-    /// How many actors there are, as far as the supervisor has been told.
+    /// How many actors there are, as far as the supervisor knows.
     actors: AtomicUsize,
     /// How many records are halted, so that the others need no look-up.
     halted: AtomicUsize,

@@ -13,7 +13,7 @@ use crate::model::{Event, EventId, Outcome, ToolCallId};
 /// outcome of the first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdempotencyKey {
-    /// The event id, with a digest of everything that hooks are told.
+    /// The event id, with a digest of everything that hooks receive.
     id: Option<(EventId, u64)>,
     /// The tool call, with a digest of its kind, its tool and its targets: hosts that repeat a call may add a new
     /// timestamp.

@@ -196,7 +196,7 @@ impl SupervisorState {
         Ok(handle)
     }
 
-    /// Whether the handle's actor is alive, as far as its supervisor has been told.
+    /// Whether the handle's actor is alive, as far as its supervisor knows.
     fn knows(&self, handle: &RunHandle) -> bool {
         self.runs.contains_key(&handle.actor.get_id())
             && !matches!(

@@ -17,7 +17,7 @@ const MOST: usize = 200;
 /// The label of the hooks beyond [`MOST`].
 const OTHER: &str = "__other__";
 
-/// How many names beyond are told apart, so that each counts once; the rest count whenever they are loaded.
+/// How many further names are remembered, so that each counts once; the rest count whenever they are loaded.
 const MOST_COUNTED: usize = 1 << 16;
 
 static LABELS: LazyLock<Mutex<Labels>> = LazyLock::new(Mutex::default);

@@ -335,7 +335,7 @@ impl Drop for Share {
     }
 }
 
-/// A count as gauges have it; what is beyond four thousand million is not told apart.
+/// A count as gauges have it; greater counts read as four thousand million.
 pub(super) fn float(count: usize) -> f64 {
     u32::try_from(count).unwrap_or(u32::MAX).into()
 }

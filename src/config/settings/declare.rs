@@ -2,8 +2,8 @@
 
 /// Declares a mapping of settings: a struct with one field per key.
 ///
-/// A key is declared as `name: FieldType = default`, or `name: FieldType as KeyType = default` where more is to be
-/// said about its value than its Rust type does: `usize as Size`. Its documentation is its description everywhere:
+/// A key is declared as `name: FieldType = default`, or `name: FieldType as KeyType = default` where its
+/// description needs more than its Rust type: `usize as Size`. Its documentation is its description everywhere:
 /// here, in the JSON Schema, in `config/hookyard.yaml` and in `docs/settings.md`. `#[example = "…"]` is a value as a
 /// settings file has it.
 ///

@@ -1,4 +1,4 @@
-//! How a file, variables and flags override each other, and what is said about mistakes in them.
+//! How a file, variables and flags override each other, and the messages about mistakes in them.
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, path::Path};
 

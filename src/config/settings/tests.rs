@@ -1,4 +1,4 @@
-//! What settings files may say, and what is said about mistakes in them.
+//! What settings files may contain, and the messages about mistakes in them.
 
 use std::{
     path::{Path, PathBuf},

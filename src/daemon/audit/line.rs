@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What a line is made of: an outcome, and no more of its event than is told.
+/// The parts of a line: an outcome, and the parts of its event that may be shown.
 #[derive(Debug)]
 pub(super) struct AuditEntry {
     run: Arc<RunRef>,

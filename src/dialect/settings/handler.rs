@@ -247,7 +247,7 @@ fn http(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, Strin
     Some((Handler::Http(HttpHandler { address, method: HttpMethod::Post, headers }), identity))
 }
 
-/// A header's value with the variables in it that the hook may see; others stand for nothing.
+/// A header's value with the variables in it that the hook may see; others expand to nothing.
 fn expanded(context: &FileContext<'_>, text: &str, allowed: &[String]) -> SecretText {
     let mut found = SecretText::default();
     for part in text_parts(text) {

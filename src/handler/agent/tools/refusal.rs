@@ -1,4 +1,4 @@
-//! What a model is told of a path that is not opened.
+//! The message to a model about a path that is not opened.
 
 use crate::root_dir::OpenError;
 

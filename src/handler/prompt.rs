@@ -35,7 +35,7 @@ async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
     let Handler::Prompt(handler) = &call.invocation.hook.hook.handler else {
         return Err(Failure::new(Ended::Failed, "this is not a prompt hook"));
     };
-    let mut conversation = Conversation::open(call, &handler.model, "", &handler.prompt, Vec::new());
+    let mut conversation = Conversation::open(call, &handler.model, "", &handler.prompt, Vec::new())?;
     let answer = conversation.ask(ToolUse::Forbidden).await?;
     conversation.finish(answer).await
 }

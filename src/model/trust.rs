@@ -48,12 +48,13 @@ impl Serialize for TrustState {
     }
 }
 
-/// Proof that a hook may run. Every process and every connection of a hook needs one, and only the check of trust
-/// and the builder of native hooks make them; `tests/house` has the list of those files.
+/// Proof that a program may be started or a server asked. Every process and every connection of hookyard needs one. Those
+/// of hooks are made by the check of trust and the builder of native hooks only; `tests/house` has the list of the files
+/// that make any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Approval(ApprovalSource);
 
-/// Why a hook may run.
+/// Why something may be started or asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum ApprovalSource {
     /// It belongs to the embedding program, the user or the administrator.
@@ -64,6 +65,12 @@ enum ApprovalSource {
     InPlace,
     /// The operator has switched trust off.
     Off,
+    /// The embedding program runs it itself.
+    Host,
+    /// A launcher was started for it, which had an approval.
+    Launcher,
+    /// The operator's settings name it.
+    Settings,
 }
 
 impl Approval {
@@ -87,6 +94,22 @@ impl Approval {
         Self(ApprovalSource::Off)
     }
 
+    /// For a program that the embedding program starts itself, without a hook.
+    pub fn of_host() -> Self {
+        Self(ApprovalSource::Host)
+    }
+
+    /// For the program that this process was started to confine and to become.
+    pub(crate) fn of_launcher() -> Self {
+        Self(ApprovalSource::Launcher)
+    }
+
+    /// For a server that the operator's settings name, such as the collector of traces.
+    #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only traces are sent to such a server"))]
+    pub(crate) fn of_settings() -> Self {
+        Self(ApprovalSource::Settings)
+    }
+
     /// Whether it holds for as long as the hook's definition does, whatever happens to the files of the workspace.
     pub(crate) fn outlasts_changes(self) -> bool {
         self.0 != ApprovalSource::InPlace
@@ -97,7 +120,10 @@ impl Approval {
         match self.0 {
             ApprovalSource::Managed => Some(TrustState::Managed),
             ApprovalSource::Copy | ApprovalSource::InPlace => Some(TrustState::Trusted),
-            ApprovalSource::Off => None,
+            ApprovalSource::Off
+            | ApprovalSource::Host
+            | ApprovalSource::Launcher
+            | ApprovalSource::Settings => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod imports;
 mod names;
+mod outlets;
 mod package;
 mod public_api;
 mod source;

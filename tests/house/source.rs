@@ -100,7 +100,8 @@ fn module_path(path: &str) -> Vec<String> {
     module
 }
 
-fn without_tests(items: Vec<Item>) -> Vec<Item> {
+/// The items of a file that are not for tests alone.
+pub(crate) fn without_tests(items: Vec<Item>) -> Vec<Item> {
     items.into_iter().filter(|item| !attributes(item).iter().any(is_test_only)).collect()
 }
 

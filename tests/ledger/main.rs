@@ -34,7 +34,7 @@ use hookyard::{
         GroupLedger, LedgerError, Reaped,
         process::{ProcessEnd, ProcessLimits, Program, run},
     },
-    model::{Json, Target},
+    model::{Approval, Json, Target},
 };
 use rustix::{
     process::{Pid, Signal, kill_process, kill_process_group},
@@ -155,6 +155,7 @@ fn shell(line: &str, tag: &str) -> Program {
         args: vec!["-c".into(), line.into()],
         cwd: "/".into(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("TAG".into(), tag.into())],
+        approval: Approval::of_host(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookyard::handler::command::process::{FinishedProcess, ProcessLimits, Program, run};
+use hookyard::model::Approval;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,7 @@ pub(crate) fn program(name: &str) -> Program {
         args: vec![],
         cwd: "/".into(),
         environment: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        approval: Approval::of_host(),
     }
 }
 

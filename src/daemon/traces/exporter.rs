@@ -18,7 +18,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{otlp_json, span::TraceSpan};
-use crate::{handler::http_client::HttpClients, model::Address, telemetry::RecordsLost};
+use crate::{
+    handler::http_client::HttpClients,
+    model::{Address, Approval},
+    telemetry::RecordsLost,
+};
 
 /// How many spans one request has at most.
 const BATCH_SPANS: usize = 512;
@@ -138,8 +142,8 @@ impl SpanExporter {
     async fn post(&self, body: Bytes) -> Result<usize, ExportError> {
         let asked = async {
             let url = self.endpoint.url();
-            let client =
-                self.clients.of_url(url).await.map_err(|error| ExportError::Permanent(error.to_string()))?;
+            let client = self.clients.of_url(Approval::of_settings(), url).await;
+            let client = client.map_err(|error| ExportError::Permanent(error.to_string()))?;
             let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body);
             let response = request.send().await.map_err(connection_error)?;
             match response.status() {

@@ -54,7 +54,7 @@ async fn answer(call: ModelCall<'_>) -> Result<RawReply, Failure> {
     };
     let agent = &*handler.agent;
     let tools = agent.tools.iter().map(|tool| tools::specification(*tool)).collect();
-    let mut conversation = Conversation::open(call, &agent.model, &agent.system, &handler.task, tools);
+    let mut conversation = Conversation::open(call, &agent.model, &agent.system, &handler.task, tools)?;
     let mut budget = ContextBudget::of(agent);
     for turn in 1..=agent.max_turns.get() {
         let is_last = turn == agent.max_turns.get();

@@ -186,11 +186,18 @@ mod tests {
     use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
     use super::*;
+    use crate::model::Approval;
 
     #[tokio::test]
     async fn children_of_a_stopped_process_are_no_leak() {
         let args = vec!["-c".into(), "sleep 600; true".into()];
-        let program = Program { path: "/bin/sh".into(), args, cwd: "/".into(), environment: vec![] };
+        let program = Program {
+            path: "/bin/sh".into(),
+            args,
+            cwd: "/".into(),
+            environment: vec![],
+            approval: Approval::of_host(),
+        };
         let bounds = ProcessLimits::within(Duration::from_millis(100));
         let never = CancellationToken::new();
         let mut finished = process::run(&program, bytes::Bytes::new(), bounds, &never).await.unwrap();
@@ -205,7 +212,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_was_not_started_is_not_counted() {
-        let program = Program { path: "/bin/sh".into(), args: vec![], cwd: "/".into(), environment: vec![] };
+        let program = Program {
+            path: "/bin/sh".into(),
+            args: vec![],
+            cwd: "/".into(),
+            environment: vec![],
+            approval: Approval::of_host(),
+        };
         let cancel = CancellationToken::new();
         cancel.cancel();
         let bounds = ProcessLimits::within(Duration::from_secs(1));

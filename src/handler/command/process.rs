@@ -122,6 +122,7 @@ pub struct Leaks {
 /// # Examples
 /// ```
 /// # use hookyard::handler::command::process::{ProcessEnd, ProcessLimits, Program, run};
+/// # use hookyard::model::Approval;
 /// # use std::time::Duration;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let program = Program {
@@ -129,6 +130,7 @@ pub struct Leaks {
 ///     args: vec!["-c".into(), "cat; exit 3".into()],
 ///     cwd: "/".into(),
 ///     environment: vec![],
+///     approval: Approval::of_host(),
 /// };
 /// let finished = run(&program, "hello".into(), ProcessLimits::within(Duration::from_secs(9)), &Default::default()).await?;
 /// assert_eq!(finished.end, ProcessEnd::Exited(3));

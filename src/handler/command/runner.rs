@@ -276,7 +276,7 @@ impl CommandRunner {
     /// handler's own, then the dialect's, then inherited ones.
     fn bare_program<'a>(
         &self,
-        _: Approval,
+        approval: Approval,
         handler: &CommandHandler,
         root: &Path,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
@@ -296,7 +296,7 @@ impl CommandRunner {
                 (program.clone(), args.iter().map(OsString::from).collect())
             }
         };
-        Program { path, args, cwd: handler.cwd.clone(), environment }
+        Program { path, args, cwd: handler.cwd.clone(), environment, approval }
     }
 
     /// The beginning of the marks of its processes.

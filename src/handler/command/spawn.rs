@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::Errno;
 
 use super::ledger::PROCESS_MARK;
+use crate::model::Approval;
 
 /// A program to start, with its arguments, directory and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Program {
     pub cwd: PathBuf,
     /// Its whole environment: nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
+    /// Proof that it may be started.
+    pub approval: Approval,
 }
 
 /// Why a program could not be started.

@@ -134,14 +134,16 @@ impl HttpRunner {
     /// The client for a server, which only a hook that may run gets.
     async fn client(
         &self,
-        _: Approval,
+        approval: Approval,
         invocation: &Invocation,
         address: &Address,
     ) -> Result<Client, HttpClientError> {
-        match address.socket() {
-            Some(socket) => self.sockets.of(self.clients.for_socket(socket)?, &invocation.root, socket),
-            None => self.clients.of_url(address.url(), invocation.hook.hook.source.scope).await,
+        if let Some(socket) = address.socket() {
+            let builder = self.clients.for_socket(socket)?;
+            return self.sockets.of(approval, builder, &invocation.root, socket);
         }
+        let scope = invocation.hook.hook.source.scope;
+        self.clients.of_url(approval, address.url(), scope).await
     }
 }
 

@@ -11,7 +11,7 @@ use reqwest::Client;
 
 use crate::{
     handler::http_client::{HttpClientError, HttpClients},
-    model::Handler,
+    model::{Approval, Handler},
     registry::RegisteredHook,
 };
 
@@ -29,6 +29,7 @@ impl SocketClients {
     /// The client for a socket that a hook of the workspace names; built on first use.
     pub(super) fn of(
         &self,
+        approval: Approval,
         builder: &HttpClients,
         root: &Path,
         socket: &Path,
@@ -37,7 +38,7 @@ impl SocketClients {
         if let Some(client) = workspaces.get(root).and_then(|clients| clients.get(socket)) {
             return Ok(client.clone());
         }
-        let client = builder.build_for_socket(socket)?;
+        let client = builder.build_for_socket(approval, socket)?;
         workspaces.entry(root.to_owned()).or_default().insert(socket.to_owned(), client.clone());
         Ok(client)
     }
@@ -107,7 +108,7 @@ mod tests {
         let builder = HttpClients::new(1);
         let clients = SocketClients::default();
         for (root, socket) in [("/here", "/a"), ("/here", "/b"), ("/there", "/a"), ("/here", "/a")] {
-            clients.of(&builder, Path::new(root), Path::new(socket)).unwrap();
+            clients.of(Approval::of_host(), &builder, Path::new(root), Path::new(socket)).unwrap();
         }
         let known = || {
             let sockets = clients.0.lock();

@@ -2,11 +2,13 @@
 //! checked.
 
 use std::{
+    fmt, io,
     net::{IpAddr, SocketAddr},
     path::Path,
     sync::Arc,
 };
 
+use futures_util::future::BoxFuture;
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -17,7 +19,7 @@ use crate::{
         http_client::{HttpClientError, HttpClients, RefusedTarget},
         own_listeners::OwnListeners,
     },
-    model::{HttpTarget, Scope, is_public, literal_address},
+    model::{Approval, HttpTarget, Scope, is_public, literal_address},
 };
 
 /// What http hooks may connect to.
@@ -64,11 +66,20 @@ pub(super) struct CheckedClients {
 
 impl CheckedClients {
     pub(super) fn new(max_idle: usize, allow: Vec<HttpTarget>, own: OwnListeners) -> Self {
-        let rules = Arc::new(TargetRules { allow, own });
+        Self::with_lookup(
+            max_idle,
+            TargetRules { allow, own },
+            &(Arc::new(SystemLookup) as Arc<dyn NameLookup>),
+        )
+    }
+
+    fn with_lookup(max_idle: usize, rules: TargetRules, lookup: &Arc<dyn NameLookup>) -> Self {
+        let rules = Arc::new(rules);
         let clients =
             [(true, true), (true, false), (false, true), (false, false)].map(|(only_public, not_own)| {
                 let check = AddressCheck { only_public, not_own };
-                let resolver = CheckedResolver { rules: Arc::clone(&rules), check };
+                let lookup = Arc::clone(lookup);
+                let resolver = CheckedResolver { rules: Arc::clone(&rules), check, lookup };
                 (check, HttpClients::with_resolver(max_idle, Arc::new(resolver)))
             });
         Self { rules, clients }
@@ -77,14 +88,19 @@ impl CheckedClients {
     /// The client for a server in a network, for hooks of this scope.
     ///
     /// Returns an error if they may not ask the server, or the system's certificates cannot be used.
-    pub(super) async fn of_url(&self, url: &Url, scope: Scope) -> Result<Client, HttpClientError> {
+    pub(super) async fn of_url(
+        &self,
+        approval: Approval,
+        url: &Url,
+        scope: Scope,
+    ) -> Result<Client, HttpClientError> {
         let check = self.rules.check_of(url, scope);
         // A literal address is not resolved.
         if let Some(address) = literal_address(url) {
             self.rules.check(check, address)?;
         }
         let found = self.clients.iter().find(|(other, _)| *other == check).unwrap_or(&self.clients[0]);
-        found.1.of_url(url).await
+        found.1.of_url(approval, url).await
     }
 
     /// The clients from which those of Unix sockets are built.
@@ -98,21 +114,38 @@ impl CheckedClients {
     }
 }
 
-/// Resolves names as the system does, and refuses a name if one of its addresses is not permitted.
+/// Looks up the addresses of a name.
+trait NameLookup: fmt::Debug + Send + Sync {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
+}
+
+/// Looks names up as the system does.
+#[derive(Debug)]
+struct SystemLookup;
+
+impl NameLookup for SystemLookup {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        // The port is added by the connector.
+        Box::pin(async move { Ok(tokio::net::lookup_host((name, 0)).await?.collect()) })
+    }
+}
+
+/// Resolves names, and refuses a name if one of its addresses is not permitted. The connection goes to the addresses that
+/// were checked: the name is not looked up again.
 #[derive(Debug)]
 struct CheckedResolver {
     rules: Arc<TargetRules>,
     check: AddressCheck,
+    lookup: Arc<dyn NameLookup>,
 }
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let rules = Arc::clone(&self.rules);
         let check = self.check;
+        let lookup = Arc::clone(&self.lookup);
         Box::pin(async move {
-            // The port is added by the connector.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let addresses: Vec<SocketAddr> = found.collect();
+            let addresses = lookup.addresses(name.as_str()).await?;
             for address in &addresses {
                 rules.check(check, address.ip())?;
             }
@@ -123,6 +156,14 @@ impl Resolve for CheckedResolver {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
+    use parking_lot::Mutex;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
     use super::*;
 
     fn rules(allow: &[&str]) -> TargetRules {
@@ -167,6 +208,7 @@ mod tests {
         let resolver = |allow: &[&str], not_own| CheckedResolver {
             rules: Arc::new(rules(allow)),
             check: AddressCheck { only_public: true, not_own },
+            lookup: Arc::new(SystemLookup),
         };
         let resolve = async |resolver: CheckedResolver| {
             resolver.resolve("localhost".parse().unwrap()).await.map(Iterator::count)
@@ -176,5 +218,52 @@ mod tests {
         assert!(resolve(resolver(&["127.0.0.0/8", "::1/128"], false)).await.unwrap() > 0);
         let error = resolve(resolver(&["127.0.0.0/8", "::1/128"], true)).await.unwrap_err();
         assert!(error.to_string().contains("hookyard itself"), "{error}");
+    }
+
+    /// Answers each lookup of any name with the next of these lists of addresses.
+    #[derive(Debug)]
+    struct ChangingLookup(Mutex<VecDeque<Vec<IpAddr>>>);
+
+    impl NameLookup for ChangingLookup {
+        fn addresses<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+            let next = self.0.lock().pop_front().expect("one lookup for each connection");
+            Box::pin(async move { Ok(next.into_iter().map(|address| SocketAddr::new(address, 0)).collect()) })
+        }
+    }
+
+    /// Answers one request, and closes the connection.
+    async fn answer_once(listener: &TcpListener) {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4096];
+        assert!(stream.read(&mut request).await.unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_goes_to_the_address_that_was_checked() {
+        let allowed = TcpListener::bind("127.0.0.2:0").await.unwrap();
+        let port = allowed.local_addr().unwrap().port();
+        let forbidden = std::net::TcpListener::bind(("127.0.0.3", port)).unwrap();
+        forbidden.set_nonblocking(true).unwrap();
+        let [first, second] = ["127.0.0.2", "127.0.0.3"].map(|text| text.parse::<IpAddr>().unwrap());
+        let lookup = ChangingLookup(Mutex::new([vec![first], vec![second], vec![first, second]].into()));
+        let lookup = Arc::new(lookup);
+        let clients = CheckedClients::with_lookup(
+            1,
+            rules(&["127.0.0.2/32"]),
+            &(lookup.clone() as Arc<dyn NameLookup>),
+        );
+        let url = Url::parse(&format!("http://changing.example:{port}/")).unwrap();
+        let client = clients.of_url(Approval::of_host(), &url, Scope::Project).await.unwrap();
+        // By now the name means another address; the answer that was checked is the one that counts.
+        let (answered, ()) = tokio::join!(client.get(url.clone()).send(), answer_once(&allowed));
+        assert_eq!(answered.unwrap().status().as_u16(), 204);
+        assert_eq!(lookup.0.lock().len(), 2, "one lookup for one connection");
+        for _ in 0..2 {
+            let error = client.get(url.clone()).send().await.unwrap_err();
+            assert!(error.is_connect() && format!("{error:?}").contains("Private(127.0.0.3)"), "{error:?}");
+        }
+        assert!(lookup.0.lock().is_empty(), "each connection looks the name up");
+        assert_eq!(forbidden.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock, "nobody was there");
     }
 }

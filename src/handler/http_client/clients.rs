@@ -10,6 +10,8 @@ use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier, crypto::
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::sync::OnceCell;
 
+use crate::model::Approval;
+
 /// How long connecting may take, within the hook's own deadline. A server that does not accept for so long is down,
 /// and a hook that only observes then has time for another attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -74,10 +76,10 @@ impl HttpClients {
         Self { resolver: Some(CustomResolver(resolver)), ..Self::new(max_idle) }
     }
 
-    /// The client for a server in a network.
+    /// The client for a server in a network, for what may ask one.
     ///
     /// Returns an error if the system's certificates cannot be used.
-    pub(crate) async fn of_url(&self, url: &Url) -> Result<Client, HttpClientError> {
+    pub(crate) async fn of_url(&self, _: Approval, url: &Url) -> Result<Client, HttpClientError> {
         if url.scheme() == "https" {
             self.encrypted.get_or_try_init(|| self.build_encrypted()).await.cloned()
         } else {
@@ -85,9 +87,13 @@ impl HttpClients {
         }
     }
 
-    /// Builds a client whose connections all go to one Unix socket.
+    /// Builds a client whose connections all go to one Unix socket, for what may ask one.
     #[cfg(feature = "http")]
-    pub(in crate::handler) fn build_for_socket(&self, socket: &Path) -> Result<Client, HttpClientError> {
+    pub(in crate::handler) fn build_for_socket(
+        &self,
+        _: Approval,
+        socket: &Path,
+    ) -> Result<Client, HttpClientError> {
         Ok(self.builder(no_roots()?).unix_socket(socket).build()?)
     }
 

@@ -22,7 +22,7 @@ use crate::{
         http_client::{BodyError, HttpClients, RequestError, read_beginning, read_whole},
         limits::HttpLimits,
     },
-    model::{ApiModel, Model, ModelAccess, ModelApi},
+    model::{ApiModel, Approval, Model, ModelAccess, ModelApi},
 };
 
 /// How much of an error response is read, in bytes: the message stands at its beginning.
@@ -52,7 +52,7 @@ impl ApiClient {
             ModelApi::OpenAi => openai::write(api, request),
             ModelApi::Anthropic => anthropic::write(api, request),
         };
-        let bytes = self.exchange(&label, api_request).await?;
+        let bytes = self.exchange(request.approval, &label, api_request).await?;
         let read = match api.api {
             ModelApi::OpenAi => openai::read(&bytes),
             ModelApi::Anthropic => anthropic::read(&bytes),
@@ -60,7 +60,12 @@ impl ApiClient {
         read.map_err(|why| failed(format!("the answer of {label} cannot be read: {why}")))
     }
 
-    async fn exchange(&self, label: &ModelLabel<'_>, api_request: ApiRequest) -> Result<Bytes, ModelError> {
+    async fn exchange(
+        &self,
+        approval: Approval,
+        label: &ModelLabel<'_>,
+        api_request: ApiRequest,
+    ) -> Result<Bytes, ModelError> {
         let address = &label.api.base_url;
         let mut url = address.url().clone();
         url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), api_request.path));
@@ -76,7 +81,7 @@ impl ApiClient {
         }
         let headers = headers(label, api_request.headers, api_request.key_header, api_request.key_prefix)?;
         let name = address.server();
-        let client = self.clients.of_url(&url).await;
+        let client = self.clients.of_url(approval, &url).await;
         let client = client.map_err(|e| failed(format!("no trusted connection to {name}: {e}")))?;
         let broken = |e: reqwest::Error| failed(RequestError::of(&e, &name).failure.message);
         let mut response = client.post(url).headers(headers).body(body).send().await.map_err(broken)?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use futures_util::future::BoxFuture;
 
-use crate::model::{Model, TokenUsage};
+use crate::model::{Approval, Model, TokenUsage};
 
 /// Asks language models.
 ///
@@ -38,6 +38,8 @@ pub struct ModelRequest {
     pub tool_use: ToolUse,
     /// The JSON Schema of the object to answer with.
     pub schema: serde_json::Value,
+    /// Proof that the hook which asks may run.
+    pub approval: Approval,
 }
 
 /// Whether a model may use its tools in its next answer.

@@ -31,13 +31,16 @@ impl<'a> Conversation<'a> {
     /// Opens a conversation with its first message.
     ///
     /// `role` is the system prompt of the agent, or empty; `question` is the text of the hook.
+    ///
+    /// Returns a failure if the hook may not run.
     pub(in crate::handler) fn open(
         call: ModelCall<'a>,
         model: &'a Model,
         role: &str,
         question: &str,
         tools: Vec<ToolSpecification>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
+        let approval = call.invocation.approval()?;
         let hook = &call.invocation.hook.hook;
         let form = hook.dialect.response_format(hook, call.invocation.event.kind);
         let first = message(question, &call.invocation.envelope, &form);
@@ -50,18 +53,18 @@ impl<'a> Conversation<'a> {
             tools,
             tool_use: ToolUse::Forbidden,
             schema,
+            approval,
         };
-        Self { call, model, request }
+        Ok(Self { call, model, request })
     }
 
     /// Asks for the model's next turn.
     ///
     /// Returns a failure if it does not answer.
     pub(in crate::handler) async fn ask(&mut self, tool_use: ToolUse) -> Result<ModelAnswer, Failure> {
-        let approval = self.call.invocation.approval()?;
         self.request.tool_use = tool_use;
         let started = Instant::now();
-        let result = self.call.router.ask(approval, self.model, &self.request).await;
+        let result = self.call.router.ask(self.model, &self.request).await;
         let meters = &self.call.invocation.meters;
         meters.model_asked(started.elapsed());
         let answer = result?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::client::{ModelAnswer, ModelClient, ModelError, ModelRequest};
-use crate::model::{Approval, Ended, Failure, Model, ModelAccess};
+use crate::model::{Ended, Failure, Model, ModelAccess};
 
 /// The model clients of one orchestrator.
 #[derive(Debug, Clone)]
@@ -18,15 +18,10 @@ impl ModelRouter {
         Self { api, host }
     }
 
-    /// Asks a model once, for a hook that may run.
+    /// Asks a model once.
     ///
     /// Returns a failure if there is no answer, or if no client can ask this model.
-    pub(super) async fn ask(
-        &self,
-        _: Approval,
-        model: &Model,
-        request: &ModelRequest,
-    ) -> Result<ModelAnswer, Failure> {
+    pub(super) async fn ask(&self, model: &Model, request: &ModelRequest) -> Result<ModelAnswer, Failure> {
         let client = match model.access {
             ModelAccess::Api(_) => self.api.as_ref().ok_or_else(|| no_api_client(model))?,
             ModelAccess::Host => self.host.as_ref().ok_or_else(|| no_host_client(model))?,

@@ -371,6 +371,27 @@ async fn refused(url: &str, settings: Settings) -> Outcome {
     orchestrator.dispatch(event(EventKind::BeforeToolDispatch)).await.unwrap()
 }
 
+/// Spellings of addresses of this machine.
+const THIS_MACHINE: [&str; 17] = [
+    "127.0.0.1",
+    "127.0.0.1.",
+    "127.1",
+    "127.0.1",
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "017700000001",
+    "0",
+    "0.0.0.0",
+    "①②⑦.0.0.1",
+    "localhost",
+    "LOCALHOST.",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+];
+
 #[tokio::test]
 async fn hooks_of_a_workspace_do_not_reach_this_machine_unless_the_settings_allow_it() {
     let asked = Arc::new(AtomicUsize::new(0));
@@ -382,9 +403,7 @@ async fn hooks_of_a_workspace_do_not_reach_this_machine_unless_the_settings_allo
     let server = Server::start(Router::new().fallback(answer)).await;
     let url = server.url("/");
     let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
-    let hosts =
-        ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0", "localhost", "[::ffff:7f00:1]"];
-    for host in hosts {
+    for host in THIS_MACHINE {
         let outcome = refused(&format!("http://{host}:{port}/"), Settings::default()).await;
         let (end, error) = ended(&outcome);
         assert_eq!((end, outcome.verdict), (Ended::Failed, Verdict::Block), "{host}: {outcome:?}");
@@ -394,7 +413,7 @@ async fn hooks_of_a_workspace_do_not_reach_this_machine_unless_the_settings_allo
     // A listener of hookyard's own is refused whatever is allowed.
     let mut own = allowing_this_machine(Settings::default());
     own.listen.metrics = Some(format!("127.0.0.1:{port}").parse().unwrap());
-    for host in ["127.0.0.1", "localhost", "0", "[::ffff:7f00:1]"] {
+    for host in THIS_MACHINE {
         let outcome = refused(&format!("http://{host}:{port}/"), own.clone()).await;
         assert!(ended(&outcome).1.contains("hookyard itself listens there"), "{host}: {outcome:?}");
     }

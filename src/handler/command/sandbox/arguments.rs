@@ -70,7 +70,7 @@ pub(in crate::handler::command) fn launched(
     args.extend(["--".into(), program.path.into_os_string()]);
     args.extend(program.args);
     let environment = program.environment.into_iter().flat_map(passed_on).collect();
-    Program { path: launcher.to_owned(), args, cwd: program.cwd, environment }
+    Program { path: launcher.to_owned(), args, cwd: program.cwd, environment, approval: program.approval }
 }
 
 /// A variable of the hook under its name for the launcher. The marks of a hook stay as well, so that a launcher counts
@@ -152,7 +152,7 @@ fn known<T>(value: Option<T>, name: &OsStr) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ResourceLimits;
+    use crate::model::{Approval, ResourceLimits};
 
     #[test]
     fn a_launcher_reads_what_it_was_given() {
@@ -176,6 +176,7 @@ mod tests {
             args: vec!["--".into(), "--root".into()],
             cwd: "/srv/shop".into(),
             environment: vec![("LD_PRELOAD".into(), "evil.so".into())],
+            approval: Approval::of_host(),
         };
         let launched =
             launched(program, &sandbox, Path::new("/usr/bin/hookyard"), Path::new("/srv/shop"), None);

@@ -31,7 +31,7 @@ use super::{
     arguments::{self, LaunchRequest},
     paths,
 };
-use crate::model::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
+use crate::model::{Approval, FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 
 /// What the message of a launcher begins with that could not start its program. It counts only for a process that was
 /// killed, so no output of a hook can be taken for one.
@@ -125,6 +125,7 @@ fn launch(arguments: &[OsString]) -> String {
         args: request.args,
         cwd: env::current_dir().unwrap_or_default(),
         environment,
+        approval: Approval::of_launcher(),
     };
     if is_executable(&program.path) && !has_format(&program.path) {
         return SpawnError::of(&program, Errno::NOEXEC.into()).to_string();

@@ -391,7 +391,7 @@ mod tests {
             },
             limits::CommandLimits,
         },
-        model::WorkerBounds,
+        model::{Approval, WorkerBounds},
         telemetry::{ProcessMeters, WorkerMeters},
     };
 
@@ -402,6 +402,7 @@ mod tests {
             args: vec!["-c".into(), script.into()],
             cwd: "/".into(),
             environment: vec![],
+            approval: Approval::of_host(),
         };
         Fleet::new(WorkerConfig {
             hook: "hook".into(),

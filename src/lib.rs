@@ -57,7 +57,8 @@
 // `daemon/connections.rs`            accepts the connection and serves it
 // `daemon/monitored_io.rs`           notices a peer that is gone, on every read and write
 // `daemon/connection_timeouts.rs`    the timeouts of the connection, and the body as it comes and goes
-// `daemon/admission.rs`              request id, authorisation, and a permit of `limits.requests`
+// `daemon/admission.rs`              request id, authorisation, and a permit of its listener
+// `daemon/listener_share.rs`         what the clients of its listener may take
 // `daemon/auth.rs`                   whether the request may come in
 // `daemon/routes/mod.rs`             which route the path is
 // `daemon/routes/events.rs`          the handler of the route, from body to response

@@ -188,6 +188,14 @@ def internals():
             stacked=True,
         ),
         lines(
+            "Requests beyond limits",
+            "Connections, requests and bodies beyond a limit of their listener, by listener and limit. Agents get a verdict, "
+            "others an error.",
+            "reqps",
+            [(rate("hookyard_listener_refusals_total", HERE, "listener, limit"), "{{listener}} {{limit}}")],
+            stacked=True,
+        ),
+        lines(
             "Notices dropped",
             "Stream entries dropped because a reader was too slow.",
             "ops",

@@ -7,6 +7,7 @@ use std::sync::{
 
 use axum::{
     Router,
+    body::Body,
     extract::{Request, State},
     http::{HeaderName, HeaderValue, Method, StatusCode, Version, header::CONNECTION},
     response::{IntoResponse, Response},
@@ -18,8 +19,9 @@ use super::{
     auth::{AccessRight, ListenerAuth},
     denials::{DeniedRequest, Peer, method_name},
     error::{ApiError, HOOK_EVENT_HEADER},
+    listener_share::{CountedBody, ListenerShare},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
-    state::{DaemonPhase, DaemonState},
+    state::{DaemonPhase, DaemonState, RequestContext},
 };
 
 /// The header with the id of a request. A client's own is kept.
@@ -34,61 +36,123 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
 
-/// The path of native events in the route table.
-const NATIVE_EVENTS: &str = "/v1/events/{dialect}";
-
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
 
 /// The number in the next generated id.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Admits requests to the router. It wraps the router instead of being a layer of it, because a layer is boxed anew for
-/// every request.
+/// Admits the requests of one listener to the router. It wraps the router instead of being a layer of it, because a layer
+/// is boxed anew for every request.
 #[derive(Debug, Clone)]
 pub(super) struct Admission {
-    state: Arc<DaemonState>,
+    context: RequestContext,
     router: Router,
 }
 
+/// How a response is sent.
+#[derive(Debug, Clone, Copy)]
+struct ResponseFraming {
+    is_http1: bool,
+    /// Whether the connection ends with it.
+    must_close: bool,
+}
+
+/// The permit of a request, and how long it is kept.
+enum HeldPermit {
+    /// The route is exempt.
+    None,
+    /// Until there is an answer.
+    UntilAnswered(#[expect(dead_code, reason = "it is dropped, never used")] OwnedSemaphorePermit),
+    /// Until the client has read the answer.
+    UntilRead(OwnedSemaphorePermit),
+}
+
 impl Admission {
-    pub(super) fn new(state: &Arc<DaemonState>) -> Self {
-        Self { state: Arc::clone(state), router: routes::router(Arc::clone(state)) }
+    pub(super) fn new(state: &Arc<DaemonState>, share: Arc<ListenerShare>) -> Self {
+        let context = RequestContext { daemon: Arc::clone(state), share };
+        Self { router: routes::router(context.clone()), context }
+    }
+
+    /// The share of its listener.
+    pub(super) fn share(&self) -> &ListenerShare {
+        &self.context.share
     }
 
     /// Answers a request, and counts the response.
     pub(super) async fn answer(mut self, auth: &ListenerAuth, peer: Peer, request: Request) -> Response {
-        let id = request_id(&self.state, &request);
+        let id = request_id(&self.context.daemon, &request);
         let is_http1 = request.version() < Version::HTTP_2;
         let route = routes::find(request.uri().path());
-        let mut response = match self.authorize(auth, route, &request) {
+        let response = match self.authorize(auth, route, &request) {
             Ok(()) => self.admit(route, request).await,
             Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
         };
+        self.finish(response, route, id, ResponseFraming { is_http1, must_close: false })
+    }
+
+    /// Answers a request on a connection beyond the limit: an agent's event with a verdict, any other with the error.
+    pub(super) async fn refuse(self, auth: &ListenerAuth, peer: Peer, request: Request) -> Response {
+        let id = request_id(&self.context.daemon, &request);
+        let route = routes::find(request.uri().path());
+        let is_http1 = request.version() < Version::HTTP_2;
+        let response = match self.authorize(auth, route, &request) {
+            Ok(()) => {
+                self.count_event(route);
+                let error = self.context.share.too_many_connections();
+                routes::answer_refused(&self.context, request, error, self.guards()).await
+            }
+            Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
+        };
+        self.finish(response, route, id, ResponseFraming { is_http1, must_close: true })
+    }
+
+    /// Names and counts a response.
+    fn finish(
+        &self,
+        mut response: Response,
+        route: &Route,
+        id: HeaderValue,
+        framing: ResponseFraming,
+    ) -> Response {
+        let ResponseFraming { is_http1, must_close } = framing;
         response.headers_mut().insert(REQUEST_ID, id);
-        response.headers_mut().insert(NODE, self.state.node_header.clone());
-        if is_http1 && self.state.is_draining() {
+        let state = &self.context.daemon;
+        response.headers_mut().insert(NODE, state.node_header.clone());
+        if is_http1 && (must_close || state.is_draining()) {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         let error = response.extensions().get().map(|error: &AnsweredError| error.status);
-        self.state.meters.answered(route.path, error.unwrap_or(response.status()).as_u16() / 100);
+        state.meters.answered(route.path, error.unwrap_or(response.status()).as_u16() / 100);
         response
     }
 
     /// Answers an authorized request. An agent's event gets a verdict even if it is not admitted.
     async fn admit(&mut self, route: &Route, request: Request) -> Response {
-        let (error, guards) = match self.permit(route) {
-            Ok(permit) => match self.loaded(permit.as_ref()).await {
-                Ok(()) => return self.forward(request, permit).await.unwrap_or_else(ApiError::into_response),
-                Err(error) => (error, RefusedGuards::NotLoaded),
-            },
-            Err(error) if self.state.phase() == DaemonPhase::Starting => (error, RefusedGuards::NotLoaded),
-            Err(error) => (error, RefusedGuards::Loaded),
+        let permit = match self.permit(route, request.method()) {
+            Ok(permit) => permit,
+            Err(error) => return self.answer_refused(request, error, self.guards()).await,
         };
-        if route.path == NATIVE_EVENTS && request.method() == Method::POST {
-            return Box::pin(routes::answer_refused(&self.state, request, error, guards)).await;
+        if let Err(error) = self.loaded(route).await {
+            return self.answer_refused(request, error, RefusedGuards::NotLoaded).await;
         }
-        error.into_response()
+        if let Some(error) = routes::misaddressed(&request) {
+            return self.answer_refused(request, error, RefusedGuards::Loaded).await;
+        }
+        self.forward(request, permit).await.unwrap_or_else(ApiError::into_response)
+    }
+
+    /// Boxed, because it is rare and large.
+    async fn answer_refused(&self, request: Request, error: ApiError, guards: RefusedGuards) -> Response {
+        Box::pin(routes::answer_refused(&self.context, request, error, guards)).await
+    }
+
+    /// Whether the guards of a request that is refused now are loaded.
+    fn guards(&self) -> RefusedGuards {
+        match self.context.daemon.phase() {
+            DaemonPhase::Starting => RefusedGuards::NotLoaded,
+            DaemonPhase::Ready | DaemonPhase::LameDuck | DaemonPhase::Draining => RefusedGuards::Loaded,
+        }
     }
 
     /// Authorizes a request.
@@ -97,7 +161,8 @@ impl Admission {
     fn authorize(&self, auth: &ListenerAuth, route: &Route, request: &Request) -> Result<(), ApiError> {
         let right = route.right(request.method());
         if let Err(denial) = auth.authorize(request.uri(), request.headers(), right) {
-            let control_socket = auth.is_event_socket().then_some(&*self.state.addresses.control_socket);
+            let control_socket =
+                auth.is_event_socket().then_some(&*self.context.daemon.addresses.control_socket);
             return Err(denial.into_error(control_socket));
         }
         if right == AccessRight::Control && request.headers().contains_key(HOOK_EVENT_HEADER) {
@@ -106,15 +171,26 @@ impl Admission {
         Ok(())
     }
 
-    /// Takes the permit of a request, if its route needs one.
+    /// Takes the permit of a request, if its route or its listener needs one.
     ///
-    /// Returns an error if all permits are taken.
-    fn permit(&self, route: &Route) -> Result<Option<OwnedSemaphorePermit>, ApiError> {
-        if route.limit == RequestLimit::Exempt {
-            return Ok(None);
+    /// Returns an error if all permits of the listener are taken.
+    fn permit(&self, route: &Route, method: &Method) -> Result<HeldPermit, ApiError> {
+        let share = &self.context.share;
+        if route.limit == RequestLimit::Counted {
+            let permit = share.permit().inspect_err(|_| self.count_event(route))?;
+            return Ok(HeldPermit::UntilAnswered(permit));
         }
-        let permit = Arc::clone(&self.state.requests).try_acquire_owned();
-        permit.map(Some).map_err(|_| too_many(&self.state, route))
+        if share.counts_always(route.right(method)) {
+            return share.permit().map(HeldPermit::UntilRead);
+        }
+        Ok(HeldPermit::None)
+    }
+
+    /// Counts an event that is turned away.
+    fn count_event(&self, route: &Route) {
+        if route.path.starts_with(EVENTS) {
+            self.context.daemon.orchestrator.turned_away();
+        }
     }
 
     /// Records a request that was not authorized. Returns the error for the client.
@@ -131,43 +207,34 @@ impl Admission {
             return error;
         }
         let denied = DeniedRequest {
-            listener: auth.listener(),
+            listener: auth.listener().as_str(),
             status: status.as_u16(),
             code: error.code(),
             method: method_name(method),
             route: route.path,
         };
-        if self.state.denials.record(peer, denied) { ApiError::too_many_attempts() } else { error }
+        if self.context.daemon.denials.record(peer, denied) { ApiError::too_many_attempts() } else { error }
     }
 
-    /// Waits until the workspaces are loaded, for a request that takes a permit.
+    /// Waits until the workspaces are loaded, unless the route works without them.
     ///
     /// Returns an error if the daemon has been starting for too long.
-    async fn loaded(&self, permit: Option<&OwnedSemaphorePermit>) -> Result<(), ApiError> {
-        if permit.is_some() { self.state.loaded().await } else { Ok(()) }
+    async fn loaded(&self, route: &Route) -> Result<(), ApiError> {
+        if route.limit == RequestLimit::Counted { self.context.daemon.loaded().await } else { Ok(()) }
     }
 
-    /// Forwards a request to its route. It keeps its permit until it is answered.
-    async fn forward(
-        &mut self,
-        request: Request,
-        _permit: Option<OwnedSemaphorePermit>,
-    ) -> Result<Response, ApiError> {
+    /// Forwards a request to its route. It keeps its permit for as long as that says.
+    async fn forward(&mut self, request: Request, permit: HeldPermit) -> Result<Response, ApiError> {
         // The hot path: nearly every request is one of these, and skips the router's lookup.
         if request.uri().path() == EVENTS && request.method() == Method::POST {
-            return Box::pin(routes::send_event(State(Arc::clone(&self.state)), request)).await;
+            return Box::pin(routes::send_event(State(self.context.clone()), request)).await;
         }
         let Ok(response) = self.router.call(request).await;
-        Ok(response)
+        Ok(match permit {
+            HeldPermit::None | HeldPermit::UntilAnswered(_) => response,
+            HeldPermit::UntilRead(permit) => response.map(|body| Body::new(CountedBody::new(body, permit))),
+        })
     }
-}
-
-/// All permits for requests are taken.
-fn too_many(state: &DaemonState, route: &Route) -> ApiError {
-    if route.path.starts_with(EVENTS) {
-        state.orchestrator.turned_away();
-    }
-    ApiError::overloaded("the limit of requests in flight, `limits.requests`, is reached")
 }
 
 /// The client's id if it is short printable ASCII, a generated one otherwise.

@@ -16,6 +16,7 @@ use super::error::ApiError;
 use crate::{
     config::{self, ListenSettings},
     handler::command::Lineage,
+    run::EventSender,
 };
 
 /// The shortest token, in bytes. Shorter ones can be guessed.
@@ -109,6 +110,27 @@ impl AccessRight {
     }
 }
 
+/// What a listener is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ListenerKind {
+    EventSocket,
+    ControlSocket,
+    Tcp,
+    Metrics,
+}
+
+impl ListenerKind {
+    /// The name in the log, the audit and metrics.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::EventSocket => "event_socket",
+            Self::ControlSocket => "control_socket",
+            Self::Tcp => "tcp",
+            Self::Metrics => "metrics",
+        }
+    }
+}
+
 /// How a listener authorizes its requests.
 #[derive(Debug, Clone)]
 pub(super) enum ListenerAuth {
@@ -148,6 +170,11 @@ impl TcpTokens {
         if is_open { Err(TokenError::Needed(address)) } else { Ok(()) }
     }
 
+    /// Who sends events to the address: with a token for them, somebody who was given it.
+    pub(super) fn sender(&self) -> EventSender {
+        if self.events.is_some() { EventSender::Known } else { EventSender::Anonymous }
+    }
+
     fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
         let sent = bearer(headers);
         let is_sent = |token: &Token| sent.is_some_and(|sent| token.matches(sent));
@@ -174,13 +201,13 @@ impl TcpTokens {
 }
 
 impl ListenerAuth {
-    /// The name of the listener in the log, the audit and metrics.
-    pub(super) fn listener(&self) -> &'static str {
+    /// What its listener is for.
+    pub(super) fn listener(&self) -> ListenerKind {
         match self {
-            Self::EventSocket => "event_socket",
-            Self::ControlSocket(_) => "control_socket",
-            Self::Tcp(_) => "tcp",
-            Self::MetricsOnly => "metrics",
+            Self::EventSocket => ListenerKind::EventSocket,
+            Self::ControlSocket(_) => ListenerKind::ControlSocket,
+            Self::Tcp(_) => ListenerKind::Tcp,
+            Self::MetricsOnly => ListenerKind::Metrics,
         }
     }
 

@@ -4,7 +4,6 @@ use std::{
     convert::Infallible,
     io,
     net::SocketAddr,
-    num::NonZeroUsize,
     os::{fd::AsFd, unix::net::UnixStream as StdUnixStream},
     pin::pin,
     sync::Arc,
@@ -19,9 +18,9 @@ use hyper_util::{
     server::conn::auto::Builder,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream, UnixListener, UnixStream, unix::UCred},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::OwnedSemaphorePermit,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -29,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{
     admission::Admission,
     auth::ListenerAuth,
-    connection_timeouts::{ConnectionActivity, ConnectionTimeouts, LINGER},
+    connection_timeouts::{ConnectionActivity, ConnectionTimeouts},
     denials::Peer,
     monitored_io::MonitoredIo,
     socket,
@@ -48,13 +47,12 @@ const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// How long further errors of a listener are counted instead of logged.
 const ERROR_LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// How many connections over the limit are answered with 503 at the same time. Further ones are closed without a response.
-const MAX_REJECTIONS: usize = 64;
+/// How long a connection beyond the limit may take to send its request and to read the answer.
+const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
 /// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
-    pub(super) admission: Admission,
     pub(super) timeouts: ConnectionTimeouts,
     /// Cancelled when connections are to end after their next response.
     pub(super) draining: CancellationToken,
@@ -67,27 +65,18 @@ pub(super) struct Connections {
 #[derive(Debug)]
 pub(super) enum Listener {
     EventSocket(UnixListener),
-    /// The control socket. Connections of hooks take places of the event socket.
-    ControlSocket(UnixListener, ConnectionPlaces),
+    /// The control socket. Connections of hooks count as those of the event socket.
+    ControlSocket(UnixListener, Admission),
     Tcp(TcpListener, ListenerAuth),
 }
 
-/// The places for the connections of a listener. Each listener has its own, so that none takes those of another.
-#[derive(Debug, Clone)]
-pub(super) struct ConnectionPlaces {
-    /// Permits for connections.
-    open: Arc<Semaphore>,
-    /// Permits for connections over the limit, held while their 503 is sent.
-    rejected: Arc<Semaphore>,
-    /// The setting with the limit.
-    setting: &'static str,
-}
-
-impl ConnectionPlaces {
-    pub(super) fn new(limit: NonZeroUsize, setting: &'static str) -> Self {
-        let rejected = Arc::new(Semaphore::new(MAX_REJECTIONS));
-        Self { open: Arc::new(Semaphore::new(limit.get())), rejected, setting }
-    }
+/// A place that a connection holds while it is served.
+#[derive(Debug)]
+enum ConnectionPlace {
+    /// One within the limit.
+    Open(#[expect(dead_code, reason = "it is dropped, never used")] OwnedSemaphorePermit),
+    /// One of the few in which connections beyond the limit are answered.
+    BeyondLimit(#[expect(dead_code, reason = "it is dropped, never used")] OwnedSemaphorePermit),
 }
 
 /// The errors of a listener, logged at most once a minute: without descriptors, every attempt fails.
@@ -111,12 +100,12 @@ impl AcceptErrors {
 
 impl Connections {
     /// Accepts connections until the daemon shuts down, and those that wait then.
-    pub(super) async fn accept(self, listener: Listener, places: ConnectionPlaces) {
+    pub(super) async fn accept(self, listener: Listener, admission: Admission) {
         let mut errors = AcceptErrors::default();
         loop {
             let accepted = tokio::select! {
                 () = self.closing.cancelled() => break,
-                accepted = self.accept_one(&listener, &places) => accepted,
+                accepted = self.accept_one(&listener, &admission) => accepted,
             };
             if let Err(error) = accepted {
                 errors.record(&error);
@@ -125,36 +114,36 @@ impl Connections {
         }
         // Closing the listener resets the connections that wait in it, and their clients cannot tell whether hooks ran.
         // An error ends the list, also the one that says that none waits.
-        _ = self.accept_waiting(listener, &places);
+        _ = self.accept_waiting(listener, &admission);
     }
 
-    async fn accept_one(&self, listener: &Listener, places: &ConnectionPlaces) -> io::Result<()> {
+    async fn accept_one(&self, listener: &Listener, admission: &Admission) -> io::Result<()> {
         match listener {
-            Listener::EventSocket(listener) => self.admit_event_peer(listener.accept().await?.0, places),
-            Listener::ControlSocket(listener, hook_places) => {
-                self.admit_control_peer(listener.accept().await?.0, places, hook_places);
+            Listener::EventSocket(listener) => self.admit_event_peer(listener.accept().await?.0, admission),
+            Listener::ControlSocket(listener, of_hooks) => {
+                self.admit_control_peer(listener.accept().await?.0, admission, of_hooks);
             }
             Listener::Tcp(listener, auth) => {
                 let (stream, address) = listener.accept().await?;
-                self.admit_tcp_peer(stream, address, auth, places);
+                self.admit_tcp_peer(stream, address, auth, admission);
             }
         }
         Ok(())
     }
 
     /// Accepts the connections that wait in a listener, and closes it.
-    fn accept_waiting(&self, listener: Listener, places: &ConnectionPlaces) -> io::Result<()> {
+    fn accept_waiting(&self, listener: Listener, admission: &Admission) -> io::Result<()> {
         match listener {
             Listener::EventSocket(listener) => {
                 let listener = listener.into_std()?;
                 loop {
-                    self.admit_event_peer(unix_stream(listener.accept()?.0)?, places);
+                    self.admit_event_peer(unix_stream(listener.accept()?.0)?, admission);
                 }
             }
-            Listener::ControlSocket(listener, hook_places) => {
+            Listener::ControlSocket(listener, of_hooks) => {
                 let listener = listener.into_std()?;
                 loop {
-                    self.admit_control_peer(unix_stream(listener.accept()?.0)?, places, &hook_places);
+                    self.admit_control_peer(unix_stream(listener.accept()?.0)?, admission, &of_hooks);
                 }
             }
             Listener::Tcp(listener, auth) => {
@@ -162,28 +151,23 @@ impl Connections {
                 loop {
                     let (stream, address) = listener.accept()?;
                     stream.set_nonblocking(true)?;
-                    self.admit_tcp_peer(TcpStream::from_std(stream)?, address, &auth, places);
+                    self.admit_tcp_peer(TcpStream::from_std(stream)?, address, &auth, admission);
                 }
             }
         }
     }
 
-    fn admit_event_peer(&self, stream: UnixStream, places: &ConnectionPlaces) {
+    fn admit_event_peer(&self, stream: UnixStream, admission: &Admission) {
         if let Some(peer) = admitted(stream.peer_cred()) {
-            self.spawn(stream, ListenerAuth::EventSocket, Peer::User(peer.uid()), places);
+            self.spawn(stream, ListenerAuth::EventSocket, Peer::User(peer.uid()), admission);
         }
     }
 
-    fn admit_control_peer(
-        &self,
-        stream: UnixStream,
-        places: &ConnectionPlaces,
-        hook_places: &ConnectionPlaces,
-    ) {
+    fn admit_control_peer(&self, stream: UnixStream, admission: &Admission, of_hooks: &Admission) {
         if let Some(peer) = admitted(stream.peer_cred()) {
             let lineage = socket::lineage(peer);
-            let places = if lineage == Lineage::Hook { hook_places } else { places };
-            self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), places);
+            let admission = if lineage == Lineage::Hook { of_hooks } else { admission };
+            self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), admission);
         }
     }
 
@@ -192,56 +176,64 @@ impl Connections {
         stream: TcpStream,
         address: SocketAddr,
         auth: &ListenerAuth,
-        places: &ConnectionPlaces,
+        admission: &Admission,
     ) {
         // A response is written in one piece, so there is nothing for Nagle's algorithm to gather.
         drop(stream.set_nodelay(true));
         let peer = Peer::Address(address.ip().to_canonical());
-        self.spawn(stream, auth.clone(), peer, places);
+        self.spawn(stream, auth.clone(), peer, admission);
     }
 
-    /// Serves a connection in a task of its own, or rejects it over the limit.
+    /// Serves a connection in a task of its own. Beyond the limit its request is refused, and far beyond it the
+    /// connection is closed.
     fn spawn<S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static>(
         &self,
         stream: S,
         auth: ListenerAuth,
         peer: Peer,
-        places: &ConnectionPlaces,
+        admission: &Admission,
     ) {
-        if let Ok(permit) = Arc::clone(&places.open).try_acquire_owned() {
-            self.tasks.spawn(self.clone().serve(stream, auth, peer, permit));
-        } else if let Ok(permit) = Arc::clone(&places.rejected).try_acquire_owned() {
-            let setting = places.setting;
-            tokio::spawn(async move {
-                // Fails if the peer is gone or does not read the response.
-                drop(timeout(LINGER, reject(stream, setting)).await);
-                drop(permit);
-            });
+        let share = admission.share();
+        if let Some(permit) = share.connect() {
+            let place = ConnectionPlace::Open(permit);
+            self.tasks.spawn(self.clone().serve(stream, auth, peer, admission.clone(), place));
+        } else if let Some(permit) = share.refuse() {
+            let place = ConnectionPlace::BeyondLimit(permit);
+            let refusing = self.clone().serve(stream, auth, peer, admission.clone(), place);
+            // It takes longer if the peer sends nothing or does not read the response.
+            self.tasks.spawn(async { drop(timeout(REFUSAL_TIME, refusing).await) });
         }
     }
 
     /// Serves one connection to its end.
-    async fn serve<S>(self, stream: S, auth: ListenerAuth, peer: Peer, _permit: OwnedSemaphorePermit)
-    where
+    async fn serve<S>(
+        self,
+        stream: S,
+        auth: ListenerAuth,
+        peer: Peer,
+        admission: Admission,
+        place: ConnectionPlace,
+    ) where
         S: AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static,
     {
         let activity = ConnectionActivity::new();
-        let admission = self.admission;
         let per_request = Arc::clone(&activity);
+        let is_beyond_limit = matches!(place, ConnectionPlace::BeyondLimit(_));
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
             let active_request = per_request.start_request();
             let request = request.map(|body| Body::new(active_request.request_body(body)));
             let admission = admission.clone();
             let auth = auth.clone();
             async move {
-                let response = admission.answer(&auth, peer, request).await;
+                let response = if is_beyond_limit {
+                    Box::pin(admission.refuse(&auth, peer, request)).await
+                } else {
+                    admission.answer(&auth, peer, request).await
+                };
                 Ok::<_, Infallible>(response.map(|body| active_request.response_body(body)))
             }
         });
-        let mut builder = Builder::new(TokioExecutor::new());
-        builder.http1().max_headers(100).max_buf_size(MAX_HEAD_BYTES);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_HTTP2_STREAMS);
-        builder.http2().max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX));
+        let builder = http_server(!is_beyond_limit);
         let io = TokioIo::new(MonitoredIo::new(stream, Arc::clone(&activity)));
         let mut connection = pin!(builder.serve_connection(io, service));
         // These futures are polled when they are woken themselves, and not with every byte of the connection.
@@ -285,6 +277,15 @@ fn admitted(peer: io::Result<UCred>) -> Option<UCred> {
     None
 }
 
+/// The server of a connection, which takes one request over HTTP/1 or as many as come.
+fn http_server(keep_alive: bool) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().max_headers(100).max_buf_size(MAX_HEAD_BYTES).keep_alive(keep_alive);
+    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_HTTP2_STREAMS);
+    builder.http2().max_header_list_size(u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX));
+    builder
+}
+
 fn unix_stream(stream: StdUnixStream) -> io::Result<UnixStream> {
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)
@@ -298,27 +299,4 @@ enum ConnectionEvent {
     Draining,
     /// The daemon shuts down: requests in flight are answered, and no more are taken.
     ShuttingDown,
-}
-
-/// Answers a connection over the limit with 503. Its request is read and discarded: closing with unread bytes would reset
-/// the connection before the peer has read the response.
-async fn reject<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, setting: &str) -> io::Result<()> {
-    stream.write_all(too_many(setting).as_bytes()).await?;
-    stream.shutdown().await?;
-    let mut discarded = [0; 1024];
-    while stream.read(&mut discarded).await? > 0 {}
-    Ok(())
-}
-
-/// The response to a connection over the limit.
-fn too_many(setting: &str) -> String {
-    let body = format!(
-        "{{\"error\":{{\"code\":\"overloaded\",\"retry\":\"safe\",\"message\":\"too many connections\",\
-        \"hint\":\"use fewer, or raise `{setting}` in the settings\"}}}}\n"
-    );
-    format!(
-        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
 }

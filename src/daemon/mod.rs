@@ -12,6 +12,7 @@ mod connection_timeouts;
 mod connections;
 mod denials;
 mod error;
+mod listener_share;
 mod monitored_io;
 mod request_body;
 mod routes;

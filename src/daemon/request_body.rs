@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::error::ApiError;
-use crate::model::EventError;
+use crate::{model::EventError, telemetry::RefusalCounter};
 
 /// How large a body may be and how long it may take, and the budget that it is part of.
 #[derive(Debug, Clone, Copy)]
@@ -33,16 +33,26 @@ pub(super) struct BodyBounds<'a> {
     pub(super) budget: &'a Arc<BodyBudget>,
 }
 
-/// The bytes of request bodies that the daemon may hold (`limits.request_bodies`). A body takes its share as it comes,
-/// not as it is announced: an announcement costs the peer nothing.
+/// The bytes of request bodies that may be held of the clients of one listener. A body takes its share as it comes, not
+/// as it is announced: an announcement costs the peer nothing.
 #[derive(Debug)]
 pub(super) struct BodyBudget {
     free: AtomicUsize,
+    /// The setting with the limit.
+    setting: &'static str,
+    refused: RefusalCounter,
 }
 
 impl BodyBudget {
-    pub(super) fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self { free: AtomicUsize::new(bytes) })
+    pub(super) fn new(bytes: usize, setting: &'static str, refused: RefusalCounter) -> Arc<Self> {
+        Arc::new(Self { free: AtomicUsize::new(bytes), setting, refused })
+    }
+
+    /// Counts a body that had no room. Returns the error for it.
+    fn exceeded(&self) -> ApiError {
+        self.refused.count();
+        let setting = self.setting;
+        ApiError::overloaded(format!("the limit of all request bodies, `{setting}`, is reached"))
     }
 }
 
@@ -132,7 +142,7 @@ pub(super) async fn read(
     match read {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(CollectError::TooLarge)) => Err(too_large(limit + 1)),
-        Ok(Err(CollectError::NoBudget)) => Err(no_budget()),
+        Ok(Err(CollectError::NoBudget)) => Err(bounds.budget.exceeded()),
         Ok(Err(CollectError::Broken)) => Err(incomplete()),
         Err(_) => Err(too_slow(bounds.time)),
     }
@@ -168,7 +178,7 @@ pub(super) async fn read_or_beginning(
         _ if kept.size > bounds.bytes => {
             Some(EventError::TooLarge { size: kept.size, limit: bounds.bytes }.into())
         }
-        _ if kept.is_over_budget => Some(no_budget()),
+        _ if kept.is_over_budget => Some(bounds.budget.exceeded()),
         Ok(Ok(())) => is_json(headers).err(),
         Ok(Err(_)) => Some(incomplete()),
         Err(_) => Some(too_slow(bounds.time)),
@@ -238,10 +248,6 @@ impl KeptBody {
         };
         BufferedBody { bytes, _share: self.share }
     }
-}
-
-fn no_budget() -> ApiError {
-    ApiError::overloaded("the limit of all request bodies, `limits.request_bodies`, is reached")
 }
 
 fn incomplete() -> ApiError {

@@ -22,7 +22,8 @@ use super::{
     audit::{Audit, AuditError},
     auth::{ListenerAuth, TcpTokens, TokenError},
     connection_timeouts::ConnectionTimeouts,
-    connections::{ConnectionPlaces, Connections, Listener},
+    connections::{Connections, Listener},
+    listener_share::ListenerShare,
     routes,
     socket::{Socket, SocketError, default_control_socket, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
@@ -31,7 +32,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator, StartError, StoreError,
-    config::{self, DataDirectory, LimitSettings, Settings},
+    config::{self, DataDirectory, Settings},
     handler::{
         OwnListeners,
         command::{GroupLedger, LedgerError},
@@ -121,10 +122,9 @@ impl Daemon {
             tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
         }
         let audit = Audit::start(&settings.audit)?;
-        let mut listeners = unix_listeners(&settings.limits, listener, control_listener);
         let mut addresses =
             DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
-        listen_on_tcp(&settings, tokens, &mut listeners, &mut addresses).await?;
+        let tcp = TcpListeners::bind(&settings, &tokens, &mut addresses).await?;
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment)?;
@@ -136,8 +136,9 @@ impl Daemon {
         let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
         let connections = connections(&state);
         let mut accept_loops = JoinSet::new();
-        for (listener, places) in listeners {
-            accept_loops.spawn(connections.clone().accept(listener, places));
+        let unix = unix_listeners(&state, listener, control_listener);
+        for (listener, admission) in unix.into_iter().chain(tcp.admitted(&state, &tokens)) {
+            accept_loops.spawn(connections.clone().accept(listener, admission));
         }
         let mut tasks = JoinSet::new();
         tasks.spawn(exporter.upkeep());
@@ -229,54 +230,80 @@ async fn orchestrator(
     builder.start().await
 }
 
-/// The two sockets, each with its places.
+/// The two sockets, each with its share.
 fn unix_listeners(
-    limits: &LimitSettings,
+    state: &Arc<DaemonState>,
     events: UnixListener,
     control: UnixListener,
-) -> Vec<(Listener, ConnectionPlaces)> {
-    let event_places = ConnectionPlaces::new(limits.connections, "limits.connections");
-    let control_places = ConnectionPlaces::new(limits.control_connections, "limits.control_connections");
-    vec![
-        (Listener::EventSocket(events), event_places.clone()),
-        (Listener::ControlSocket(control, event_places), control_places),
+) -> [(Listener, Admission); 2] {
+    let limits = &state.settings.limits;
+    let of_events = Admission::new(state, ListenerShare::of_event_socket(limits));
+    let of_control = Admission::new(state, ListenerShare::of_control_socket(limits));
+    [
+        (Listener::EventSocket(events), of_events.clone()),
+        (Listener::ControlSocket(control, of_events), of_control),
     ]
 }
 
-/// Opens the TCP addresses of the settings.
-async fn listen_on_tcp(
-    settings: &Settings,
-    tokens: TcpTokens,
-    listeners: &mut Vec<(Listener, ConnectionPlaces)>,
-    addresses: &mut DaemonAddresses,
-) -> Result<(), ServeError> {
-    let Settings { listen, limits, .. } = settings;
-    if let Some(address) = listen.tcp {
-        tokens.permit(address)?;
-        let listener = bind(address).await?;
-        addresses.tcp = listener.local_addr().ok();
-        let places = tcp_places(limits.tcp_connections, "limits.tcp_connections");
-        listeners.push((Listener::Tcp(listener, ListenerAuth::Tcp(tokens)), places));
-    }
-    if let Some(address) = listen.metrics {
-        let listener = bind(address).await?;
-        addresses.metrics = listener.local_addr().ok();
-        let places = tcp_places(limits.metrics_connections, "limits.metrics_connections");
-        listeners.push((Listener::Tcp(listener, ListenerAuth::MetricsOnly), places));
-    }
-    Ok(())
+/// The TCP addresses of the settings.
+struct TcpListeners {
+    events: Option<TcpListener>,
+    metrics: Option<TcpListener>,
 }
 
-/// The places of a TCP address. Its peers are not checked when they connect, so they take at most a quarter of the
+impl TcpListeners {
+    /// Binds the addresses, and notes which they are.
+    async fn bind(
+        settings: &Settings,
+        tokens: &TcpTokens,
+        addresses: &mut DaemonAddresses,
+    ) -> Result<Self, ServeError> {
+        let mut listeners = Self { events: None, metrics: None };
+        if let Some(address) = settings.listen.tcp {
+            tokens.permit(address)?;
+            let listener = bind(address).await?;
+            addresses.tcp = listener.local_addr().ok();
+            listeners.events = Some(listener);
+        }
+        if let Some(address) = settings.listen.metrics {
+            let listener = bind(address).await?;
+            addresses.metrics = listener.local_addr().ok();
+            listeners.metrics = Some(listener);
+        }
+        Ok(listeners)
+    }
+
+    /// The listeners, each with its share.
+    fn admitted(
+        self,
+        state: &Arc<DaemonState>,
+        tokens: &TcpTokens,
+    ) -> impl Iterator<Item = (Listener, Admission)> {
+        let limits = &state.settings.limits;
+        let events = self.events.map(|listener| {
+            let connections = tcp_places(limits.tcp_connections, "limits.tcp_connections");
+            let share = ListenerShare::of_tcp(limits, connections, tokens.sender());
+            (Listener::Tcp(listener, ListenerAuth::Tcp(tokens.clone())), Admission::new(state, share))
+        });
+        let metrics = self.metrics.map(|listener| {
+            let connections = tcp_places(limits.metrics_connections, "limits.metrics_connections");
+            let share = ListenerShare::of_metrics(limits, connections);
+            (Listener::Tcp(listener, ListenerAuth::MetricsOnly), Admission::new(state, share))
+        });
+        events.into_iter().chain(metrics)
+    }
+}
+
+/// The connections of a TCP address. Its peers are not checked when they connect, so they take at most a quarter of the
 /// descriptors: sockets and hooks need theirs.
-fn tcp_places(limit: NonZeroUsize, setting: &'static str) -> ConnectionPlaces {
+fn tcp_places(limit: NonZeroUsize, setting: &'static str) -> NonZeroUsize {
     let descriptors = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
     let quarter = descriptors.and_then(|descriptors| NonZeroUsize::new(descriptors / 4));
     let permitted = quarter.map_or(limit, |quarter| quarter.min(limit));
     if permitted < limit {
         tracing::warn!(%setting, permitted, "fewer connections than the setting: too few files may be open");
     }
-    ConnectionPlaces::new(permitted, setting)
+    permitted
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -286,7 +313,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
 fn connections(state: &Arc<DaemonState>) -> Connections {
     let limits = &state.settings.limits;
     Connections {
-        admission: Admission::new(state),
         timeouts: ConnectionTimeouts {
             head: limits.header_timeout,
             stalled_write: limits.body_timeout,

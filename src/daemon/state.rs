@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use axum::http::HeaderValue;
+use axum::{extract::FromRef, http::HeaderValue};
 use tokio::{
     sync::{Mutex, Semaphore, watch},
     time::{Instant, sleep, timeout},
@@ -21,7 +21,7 @@ use super::{
     audit::Audit,
     denials::Denials,
     error::ApiError,
-    request_body::{BodyBounds, BodyBudget},
+    listener_share::ListenerShare,
     traces::Tracer,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
     watch::WatchState,
@@ -97,10 +97,6 @@ pub(super) struct DaemonState {
     pub(super) meters: Arc<ApiMeters>,
     pub(super) observers: Observers,
     pub(super) denials: Arc<Denials>,
-    /// Permits for requests in flight (`limits.requests`).
-    pub(super) requests: Arc<Semaphore>,
-    /// The budget of request bodies (`limits.request_bodies`).
-    pub(super) bodies: Arc<BodyBudget>,
     /// Permits for readers of the stream (`limits.streams`).
     pub(super) streams: Arc<Semaphore>,
     /// Cancelled when a client of the API asks the daemon to stop.
@@ -123,6 +119,19 @@ pub(super) struct DaemonState {
     phase: watch::Sender<DaemonPhase>,
     /// When the last reload of all workspaces began, and its reports.
     reloaded: Mutex<Option<(Instant, LoadReports)>>,
+}
+
+/// What the handlers of one listener's requests have: the state of the daemon, and the share of the listener.
+#[derive(Debug, Clone)]
+pub(super) struct RequestContext {
+    pub(super) daemon: Arc<DaemonState>,
+    pub(super) share: Arc<ListenerShare>,
+}
+
+impl FromRef<RequestContext> for Arc<DaemonState> {
+    fn from_ref(context: &RequestContext) -> Self {
+        Self::clone(&context.daemon)
+    }
 }
 
 /// The load report of each workspace.
@@ -156,8 +165,6 @@ impl DaemonState {
             meters: Arc::new(meters),
             denials: Denials::new(observers.audit.clone()),
             observers,
-            requests: Arc::new(Semaphore::new(settings.limits.requests.get())),
-            bodies: BodyBudget::new(settings.limits.request_bodies),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),
@@ -181,11 +188,6 @@ impl DaemonState {
 
     pub(super) fn phase(&self) -> DaemonPhase {
         *self.phase.borrow()
-    }
-
-    /// The bounds of a body of at most this size.
-    pub(super) fn body_bounds(&self, bytes: usize) -> BodyBounds<'_> {
-        BodyBounds { bytes, time: self.settings.limits.body_timeout, budget: &self.bodies }
     }
 
     pub(super) fn set_phase(&self, phase: DaemonPhase) {

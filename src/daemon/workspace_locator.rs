@@ -151,7 +151,7 @@ impl WorkspaceLocator {
         settings: &Settings,
         event: &PartialEvent,
     ) -> GuardScope {
-        let Some(cwd) = &event.cwd else { return GuardScope::AnyWorkspace };
+        let Some(cwd) = &event.cwd else { return self.guards_of_unknown(event) };
         match self.find(orchestrator, cwd).await {
             Ok(LookupResult::Registered(id)) => GuardScope::Workspace(id),
             Ok(LookupResult::Unregistered(directory)) => match self.register(orchestrator, directory).await {
@@ -175,19 +175,49 @@ impl WorkspaceLocator {
             Some(id) => GuardScope::Workspace(id),
             // Its workspace is registered with its first event, and may have guards.
             None if event.cwd.as_ref().is_some_and(is_below_root) => GuardScope::NotLoaded,
-            None => GuardScope::AnyWorkspace,
+            None => self.guards_of_unknown(event),
         }
+    }
+
+    /// Whose guards count for an event whose directory is not known or not relied on: those of every workspace. Without
+    /// a directory it may be in one below the roots that is not registered yet, and whose guards nobody knows.
+    fn guards_of_unknown(&self, event: &PartialEvent) -> GuardScope {
+        if event.cwd.is_none() && !self.roots.is_empty() {
+            GuardScope::NotLoaded
+        } else {
+            GuardScope::AnyWorkspace
+        }
+    }
+
+    /// Whose guards count for an event that cannot be read. Its directory is not relied on, and is registered as
+    /// [`WorkspaceLocator::locate`] would, so that its guards count as well.
+    pub(super) async fn guards_of_unreadable(
+        &self,
+        orchestrator: &Orchestrator,
+        event: &PartialEvent,
+    ) -> GuardScope {
+        let registered = match &event.cwd {
+            Some(cwd) => self.register_for_unreadable(orchestrator, cwd).await,
+            None => Ok(()),
+        };
+        if registered.is_err() { GuardScope::NotLoaded } else { self.guards_of_unknown(event) }
     }
 
     /// Registers the directory of an unreadable event as [`WorkspaceLocator::locate`] would, so that its guards can block
     /// the event.
-    pub(super) async fn register_for_unreadable(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) {
+    ///
+    /// Returns an error if it cannot be registered: nobody knows its guards.
+    pub(super) async fn register_for_unreadable(
+        &self,
+        orchestrator: &Orchestrator,
+        cwd: &Arc<str>,
+    ) -> Result<(), LocateError> {
         if self.roots.is_empty() {
-            return;
+            return Ok(());
         }
-        if let Ok(LookupResult::Unregistered(directory)) = self.find(orchestrator, cwd).await {
-            // A directory that cannot be registered has no guards.
-            drop(self.register(orchestrator, directory).await);
+        match self.find(orchestrator, cwd).await? {
+            LookupResult::Unregistered(directory) => self.register(orchestrator, directory).await.map(drop),
+            LookupResult::Registered(_) | LookupResult::Outside => Ok(()),
         }
     }
 

@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, broadcast};
 use super::{
     error::{DispatchError, StartError, WorkspaceError},
     event_log::EventLog,
-    handle::{Inner, Orchestrator, most_in_flight},
+    handle::{Inner, Orchestrator, most_anonymous, most_in_flight},
     native_hook::NativeHook,
     workspace_table::WorkspaceTable,
     workspaces::with_canonical_root,
@@ -268,6 +268,7 @@ impl Builder {
             supervisor,
             supervisor_ended: Mutex::new(Some(ended)),
             admission: Arc::new(Semaphore::new(most_in_flight(&self.settings))),
+            anonymous: Arc::new(Semaphore::new(most_anonymous(&self.settings))),
             settings: self.settings,
             closed: AtomicBool::new(false),
             version: AtomicU64::new(0),

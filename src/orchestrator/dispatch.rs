@@ -7,7 +7,10 @@ use std::{
 };
 
 use futures_util::future::{BoxFuture, Either};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{Semaphore, oneshot},
+    time::Instant,
+};
 
 use super::{
     error::{DispatchError, Overload},
@@ -19,8 +22,8 @@ use crate::{
     model::{Arrival, DialectName, Event, EventError, Outcome, RunKey, WorkspaceId},
     registry::Plan,
     run::{
-        Caller, EventRequest, IdempotencyKey, InFlightGuard, LeaseError, RunLease, RunMessage, RunRejection,
-        next_decision_id,
+        AdmissionPermit, Caller, EventRequest, EventSender, IdempotencyKey, InFlightGuard, LeaseError,
+        RunLease, RunMessage, RunRejection, next_decision_id,
     },
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
@@ -37,10 +40,21 @@ impl Orchestrator {
     /// Returns an error if the event has no workspace, a limit is reached, hookyard is shutting down, or the
     /// run's actor dies.
     pub fn dispatch(&self, event: Event) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
+        self.dispatch_from(EventSender::Known, event)
+    }
+
+    /// Dispatches an event of this sender.
+    ///
+    /// Returns an error as [`Orchestrator::dispatch`] does.
+    pub(crate) fn dispatch_from(
+        &self,
+        sender: EventSender,
+        event: Event,
+    ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
         let snapshots = self.0.registry.load();
         let id = event.workspace_id.as_ref();
         match (snapshots.find(id), id) {
-            (Some(published), _) => self.begin(published, event),
+            (Some(published), _) => self.begin(sender, published, event),
             (None, Some(id)) => immediate(Err(DispatchError::UnknownWorkspace(id.clone()))),
             (None, None) => immediate(Err(DispatchError::NoWorkspace)),
         }
@@ -55,7 +69,7 @@ impl Orchestrator {
         event: Event,
     ) -> impl Future<Output = Result<Outcome, DispatchError>> + Send {
         match self.0.registry.load().find(Some(workspace)) {
-            Some(published) => self.begin(published, event),
+            Some(published) => self.begin(EventSender::Known, published, event),
             None => immediate(Err(DispatchError::UnknownWorkspace(workspace.clone()))),
         }
     }
@@ -91,7 +105,12 @@ impl Orchestrator {
     }
 
     /// Plans an event and does everything that needs no waiting, which is all for an event that no hook wants.
-    fn begin<'a>(&'a self, published: &PublishedSnapshot, event: Event) -> DispatchFuture<'a> {
+    fn begin<'a>(
+        &'a self,
+        sender: EventSender,
+        published: &PublishedSnapshot,
+        event: Event,
+    ) -> DispatchFuture<'a> {
         let inner = &*self.0;
         let snapshot = &published.snapshot;
         if let Some(log) = &inner.event_log {
@@ -122,7 +141,7 @@ impl Orchestrator {
         }
         let plan = snapshot.plan(&event);
         if !plan.is_empty() {
-            return Either::Right(Box::pin(inner.run(published.clone(), key, event, plan)));
+            return Either::Right(Box::pin(inner.run(sender, published.clone(), key, event, plan)));
         }
         let outcome = Outcome::proceed(next_decision_id(), event.kind, snapshot.version());
         if event.ends_run()
@@ -152,6 +171,7 @@ impl Inner {
     /// Sends an event to its run's actor and waits for the outcome.
     async fn run(
         &self,
+        sender: EventSender,
         published: PublishedSnapshot,
         key: RunKey,
         mut event: Event,
@@ -160,9 +180,9 @@ impl Inner {
         let PublishedSnapshot { snapshot, meters } = published;
         let accepted = Instant::now();
         event.arrival.get_or_insert_with(|| Arrival::new(SystemTime::now(), next_decision_id()));
-        let permit = Arc::clone(&self.admission).try_acquire_owned().map_err(|_| self.not_admitted())?;
+        let permit = self.admit(sender)?;
         let (waiter, answer) = oneshot::channel();
-        let lease = self.lease(&key).await?;
+        let lease = self.lease(&key, sender).await?;
         let actor = lease.actor().clone();
         let request = EventRequest {
             key: IdempotencyKey::of(&event),
@@ -189,13 +209,27 @@ impl Inner {
         }
     }
 
+    /// The permit of an event of this sender.
+    ///
+    /// Returns an error if all that it may have are taken.
+    fn admit(&self, sender: EventSender) -> Result<AdmissionPermit, DispatchError> {
+        let take = |permits: &Arc<Semaphore>| {
+            Arc::clone(permits).try_acquire_owned().map_err(|_| self.not_admitted())
+        };
+        let anonymous = match sender {
+            EventSender::Known => None,
+            EventSender::Anonymous => Some(take(&self.anonymous)?),
+        };
+        Ok(AdmissionPermit { _permit: take(&self.admission)?, _anonymous: anonymous })
+    }
+
     /// Why there is no admission permit. A shutdown takes all of them.
     fn not_admitted(&self) -> DispatchError {
         if self.closed.load(Ordering::Acquire) { self.shutting_down() } else { self.shed(Overload::InFlight) }
     }
 
     /// A lease of the run's actor; the supervisor spawns the actor if there is none.
-    async fn lease(&self, key: &RunKey) -> Result<RunLease, DispatchError> {
+    async fn lease(&self, key: &RunKey, sender: EventSender) -> Result<RunLease, DispatchError> {
         let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);
         let mut handle = self.context.directory.find(key).and_then(|record| record.handle());
         for _ in 0..MAX_ATTEMPTS {
@@ -204,8 +238,11 @@ impl Inner {
                 Some(Err(LeaseError::Full)) => return Err(self.shed(Overload::PendingPerRun)),
                 Some(Ok(_) | Err(LeaseError::Closed)) | None => {}
             }
-            let spawn =
-                ractor::call!(self.supervisor, |reply| SupervisorMessage::SpawnRun(key.clone(), reply));
+            let spawn = ractor::call!(self.supervisor, |reply| SupervisorMessage::SpawnRun(
+                key.clone(),
+                sender,
+                reply
+            ));
             handle = match spawn {
                 Ok(Ok(handle)) => Some(handle),
                 Ok(Err(SpawnRunError::TooManyRuns)) => return Err(self.shed(Overload::Runs)),

@@ -22,7 +22,7 @@ use crate::{
     handler::{DegradedWorkers, ModelClient},
     model::{Hook, WorkspaceId},
     registry::Snapshot,
-    run::RunContext,
+    run::{EventSender, RunContext},
     supervisor::{SupervisorMessage, WorkspaceSnapshots},
 };
 
@@ -61,6 +61,8 @@ pub(super) struct Inner {
     pub(super) supervisor_ended: Mutex<Option<JoinHandle<()>>>,
     /// Permits for in-flight events (`limits.in_flight`).
     pub(super) admission: Arc<Semaphore>,
+    /// Those among them that the events of anonymous senders may take.
+    pub(super) anonymous: Arc<Semaphore>,
     pub(super) closed: AtomicBool,
     pub(super) version: AtomicU64,
     pub(super) native: Vec<Hook>,
@@ -154,6 +156,11 @@ impl Orchestrator {
 pub(super) fn most_in_flight(settings: &Settings) -> usize {
     let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
     settings.limits.in_flight.get().min(most)
+}
+
+/// How many of them may be events of anonymous senders.
+pub(super) fn most_anonymous(settings: &Settings) -> usize {
+    EventSender::Anonymous.part_of(most_in_flight(settings))
 }
 
 impl Drop for Inner {

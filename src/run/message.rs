@@ -77,13 +77,41 @@ pub(crate) struct Caller {
     pub(crate) guard: Arc<InFlightGuard>,
 }
 
+/// Who sends an event, as far as its listener knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventSender {
+    /// The embedding program, a process of the daemon's user, or a client with a token.
+    Known,
+    /// Anybody who reaches an address without a token.
+    Anonymous,
+}
+
+impl EventSender {
+    /// How much of a limit of the whole process the events of this sender may take. The last quarter is kept for known
+    /// ones.
+    pub(crate) fn part_of(self, limit: usize) -> usize {
+        match self {
+            Self::Known => limit,
+            Self::Anonymous => limit - limit / 4,
+        }
+    }
+}
+
+/// The permits of one event in flight.
+#[derive(Debug)]
+pub(crate) struct AdmissionPermit {
+    /// One of the permits of `limits.in_flight`.
+    pub(crate) _permit: OwnedSemaphorePermit,
+    /// One of those that anonymous senders share.
+    pub(crate) _anonymous: Option<OwnedSemaphorePermit>,
+}
+
 /// RAII guard of one event: its admission permit and its lease of the run.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard {
     /// Keeps the actor from going away while the event is in its hands.
     pub(crate) _lease: RunLease,
-    /// One of the permits of `limits.in_flight`.
-    pub(crate) _permit: OwnedSemaphorePermit,
+    pub(crate) _permit: AdmissionPermit,
 }
 
 impl Caller {

@@ -33,7 +33,8 @@ pub(crate) use directory::{RunDirectory, RunEntry};
 pub use halt::Halt;
 pub(crate) use idempotency::IdempotencyKey;
 pub(crate) use message::{
-    Caller, EventRequest, InFlightGuard, LeaseError, RunHandle, RunLease, RunMessage, RunRejection,
+    AdmissionPermit, Caller, EventRequest, EventSender, InFlightGuard, LeaseError, RunHandle, RunLease,
+    RunMessage, RunRejection,
 };
 pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};

@@ -16,7 +16,7 @@ use super::message::{SpawnRunError, SupervisorMessage, WorkspaceSnapshots};
 use crate::{
     model::{HandlerKind, RunKey},
     pool::Pool,
-    run::{RunActor, RunContext, RunHandle, RunMessage},
+    run::{EventSender, RunActor, RunContext, RunHandle, RunMessage},
     telemetry::{ActorRestarted, Panicked},
 };
 
@@ -106,7 +106,9 @@ impl Actor for Supervisor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             // A reply fails only if the caller has stopped waiting.
-            SupervisorMessage::SpawnRun(key, reply) => drop(reply.send(state.spawn_run(key))),
+            SupervisorMessage::SpawnRun(key, sender, reply) => {
+                drop(reply.send(state.spawn_run(key, sender)));
+            }
             SupervisorMessage::Publish(snapshot, reply) => {
                 let registry = &state.arguments.registry;
                 registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).with(snapshot)));
@@ -169,7 +171,7 @@ impl Actor for Supervisor {
 
 impl SupervisorState {
     /// The run's actor; made, and linked to the supervisor, if it has none that takes messages.
-    fn spawn_run(&mut self, key: RunKey) -> Result<Arc<RunHandle>, SpawnRunError> {
+    fn spawn_run(&mut self, key: RunKey, sender: EventSender) -> Result<Arc<RunHandle>, SpawnRunError> {
         if self.draining {
             return Err(SpawnRunError::ShuttingDown);
         }
@@ -177,7 +179,7 @@ impl SupervisorState {
         let ended_before = context.directory.has_ended(&key);
         let record = context
             .directory
-            .find_or_make(&key, self.arguments.most_runs)
+            .find_or_make(&key, sender.part_of(self.arguments.most_runs))
             .ok_or(SpawnRunError::TooManyRuns)?;
         if let Some(handle) = record.handle().filter(|handle| handle.is_open() && self.knows(handle)) {
             return Ok(handle);

@@ -7,7 +7,7 @@ use ractor::RpcReplyPort;
 use crate::{
     model::{HandlerKind, RunKey, WorkspaceId},
     registry::Snapshot,
-    run::RunHandle,
+    run::{EventSender, RunHandle},
     telemetry::SnapshotMeters,
 };
 
@@ -89,8 +89,8 @@ pub(crate) enum SpawnRunError {
 /// The messages of the supervisor.
 #[derive(Debug)]
 pub(crate) enum SupervisorMessage {
-    /// Give this run an actor, if it has none.
-    SpawnRun(RunKey, RpcReplyPort<Result<Arc<RunHandle>, SpawnRunError>>),
+    /// Give this run an actor, if it has none, for an event of this sender.
+    SpawnRun(RunKey, EventSender, RpcReplyPort<Result<Arc<RunHandle>, SpawnRunError>>),
     /// Use this snapshot for the events to come.
     Publish(PublishedSnapshot, RpcReplyPort<()>),
     /// Take no more events for this workspace.

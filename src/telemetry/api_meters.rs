@@ -1,4 +1,4 @@
-//! Metrics of the daemon's routes, with their handles resolved when it starts.
+//! Metrics of the daemon's routes and listeners, with their handles resolved when it starts.
 
 use std::{fmt, sync::OnceLock};
 
@@ -70,5 +70,54 @@ impl RouteMeters {
 impl fmt::Debug for ApiMeters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiMeters").finish_non_exhaustive()
+    }
+}
+
+/// What a listener refused beyond its limits.
+#[derive(Debug)]
+pub(crate) struct ListenerMeters {
+    connections: RefusalCounter,
+    requests: RefusalCounter,
+    bodies: RefusalCounter,
+}
+
+/// A counter of what is refused beyond one limit.
+#[derive(Clone)]
+pub(crate) struct RefusalCounter(Counter);
+
+impl ListenerMeters {
+    /// The handles for a listener; each series starts at zero, so that the rate of the first refusal is seen.
+    pub(crate) fn resolve(listener: &str) -> Self {
+        let of = |limit: &str| {
+            let counter = names::LISTENER_REFUSALS.counter([listener, limit]);
+            counter.increment(0);
+            RefusalCounter(counter)
+        };
+        Self { connections: of("connections"), requests: of("requests"), bodies: of("bodies") }
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.connections.count();
+    }
+
+    pub(crate) fn request_refused(&self) {
+        self.requests.count();
+    }
+
+    /// The counter of bodies beyond the limit.
+    pub(crate) fn bodies(&self) -> RefusalCounter {
+        self.bodies.clone()
+    }
+}
+
+impl RefusalCounter {
+    pub(crate) fn count(&self) {
+        self.0.increment(1);
+    }
+}
+
+impl fmt::Debug for RefusalCounter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RefusalCounter")
     }
 }

@@ -19,7 +19,7 @@ mod worker_meters;
 pub(crate) const EVENTS_TARGET: &str = "hookyard::events";
 
 #[cfg(feature = "daemon")]
-pub(crate) use api_meters::ApiMeters;
+pub(crate) use api_meters::{ApiMeters, ListenerMeters, RefusalCounter};
 #[cfg(feature = "daemon")]
 pub(crate) use exporter::Exporter;
 pub use hook_meters::HookMeters;

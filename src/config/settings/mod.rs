@@ -27,11 +27,11 @@ mod value_types;
 mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
-pub use boundaries::{HttpSettings, LevelSettings};
+pub use boundaries::{HttpSettings, LevelSettings, LimitSettings};
 pub use data::DataDirectory;
 pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};
 pub use table::{
-    AuditSettings, LimitSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings,
-    TraceSettings, WorkerPoolSettings, WorkspaceSettings,
+    AuditSettings, ModelSettings, NativePoolSettings, PoolSettings, SecretSources, Settings, TraceSettings,
+    WorkerPoolSettings, WorkspaceSettings,
 };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf, time::Duratio
 use super::{
     super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
     audit::{AuditDestination, AuditPatches, AuditSync},
-    boundaries::{HttpSettings, LevelSettings},
+    boundaries::{HttpSettings, LevelSettings, LimitSettings},
     data::DataDirectory,
     declare::settings,
     listen::ListenSettings,
@@ -193,75 +193,6 @@ settings! {
     pub section NativePoolSettings {
         /// Maximum number of hooks that run at the same time.
         concurrency: NonZeroUsize = count(1024),
-    }
-}
-
-settings! {
-    /// Limits on sizes, numbers and waiting times. Sizes are in bytes.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub section LimitSettings {
-        /// Maximum size of an event.
-        payload: usize as Size = 16 * MIB,
-
-        /// Maximum amount of a command's standard output that is kept.
-        stdout: usize as Size = MIB,
-
-        /// Maximum amount of a command's standard error that is kept.
-        stderr: usize as Size = 64 * KIB,
-
-        /// Maximum size of a response to an http hook, decompressed.
-        http_body: usize as Size = MIB,
-
-        /// Maximum size of a model's response to a prompt or agent hook, decompressed.
-        model_body: usize as Size = MIB,
-
-        /// Maximum number of runs that are remembered; events of further runs are rejected.
-        runs: NonZeroUsize = count(1_000_000),
-
-        /// Maximum number of events that are processed at the same time; further ones are rejected.
-        in_flight: NonZeroUsize = count(16_384),
-
-        /// Maximum number of events of one run that wait; further ones are rejected.
-        pending_per_run: NonZeroUsize = count(64),
-
-        /// Longest time that an event waits for its turn before it is rejected.
-        pending_deadline: Duration = Duration::from_secs(30),
-
-        /// Number of outcomes kept per run to answer events that are sent again.
-        answers_per_run: NonZeroUsize = count(64),
-
-        /// Maximum number of open connections to the event socket.
-        connections: NonZeroUsize = count(10_240),
-
-        /// Maximum number of open connections to the control socket.
-        control_connections: NonZeroUsize = count(64),
-
-        /// Maximum number of open connections to the TCP address; at most a quarter of the files that may be open.
-        tcp_connections: NonZeroUsize = count(4096),
-
-        /// Maximum number of open connections to the metrics address; at most a quarter of the files that may be open.
-        metrics_connections: NonZeroUsize = count(64),
-
-        /// Maximum total size of the request bodies that the daemon holds; further requests are rejected.
-        request_bodies: usize as Size = 256 * MIB,
-
-        /// Maximum number of requests that the daemon processes at the same time.
-        requests: NonZeroUsize = count(4096),
-
-        /// Maximum number of readers of the daemon's event stream.
-        streams: NonZeroUsize = count(64),
-
-        /// Longest time in which the head of a request must arrive.
-        header_timeout: Duration = Duration::from_secs(10),
-
-        /// Longest time without progress while a request body is received or a response is sent.
-        body_timeout: Duration = Duration::from_secs(30),
-
-        /// Time after which an idle connection is closed.
-        idle_timeout: Duration = Duration::from_mins(5),
-
-        /// Maximum number of registered workspaces.
-        workspaces: NonZeroUsize = count(10_000),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Takes canonical events and answers with what their hooks decided; what native events have in common with that.
 
-use std::sync::Arc;
-
 use axum::{
     body::{Body, Bytes},
     extract::{Request, State},
@@ -13,9 +11,9 @@ use crate::{
     daemon::{
         client,
         error::{ApiError, HOOK_EVENT_HEADER},
-        request_body::{self, BodyBounds},
+        request_body,
         schema::Component,
-        state::DaemonState,
+        state::{DaemonState, RequestContext},
     },
     dialect,
     handler::command::is_own_mark,
@@ -33,16 +31,16 @@ pub(super) static OUTCOME: Component =
 
 /// Answers a canonical event with its outcome.
 pub(in crate::daemon) async fn send_event(
-    State(state): State<Arc<DaemonState>>,
+    State(RequestContext { daemon: state, share }): State<RequestContext>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (Parts { headers, .. }, body) = request.into_parts();
     refuse_own_hook(&headers)?;
-    let bytes = request_body::read(&headers, body, limits_of_events(&state)).await?;
+    let bytes = request_body::read(&headers, body, share.body_bounds(state.settings.limits.payload)).await?;
     let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
         Ok(mut event) => {
             event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
-            state.orchestrator.dispatch(event).await?
+            state.orchestrator.dispatch_from(share.sender, event).await?
         }
         Err(error) => block_unreadable(&state, &bytes, error).await?,
     };
@@ -66,7 +64,8 @@ async fn block_unreadable(
 ) -> Result<Outcome, EventError> {
     let dialect = DialectName::Canonical;
     if let Some(cwd) = dialect::named(dialect).cwd_of(bytes) {
-        state.locator.register_for_unreadable(&state.orchestrator, &cwd).await;
+        // Hosts with canonical events get an error, which they do not take for consent, where no guard is known.
+        drop(state.locator.register_for_unreadable(&state.orchestrator, &cwd).await);
     }
     state.orchestrator.block_unreadable(None, dialect, bytes, &error).ok_or(error)
 }
@@ -78,10 +77,6 @@ pub(super) fn refuse_own_hook(headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::own_hook())
-}
-
-pub(super) fn limits_of_events(state: &DaemonState) -> BodyBounds<'_> {
-    state.body_bounds(state.settings.limits.payload)
 }
 
 pub(super) fn read(

@@ -26,7 +26,7 @@ pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;
 pub(super) use operation::{RequestLimit, Route};
-pub(super) use router::{find, paths, router};
+pub(super) use router::{find, misaddressed, paths, router};
 pub use status::{
     AuditStatus, BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches,
     RequiredMissing,

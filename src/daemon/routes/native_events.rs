@@ -10,7 +10,7 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    events::{limits_of_events, read, refuse_own_hook},
+    events::{read, refuse_own_hook},
     extract::{ApiQuery, PathParameter},
     native_response::{ResponseForm, parse_dialect, write},
     unasked::{self, AnsweredError, UnaskedEvent},
@@ -20,7 +20,7 @@ use crate::{
     daemon::{
         error::ApiError,
         request_body::{self, BodyFailure},
-        state::DaemonState,
+        state::{DaemonState, RequestContext},
         workspace_locator::{GuardScope, LocateError},
     },
     dialect,
@@ -39,7 +39,7 @@ pub(super) struct NativeEventQuery {
 ///
 /// Returns an error if the request comes from a hook of hookyard.
 pub(super) async fn send_native_event(
-    State(state): State<Arc<DaemonState>>,
+    State(context): State<RequestContext>,
     name: Result<PathParameter, ApiError>,
     query: Result<ApiQuery<NativeEventQuery>, ApiError>,
     request: Request,
@@ -48,24 +48,25 @@ pub(super) async fn send_native_event(
     let dialect = name.and_then(|PathParameter(name)| parse_dialect(&name));
     let form = query.as_ref().map_or(ResponseForm::Body, |ApiQuery(query)| query.r#as);
     let wrong_address = match (dialect, query) {
-        (Ok(dialect), Ok(_)) => return Ok(send_to(&state, dialect, form, request).await),
+        (Ok(dialect), Ok(_)) => return Ok(send_to(&context, dialect, form, request).await),
         // Claude's words are those that most agents understand.
         (Err(error), _) => (DialectName::Claude, error),
         (Ok(dialect), Err(error)) => (dialect, error),
     };
     let (dialect, error) = wrong_address;
-    let event = dialect::read_partial(dialect, &unasked::beginning(&state, request).await);
-    let unasked = UnaskedEvent { dialect, form, event, guards: GuardScope::AnyWorkspace, error };
-    Ok(unasked.answer(&state))
+    let event = dialect::read_partial(dialect, &unasked::beginning(&context.share, request).await);
+    let state = &context.daemon;
+    let guards = state.locator.guards_of_unreadable(&state.orchestrator, &event).await;
+    Ok(UnaskedEvent { dialect, form, event, guards, error }.answer(state))
 }
 
 async fn send_to(
-    state: &Arc<DaemonState>,
+    context: &RequestContext,
     dialect: DialectName,
     form: ResponseForm,
     request: Request,
 ) -> Response {
-    match answer(state, dialect, request).await {
+    match answer(context, dialect, request).await {
         Ok(NativeAnswer { answer, error }) => {
             let mut response = write(answer, form);
             if let Some(error) = error {
@@ -75,7 +76,7 @@ async fn send_to(
         }
         Err(failure) => {
             let Unanswered { event, guards, error } = *failure;
-            UnaskedEvent { dialect, form, event, guards, error }.answer(state)
+            UnaskedEvent { dialect, form, event, guards, error }.answer(&context.daemon)
         }
     }
 }
@@ -94,12 +95,14 @@ struct Unanswered {
 }
 
 async fn answer(
-    state: &Arc<DaemonState>,
+    context: &RequestContext,
     dialect: DialectName,
     request: Request,
 ) -> Result<NativeAnswer, Box<Unanswered>> {
+    let RequestContext { daemon: state, share } = context;
     let (Parts { headers, .. }, body) = request.into_parts();
-    let bytes = match request_body::read_or_beginning(&headers, body, limits_of_events(state)).await {
+    let bounds = share.body_bounds(state.settings.limits.payload);
+    let bytes = match request_body::read_or_beginning(&headers, body, bounds).await {
         Ok(bytes) => bytes,
         Err(BodyFailure { error, beginning }) => {
             let event = dialect::read_partial(dialect, &beginning);
@@ -111,7 +114,7 @@ async fn answer(
         Ok(event) => event,
         Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
     };
-    dispatch(state, dialect, event).await
+    dispatch(context, dialect, event).await
 }
 
 /// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace
@@ -123,17 +126,16 @@ async fn unreadable(
     error: ApiError,
 ) -> Box<Unanswered> {
     let event = dialect::read_partial(dialect, bytes);
-    if let Some(cwd) = &event.cwd {
-        state.locator.register_for_unreadable(&state.orchestrator, cwd).await;
-    }
-    Box::new(Unanswered { event, guards: GuardScope::AnyWorkspace, error })
+    let guards = state.locator.guards_of_unreadable(&state.orchestrator, &event).await;
+    Box::new(Unanswered { event, guards, error })
 }
 
 async fn dispatch(
-    state: &Arc<DaemonState>,
+    context: &RequestContext,
     dialect: DialectName,
     mut event: Event,
 ) -> Result<NativeAnswer, Box<Unanswered>> {
+    let RequestContext { daemon: state, share } = context;
     match state.locator.locate(&state.orchestrator, &event).await {
         Ok(workspace) => event.workspace_id = workspace,
         Err(error) => {
@@ -145,7 +147,7 @@ async fn dispatch(
             return Err(Box::new(Unanswered { event, guards, error: error.into() }));
         }
     }
-    let (outcome, error) = match state.orchestrator.dispatch(event.clone()).await {
+    let (outcome, error) = match state.orchestrator.dispatch_from(share.sender, event.clone()).await {
         Ok(outcome) => (outcome, None),
         Err(error) => {
             let answered = AnsweredError::of(&error.clone().into());

@@ -20,6 +20,9 @@ use crate::{
 /// The response header with the exit code of a command hook that would answer the same.
 const EXIT_CODE: HeaderName = HeaderName::from_static("hookyard-exit-code");
 
+/// The beginning of the paths of agents' events; the name of the dialect follows.
+pub(super) const NATIVE_EVENTS_PREFIX: &str = "/v1/events/";
+
 /// The form of a native response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,14 +1,12 @@
 //! What a route declares about itself: the row types of the route table.
 
-use std::sync::Arc;
-
 use axum::{
     http::Method,
     routing::{MethodFilter, MethodRouter},
 };
 use serde_json::Value;
 
-use crate::daemon::{auth::AccessRight, schema::Component, state::DaemonState};
+use crate::daemon::{auth::AccessRight, schema::Component, state::RequestContext};
 
 /// A path and what it answers.
 #[derive(Debug)]
@@ -28,7 +26,7 @@ impl Route {
     }
 }
 
-/// Whether requests of a route count against `limits.requests`.
+/// Whether requests of a route count against the limit of requests of their listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::daemon) enum RequestLimit {
     /// They are answered even at the limit: they show or end what fills the daemon, or have a limit of their own.
@@ -56,7 +54,7 @@ pub(super) struct Operation {
     /// The errors beside those that every operation can answer, in groups that several operations share.
     pub(super) errors: &'static [&'static [ErrorResponse]],
     /// Binds the handler to the method.
-    pub(super) handler: fn(MethodFilter) -> MethodRouter<Arc<DaemonState>>,
+    pub(super) handler: fn(MethodFilter) -> MethodRouter<RequestContext>,
 }
 
 /// The methods in use.

@@ -1,23 +1,26 @@
 //! The router, and which route a path belongs to.
 
-use std::sync::Arc;
-
 use axum::{
     Router,
+    extract::Request,
     http::{Method, StatusCode, Uri},
 };
 
 use super::{
+    native_response::NATIVE_EVENTS_PREFIX,
     operation::{RequestLimit, Route},
     table::ROUTES,
 };
-use crate::daemon::{error::ApiError, state::DaemonState};
+use crate::daemon::{error::ApiError, state::RequestContext};
+
+/// The path of agents' events in the route table.
+const NATIVE_EVENTS: &str = "/v1/events/{dialect}";
 
 /// Stands for the paths that are no route. They need a permit to nothing and reveal nothing.
 static NO_ROUTE: Route = Route { path: "none", limit: RequestLimit::Exempt, operations: &[] };
 
 /// The routes with their handlers.
-pub(in crate::daemon) fn router(state: Arc<DaemonState>) -> Router {
+pub(in crate::daemon) fn router(context: RequestContext) -> Router {
     let mut router = Router::new();
     for route in &ROUTES {
         for operation in route.operations {
@@ -25,12 +28,28 @@ pub(in crate::daemon) fn router(state: Arc<DaemonState>) -> Router {
             router = router.route(route.path, (operation.handler)(operation.method.filter()));
         }
     }
-    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(state)
+    router.fallback(unknown_path).method_not_allowed_fallback(unknown_method).with_state(context)
 }
 
-/// The route that a request path belongs to; one without operations if there is none.
+/// The route that a request path belongs to; one without operations if there is none. Every path below `/v1/events/` is
+/// one of agents' events: an agent takes an error for consent, so a wrong one gets a verdict as well.
 pub(in crate::daemon) fn find(path: &str) -> &'static Route {
-    ROUTES.iter().find(|route| matches(path, route.path)).unwrap_or(&NO_ROUTE)
+    let is_route = |route: &&Route| matches(path, route.path) || is_below_native_events(path, route.path);
+    ROUTES.iter().find(is_route).unwrap_or(&NO_ROUTE)
+}
+
+fn is_below_native_events(path: &str, declared: &str) -> bool {
+    declared == NATIVE_EVENTS && path.starts_with(NATIVE_EVENTS_PREFIX)
+}
+
+/// What is wrong with the address of an agent's event that its route does not take.
+pub(in crate::daemon) fn misaddressed(request: &Request) -> Option<ApiError> {
+    let path = request.uri().path();
+    let name = path.strip_prefix(NATIVE_EVENTS_PREFIX)?;
+    if name.is_empty() || name.contains('/') {
+        return Some(no_route(path));
+    }
+    (request.method() != Method::POST).then(|| no_method(request.method(), path))
 }
 
 /// The declared paths of all routes and of [`NO_ROUTE`], which label the metrics of requests.
@@ -45,12 +64,20 @@ fn matches(path: &str, declared: &str) -> bool {
 }
 
 async fn unknown_path(uri: Uri) -> ApiError {
-    let message = format!("no route for the path {:?}", uri.path());
+    no_route(uri.path())
+}
+
+fn no_route(path: &str) -> ApiError {
+    let message = format!("no route for the path {path:?}");
     ApiError::not_found("no_route", message, "GET /v1/openapi.json lists the routes")
 }
 
 async fn unknown_method(method: Method, uri: Uri) -> ApiError {
-    let message = format!("{:?} does not support {method}", uri.path());
+    no_method(&method, uri.path())
+}
+
+fn no_method(method: &Method, path: &str) -> ApiError {
+    let message = format!("{path:?} does not support {method}");
     let hint = "use a method from the `Allow` header; GET /v1/openapi.json lists the routes";
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", message, hint)
 }
@@ -68,7 +95,9 @@ mod tests {
             ("/healthz", "/healthz"),
             ("/v1/runs/", "none"),
             ("/v1/runs/a/b", "none"),
-            ("/v1/events/", "none"),
+            ("/v1/events/", "/v1/events/{dialect}"),
+            ("/v1/events/claude/x", "/v1/events/{dialect}"),
+            ("/v1/eventsclaude", "none"),
             ("/healthz/", "none"),
             ("//healthz", "none"),
             ("", "none"),

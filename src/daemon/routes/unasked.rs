@@ -1,21 +1,23 @@
 //! Answers agents' events whose hooks cannot be asked. An agent takes an HTTP error for consent, so it gets a verdict in
 //! the words of its dialect.
 
-use std::sync::Arc;
-
 use axum::{
-    body::{Body, Bytes},
+    body::Bytes,
     extract::Request,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri},
+    http::{HeaderName, HeaderValue, StatusCode, Uri},
     response::{IntoResponse, Response},
 };
 
-use super::native_response::{ResponseForm, parse_dialect, write};
+use super::{
+    events::refuse_own_hook,
+    native_response::{NATIVE_EVENTS_PREFIX, ResponseForm, parse_dialect, write},
+};
 use crate::{
     daemon::{
         error::{ApiError, Retry},
+        listener_share::ListenerShare,
         request_body::{self, BEGINNING_BYTES},
-        state::DaemonState,
+        state::{DaemonState, RequestContext},
         workspace_locator::GuardScope,
     },
     dialect,
@@ -23,9 +25,6 @@ use crate::{
     run::next_decision_id,
     telemetry::EVENTS_TARGET,
 };
-
-/// The prefix of the paths of agents' events.
-const NATIVE_EVENTS: &str = "/v1/events/";
 
 /// The header with the code of the error that an answer stands for.
 const ERROR: HeaderName = HeaderName::from_static("x-hookyard-error");
@@ -110,15 +109,20 @@ impl UnaskedEvent {
 
 /// Answers a request that was refused before it came to its route: an agent's event with a verdict, any other with the
 /// error.
+///
+/// A request of a hook gets the error as well: an event of its agent is being judged already.
 pub(in crate::daemon) async fn answer_refused(
-    state: &Arc<DaemonState>,
+    context: &RequestContext,
     request: Request,
     error: ApiError,
     guards: RefusedGuards,
 ) -> Response {
     let Some((dialect, form)) = native_target(request.uri()) else { return error.into_response() };
-    let (parts, body) = request.into_parts();
-    let beginning = beginning_of(state, &parts.headers, body).await;
+    if let Err(own_hook) = refuse_own_hook(request.headers()) {
+        return own_hook.into_response();
+    }
+    let beginning = beginning(&context.share, request).await;
+    let state = &context.daemon;
     let event = dialect::read_partial(dialect, &beginning);
     let guards = match guards {
         RefusedGuards::NotLoaded => GuardScope::NotLoaded,
@@ -137,20 +141,17 @@ pub(in crate::daemon) enum RefusedGuards {
 /// The dialect and the form of an answer to a native event, by the address of its request. An unknown dialect is
 /// answered in Claude's words, which most agents understand.
 fn native_target(uri: &Uri) -> Option<(DialectName, ResponseForm)> {
-    let name = uri.path().strip_prefix(NATIVE_EVENTS)?;
+    let rest = uri.path().strip_prefix(NATIVE_EVENTS_PREFIX)?;
+    let name = rest.split('/').next().unwrap_or_default();
     let is_process = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "as=process"));
     let form = if is_process { ResponseForm::Process } else { ResponseForm::Body };
     Some((parse_dialect(name).unwrap_or(DialectName::Claude), form))
 }
 
-/// The beginning of the body of a request with a mistake in its address.
-pub(super) async fn beginning(state: &DaemonState, request: Request) -> Bytes {
+/// The beginning of the body of a request of which more is not wanted.
+pub(super) async fn beginning(share: &ListenerShare, request: Request) -> Bytes {
     let (parts, body) = request.into_parts();
-    beginning_of(state, &parts.headers, body).await
-}
-
-async fn beginning_of(state: &DaemonState, headers: &HeaderMap, body: Body) -> Bytes {
-    match request_body::read_or_beginning(headers, body, state.body_bounds(BEGINNING_BYTES)).await {
+    match request_body::read_or_beginning(&parts.headers, body, share.body_bounds(BEGINNING_BYTES)).await {
         Ok(body) => body.into_bytes(),
         Err(failure) => failure.beginning,
     }

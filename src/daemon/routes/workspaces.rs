@@ -19,7 +19,7 @@ use crate::{
         error::ApiError,
         request_body::{self, SMALL_BODY_BYTES},
         schema::{Component, object, string, strings, unsigned, unsigned_as},
-        state::DaemonState,
+        state::{DaemonState, RequestContext},
     },
     model::{Diagnostic, DialectName, HookName, WorkspaceId},
 };
@@ -186,13 +186,13 @@ pub(super) async fn list(State(state): State<Arc<DaemonState>>) -> Json<Vec<Work
 }
 
 pub(super) async fn register(
-    State(state): State<Arc<DaemonState>>,
+    State(RequestContext { daemon: state, share }): State<RequestContext>,
     PathParameter(id): PathParameter,
     headers: HeaderMap,
     body: Body,
 ) -> Result<(StatusCode, Json<WorkspaceDetails>), ApiError> {
     let id = workspace_id(&id)?;
-    let bounds = state.body_bounds(SMALL_BODY_BYTES);
+    let bounds = share.body_bounds(SMALL_BODY_BYTES);
     let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
     let settings = registration.settings()?;
     let known = state.orchestrator.load_report(&id).is_some();

@@ -387,3 +387,123 @@ fn metrics_count_the_error_behind_an_answer() {
     assert!(daemon.log().contains("answered without its hooks"), "{}", daemon.log());
     daemon.finish();
 }
+
+/// A connection that keeps the only place of the event socket.
+fn taken_place(daemon: &Daemon) -> UnixStream {
+    let mut held = None;
+    wait_until("the place is taken", || {
+        let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+        let mut text = [0; 12];
+        let is_served = stream.read_exact(&mut text).is_ok() && &text == b"HTTP/1.1 200";
+        held = Some(stream);
+        is_served
+    });
+    held.unwrap()
+}
+
+#[test]
+fn an_event_on_a_connection_beyond_the_limit_gets_a_verdict() {
+    for policy in ["on_error: deny", ""] {
+        let daemon = daemon(policy, "limits: { connections: 1, idle_timeout: 10m }");
+        let shop = daemon.path().join("shop");
+        let held = taken_place(&daemon);
+        for dialect in DIALECTS {
+            let body = tool(dialect, &shop);
+            for is_process in [false, true] {
+                let form = if is_process { "?as=process" } else { "" };
+                let request = post(&format!("/v1/events/{dialect}{form}"), JSON, body.as_bytes());
+                let told = answer(&daemon, &request, is_process);
+                assert_answer(&told, dialect, !policy.is_empty(), "beyond the limit");
+            }
+            let relayed = said(hookyard(&daemon, &["relay", "--dialect", dialect]), &body);
+            let code = u8::try_from(relayed.code.unwrap()).unwrap();
+            let told = Answer { out: relayed.out, err: relayed.err, code };
+            assert_answer(&told, dialect, !policy.is_empty(), "relayed beyond the limit");
+        }
+        let refused =
+            daemon.client().send("POST", "/v1/events", Some(call("shop", "r").to_string().as_bytes()));
+        assert_eq!(refused.unwrap().status, 503, "canonical hosts get the error");
+        assert!(!shop.join("ran").exists(), "the hook was asked");
+        drop(held);
+        daemon.finish();
+    }
+}
+
+#[test]
+fn a_wrong_path_or_method_below_the_events_gets_a_verdict() {
+    for policy in ["on_error: deny", ""] {
+        let daemon = daemon(policy, "");
+        let shop = daemon.path().join("shop");
+        for dialect in DIALECTS {
+            let body = tool(dialect, &shop);
+            for rest in ["/", "/x", "//", "/claude?as=body"] {
+                let told = answer(
+                    &daemon,
+                    &post(&format!("/v1/events/{dialect}{rest}"), JSON, body.as_bytes()),
+                    false,
+                );
+                assert_answer(&told, dialect, !policy.is_empty(), rest);
+            }
+            for method in ["PUT", "PATCH", "DELETE", "GET", "OPTIONS", "BREW"] {
+                let request = post(&format!("/v1/events/{dialect}"), JSON, body.as_bytes());
+                let request = String::from_utf8(request).unwrap().replacen("POST", method, 1);
+                let told = answer(&daemon, request.as_bytes(), false);
+                assert_answer(&told, dialect, !policy.is_empty(), method);
+            }
+        }
+        let body = tool("claude", &shop);
+        for path in ["/v1/events/", "/v1/events//", "/v1/events//claude", "/v1/events/../events/claude"] {
+            let told = answer(&daemon, &post(path, JSON, body.as_bytes()), false);
+            assert_answer(&told, "claude", !policy.is_empty(), path);
+        }
+        for (method, path, status) in
+            [("PUT", "/v1/events/canonical", 405), ("POST", "/v1/events/canonical/", 404)]
+        {
+            let refused = daemon.client().send(method, path, Some(body.as_bytes())).unwrap();
+            assert_eq!(refused.status, status, "canonical hosts get the error");
+        }
+        let marked = post("/v1/events/claude/x", "x-hookyard-event: x\r\n", body.as_bytes());
+        let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+        stream.write_all(&marked).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 508"), "{text}");
+        daemon.finish();
+    }
+}
+
+#[test]
+fn below_the_roots_an_event_of_an_unknown_directory_is_blocked() {
+    let guard = hook("guard", "before_tool_dispatch", "exit 0");
+    let roots = DaemonSetup::new()
+        .settings("workspace_roots: [$DIR/srv]")
+        .file("srv/shop/.openharness/hooks/guard.yaml", &guard)
+        .serve();
+    let none = DaemonSetup::new().file("srv/x", "").serve();
+    for (daemon, blocked) in [(&roots, true), (&none, false)] {
+        for dialect in DIALECTS {
+            let whole = tool(dialect, Path::new("/srv/shop"));
+            let without = whole.replace("cwd", "cvd").replace("project_dir", "project_dyr");
+            let cut = &without.as_bytes()[..without.len() - 1];
+            let path = format!("/v1/events/{dialect}");
+            for (what, request) in [
+                ("cut off", post(&path, JSON, cut)),
+                ("not JSON", post(&path, "content-type: text/plain\r\n", without.as_bytes())),
+                ("a wrong query", post(&format!("{path}?more=1"), JSON, without.as_bytes())),
+                ("a wrong path", post(&format!("{path}/x"), JSON, without.as_bytes())),
+            ] {
+                assert_answer(&answer(daemon, &request, false), dialect, blocked, what);
+            }
+            // What no hook can stop is never blocked.
+            let end = end(dialect, Path::new("/srv/shop")).replace("cwd", "cvd");
+            let told = answer(daemon, &post(&path, "content-type: text/plain\r\n", end.as_bytes()), false);
+            assert!(!told.is_block(dialect), "{told:?}");
+        }
+        let without = tool("claude", Path::new("/srv/shop")).replace("cwd", "cvd");
+        let told = answer(daemon, &post("/v1/events/klaus", JSON, without.as_bytes()), false);
+        assert_answer(&told, "claude", blocked, "an unknown dialect");
+    }
+    roots.finish();
+    none.finish();
+}

@@ -12,6 +12,7 @@ mod limits;
 pub(crate) mod raw_connection;
 mod requests;
 mod rights;
+mod shares;
 mod socket;
 mod tcp;
 

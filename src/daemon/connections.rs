@@ -165,7 +165,7 @@ impl Connections {
 
     fn admit_control_peer(&self, stream: UnixStream, admission: &Admission, of_hooks: &Admission) {
         if let Some(peer) = admitted(stream.peer_cred()) {
-            let lineage = socket::lineage(peer);
+            let lineage = socket::lineage(&stream, peer);
             let admission = if lineage == Lineage::Hook { of_hooks } else { admission };
             self.spawn(stream, ListenerAuth::ControlSocket(lineage), Peer::User(peer.uid()), admission);
         }

@@ -4,14 +4,24 @@
 
 use std::{
     fs, io,
-    os::unix::{
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-        net::UnixStream as StdUnixStream,
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+            net::UnixStream as StdUnixStream,
+        },
     },
     path::{Path, PathBuf},
 };
 
-use rustix::process::{Pid, geteuid};
+use nix::{
+    errno::Errno,
+    sys::socket::{getsockopt, sockopt::PeerPidfd},
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, geteuid},
+};
 use tokio::net::{UnixListener, unix::UCred};
 
 use crate::handler::command::{self, Lineage};
@@ -153,11 +163,25 @@ pub(super) fn admits(peer: UCred) -> bool {
 
 /// Whether the peer of the control socket is a hook. Where this user cannot see the process of root, it is none: a hook
 /// runs as this user.
-pub(super) fn lineage(peer: UCred) -> Lineage {
+pub(super) fn lineage(stream: &impl AsFd, peer: UCred) -> Lineage {
     let pid = peer.pid().filter(|pid| *pid > 0).and_then(Pid::from_raw);
-    match pid.map_or(Lineage::Unknown, command::lineage) {
+    let known = match pid.map_or(Lineage::Unknown, command::lineage) {
+        // What was looked at may be another process, which has got the id of the peer.
+        _ if has_ended(stream) => Lineage::Unknown,
+        known => known,
+    };
+    match known {
         Lineage::Unknown if peer.uid() == 0 && !geteuid().is_root() => Lineage::Other,
         known => known,
+    }
+}
+
+/// Whether the process that connected has ended. Before Linux 6.5 nobody can tell, and it has not.
+fn has_ended(stream: &impl AsFd) -> bool {
+    match getsockopt(stream, PeerPidfd) {
+        // A descriptor of a process can be read once the process has ended.
+        Ok(process) => poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&Timespec::default())) != Ok(0),
+        Err(error) => error != Errno::ENOPROTOOPT,
     }
 }
 

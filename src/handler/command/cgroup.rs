@@ -82,10 +82,24 @@ impl Drop for HookCgroup {
     }
 }
 
+/// Whether another process is in the cgroup that this one made for itself and its hooks. Nobody else enters it, so such
+/// a process was started by a hook, whatever it has done to its parents, its group and its environment.
+pub(super) fn is_in_own(pid: i32) -> bool {
+    let Some(own) = path_of("self") else { return false };
+    let name = format!("{NAME}{}", process::id());
+    let is_made = Path::new(&own).file_name().is_some_and(|last| last == name.as_str());
+    is_made && path_of(&pid.to_string()).is_some_and(|path| Path::new(&path).starts_with(&own))
+}
+
+/// The cgroup v2 of a process, as a path below the mount.
+fn path_of(process: &str) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("0::/")).map(str::to_owned)
+}
+
 /// The directory of this process's cgroup v2.
 fn current() -> Option<PathBuf> {
-    let path = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = path.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
+    let path = path_of("self")?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let mount = mounts.lines().find_map(mount_point)?;
     Some(mount.join(path))

@@ -1,12 +1,15 @@
 //! Tells whether another process is a hook of this process, or was started by one.
 //!
 //! Descendants of this process and members of recorded groups are hooks. A process that detached itself from both still
-//! has the mark in the environment it was started with, unless it was given another one.
+//! has the mark in the environment it was started with, unless it was given another one. Where a cgroup is delegated to
+//! this process, all that its hooks start is in that one.
 
 use std::{fs, io, process::id};
 
 use rustix::process::Pid;
 
+#[cfg(feature = "cli")]
+use super::cgroup;
 use super::{environment::OF_A_HOOK, ledger};
 
 /// How often the ancestors are listed again because one of them has ended meanwhile.
@@ -34,6 +37,10 @@ pub(crate) fn lineage(pid: Pid) -> Lineage {
     }
     let groups = ledger::recorded_groups();
     if chain.iter().any(|kin| groups.contains(&kin.group)) {
+        return Lineage::Hook;
+    }
+    #[cfg(feature = "cli")]
+    if pid != own && cgroup::is_in_own(pid) {
         return Lineage::Hook;
     }
     match has_mark(pid) {

@@ -12,12 +12,12 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The tests that a page names, as `program module::test` in backquotes.
+/// The tests that a page names, as `program module::test` in backquotes. The program `lib` has the tests in `src`.
 fn named(page: &str) -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let spans = text.split('`').skip(1).step_by(2);
     let tests = spans.filter_map(|span| span.split_once(' ')).filter(|(program, path)| {
-        root().join("tests").join(program).join("main.rs").exists()
+        (*program == "lib" || root().join("tests").join(program).join("main.rs").exists())
             && path.contains("::")
             && !path.contains(' ')
     });
@@ -36,7 +36,8 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
 fn exists(program: &str, path: &str) -> bool {
     let (modules, test) = path.rsplit_once("::").unwrap();
     let module = modules.rsplit("::").next().unwrap();
-    rust_files(&root().join("tests").join(program)).iter().any(|file| {
+    let folder = if program == "lib" { root().join("src") } else { root().join("tests").join(program) };
+    rust_files(&folder).iter().any(|file| {
         let is_module = file.file_stem().is_some_and(|stem| stem == module)
             || file.ends_with(Path::new(module).join("mod.rs"));
         is_module && fs::read_to_string(file).unwrap().contains(&format!("fn {test}("))

@@ -15,7 +15,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// The arrival of an event at this time, with an id that no other event has.
+    /// The arrival of an event at this time, with an id that no other event has. It becomes the id of the decision.
     pub fn new(time: SystemTime, id: DecisionId) -> Self {
         Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id }
     }
@@ -28,6 +28,17 @@ impl Arrival {
     /// When it was, as ISO 8601 in UTC with milliseconds: `2026-01-31T09:30:00.125Z`.
     pub fn timestamp(&self) -> Timestamp {
         Timestamp(self.since_epoch)
+    }
+
+    /// The id of the decision about the event, which its outcome has too.
+    pub fn decision_id(&self) -> DecisionId {
+        self.id
+    }
+
+    /// How often the event has been given to its hooks, this time included. A hook that has an effect outside can tell a
+    /// repetition by it and by the id of the event.
+    pub fn delivery(&self) -> u32 {
+        1
     }
 
     /// An id of this event alone, in the form of a UUID (version 8).

@@ -97,7 +97,8 @@ impl InFlightEvent {
     /// Adds a caller: it waits for the outcome, or is answered at once if the event is detached.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
         if event.delivery == Delivery::Detached && !event.is_interceptor() {
-            let guard = caller.dismiss(Outcome::proceed(next_decision_id(), event.kind, snapshot_version));
+            let id = event.arrival.map_or_else(next_decision_id, |arrival| arrival.decision_id());
+            let guard = caller.dismiss(Outcome::proceed(id, event.kind, snapshot_version));
             self.detached.get_or_insert(guard);
         } else {
             self.callers.push(caller);

@@ -16,7 +16,7 @@ use super::{
     record::RunRecord,
     run_state::RunState,
 };
-use crate::model::{Event, EventKind, Failure, Outcome, Verdict};
+use crate::model::{DecisionId, Event, EventKind, Failure, Outcome, Verdict};
 
 /// Why interceptor events of a run that was cancelled are halted. A guard may have been stopped in the middle of
 /// its check, so nothing milder would be right.
@@ -29,7 +29,7 @@ impl RunActor {
         let event = Arc::clone(course.event());
         let redactor = course.redactor().clone();
         let in_hooks = course.time_in_hooks();
-        let mut outcome = course.into_outcome(next_decision_id());
+        let mut outcome = course.into_outcome(decision_id(&event, role));
         let ended =
             |outcome| EndedEvent { event: &event, outcome, waited: accepted.elapsed(), redactor: &redactor };
         if role == CourseRole::Background {
@@ -196,9 +196,16 @@ fn cancel_course(mut running: InFlightEvent, why: &str) -> (Arc<Event>, Vec<Outc
     running.cancel.cancel();
     running.course.cancel(why, Instant::now());
     running.record_reports();
-    let InFlightEvent { course, callers, .. } = running;
+    let InFlightEvent { course, callers, role, .. } = running;
     let event = Arc::clone(course.event());
-    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome(next_decision_id()))
+    let id = decision_id(&event, role);
+    (event, callers.into_iter().map(Caller::into_waiter).collect(), course.into_outcome(id))
+}
+
+/// The id of a decision. Hooks that answer were told it; those in the background decide nothing.
+fn decision_id(event: &Event, role: CourseRole) -> DecisionId {
+    let told = event.arrival.filter(|_| role == CourseRole::Answering);
+    told.map_or_else(next_decision_id, |arrival| arrival.decision_id())
 }
 
 /// Gives an answer to all who wait for it.

@@ -98,6 +98,15 @@ fn hide_arrival(input: &mut Value, event: &Event) {
     }
 }
 
+/// Removes the ids that hookyard added to a hook's input, if they are those of the outcome.
+fn hide_ids(input: &mut Value, outcome: &Outcome) {
+    let Some(fields) = input.as_object_mut() else { return };
+    if let Some(id) = fields.remove("decision_id") {
+        assert_eq!(id, json!(outcome.decision_id.to_string()));
+        assert_eq!(fields.remove("delivery"), Some(json!(1)));
+    }
+}
+
 /// The case with everything that is computed in it.
 async fn computed(dialect: DialectName, case: &DialectCase) -> DialectCase {
     let workspace = TestWorkspace::of(&case.files);
@@ -115,6 +124,7 @@ async fn computed(dialect: DialectName, case: &DialectCase) -> DialectCase {
         let hook_input = fs::read_to_string(&seen).ok().map(|text| {
             let mut input = serde_json::from_str(&text).unwrap_or(Value::String(text));
             hide_arrival(&mut input, &read);
+            hide_ids(&mut input, &outcome);
             fs::remove_file(seen).unwrap();
             input
         });

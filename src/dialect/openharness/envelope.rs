@@ -17,8 +17,17 @@ const OWN_TARGETS: [Target; 5] =
     [Target::ModelRequest, Target::ModelResponse, Target::ToolInput, Target::ToolOutput, Target::Context];
 
 /// The other fields of an envelope.
-const OTHER_FIELDS: [&str; 6] =
-    ["workspace_id", "session_id", "run_id", "cwd", "hook_event_name", "tool_call_id"];
+const OTHER_FIELDS: [&str; 9] = [
+    "workspace_id",
+    "session_id",
+    "run_id",
+    "cwd",
+    "hook_event_name",
+    "tool_call_id",
+    "event_id",
+    "decision_id",
+    "delivery",
+];
 
 /// The bytes of an envelope beside the payload: enough for the usual ids and paths.
 const USUAL_FRAME: usize = 512;
@@ -69,6 +78,13 @@ impl Serialize for Envelope<'_> {
         self.payload(&mut map, FieldGroup::Own)?;
         if let Some(id) = &event.tool_call_id {
             map.serialize_entry("tool_call_id", id)?;
+        }
+        if let Some(id) = &event.id {
+            map.serialize_entry("event_id", id)?;
+        }
+        if let Some(arrival) = event.arrival {
+            map.serialize_entry("decision_id", &arrival.decision_id())?;
+            map.serialize_entry("delivery", &arrival.delivery())?;
         }
         if matches!(event.dialect, DialectName::OpenHarness | DialectName::Canonical) {
             self.payload(&mut map, FieldGroup::Foreign)?;

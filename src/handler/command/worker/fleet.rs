@@ -198,6 +198,8 @@ impl Fleet {
                 id: self.next_id.fetch_add(1, Ordering::Relaxed),
                 envelope: invocation.envelope.clone(),
                 trace: invocation.event.trace,
+                event_id: invocation.event.id.clone(),
+                arrival: invocation.event.arrival,
             };
             let permit = WorkerPermit { fleet: permit.0, worker: permit.1, hook: invocation.permit.clone() };
             if let Some(answer) = handle.ask(event, deadline, permit, cancel).await {

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{dialect::shorten, model::TraceParent};
+use crate::{
+    dialect::shorten,
+    model::{Arrival, EventId, TraceParent},
+};
 
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
@@ -24,6 +27,8 @@ pub(super) struct EventMessage {
     pub(super) id: u64,
     pub(super) envelope: Bytes,
     pub(super) trace: Option<TraceParent>,
+    pub(super) event_id: Option<EventId>,
+    pub(super) arrival: Option<Arrival>,
 }
 
 /// A message of a worker.
@@ -109,10 +114,19 @@ pub(super) fn excerpt(line: &[u8]) -> String {
 
 /// Appends a request. `deadline_ms` is the time left for the event.
 pub(super) fn write_request(line: &mut Vec<u8>, event: &EventMessage, deadline_ms: u128) {
-    let EventMessage { id, envelope, trace } = event;
+    let EventMessage { id, envelope, trace, event_id, arrival } = event;
     line.extend_from_slice(format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}").as_bytes());
     if let Some(trace) = trace {
         line.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
+    }
+    if let Some(id) = event_id {
+        // Whoever named the event may have used any characters.
+        let id = serde_json::Value::from(id.as_str());
+        line.extend_from_slice(format!(",\"event_id\":{id}").as_bytes());
+    }
+    if let Some(arrival) = arrival {
+        let (decision, delivery) = (arrival.decision_id(), arrival.delivery());
+        line.extend_from_slice(format!(",\"decision_id\":\"{decision}\",\"delivery\":{delivery}").as_bytes());
     }
     line.extend_from_slice(b",\"envelope\":");
     match &envelope[..] {
@@ -174,6 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::model::DecisionId;
 
     /// Text that is almost a message.
     fn almost_a_message() -> impl Strategy<Value = String> {
@@ -229,7 +244,8 @@ mod tests {
     fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();
         let envelope = Bytes::copy_from_slice(envelope.as_bytes());
-        write_request(&mut line, &EventMessage { id: 7, envelope, trace }, 4000);
+        let event = EventMessage { id: 7, envelope, trace, event_id: None, arrival: None };
+        write_request(&mut line, &event, 4000);
         String::from_utf8(line).unwrap()
     }
 
@@ -239,6 +255,21 @@ mod tests {
         let line =
             format!("{{\"id\":\"7\",\"deadline_ms\":4000,\"traceparent\":\"{trace}\",\"envelope\":{{}}}}\n");
         assert_eq!(request("{}", Some(trace.parse().unwrap())), line);
+    }
+
+    #[test]
+    fn a_request_has_the_ids_of_its_event() {
+        let mut line = Vec::new();
+        let event_id = EventId::new(r#"a "quoted" id"#).ok();
+        let arrival = Some(Arrival::new(std::time::UNIX_EPOCH, DecisionId::new(1, 2)));
+        let event = EventMessage { id: 7, envelope: Bytes::from("{}"), trace: None, event_id, arrival };
+        write_request(&mut line, &event, 4000);
+        let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        let expected = serde_json::json!({
+            "id": "7", "deadline_ms": 4000, "event_id": "a \"quoted\" id",
+            "decision_id": "0000000000000001-2", "delivery": 1, "envelope": {},
+        });
+        assert_eq!(line, expected);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::{
         models::ModelRouter,
         prompt::PromptRunner,
     },
-    model::{HandlerKind, Hook, RunKey, Workspace, WorkspaceId},
+    model::{HandlerKind, Hook, Workspace, WorkspaceId},
     pool::{HandlerPools, HookLimits, NativeTaskPool, Pool, PoolLimits},
     run::{OutcomeObserver, RunContext, RunDirectory},
     supervisor::{Supervisor, SupervisorArguments, WorkspaceSnapshots},
@@ -226,34 +226,19 @@ impl Builder {
     /// Returns an error if a workspace's directory is not there, two workspaces have one id, a native hook is not valid,
     /// or the state of runs cannot be kept where it should be. Mistakes in hook files are an error only if the builder is
     /// [strict](Builder::strict); see [`Orchestrator::load_reports`].
-    pub async fn start(self) -> Result<Orchestrator, StartError> {
-        #[cfg(feature = "store")]
-        let (directory, restored) = RunDirectory::open(self.data.clone()).await?;
-        #[cfg(not(feature = "store"))]
-        let (directory, restored) = (RunDirectory::new(None), Vec::new());
-        self.start_with(directory, restored).await
-    }
-
-    /// Starts with a directory of runs, and those that its store had.
-    pub(super) async fn start_with(
-        mut self,
-        directory: RunDirectory,
-        restored: Vec<RunKey>,
-    ) -> Result<Orchestrator, StartError> {
+    pub async fn start(mut self) -> Result<Orchestrator, StartError> {
         self.settings.trust = self.trust.unwrap_or(self.settings.trust);
         let native = native_hooks(self.native, &self.settings)?;
         let workspaces = with_ids(self.workspaces)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
         let own = self.own_listeners.unwrap_or_else(|| configured_listeners(&self.settings));
-        let context =
-            Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own, directory));
+        let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own));
         let arguments = SupervisorArguments {
             context: Arc::clone(&context),
             registry: Arc::clone(&registry),
             most_runs: self.settings.limits.runs.get(),
             run_idle: self.settings.run_idle,
             run_forget: self.settings.run_forget,
-            restored,
         };
         #[expect(
             clippy::disallowed_methods,
@@ -278,6 +263,10 @@ impl Builder {
             outer_search: self.outer_search,
             event_log: self.event_log,
         }));
+        #[cfg(feature = "store")]
+        if let Some(data) = self.data {
+            orchestrator.open_store(data).await?;
+        }
         if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
             orchestrator.publish(LoadedWorkspace::empty(native_place()?)).await?;
         }
@@ -308,7 +297,6 @@ fn run_context(
     models: Option<&Arc<dyn ModelClient>>,
     observers: Vec<Arc<dyn OutcomeObserver>>,
     own: OwnListeners,
-    directory: RunDirectory,
 ) -> RunContext {
     let meters = Meters::resolve();
     let base = BaseEnvironment::of_process(&settings.pass_environment);
@@ -329,7 +317,7 @@ fn run_context(
     let agent =
         Pool::new(HandlerKind::Agent, bounds(&pools.agent), Arc::new(AgentRunner::new(models)), &meters);
     RunContext {
-        directory: Arc::new(directory),
+        directory: Arc::new(RunDirectory::default()),
         pools: HandlerPools {
             staffed: [command, http, prompt, agent].into(),
             native: NativeTaskPool::new(

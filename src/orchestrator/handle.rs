@@ -15,8 +15,6 @@ use ractor::{ActorRef, concurrency::JoinHandle};
 use tokio::sync::Semaphore;
 
 use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
-#[cfg(feature = "daemon")]
-use crate::store::StoreStatus;
 use crate::{
     config::{OuterSearch, Settings},
     handler::{DegradedWorkers, ModelClient},
@@ -143,12 +141,6 @@ impl Orchestrator {
             drop(tokio::task::spawn_blocking(move || store.close()).await);
         }
         finished
-    }
-
-    /// How the store of the state of runs is, if there is one.
-    #[cfg(feature = "daemon")]
-    pub(crate) fn store_status(&self) -> Option<StoreStatus> {
-        self.0.context.directory.store().map(|store| store.status())
     }
 }
 

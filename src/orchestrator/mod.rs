@@ -14,6 +14,8 @@ mod notice_stream;
 mod reload_log;
 mod run;
 mod runs;
+#[cfg(feature = "store")]
+mod stored_runs;
 #[cfg(test)]
 mod tests;
 mod tool_call;

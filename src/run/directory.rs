@@ -10,7 +10,7 @@ use std::{
 };
 
 use dashmap::{DashMap, mapref::one::RefMut};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
@@ -47,7 +47,7 @@ pub(crate) struct RunDirectory {
     sessions: Arc<DashMap<SessionId, usize>>,
     ended: Mutex<EndedRuns>,
     /// Where changes go that survive a restart.
-    store: Option<Arc<dyn RunStore>>,
+    store: RwLock<Option<Arc<dyn RunStore>>>,
 }
 
 /// RAII guard: a run with an actor counts for its session for as long as it lives.
@@ -79,9 +79,8 @@ pub(crate) struct RunEntry {
     pub(crate) record: Arc<RunRecord>,
 }
 
-impl RunDirectory {
-    /// An empty directory.
-    pub(crate) fn new(store: Option<Arc<dyn RunStore>>) -> Self {
+impl Default for RunDirectory {
+    fn default() -> Self {
         Self {
             runs: DashMap::with_shard_amount(SHARDS),
             made: Instant::now(),
@@ -90,13 +89,21 @@ impl RunDirectory {
             halted: AtomicUsize::new(0),
             sessions: Arc::default(),
             ended: Mutex::default(),
-            store,
+            store: RwLock::default(),
         }
     }
+}
 
-    /// Where changes go that survive a restart.
+impl RunDirectory {
+    /// Where changes go that survive a restart. Nothing that happens for each event asks for it.
     pub(crate) fn store(&self) -> Option<Arc<dyn RunStore>> {
-        self.store.clone()
+        self.store.read().clone()
+    }
+
+    /// Sends changes to this store from now on, or to none. Returns the former one.
+    #[cfg(any(feature = "store", test))]
+    pub(crate) fn set_store(&self, store: Option<Arc<dyn RunStore>>) -> Option<Arc<dyn RunStore>> {
+        std::mem::replace(&mut *self.store.write(), store)
     }
 
     /// The record of a run.
@@ -118,7 +125,7 @@ impl RunDirectory {
 
     /// What to wait for before anybody hears of the halt of a run; none if it is on disk or there is no store.
     pub(super) fn receipt(&self, record: &Arc<RunRecord>) -> Option<HaltReceipt> {
-        let store = self.store.as_ref()?;
+        let store = self.store()?;
         if record.is_halt_settled.load(Ordering::Acquire) {
             return None;
         }
@@ -127,7 +134,7 @@ impl RunDirectory {
 
     /// Stores the state of a run, at once if it has just been halted.
     pub(super) fn save(&self, key: &RunKey, record: &RunRecord, run_state: &RunState, is_urgent: bool) {
-        let Some(store) = &self.store else { return };
+        let Some(store) = self.store() else { return };
         let mut run = run_state.to_stored();
         run.halt = record.halted().map(Halt::to_stored);
         if run.is_empty() {
@@ -147,7 +154,9 @@ impl RunDirectory {
     /// Removes what the store has of a run. Called while its shard is locked, so that a new run of the same id is stored
     /// after it.
     fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
-        if let Some(store) = self.store.as_ref().filter(|_| record.is_stored.load(Ordering::Acquire)) {
+        if record.is_stored.load(Ordering::Acquire)
+            && let Some(store) = self.store()
+        {
             store.forget(key);
         }
     }
@@ -253,25 +262,37 @@ impl RunDirectory {
         true
     }
 
-    /// Takes over what a store had, before the first event. Returns the runs.
+    /// Takes over what a store has. Returns the runs that were not known.
     #[cfg(feature = "store")]
-    pub(crate) fn restore(&self, stored: StoredRuns) -> Vec<RunKey> {
+    pub(super) fn restore(&self, stored: StoredRuns) -> Vec<RunKey> {
         stored.ended.iter().for_each(|key| self.keep_ended(key));
         let mut keys = Vec::with_capacity(stored.runs.len());
         for (key, mut run) in stored.runs {
-            let record = RunRecord::new(self.now());
+            let known = self.find(&key);
+            let record = known.clone().unwrap_or_else(|| Arc::new(RunRecord::new(self.now())));
             record.is_stored.store(true, Ordering::Release);
-            record.is_halt_settled.store(true, Ordering::Release);
+            record.is_halt_settled.store(run.halt.is_some(), Ordering::Release);
             if let Some(halt) = run.halt.take() {
                 self.halt(&record, Halt::of_stored(halt));
             }
-            record.park(RunState::of_stored(run));
-            if self.runs.insert(key.clone(), Arc::new(record)).is_none() {
+            if known.is_none() {
+                record.park(RunState::of_stored(run));
+                self.runs.insert(key.clone(), record);
                 self.known.fetch_add(1, Ordering::Relaxed);
+                keys.push(key);
             }
-            keys.push(key);
         }
         keys
+    }
+
+    /// Stores the halts that the store does not have.
+    #[cfg(feature = "store")]
+    pub(super) fn save_halts(&self) {
+        for entry in self.runs.iter().filter(|entry| !entry.is_stored.load(Ordering::Acquire)) {
+            if entry.halted().is_some() {
+                self.save(entry.key(), entry.value(), &RunState::default(), true);
+            }
+        }
     }
 
     /// Whether the run ended lately.
@@ -353,7 +374,7 @@ impl RunDirectory {
     }
 
     fn remember_ended(&self, key: &RunKey) {
-        if let Some(store) = &self.store {
+        if let Some(store) = self.store() {
             store.end(key);
         }
         self.keep_ended(key);

@@ -1,6 +1,6 @@
-//! The directory of runs as a store has it.
+//! The directory of runs takes over what a store has.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use super::directory::RunDirectory;
 use crate::{
@@ -9,16 +9,20 @@ use crate::{
 };
 
 impl RunDirectory {
-    /// The directory of runs whose state is kept in this directory of files, if there is one, and the runs that it had.
-    pub(crate) async fn open(data: Option<PathBuf>) -> Result<(Self, Vec<RunKey>), StoreError> {
-        let Some(data) = data else { return Ok((Self::new(None), Vec::new())) };
-        let open = move || {
-            let (store, stored) = FileRunStore::open(&data)?;
-            let directory = Self::new(Some(Arc::new(store)));
-            let restored = directory.restore(stored);
-            Ok((directory, restored))
-        };
-        // It ends without a result only if it panicked, which nothing in it does.
-        tokio::task::spawn_blocking(open).await.expect("the store opens or says why not")
+    /// Opens the store in a directory of files, takes over what it has, and sends all changes to it from now on. Returns
+    /// the runs that were not known. Blocks.
+    pub(crate) fn open_store(&self, data: &Path) -> Result<Vec<RunKey>, StoreError> {
+        let (store, stored) = FileRunStore::open(data)?;
+        let restored = self.restore(stored);
+        self.set_store(Some(Arc::new(store)));
+        self.save_halts();
+        Ok(restored)
+    }
+
+    /// Writes what is left and gives the store to whoever opens it next. What follows is in memory only. Blocks.
+    pub(crate) fn release_store(&self) {
+        if let Some(store) = self.set_store(None) {
+            store.close();
+        }
     }
 }

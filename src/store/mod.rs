@@ -15,6 +15,7 @@ mod error;
 mod location;
 #[cfg(feature = "store")]
 mod pending;
+#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
 mod record;
 #[cfg(feature = "store")]
 mod writer;
@@ -60,6 +61,7 @@ pub(crate) trait RunStore: fmt::Debug + Send + Sync {
 }
 
 /// What the store has when it is opened.
+#[cfg(feature = "store")]
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoredRuns {
     pub(crate) runs: Vec<(RunKey, StoredRun)>,
@@ -68,6 +70,7 @@ pub(crate) struct StoredRuns {
 }
 
 /// How the store is.
+#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoreStatus {
     pub(crate) directory: PathBuf,

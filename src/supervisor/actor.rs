@@ -48,8 +48,6 @@ pub(crate) struct SupervisorArguments {
     pub(crate) run_idle: Duration,
     /// After which a run without an actor is forgotten.
     pub(crate) run_forget: Duration,
-    /// Runs that a store had.
-    pub(crate) restored: Vec<RunKey>,
 }
 
 /// The state of the supervisor.
@@ -75,7 +73,7 @@ impl Actor for Supervisor {
     async fn pre_start(
         &self,
         myself: ActorRef<SupervisorMessage>,
-        mut arguments: SupervisorArguments,
+        arguments: SupervisorArguments,
     ) -> Result<SupervisorState, ActorProcessingErr> {
         let mut factories = HashMap::new();
         for pool in arguments.context.pools.staffed.iter() {
@@ -83,15 +81,11 @@ impl Actor for Supervisor {
         }
         let period = (arguments.run_idle / 2).clamp(Duration::from_millis(10), LONGEST_SWEEP);
         myself.send_interval(period, || SupervisorMessage::Sweep);
-        let now = Instant::now();
-        let restored = std::mem::take(&mut arguments.restored);
-        // They have had no actor in this process.
-        let passivated = restored.into_iter().map(|key| (now, key, 0)).collect();
         Ok(SupervisorState {
             arguments,
             myself,
             runs: HashMap::new(),
-            passivated,
+            passivated: VecDeque::new(),
             factories,
             restarts: HashMap::new(),
             draining: false,
@@ -118,6 +112,12 @@ impl Actor for Supervisor {
                 let registry = &state.arguments.registry;
                 registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).without(&id)));
                 drop(reply.send(()));
+            }
+            #[cfg(feature = "store")]
+            SupervisorMessage::Restored(keys) => {
+                let now = Instant::now();
+                // They have had no actor in this process.
+                state.passivated.extend(keys.into_iter().map(|key| (now, key, 0)));
             }
             SupervisorMessage::Sweep => state.sweep(),
             SupervisorMessage::Drain => state.draining = true,

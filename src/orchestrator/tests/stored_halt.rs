@@ -8,7 +8,6 @@ use tokio::{sync::oneshot, time::Instant};
 use super::*;
 use crate::{
     model::{EventId, Outcome},
-    run::RunDirectory,
     store::{RunStore, StoreStatus, StoredRun},
 };
 
@@ -69,8 +68,9 @@ async fn halting_orchestrator(store: &Arc<SlowStore>) -> Orchestrator {
     let halting =
         NativeHook::inline("halting", [EventKind::BeforeToolDispatch], |_| Ok(Reply::halt("enough")));
     let store: Arc<dyn RunStore> = Arc::clone(store) as _;
-    let builder = Orchestrator::builder().native_hook(halting);
-    builder.start_with(RunDirectory::new(Some(store)), Vec::new()).await.unwrap()
+    let orchestrator = Orchestrator::builder().native_hook(halting).start().await.unwrap();
+    assert!(orchestrator.0.context.directory.set_store(Some(store)).is_none());
+    orchestrator
 }
 
 type Answer = tokio::task::JoinHandle<Result<Outcome, DispatchError>>;
@@ -153,4 +153,33 @@ async fn a_shutdown_writes_what_is_left() {
     sleep(Duration::from_millis(100)).await;
     orchestrator.shutdown(Duration::ZERO).await;
     assert_eq!(verdict(answer).await, Verdict::Halt);
+}
+
+#[cfg(feature = "store")]
+#[tokio::test]
+async fn a_store_passes_from_one_orchestrator_to_another() {
+    let data = tempfile::tempdir().unwrap();
+    let halting =
+        || NativeHook::inline("halting", [EventKind::BeforeToolDispatch], |_| Ok(Reply::halt("enough")));
+    let first = Orchestrator::builder().native_hook(halting()).data(data.path()).start().await.unwrap();
+    assert_eq!(first.dispatch(tool("stored")).await.unwrap().verdict, Verdict::Halt);
+    let second = Orchestrator::builder().native_hook(halting()).start().await.unwrap();
+    assert_eq!(second.dispatch(tool("in-memory")).await.unwrap().verdict, Verdict::Halt);
+    assert!(second.open_store(data.path().to_owned()).await.is_err(), "the first one has it");
+    first.release_store().await;
+    assert_eq!(first.dispatch(tool("stored")).await.unwrap().verdict, Verdict::Halt);
+    second.open_store(data.path().to_owned()).await.unwrap();
+    let halted = |orchestrator: &Orchestrator, run: &str| {
+        let workspace = orchestrator.snapshot(None).unwrap().workspace().id.clone();
+        orchestrator
+            .0
+            .context
+            .directory
+            .halted(&RunKey { workspace, run: RunId::new(run).unwrap() })
+            .is_some()
+    };
+    assert!(halted(&second, "stored") && halted(&second, "in-memory"));
+    second.shutdown(Duration::ZERO).await;
+    let third = Orchestrator::builder().native_hook(halting()).data(data.path()).start().await.unwrap();
+    assert!(halted(&third, "stored") && halted(&third, "in-memory"));
 }

@@ -197,9 +197,7 @@ impl Fleet {
             let event = EventMessage {
                 id: self.next_id.fetch_add(1, Ordering::Relaxed),
                 envelope: invocation.envelope.clone(),
-                trace: invocation.event.trace,
-                event_id: invocation.event.id.clone(),
-                arrival: invocation.event.arrival,
+                event: Arc::clone(&invocation.event),
             };
             let permit = WorkerPermit { fleet: permit.0, worker: permit.1, hook: invocation.permit.clone() };
             if let Some(answer) = handle.ask(event, deadline, permit, cancel).await {

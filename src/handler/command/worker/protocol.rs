@@ -1,15 +1,12 @@
 //! The messages of the worker protocol, one JSON line each. Pure.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    dialect::shorten,
-    model::{Arrival, EventId, TraceParent},
-};
+use crate::{dialect::shorten, model::Event};
 
 /// The version of the protocol.
 pub(super) const VERSION: u64 = 1;
@@ -26,9 +23,7 @@ pub(super) struct EventMessage {
     /// Unique in the fleet.
     pub(super) id: u64,
     pub(super) envelope: Bytes,
-    pub(super) trace: Option<TraceParent>,
-    pub(super) event_id: Option<EventId>,
-    pub(super) arrival: Option<Arrival>,
+    pub(super) event: Arc<Event>,
 }
 
 /// A message of a worker.
@@ -114,17 +109,17 @@ pub(super) fn excerpt(line: &[u8]) -> String {
 
 /// Appends a request. `deadline_ms` is the time left for the event.
 pub(super) fn write_request(line: &mut Vec<u8>, event: &EventMessage, deadline_ms: u128) {
-    let EventMessage { id, envelope, trace, event_id, arrival } = event;
+    let EventMessage { id, envelope, event } = event;
     line.extend_from_slice(format!("{{\"id\":\"{id}\",\"deadline_ms\":{deadline_ms}").as_bytes());
-    if let Some(trace) = trace {
+    if let Some(trace) = event.trace {
         line.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
     }
-    if let Some(id) = event_id {
+    if let Some(id) = &event.id {
         // Whoever named the event may have used any characters.
         let id = serde_json::Value::from(id.as_str());
         line.extend_from_slice(format!(",\"event_id\":{id}").as_bytes());
     }
-    if let Some(arrival) = arrival {
+    if let Some(arrival) = event.arrival {
         let (decision, delivery) = (arrival.decision_id(), arrival.delivery());
         line.extend_from_slice(format!(",\"decision_id\":\"{decision}\",\"delivery\":{delivery}").as_bytes());
     }
@@ -188,7 +183,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::DecisionId;
+    use crate::model::{Arrival, DecisionId, EventId, EventKind, RunId, SessionId, TraceParent};
+
+    fn event() -> Event {
+        let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+        Event::new(EventKind::BeforeToolDispatch, session, run)
+    }
 
     /// Text that is almost a message.
     fn almost_a_message() -> impl Strategy<Value = String> {
@@ -244,8 +244,8 @@ mod tests {
     fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();
         let envelope = Bytes::copy_from_slice(envelope.as_bytes());
-        let event = EventMessage { id: 7, envelope, trace, event_id: None, arrival: None };
-        write_request(&mut line, &event, 4000);
+        let event = Arc::new(Event { trace, ..event() });
+        write_request(&mut line, &EventMessage { id: 7, envelope, event }, 4000);
         String::from_utf8(line).unwrap()
     }
 
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn a_request_has_the_ids_of_its_event() {
         let mut line = Vec::new();
-        let event_id = EventId::new(r#"a "quoted" id"#).ok();
         let arrival = Some(Arrival::new(std::time::UNIX_EPOCH, DecisionId::new(1, 2)));
-        let event = EventMessage { id: 7, envelope: Bytes::from("{}"), trace: None, event_id, arrival };
-        write_request(&mut line, &event, 4000);
+        let event = Event { id: EventId::new(r#"a "quoted" id"#).ok(), arrival, ..event() };
+        let message = EventMessage { id: 7, envelope: Bytes::from("{}"), event: Arc::new(event) };
+        write_request(&mut line, &message, 4000);
         let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
         let expected = serde_json::json!({
             "id": "7", "deadline_ms": 4000, "event_id": "a \"quoted\" id",

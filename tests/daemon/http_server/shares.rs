@@ -1,5 +1,7 @@
 //! Each listener has a share of connections, requests, bodies, runs and events of its own.
 
+use std::fs;
+
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
 use serde_json::json;
@@ -18,9 +20,9 @@ use crate::{
 const QUICK: &str = "name: quick\nevents: [before_tool_dispatch]\nmatcher: Read\nhandler:\n  type: command\n  \
                      command: 'true'\n";
 
-/// A hook of an event that its host need not wait for.
-const LATE: &str =
-    "name: late\nevents: [notification]\nhandler:\n  type: command\n  command: 'sleep 1000; true'\n";
+/// A hook of an event that its host need not wait for. It goes on until there is the file `go`.
+const LATE: &str = "name: late\nevents: [run_failed]\nhandler:\n  type: command\n  \
+                    command: 'until [ -e go ]; do sleep 0.02; done'\n";
 
 /// A daemon with a slow hook of one tool and a quick one of another, at the sockets and at a TCP address.
 fn daemon(settings: &str) -> Daemon {
@@ -171,16 +173,14 @@ fn without_a_token_a_quarter_of_the_events_in_flight_is_kept_for_the_sockets() {
     let daemon = daemon("limits: { in_flight: 4 }");
     let address = daemon.tcp();
     let detached = |run: &str| {
-        let event = json!({ "event": "notification", "session_id": "s", "run_id": run, "workspace_id": "shop",
-                            "notification_type": "idle", "wait": false });
+        let event = json!({ "event": "run_failed", "session_id": "s", "run_id": run, "workspace_id": "shop",
+                            "trigger_type": "user", "run_status": "failed", "wait": false });
         event.to_string()
     };
     let statuses = ["a", "b", "c", "d"].map(|run| sent(RawConnection::tcp(&address), &detached(run)).status);
     assert_eq!(statuses, [200, 200, 200, 503]);
     assert_eq!(sent(RawConnection::unix(&daemon), &quick("e")).status, 200);
-    for run in ["a", "b", "c"] {
-        assert_eq!(daemon.send("DELETE", &format!("/v1/runs/{run}"), None).status, 200);
-    }
+    fs::write(daemon.path().join("shop/go"), "").unwrap();
     wait_until("there is room again", || sent(RawConnection::tcp(&address), &quick("d")).status == 200);
     daemon.finish();
 }

@@ -319,7 +319,7 @@ for name in ["hookyard.sock", "hookyard-control.sock"]:
         tried[name] = "answered" if connection.recv(1) else "closed"
     except OSError as error:
         tried[name] = "refused"
-for name in ["hookyard.yaml", "home/.openharness/hooks/guard.yaml", "state/x", "x"]:
+for name in ["hookyard.yaml", "home/.claude/settings.json", "state/x", "x"]:
     try:
         open(os.path.join(place, name), "w")
         tried[name] = "written"
@@ -365,11 +365,10 @@ impl UsersDaemon {
             root.display()
         );
         fs::write(place.join("hookyard.yaml"), settings).unwrap();
-        let guard = json!({ "name": "guard", "events": ["before_tool_dispatch"], "on_error": "deny",
-                            "handler": { "type": "command", "command": "echo guarded >&2; exit 2" } });
-        let hooks = place.join("home/.openharness/hooks");
-        fs::create_dir_all(&hooks).unwrap();
-        fs::write(hooks.join("guard.yaml"), guard.to_string()).unwrap();
+        let guard = json!({ "type": "command", "command": "echo guarded >&2; exit 2" });
+        let hooks = json!({ "hooks": { "PreToolUse": [{ "matcher": "Bash", "hooks": [guard] }] } });
+        fs::create_dir_all(place.join("home/.claude")).unwrap();
+        fs::write(place.join("home/.claude/settings.json"), hooks.to_string()).unwrap();
         fs::create_dir(place.join("state")).unwrap();
         give(place, user);
         fs::set_permissions(place, fs::Permissions::from_mode(0o700)).unwrap();

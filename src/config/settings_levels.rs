@@ -77,8 +77,8 @@ fn all_hooks(levels: &mut [SettingsLevel]) -> impl Iterator<Item = &mut Hook> {
 }
 
 /// Applies the settings that files make for all hooks. For a hook, a more specific file overrides a less specific
-/// one, up to the hook's own level; lower levels can only make failures count for more. A variable overrides all
-/// files.
+/// one, up to the hook's own level; lower levels can only make failures count for more. A variable has the authority of
+/// the workspace, whose files can set variables of an agent: it overrides the files for hooks of the workspace.
 fn apply_shared(
     levels: &mut [SettingsLevel],
     outer: &mut [Hook],
@@ -96,13 +96,15 @@ fn apply_shared(
         let reaching = files.iter().filter(|(from, _)| *from <= own).map(|(_, shared)| shared);
         let common = reaching.fold(SharedSettings::default(), SharedSettings::overridden_by);
         let lower = files.iter().filter(|(from, _)| *from > own).map(|(_, shared)| shared);
-        let common = lower.fold(common, SharedSettings::tightened_by).overridden_by(&variables);
+        let common = lower.fold(common, SharedSettings::tightened_by);
+        let is_of_workspace = own == Scope::Project.level(0);
+        let common =
+            if is_of_workspace { common.overridden_by(&variables) } else { common.tightened_by(&variables) };
         level.found.hooks.iter_mut().for_each(|configured| common.apply(configured));
     }
     let mut statements: Vec<_> = levels.iter().filter_map(enabled_statement).collect();
     if let (Some((off, position)), Some(name)) = (variables.all_disabled(), native.enabled_variable()) {
-        // The environment is the operator's.
-        let switch = Switch::new(Level::Managed, format!("{name}=false"), &file, position);
+        let switch = Switch::new(Scope::Project.level(0), format!("{name}=false"), &file, position);
         statements.push(AllStatement { off, weight: (true, Level::Managed, Scope::Managed), switch });
     }
     diagnostics.extend(decide(levels, outer, statements, native, exceptions));

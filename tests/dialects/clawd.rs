@@ -6,7 +6,7 @@ use hookyard::{
     config::{LoadedWorkspace, Settings, load_workspace, nearest_workspace},
     dialect::named,
     model::{
-        DialectName, Event, FailurePolicy, Hook, Json, Note, NoteKind, Outcome, Target, Verdict,
+        DialectName, Event, FailurePolicy, Hook, Json, Note, NoteKind, Outcome, Scope, Target, Verdict,
         merge_one_level,
     },
     registry::Snapshot,
@@ -81,6 +81,28 @@ fn defaults_for_all_hooks_come_from_variables_then_the_file() {
     assert_eq!(found.diagnostics, []);
     assert_eq!(terms(&found.hooks[0]), (true, 1.5, Deny, Ignore, Some(9)));
     assert_eq!(terms(&found.hooks[1]), (true, 7.0, Deny, Ignore, Some(9)));
+}
+
+/// A project can set variables of its agent.
+#[test]
+fn a_variable_loosens_no_hook_of_the_user() {
+    let root = workspace(&json!({ "hooks": { "Stop": hooks(1) } }));
+    let home = workspace(&json!({ "hooks": { "failureBehavior": "deny", "Stop": hooks(1) } }));
+    let settings = Settings { home: Some(home.path().into()), ..Settings::default() };
+    let loosened = [
+        ("HOOKYARD_CLAWD_ENABLED", "false"),
+        ("HOOKYARD_CLAWD_FAILURE_BEHAVIOR", "ignore"),
+        ("HOOKYARD_CLAWD_TIMEOUT_BEHAVIOR", "ask"),
+        ("HOOKYARD_CLAWD_DEFAULT_TIMEOUT", "0.001"),
+    ];
+    let environment =
+        |name: &str| loosened.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let loaded = load_workspace(root.path(), None, &settings, &environment);
+    let of = |scope: Scope| loaded.hooks.iter().find(|hook| hook.source.scope == scope).unwrap();
+    let users = of(Scope::User);
+    assert!(users.enabled && !of(Scope::Project).enabled);
+    assert_eq!((users.on_error, users.on_timeout), (FailurePolicy::Deny, FailurePolicy::Ask));
+    assert_eq!(users.timeout.as_secs(), 60);
 }
 
 #[test]

@@ -35,7 +35,12 @@ pub(super) fn json(text: &str) -> String {
         match c {
             '\r' | '\t' => shown.push(' '),
             '\n' => shown.push(c),
-            c if is_unsafe_to_show(c) => _ = write!(shown, "\\u{:04x}", u32::from(c)),
+            c if is_unsafe_to_show(c) => {
+                // Above U+FFFF, JSON has two escapes for a character.
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    _ = write!(shown, "\\u{unit:04x}");
+                }
+            }
             c => shown.push(c),
         }
     }
@@ -73,6 +78,7 @@ mod tests {
         assert_eq!(line("plain — ünïcode 🙂"), "plain — ünïcode 🙂");
         assert_eq!(block("a\n\tb\x07", 2), "a\n      b\\x07");
         assert_eq!(json("{\r\n\t\"a\": \"\u{9b}\u{202e}\"}"), "{ \n \"a\": \"\\u009b\\u202e\"}");
+        assert_eq!(json("\u{e0041}"), "\\udb40\\udc41");
         assert_eq!(source("a\x1b\tb\r\nc"), "a␛ b\nc");
     }
 

@@ -6,6 +6,7 @@
 mod common;
 mod models;
 mod modes;
+mod trust;
 
 use std::{
     process::Stdio,
@@ -60,6 +61,9 @@ fn main() {
     }
     if wanted("modes") {
         runtime.block_on(modes::print());
+    }
+    if wanted("trust") {
+        runtime.block_on(trust::print());
     }
     if wanted("runs") {
         runtime.block_on(open_runs());

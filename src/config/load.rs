@@ -14,7 +14,7 @@ use super::{
     models::ModelCatalog,
     outer::OuterHooks,
     own_settings::OwnSettings,
-    resolver::ReferenceResolver,
+    resolver::{ReferenceResolver, ReferenceSources},
     sandbox,
     secrets::SecretStore,
     trust::{self, CheckedHooks},
@@ -67,7 +67,7 @@ pub(crate) fn load_in_context(
 }
 
 /// Loads a workspace without those around it.
-pub(super) fn load_alone(
+fn load_alone(
     workspace: &WorkspaceSettings,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
@@ -83,6 +83,21 @@ fn load_with(
     context: &LoadContext<'_>,
     mut outer: OuterHooks,
 ) -> LoadedWorkspace {
+    let mut loaded = read_workspace(workspace, workspace_id, settings, context, &mut outer.hooks);
+    loaded.check_trust(workspace, settings, context);
+    outer.join(&mut loaded);
+    loaded.sort();
+    loaded
+}
+
+/// Reads a workspace. Nobody has agreed to its hooks yet; if somebody must, nothing that they refer to is looked up.
+pub(super) fn read_workspace(
+    workspace: &WorkspaceSettings,
+    workspace_id: Option<WorkspaceId>,
+    settings: &Settings,
+    context: &LoadContext<'_>,
+    outer: &mut [Hook],
+) -> LoadedWorkspace {
     let (root, problem) = match workspace.root.canonicalize() {
         Ok(real) if real.is_dir() => (real, None),
         Ok(real) => (real, Some("is not a directory".to_owned())),
@@ -96,11 +111,8 @@ fn load_with(
             let root = loaded.workspace.root.clone();
             loaded.error("unreadable", &root, format!("the directory {why}"));
         }
-        None => loaded.read(workspace, settings, context, &mut outer.hooks),
+        None => loaded.read(workspace, settings, context, outer),
     }
-    loaded.check_trust(workspace, settings, context);
-    outer.join(&mut loaded);
-    loaded.sort();
     loaded
 }
 
@@ -119,6 +131,10 @@ impl LoadedWorkspace {
         self.hooks = hooks;
         self.watched = watched;
         self.diagnostics.extend(diagnostics);
+        let LoadContext { environment, models, .. } = *context;
+        let sources = ReferenceSources { workspace: &self.workspace, settings, environment, models };
+        let found = sources.resolve(&mut self.hooks, &self.definitions, &self.diagnostics);
+        self.diagnostics.extend(found);
     }
 
     fn open(&mut self, root: &Path) -> Option<WorkspaceFiles> {
@@ -156,6 +172,7 @@ impl LoadedWorkspace {
         let models =
             ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
         let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
+        let resolver = resolver.under(settings.trust);
         let reading = SettingsReading {
             directories: &directories,
             own_files: if is_chat { OwnFiles::Ignored } else { OwnFiles::Read },

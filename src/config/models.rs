@@ -77,7 +77,10 @@ impl ModelSettings {
         let key =
             key.map_err(|(message, help)| (format!("the key of the model `{reference}`: {message}"), help))?;
         // A key is a secret, also where it was written out.
-        let key = key.map(|key| SecretText::secret(Secret::new(key.expose())));
+        let as_secret = |key: SecretText| {
+            if key.references().is_empty() { SecretText::secret(Secret::new(key.expose())) } else { key }
+        };
+        let key = key.map(as_secret);
         let base_url = self.base_url.clone().map_or_else(|| provider_address(self.api), Ok);
         let base_url = base_url
             .map_err(|e| (format!("the address of the model `{reference}`: {e}"), e.help().into()))?;

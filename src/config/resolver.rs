@@ -3,20 +3,28 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
+    Settings,
     discover::WORKSPACE_DIRECTORY,
+    files::DefinitionFiles,
+    hook_checks::hook_rules,
     models::ModelCatalog,
     secrets::SecretStore,
     workspace_files::{UnreadFile, WorkspaceFiles},
+    workspace_options::TrustPolicy,
 };
 use crate::{
-    dialect::{ReferenceLookup, ResolvedPath},
-    model::{Model, Secret, SecretText},
+    dialect::{ReferenceLookup, ResolvedPath, natives, read_hook, read_settings},
+    model::{
+        Diagnostic, Dialect, DialectName, Handler, Hook, HookTrust, Model, Scope, Secret, SecretReference,
+        SecretText, TrustState, Workspace,
+    },
 };
 
 /// Where programs are looked up if the environment has no `PATH`.
@@ -35,6 +43,8 @@ pub(super) struct ReferenceResolver<'a> {
     secrets: &'a SecretStore<'a>,
     models: &'a ModelCatalog<'a>,
     path: Vec<PathBuf>,
+    /// The only variables and secrets that are looked up, if not all are.
+    permitted: Option<BTreeSet<SecretReference>>,
     examined: RefCell<ExaminedFiles>,
 }
 
@@ -61,7 +71,24 @@ impl<'a> ReferenceResolver<'a> {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
         let root = workspace.root();
         let path = std::env::split_paths(&path).filter(|entry| is_outside(root, entry)).collect();
-        Self { workspace, environment, secrets, models, path, examined: RefCell::default() }
+        Self { workspace, environment, secrets, models, path, permitted: None, examined: RefCell::default() }
+    }
+
+    /// The same, which looks up no other variables and secrets than these.
+    pub(super) fn limited_to(self, permitted: BTreeSet<SecretReference>) -> Self {
+        Self { permitted: Some(permitted), ..self }
+    }
+
+    /// The same, which looks up no variable and no secret where somebody has to agree to hooks first.
+    pub(super) fn under(self, trust: TrustPolicy) -> Self {
+        match trust {
+            TrustPolicy::Enforce => self.limited_to(BTreeSet::new()),
+            TrustPolicy::Off => self,
+        }
+    }
+
+    fn may_look_up(&self, reference: &SecretReference) -> bool {
+        self.permitted.as_ref().is_none_or(|permitted| permitted.contains(reference))
     }
 
     /// The files that were examined for the hooks, besides hook files.
@@ -96,6 +123,10 @@ impl<'a> ReferenceResolver<'a> {
 
 impl ReferenceLookup for ReferenceResolver<'_> {
     fn variable(&self, name: &str) -> Option<SecretText> {
+        let reference = SecretReference::Variable(name.to_owned());
+        if !self.may_look_up(&reference) {
+            return Some(SecretText::deferred(reference));
+        }
         let value = (self.environment)(name)?;
         Some(if self.secrets.is_variable(name) {
             SecretText::secret(Secret::new(value))
@@ -106,6 +137,18 @@ impl ReferenceLookup for ReferenceResolver<'_> {
 
     fn secret(&self, name: &str) -> Result<Secret, (String, String)> {
         self.secrets.find(name)
+    }
+
+    fn secret_text(&self, name: &str) -> Result<SecretText, (String, String)> {
+        let reference = SecretReference::Secret(name.to_owned());
+        if !self.may_look_up(&reference) {
+            return Ok(SecretText::deferred(reference));
+        }
+        self.secret(name).map(SecretText::secret)
+    }
+
+    fn option(&self, name: &str) -> Option<String> {
+        (self.environment)(name)
     }
 
     fn directory(&self, relative: &str) -> ResolvedPath {
@@ -164,6 +207,117 @@ impl ReferenceLookup for ReferenceResolver<'_> {
 
     fn model(&self, reference: &str) -> Result<Model, (String, String)> {
         self.models.find(reference, self)
+    }
+}
+
+/// Where the variables and secrets of the hooks of a workspace are looked up.
+pub(super) struct ReferenceSources<'a> {
+    pub(super) workspace: &'a Workspace,
+    pub(super) settings: &'a Settings,
+    pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Whether the embedding program has a client for a model.
+    pub(super) models: &'a dyn Fn(&str) -> bool,
+}
+
+impl ReferenceSources<'_> {
+    /// Looks up what the hooks refer to that may run, and nothing else: their files, as they were read, are read again
+    /// with these values. Of hooks that cannot be given theirs, those of the workspace are refused, and others are left
+    /// out. Returns what is wrong besides what is `known`.
+    pub(super) fn resolve(
+        &self,
+        hooks: &mut Vec<Hook>,
+        definitions: &DefinitionFiles,
+        known: &[Diagnostic],
+    ) -> Vec<Diagnostic> {
+        let mut files: BTreeMap<(PathBuf, DialectName, Scope), BTreeSet<SecretReference>> = BTreeMap::new();
+        for hook in hooks.iter().filter(|hook| hook.trust.approval().is_some()) {
+            let references = hook.handler.references();
+            if let (Some(file), false) = (&hook.source.file, references.is_empty()) {
+                let key = (file.to_path_buf(), hook.dialect.name(), hook.source.scope);
+                files.entry(key).or_default().extend(references);
+            }
+        }
+        let mut diagnostics = Vec::new();
+        for ((file, dialect, scope), permitted) in files {
+            let bytes = definitions.get(&file).map(|bytes| &**bytes).unwrap_or_default();
+            let (resolved, found) = self.read(bytes, &file, dialect, scope, permitted);
+            diagnostics.extend(found.into_iter().filter(|found| !known.contains(found)));
+            hooks.retain_mut(|hook| {
+                let is_of_file =
+                    hook.source.file.as_deref() == Some(&*file) && hook.dialect.name() == dialect;
+                if !is_of_file || hook.trust.approval().is_none() || hook.handler.references().is_empty() {
+                    return true;
+                }
+                match resolved.iter().find(|other| other.name == hook.name) {
+                    Some(other) => {
+                        take_values(&mut hook.handler, &other.handler);
+                        true
+                    }
+                    None => refuse(hook),
+                }
+            });
+        }
+        diagnostics
+    }
+
+    fn read(
+        &self,
+        bytes: &[u8],
+        file: &Path,
+        dialect: DialectName,
+        scope: Scope,
+        permitted: BTreeSet<SecretReference>,
+    ) -> (Vec<Hook>, Vec<Diagnostic>) {
+        // The workspace was readable a moment ago; if it is not any more, its hooks are refused.
+        let Ok(workspace) = WorkspaceFiles::open(&self.workspace.root) else {
+            return (Vec::new(), Vec::new());
+        };
+        let id = &self.workspace.id;
+        let declared = self.settings.declared_id(&self.workspace.root, id);
+        let secrets = SecretStore::new(&self.settings.secrets, self.environment, declared);
+        let models =
+            ModelCatalog { known: &self.settings.models, of_host: self.models, workspace: id, declared };
+        let resolver = ReferenceResolver::new(&workspace, self.environment, &secrets, &models);
+        let resolver = resolver.limited_to(permitted);
+        let rules = hook_rules(self.settings);
+        match natives().find(|native| native.name() == dialect) {
+            None => {
+                let (hook, diagnostics) = read_hook(bytes, file, &rules, &resolver);
+                (hook.into_iter().collect(), diagnostics)
+            }
+            Some(native) => {
+                let (found, diagnostics) = read_settings(native, bytes, file, scope, &rules, &resolver);
+                (found.hooks.into_iter().map(|configured| configured.hook).collect(), diagnostics)
+            }
+        }
+    }
+}
+
+/// Refuses a hook whose variables or secrets cannot be had. Returns whether it stays loaded: a guard of the workspace
+/// that somebody agreed to must not vanish, and others are left out like every hook with a mistake.
+fn refuse(hook: &mut Hook) -> bool {
+    let why = "a variable or a secret that it refers to cannot be had; run `hookyard check`";
+    hook.trust = HookTrust::refused(TrustState::Modified, why);
+    matches!(hook.source.scope, Scope::Project | Scope::Local)
+}
+
+/// Gives a handler the values of the same one read again.
+fn take_values(handler: &mut Handler, resolved: &Handler) {
+    match (handler, resolved) {
+        (Handler::Command(command), Handler::Command(resolved)) => {
+            for (name, value) in &mut command.environment {
+                let known = resolved.environment.iter().find(|(known, _)| known == name);
+                if let Some((_, known)) = known {
+                    value.clone_from(known);
+                }
+            }
+        }
+        (Handler::Http(http), Handler::Http(resolved)) => http.headers.clone_from(&resolved.headers),
+        (Handler::Prompt(prompt), Handler::Prompt(resolved)) => prompt.model = resolved.model.clone(),
+        (Handler::Agent(task), Handler::Agent(resolved)) => {
+            Arc::make_mut(&mut task.agent).model = resolved.agent.model.clone();
+        }
+        _ => {}
     }
 }
 

@@ -5,7 +5,9 @@ use std::{borrow::Cow, fmt, num::NonZeroUsize, path::PathBuf, sync::Arc, time::D
 use futures_util::future::BoxFuture;
 use serde::{Serialize, Serializer};
 
-use super::{Address, AgentHandler, Draft, ModelAccess, PromptHandler, Reply, Sandbox, SecretText};
+use super::{
+    Address, AgentHandler, Draft, ModelAccess, PromptHandler, Reply, Sandbox, SecretReference, SecretText,
+};
 
 /// What a hook runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +37,21 @@ impl Handler {
         }
     }
 
+    /// The variables and secrets that its values refer to and lack.
+    pub(crate) fn references(&self) -> Vec<SecretReference> {
+        let model = match self {
+            Self::Command(command) => return references_of(&command.environment),
+            Self::Http(http) => return references_of(&http.headers),
+            Self::Prompt(prompt) => &prompt.model,
+            Self::Agent(task) => &task.agent.model,
+            Self::Native(_) => return Vec::new(),
+        };
+        match &model.access {
+            ModelAccess::Api(api) => api.key.iter().flat_map(SecretText::references).cloned().collect(),
+            ModelAccess::Host => Vec::new(),
+        }
+    }
+
     /// How a program's process is started; none for what is no program.
     pub fn mode(&self) -> Option<&'static str> {
         match self {
@@ -58,6 +75,10 @@ pub enum HandlerKind {
     Agent,
     /// A closure of the embedding program.
     Native,
+}
+
+fn references_of(values: &[(String, SecretText)]) -> Vec<SecretReference> {
+    values.iter().flat_map(|(_, value)| value.references()).cloned().collect()
 }
 
 impl HandlerKind {

@@ -76,6 +76,7 @@ pub use patch::{
 pub(crate) use redaction::Redactor;
 pub use reply::{Conclusion, Failure, FailureHandling, HookDecision, Patch, RawReply, Reply};
 pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
+pub(crate) use secret::SecretReference;
 pub use secret::{Secret, SecretText};
 pub(crate) use shown_text::escaped_line;
 #[cfg(feature = "cli")]

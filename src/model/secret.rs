@@ -35,12 +35,28 @@ impl Secret {
 pub struct SecretText {
     text: String,
     secrets: Vec<Secret>,
+    /// What was not looked up.
+    references: Vec<SecretReference>,
+}
+
+/// What a text refers to: a variable of hookyard's environment, or a secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SecretReference {
+    /// The variable of this name.
+    Variable(String),
+    /// The secret of this name.
+    Secret(String),
 }
 
 impl SecretText {
     /// A text that is one secret.
     pub fn secret(secret: Secret) -> Self {
-        Self { text: secret.expose().to_owned(), secrets: vec![secret] }
+        Self { text: secret.expose().to_owned(), secrets: vec![secret], references: Vec::new() }
+    }
+
+    /// A text that is not looked up before somebody has agreed to it.
+    pub(crate) fn deferred(reference: SecretReference) -> Self {
+        Self { references: vec![reference], ..Self::default() }
     }
 
     /// Adds another text, with its secrets.
@@ -48,6 +64,7 @@ impl SecretText {
         let other = other.into();
         self.text.push_str(&other.text);
         self.secrets.extend(other.secrets);
+        self.references.extend(other.references);
     }
 
     /// The text, to be sent and not to be shown.
@@ -59,17 +76,22 @@ impl SecretText {
     pub fn secrets(&self) -> &[Secret] {
         &self.secrets
     }
+
+    /// What it refers to and lacks.
+    pub(crate) fn references(&self) -> &[SecretReference] {
+        &self.references
+    }
 }
 
 impl From<&str> for SecretText {
     fn from(text: &str) -> Self {
-        Self { text: text.to_owned(), secrets: Vec::new() }
+        Self { text: text.to_owned(), ..Self::default() }
     }
 }
 
 impl From<String> for SecretText {
     fn from(text: String) -> Self {
-        Self { text, secrets: Vec::new() }
+        Self { text, ..Self::default() }
     }
 }
 

@@ -266,6 +266,111 @@ fn a_hook_that_was_trusted_in_place_stays_in_place_until_its_trust_is_taken_back
 }
 
 #[test]
+fn in_place_everything_that_an_interpreter_opens_beside_a_script_counts() {
+    const SCRIPTS: &str = "shop/.openharness/hooks/scripts";
+    let changes: [(&str, Change<'_>); 9] = [
+        ("modified", &|place| place.write(&format!("{SCRIPTS}/json.py"), "")),
+        ("modified", &|place| place.write(&format!("{SCRIPTS}/__pycache__/lib.cpython-311.pyc"), "other")),
+        ("modified", &|place| place.write(&format!("{SCRIPTS}/other.pyc"), "")),
+        ("modified", &|place| place.write("shop/shared/lib.py", "other")),
+        ("modified", &|place| place.write(&format!("{SCRIPTS}/cache/__init__.py"), "")),
+        ("modified", &|place| {
+            std::os::unix::fs::symlink("/usr/lib", place.path(&format!("{SCRIPTS}/json"))).unwrap();
+        }),
+        ("modified", &|place| {
+            std::os::unix::fs::symlink("..", place.path(&format!("{SCRIPTS}/up"))).unwrap();
+        }),
+        ("trusted", &|place| place.write("shop/.openharness/state/count.json", "2")),
+        ("trusted", &|place| place.write("shop/.openharness/guard.log", "2")),
+    ];
+    for (number, (state, change)) in changes.into_iter().enumerate() {
+        let place = Place::new();
+        place.write(&format!("{SCRIPTS}/__pycache__/lib.cpython-311.pyc"), "code");
+        place.write("shop/.openharness/state/count.json", "1");
+        place.write("shop/shared/lib.py", "");
+        std::os::unix::fs::symlink("../../../shared", place.path(&format!("{SCRIPTS}/shared"))).unwrap();
+        place.trust(&["--in-place"]);
+        assert_eq!(place.state(), "trusted");
+        change(&place);
+        assert_eq!(place.state(), state, "change {number}");
+    }
+}
+
+#[test]
+fn in_place_a_python_script_can_import_everything_beside_it() {
+    let place = Place::new();
+    place.write(
+        "shop/.openharness/hooks/guard.yaml",
+        &GUARD.replace("sh .openharness/hooks/scripts/guard.sh", "python3 tools/guard.py"),
+    );
+    place.write("shop/tools/guard.py", "import lib, sys\nsys.exit(lib.code)\n");
+    place.write("shop/tools/lib.py", "code = 2\n");
+    place.write("shop/tools/README.md", "");
+    place.trust(&["--in-place"]);
+    assert_eq!(ended(&place.fire()), ("block", "completed"));
+    assert!(!place.path("shop/tools/__pycache__").exists());
+    place.write("shop/tools/README.md", "changed");
+    assert_eq!(place.state(), "trusted");
+    place.write("shop/tools/selectors.py", "");
+    assert_eq!(place.state(), "modified");
+}
+
+#[test]
+fn links_that_lead_in_circles_or_out_are_refused_in_place_and_left_out_of_a_copy() {
+    for target in ["/usr/lib", "..", "../../.."] {
+        let place = Place::new();
+        let link = place.path("shop/.openharness/hooks/scripts/linked");
+        std::os::unix::fs::symlink(target, link).unwrap();
+        let shown = place.run(&["trust", "--in-place"]).out;
+        assert!(shown.contains("cannot be trusted: ") && shown.contains("linked` is a link"), "{shown}");
+        place.trust(&[]);
+        assert_eq!(ended(&place.fire()), ("block", "completed"), "{target}");
+    }
+}
+
+#[test]
+fn what_a_hook_gets_is_shown_however_it_is_spelt() {
+    let place = Place::new();
+    let guard = r#"{"name": "guard", "events": ["before_tool_dispatch"], "handler": {"type": "command",
+        "command": "true", "environment": {"A": "$\u007benv.NOT_SET}", "B": "\u0024{secrets.k}"}}}"#;
+    place.write("shop/.openharness/hooks/guard.yaml", guard);
+    let hook = json!({ "type": "http", "url": "https://guard.example/", "headers": { "X-Key": "$FIRST ${SECOND} $THIRD" },
+                       "allowedEnvVars": ["FIRST", "SECOND"] });
+    let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": [hook] }] } });
+    place.write("shop/.claude/settings.json", &settings.to_string());
+    let shown = place.run(&["trust"]).out;
+    for line in ["  environment: NOT_SET\n", "  secrets: k\n", "  environment: FIRST, SECOND\n"] {
+        assert!(shown.contains(line), "{line:?}: {shown}");
+    }
+}
+
+#[test]
+fn nothing_that_a_hook_refers_to_is_looked_up_before_somebody_has_agreed_to_it() {
+    let place = Place::new();
+    let secrets = place.path("home/secrets");
+    fs::create_dir(&secrets).unwrap();
+    let guard = GUARD.replace("sh .openharness/hooks/scripts/guard.sh", "'test \"$KEY\" = value && exit 2'");
+    place.write(
+        "shop/.openharness/hooks/guard.yaml",
+        &format!("{guard}  environment: {{ KEY: '${{secrets.key}}' }}\n"),
+    );
+    let settings = format!("secrets.dir={}", secrets.display());
+    let with = ["--set", settings.as_str()];
+    // There is no such secret, and nobody has looked.
+    let checked = place.run(&[&["check"], &with[..]].concat());
+    assert!(checked.code == 0 && !checked.out.contains("secret `key`"), "{checked:?}");
+    assert_eq!(place.state(), "untrusted");
+    place.trust(&with);
+    let checked = place.run(&[&["check"], &with[..]].concat());
+    assert!(checked.code == 1 && checked.out.contains("secret `key` not found"), "{checked:?}");
+    assert_eq!(ended(&place.fire_with("Bash", &with)), ("block", "untrusted"));
+    place.write("home/secrets/key", "value\n");
+    fs::set_permissions(secrets.join("key"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(place.run(&[&["check"], &with[..]].concat()).code, 0);
+    assert_eq!(ended(&place.fire_with("Bash", &with)), ("block", "completed"));
+}
+
+#[test]
 fn a_file_of_the_workspace_is_none_of_the_users_whatever_variables_say() {
     let place = Place::new();
     let settings = r#"{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"touch ran"}]}]}}"#;
@@ -391,7 +496,7 @@ fn a_command_that_reaches_a_script_in_another_way_is_trusted_in_part() {
         assert!(checked.code == 0 && checked.out.contains("does not cover all of it"), "{checked:?}");
         let record = fs::read_to_string(place.path("home/.local/state/hookyard/trust.json")).unwrap();
         let record: Value = serde_json::from_str(&record).unwrap();
-        assert_eq!(record["records"][0]["outside"], listed[0]["not_covered"]);
+        assert_eq!(record["records"][0]["record"]["outside"], listed[0]["not_covered"]);
     }
 }
 

@@ -1,6 +1,8 @@
 //! Secrets: their sources, and that no value comes back in an outcome, a notice or on a screen.
 
 use std::{
+    cell::RefCell,
+    collections::BTreeSet,
     fmt::Write,
     fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -13,8 +15,14 @@ use axum::{Router, http::HeaderMap, routing::any};
 use futures_util::FutureExt;
 use hookyard::{
     Orchestrator,
-    config::{HttpSettings, LoadedWorkspace, SecretSources, Settings, WorkspaceSettings, load_workspace},
-    model::{Ended, Event, EventKind, Handler, Outcome, RunId, SessionId, Verdict, WorkspaceId},
+    config::{
+        HttpSettings, LoadedWorkspace, ModelSettings, SecretSources, Settings, TrustPolicy,
+        WorkspaceSettings, load_workspace,
+    },
+    model::{
+        Ended, Event, EventKind, Handler, ModelApi, Outcome, RunId, SessionId, TrustState, Verdict,
+        WorkspaceId,
+    },
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -153,6 +161,41 @@ fn the_first_source_that_has_it_counts() {
     for (name, expected) in [("A", "variable-A"), ("B", "directory-B"), ("C", "file-C")] {
         let found = load(&format!("<${{secrets.{name}}}>"), all.clone(), &environment);
         assert_eq!(found, Ok(format!("<{expected}>")));
+    }
+}
+
+#[test]
+fn nothing_is_looked_up_before_somebody_has_agreed() {
+    let hooks = [
+        json!({ "type": "command", "command": "true", "environment": { "A": "${env.TOKEN}", "B": "${secrets.KEY}" } }),
+        json!({ "type": "http", "url": "https://guard.example/", "headers": { "A": "${env.TOKEN} ${secrets.KEY}" } }),
+        json!({ "type": "prompt", "prompt": "?", "model_ref": "large" }),
+    ];
+    let key = Some("${env.TOKEN}${secrets.KEY}".into());
+    let model = ModelSettings { key, ..ModelSettings::new(ModelApi::OpenAi, "m") };
+    let state = tempfile::tempdir().unwrap();
+    for hook in hooks {
+        let workspace = workspace(&hook);
+        let asked = RefCell::new(BTreeSet::new());
+        let environment = |name: &str| {
+            asked.borrow_mut().insert(name.to_owned());
+            (name == "TOKEN" || name == "S_KEY").then(|| VALUE.to_owned())
+        };
+        let secrets = SecretSources { env_prefix: Some("S_".into()), ..sources(None, None) };
+        let settings = |trust| Settings {
+            trust,
+            secrets: secrets.clone(),
+            models: [("large".to_owned(), model.clone())].into(),
+            home: Some(state.path().join("home")),
+            state_directory: Some(state.path().join("state")),
+            ..Settings::default()
+        };
+        let untrusted = load_workspace(workspace.path(), None, &settings(TrustPolicy::Enforce), &environment);
+        assert_eq!(untrusted.hooks[0].trust.state(), Some(TrustState::Untrusted));
+        let names = ["TOKEN".to_owned(), "S_KEY".to_owned()];
+        assert!(names.iter().all(|name| !asked.borrow().contains(name)), "{hook}: {asked:?}");
+        load_workspace(workspace.path(), None, &settings(TrustPolicy::Off), &environment);
+        assert!(names.iter().all(|name| asked.borrow().contains(name)), "{hook}: {asked:?}");
     }
 }
 

@@ -2,7 +2,8 @@
 //! trusted hook that is modified or gone: the policy that was agreed to decides about it.
 
 use std::{
-    collections::BTreeMap,
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,7 +16,7 @@ use super::{
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
     inspect::Inspector,
-    record::{TrustRecord, sha256},
+    record::{TreeFile, TrustRecord, sha256},
     store::{TrustError, TrustStore, verify_copy},
 };
 use crate::{
@@ -79,8 +80,13 @@ pub(in crate::config) fn check_trust(
     let home = home_directory(settings, environment);
     let store = store_for(root, settings, environment);
     let records = store.as_ref().map_err(Clone::clone).and_then(TrustStore::read);
-    let mut checker =
-        Checker { inspector, store: store.ok(), records: BTreeMap::new(), diagnostics: Vec::new() };
+    let mut checker = Checker {
+        inspector,
+        store: store.ok(),
+        records: BTreeMap::new(),
+        diagnostics: Vec::new(),
+        copies: RefCell::default(),
+    };
     let needs_trust = |hook: &Hook| !is_of_operator(hook, root, home.as_deref());
     match records {
         Ok(records) => checker.keep(records),
@@ -135,7 +141,12 @@ struct Checker<'a> {
     /// The records of this workspace that no hook has taken yet, by the names of the hooks.
     records: BTreeMap<String, TrustRecord>,
     diagnostics: Vec<Diagnostic>,
+    /// The private copies, and what is wrong with them, by the files of the records: hooks share them.
+    copies: RefCell<HashMap<*const TreeFile, VerifiedCopy>>,
 }
+
+/// Where a private copy is, or what is wrong with it.
+type VerifiedCopy = Result<PathBuf, String>;
 
 impl Checker<'_> {
     fn keep(&mut self, records: Vec<TrustRecord>) {
@@ -186,12 +197,15 @@ impl Checker<'_> {
         } else {
             Approval::of_copy()
         };
-        if record.in_place || record.tree.is_empty() {
+        if record.tree.is_empty() {
+            return Ok(approval);
+        }
+        keep_sources_alone(hook);
+        if record.in_place {
             return Ok(approval);
         }
         let store = self.store.as_ref().ok_or("there is no state directory")?;
-        let copy = store.copy_of(record);
-        verify_copy(&copy, &record.tree)?;
+        let copy = self.copy(store, record)?;
         let Handler::Command(command) = &hook.handler else { return Ok(approval) };
         let line = self.inspector.redirected(hook, command, &copy);
         let line = line.ok_or("its private copy lacks a file that it runs")?;
@@ -203,6 +217,16 @@ impl Checker<'_> {
             }
         }
         Ok(approval)
+    }
+
+    /// The private copy of the files of a record, verified once.
+    fn copy(&self, store: &TrustStore, record: &TrustRecord) -> VerifiedCopy {
+        let mut copies = self.copies.borrow_mut();
+        let known = copies.entry(Arc::as_ptr(&record.tree).cast()).or_insert_with(|| {
+            let copy = store.copy_of(record);
+            verify_copy(&copy, &record.tree).map(|()| copy)
+        });
+        known.clone()
     }
 
     /// Notes what a trusted hook reaches besides what was agreed to.
@@ -267,6 +291,16 @@ fn missing_hook(record: &TrustRecord, file: &Path, why: &str) -> Diagnostic {
     let help =
         format!("restore it, or run `hookyard trust --revoke {}` if it is not wanted any more", record.hook);
     Diagnostic::of_file(Severity::Error, Diagnostic::TRUST, file, message).help(help)
+}
+
+/// Has Python leave no compiled code beside the scripts: it would be a file that nobody has agreed to.
+fn keep_sources_alone(hook: &mut Hook) {
+    const VARIABLE: &str = "PYTHONDONTWRITEBYTECODE";
+    if let Handler::Command(command) = &mut hook.handler
+        && !command.environment.iter().any(|(name, _)| name == VARIABLE)
+    {
+        command.environment.push((VARIABLE.to_owned(), "1".into()));
+    }
 }
 
 /// Drops the secrets and variables of a hook that does not run.

@@ -32,7 +32,7 @@ pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), Trust
     let new = target.with_extension(format!("new-{}", std::process::id()));
     remove(&new).map_err(fault)?;
     private_directory(&new)?;
-    for file in &record.tree {
+    for file in record.tree.iter() {
         let source = Path::new(&record.root).join(&file.path);
         let bytes =
             read(&source).map_err(|why| TrustError::new(&source, why, "run `hookyard trust` again"))?;

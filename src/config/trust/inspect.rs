@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::HashMap,
     ops::Range,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,22 +11,16 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    super::files::{self, DefinitionFiles, SymlinkPolicy},
+    super::files::DefinitionFiles,
     coverage::{self, Coverage, WordLookup, WordPath},
-    imports,
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
+    scripts::{ScriptFollower, script_text},
     shell_words::{quoted, shell_line},
-    tree::{TreeReader, inside, word_path},
+    tree::{RunPlace, TreeReader, word_path},
 };
 use crate::model::{
     CommandHandler, CommandLine, DialectName, Draft, Event, Handler, Hook, RunId, SessionId, Workspace,
 };
-
-/// The largest script whose text is searched for what it imports, in bytes.
-const LARGEST_SCRIPT: u64 = 1 << 20;
-
-/// How many files beside a script are followed.
-const MOST_FOLLOWED: usize = 256;
 
 /// A word of a command that names a file of the workspace.
 #[derive(Debug)]
@@ -66,12 +60,16 @@ impl<'a> Inspector<'a> {
     pub(super) fn inspect(&self, hook: &Hook, in_place: bool) -> Result<TrustRecord, String> {
         let file = hook.source.file.as_deref().ok_or("it has no file")?;
         let definition = self.definition(hook, file)?;
-        let mut grants = Grants::named_in(&definition);
+        let is_of_model = matches!(hook.handler, Handler::Prompt(_) | Handler::Agent(_));
+        // The key of a model is the operator's, not the hook's.
+        let mut grants = Grants::of(if is_of_model { Vec::new() } else { hook.handler.references() });
         let mut texts = Vec::new();
-        let mut tree = BTreeMap::new();
+        let mut tree = Arc::default();
         let mut outside = Vec::new();
         match &hook.handler {
-            Handler::Command(command) => outside = self.command(hook, command, &mut tree)?,
+            Handler::Command(command) => {
+                (tree, outside) = self.command(hook, command, RunPlace::of(in_place))?;
+            }
             Handler::Http(http) => grants.hosts.push(http.address.server()),
             Handler::Prompt(prompt) => {
                 grants.models.push(prompt.model.reference.to_string());
@@ -96,7 +94,7 @@ impl<'a> Inspector<'a> {
             definition,
             handler: hook.handler.kind().to_string(),
             policies: RecordedPolicies::of(hook),
-            tree: tree.into_values().collect(),
+            tree,
             texts,
             grants,
             outside,
@@ -130,88 +128,35 @@ impl<'a> Inspector<'a> {
         std::str::from_utf8(bytes).map_err(|_| format!("`{shown}` is not UTF-8"))
     }
 
-    /// Collects the files that a command runs. Returns what it reaches besides.
+    /// The files that a command runs, and what it reaches besides.
     fn command(
         &self,
         hook: &Hook,
         command: &CommandHandler,
-        tree: &mut BTreeMap<String, TreeFile>,
-    ) -> Result<Vec<String>, String> {
+        place: RunPlace,
+    ) -> Result<(Arc<[TreeFile]>, Vec<String>), String> {
         let own = self.workspace.root.join(".openharness");
         let is_openharness = hook.dialect.name() == DialectName::OpenHarness;
+        let mut scripts = ScriptFollower::new(&self.trees, place);
         if is_openharness && own.is_dir() {
-            self.add_directory(&own, tree)?;
+            scripts.add_directory(&own)?;
         }
         let (named, mut outside) = self.named_files(hook, command);
-        let mut followed = BTreeSet::new();
         for NamedFile { path, .. } in named {
             if path.components().any(|part| part.as_os_str() == "node_modules") {
                 outside.push("it runs a program of `node_modules`".to_owned());
             }
             match hooks_directory(&self.workspace.root, &path) {
-                Some(directory) => self.add_directory(directory, tree)?,
+                Some(directory) => scripts.add_directory(directory)?,
                 None if is_openharness && path.starts_with(&own) => {}
-                None => self.follow(&path, &mut followed, tree)?,
+                None => scripts.follow(&path)?,
             }
-            let file = self.trees.file(&path)?;
-            tree.insert(file.path.clone(), file);
-            followed.insert(path);
+            scripts.add_script(path)?;
         }
-        for script in &followed {
-            outside.extend(self.imports(script, tree));
-        }
+        outside.extend(scripts.imports());
         outside.sort();
         outside.dedup();
-        Ok(outside)
-    }
-
-    fn add_directory(&self, directory: &Path, tree: &mut BTreeMap<String, TreeFile>) -> Result<(), String> {
-        let files = self.trees.directory(directory)?;
-        tree.extend(files.iter().map(|file| (file.path.clone(), file.clone())));
-        Ok(())
-    }
-
-    /// Adds a script, and the files beside and below it that its text names.
-    fn follow(
-        &self,
-        script: &Path,
-        followed: &mut BTreeSet<PathBuf>,
-        tree: &mut BTreeMap<String, TreeFile>,
-    ) -> Result<(), String> {
-        if followed.len() >= MOST_FOLLOWED || !followed.insert(script.to_owned()) {
-            return Ok(());
-        }
-        let file = self.trees.file(script)?;
-        tree.insert(file.path.clone(), file);
-        let Some(directory) = script.parent() else { return Ok(()) };
-        let Some(text) = script_text(script) else { return Ok(()) };
-        let names: BTreeSet<&str> = text
-            .split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)))
-            .map(|name| name.trim_start_matches("./").trim_end_matches('.'))
-            .filter(|name| !name.is_empty() && name.len() < 128 && !name.starts_with('/'))
-            .collect();
-        for entry in names.into_iter().flat_map(|name| {
-            ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".json"].map(|end| format!("{name}{end}"))
-        }) {
-            if let Some(path) = inside(self.trees.root(), directory, &entry).filter(|path| path.is_file()) {
-                self.follow(&path, followed, tree)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What a script imports that is not in the tree.
-    fn imports(&self, script: &Path, tree: &BTreeMap<String, TreeFile>) -> Vec<String> {
-        let root = self.trees.root();
-        let Some(text) = script_text(script) else { return Vec::new() };
-        let shown = script.strip_prefix(root).unwrap_or(script).to_string_lossy();
-        let directory = script.parent().unwrap_or(root);
-        let exists = |import: &str| {
-            let path = inside(root, directory, import);
-            path.and_then(|path| Some(path.strip_prefix(root).ok()?.to_str()?.to_owned()))
-                .is_some_and(|path| tree.contains_key(&path))
-        };
-        imports::of_script(&shown, &text, &exists)
+        Ok((scripts.into_tree(), outside))
     }
 
     /// The files of the workspace that a command names, and what it reaches besides.
@@ -382,14 +327,6 @@ fn entry_of(hook: &Hook, settings: &Value) -> Option<String> {
     let mut entry = entry.as_object()?.clone();
     entry.insert("hooks".to_owned(), Value::Array(vec![own]));
     serde_json::to_string_pretty(&json!({ event: [entry] })).ok()
-}
-
-fn script_text(path: &Path) -> Option<String> {
-    String::from_utf8(read(&path.canonicalize().ok()?, LARGEST_SCRIPT).ok()?).ok()
-}
-
-fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    files::read_open(files::open_regular(path, SymlinkPolicy::Refused)?, largest)
 }
 
 fn utf8(path: &Path) -> Result<String, String> {

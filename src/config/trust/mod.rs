@@ -4,12 +4,12 @@ mod apply;
 #[cfg(feature = "cli")]
 mod copy_writer;
 mod coverage;
-mod imports;
 mod inspect;
 mod programs;
 mod record;
 #[cfg(feature = "cli")]
 mod review;
+mod scripts;
 mod shell_words;
 mod store;
 #[cfg(feature = "cli")]

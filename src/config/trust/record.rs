@@ -1,9 +1,11 @@
 //! What a person agrees to about one hook, and how two such records differ. Pure.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::model::{EventKinds, FailurePolicy, Hook};
+use crate::model::{EventKinds, FailurePolicy, Hook, SecretReference};
 
 /// Everything a person agrees to about one hook. Any difference makes the hook `modified`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +24,9 @@ pub(crate) struct TrustRecord {
     pub(crate) definition: String,
     pub(super) handler: String,
     pub(super) policies: RecordedPolicies,
-    /// The files it runs.
-    pub(crate) tree: Vec<TreeFile>,
+    /// The files it runs. Hooks of one directory share them.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) tree: Arc<[TreeFile]>,
     /// Digests of texts that are read when it is loaded, such as prompts.
     pub(super) texts: Vec<String>,
     pub(crate) grants: Grants,
@@ -98,19 +101,20 @@ fn names(events: EventKinds) -> Vec<String> {
 }
 
 impl Grants {
-    /// The names of variables and secrets that a definition expands.
-    pub(super) fn named_in(definition: &str) -> Self {
-        let names = |kind: &str| {
-            let mut found: Vec<String> = definition
-                .split(&format!("${{{kind}."))
-                .skip(1)
-                .filter_map(|rest| Some(rest.split_once('}')?.0.to_owned()))
-                .collect();
-            found.sort();
-            found.dedup();
-            found
-        };
-        Self { environment: names("env"), secrets: names("secrets"), ..Self::default() }
+    /// The variables and secrets that the values of a hook refer to.
+    pub(super) fn of(references: Vec<SecretReference>) -> Self {
+        let mut grants = Self::default();
+        for reference in references {
+            match reference {
+                SecretReference::Variable(name) => grants.environment.push(name),
+                SecretReference::Secret(name) => grants.secrets.push(name),
+            }
+        }
+        for names in [&mut grants.environment, &mut grants.secrets] {
+            names.sort();
+            names.dedup();
+        }
+        grants
     }
 }
 
@@ -128,11 +132,6 @@ impl TrustRecord {
         sha256(&serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// The digest of the files it runs, which names their private copy.
-    pub(super) fn tree_digest(&self) -> String {
-        sha256(&serde_json::to_vec(&self.tree).unwrap_or_default())
-    }
-
     /// What is different in `now`, each as it follows "changed:".
     pub(crate) fn changes(&self, now: &Self) -> Vec<String> {
         let mut changes = Vec::new();
@@ -147,11 +146,11 @@ impl TrustRecord {
         note(self.grants != now.grants, "what it gets");
         note(self.outside != now.outside, "what it reaches outside its files");
         note(self.in_place != now.in_place, "where it runs");
-        for file in &now.tree {
+        for file in now.tree.iter() {
             let before = self.tree.iter().find(|known| known.path == file.path);
             note(before != Some(file), &file.path);
         }
-        for file in &self.tree {
+        for file in self.tree.iter() {
             note(!now.tree.iter().any(|known| known.path == file.path), &file.path);
         }
         if changes.is_empty() && self != now {
@@ -159,6 +158,11 @@ impl TrustRecord {
         }
         changes
     }
+}
+
+/// The digest of files that a hook runs, which names their private copy.
+pub(super) fn tree_digest(tree: &[TreeFile]) -> String {
+    sha256(&serde_json::to_vec(tree).unwrap_or_default())
 }
 
 /// A SHA-256 digest in hexadecimal digits.
@@ -176,6 +180,10 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
 #[cfg(all(test, feature = "cli"))]
 pub(super) mod tests {
     use super::*;
+
+    fn file(content: &[u8]) -> TreeFile {
+        TreeFile { path: "a.sh".into(), executable: true, sha256: sha256(content) }
+    }
 
     pub(in crate::config::trust) fn record(hook: &str) -> TrustRecord {
         TrustRecord {
@@ -197,7 +205,7 @@ pub(super) mod tests {
                 enabled: true,
                 detached: false,
             },
-            tree: vec![TreeFile { path: "a.sh".into(), executable: true, sha256: sha256(b"a") }],
+            tree: vec![file(b"a")].into(),
             texts: Vec::new(),
             grants: Grants::default(),
             outside: Vec::new(),
@@ -215,8 +223,8 @@ pub(super) mod tests {
             assert_ne!(before.digest(), now.digest());
             before.changes(&now)
         };
-        assert_eq!(changed(&|now| now.tree[0].sha256 = sha256(b"b")), ["a.sh"]);
-        assert_eq!(changed(&|now| now.tree.clear()), ["a.sh"]);
+        assert_eq!(changed(&|now| now.tree = [file(b"b")].into()), ["a.sh"]);
+        assert_eq!(changed(&|now| now.tree = [].into()), ["a.sh"]);
         assert_eq!(changed(&|now| now.definition.push('y')), [".openharness/hooks/guard.yaml"]);
         assert_eq!(
             changed(&|now| now.policies.on_error = "ignore".into()),
@@ -227,8 +235,14 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn grants_are_read_from_the_definition() {
-        let grants = Grants::named_in("a: ${env.B} ${secrets.K}\nc: ${env.A}${env.B} ${env.");
+    fn grants_are_the_names_that_values_refer_to() {
+        let variable = |name: &str| SecretReference::Variable(name.into());
+        let grants = Grants::of(vec![
+            variable("B"),
+            SecretReference::Secret("K".into()),
+            variable("A"),
+            variable("B"),
+        ]);
         assert_eq!((grants.environment, grants.secrets), (vec!["A".into(), "B".into()], vec!["K".into()]));
     }
 

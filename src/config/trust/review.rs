@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::load_alone},
+    super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::read_workspace},
     apply::{Environment, store_for},
     copy_writer,
     inspect::Inspector,
@@ -60,10 +60,11 @@ impl TrustReview {
     ) -> Result<Self, TrustError> {
         let store = store_for(root, settings, environment)?;
         let records = store.read()?;
-        // As the files have them: what runs from a private copy has other words.
-        let as_written = Settings { trust: TrustPolicy::Off, ..settings.clone() };
+        // As the files have them, with nothing looked up: nobody has agreed to anything.
+        let as_written = Settings { trust: TrustPolicy::Enforce, ..settings.clone() };
+        let context = LoadContext::new(environment);
         let LoadedWorkspace { workspace, hooks: found, definitions, .. } =
-            load_alone(&WorkspaceSettings::new(root), None, &as_written, &LoadContext::new(environment));
+            read_workspace(&WorkspaceSettings::new(root), None, &as_written, &context, &mut []);
         let inspector = Inspector::new(&workspace, &definitions);
         let own = inspector.root().map_err(|why| TrustError::new(root, why, "rename the directory"))?;
         let of_workspace =

@@ -1,10 +1,12 @@
 //! The file with the records of trust. It is used only if nobody but this user can have written it.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use rustix::{
@@ -15,12 +17,12 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    record::{TreeFile, TrustRecord},
+    record::{TreeFile, TrustRecord, tree_digest},
     tree::digest_of,
 };
 
 /// The version of the format.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The largest file, in bytes.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -51,8 +53,50 @@ impl TrustError {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoreFile {
-    pub(super) version: u32,
-    pub(super) records: Vec<TrustRecord>,
+    version: u32,
+    /// The files that hooks run, by their digests: most hooks of a workspace run the same ones.
+    trees: BTreeMap<String, Arc<[TreeFile]>>,
+    records: Vec<StoredRecord>,
+}
+
+/// A record without the files that it runs.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredRecord {
+    /// The digest of the files.
+    tree: String,
+    record: TrustRecord,
+}
+
+/// The file as version 1 was written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FirstStoreFile {
+    #[serde(rename = "version")]
+    _version: u32,
+    records: Vec<TrustRecord>,
+}
+
+impl StoreFile {
+    pub(super) fn new(records: Vec<TrustRecord>) -> Self {
+        let mut file = Self { version: VERSION, trees: BTreeMap::new(), records: Vec::new() };
+        for mut record in records {
+            let tree = std::mem::take(&mut record.tree);
+            let digest = tree_digest(&tree);
+            file.records.push(StoredRecord { tree: digest.clone(), record });
+            file.trees.insert(digest, tree);
+        }
+        file
+    }
+
+    /// The records with their files, or `None` if some have none.
+    fn into_records(self) -> Option<Vec<TrustRecord>> {
+        let Self { trees, records, .. } = self;
+        let whole = |StoredRecord { tree, record }: StoredRecord| {
+            Some(TrustRecord { tree: Arc::clone(trees.get(&tree)?), ..record })
+        };
+        records.into_iter().map(whole).collect()
+    }
 }
 
 /// Only the version, which a later format keeps.
@@ -93,7 +137,7 @@ impl TrustStore {
 
     /// The private copy of the files of a record, which is named by the digest of their content.
     pub(super) fn copy_of(&self, record: &TrustRecord) -> PathBuf {
-        self.copies().join(record.tree_digest())
+        self.copies().join(tree_digest(&record.tree))
     }
 
     /// The records; none if nobody has trusted anything yet.
@@ -166,10 +210,17 @@ fn refused(path: &Path, why: &str) -> TrustError {
 }
 
 fn parse(bytes: &[u8]) -> Result<Vec<TrustRecord>, String> {
-    let version: StoreVersion = serde_json::from_slice(bytes).map_err(|_| "it is damaged".to_owned())?;
-    if version.version != VERSION {
-        return Err(format!("its version is {}, and this hookyard knows {VERSION}", version.version));
+    let damaged = || "it is damaged".to_owned();
+    let version: StoreVersion = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+    match version.version {
+        1 => {
+            let file: FirstStoreFile = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+            Ok(file.records)
+        }
+        VERSION => {
+            let file: StoreFile = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+            file.into_records().ok_or_else(damaged)
+        }
+        other => Err(format!("its version is {other}, and this hookyard knows {VERSION}")),
     }
-    let file: StoreFile = serde_json::from_slice(bytes).map_err(|_| "it is damaged".to_owned())?;
-    Ok(file.records)
 }

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{
     record::TrustRecord,
-    store::{StoreFile, TrustError, TrustStore, VERSION, check_directory},
+    store::{StoreFile, TrustError, TrustStore, check_directory},
 };
 
 impl TrustStore {
@@ -29,7 +29,7 @@ impl TrustStore {
         let mut records = self.read()?;
         change(&mut records);
         records.sort_by(|one, other| (&one.root, &one.hook).cmp(&(&other.root, &other.hook)));
-        self.write(&StoreFile { version: VERSION, records })
+        self.write(&StoreFile::new(records))
     }
 
     fn write(&self, file: &StoreFile) -> Result<(), TrustError> {
@@ -58,7 +58,12 @@ pub(super) fn private_directory(directory: &Path) -> Result<(), TrustError> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+    use rustix::{
+        fs::{CWD, FileType, Mode, mknodat},
+        process::geteuid,
+    };
 
     use super::{super::record::tests::record, *};
 
@@ -78,15 +83,51 @@ mod tests {
         assert_eq!((mode(&store.directory), mode(&store.file())), (0o700, 0o600));
     }
 
+    /// What a regular file has: reading a FIFO would wait.
+    fn content(file: &Path) -> Option<Vec<u8>> {
+        file.is_file().then(|| fs::read(file).unwrap())
+    }
+
     #[test]
     fn a_file_that_cannot_be_trusted_is_neither_used_nor_overwritten() {
         type Spoil = fn(&Path);
-        let spoils: [(&str, Spoil); 7] = [
+        let spoils: [(&str, Spoil); 16] = [
             ("it is damaged", |file| fs::write(file, &fs::read(file).unwrap()[..40]).unwrap()),
             ("it is damaged", |file| fs::write(file, "").unwrap()),
-            ("its version is 2", |file| fs::write(file, r#"{"version":2,"later":[]}"#).unwrap()),
+            ("its version is 3", |file| fs::write(file, r#"{"version":3,"later":[]}"#).unwrap()),
             ("others may read or write it", |file| {
                 fs::set_permissions(file, fs::Permissions::from_mode(0o620)).unwrap();
+            }),
+            ("others may read or write it", |file| {
+                fs::set_permissions(file, fs::Permissions::from_mode(0o604)).unwrap();
+            }),
+            ("its version is 4294967295", |file| {
+                fs::write(file, r#"{"version":4294967295,"records":{}}"#).unwrap();
+            }),
+            ("it is damaged", |file| {
+                fs::write(file, r#"{"version":2,"trees":{},"records":[],"more":1}"#).unwrap()
+            }),
+            ("it is damaged", |file| {
+                let text = fs::read_to_string(file).unwrap();
+                fs::write(file, text.replacen("\"tree\": \"", "\"tree\": \"0", 1)).unwrap();
+            }),
+            ("it is damaged", |file| fs::write(file, r#"{"version":1,"version":2,"records":[]}"#).unwrap()),
+            ("it is no regular file", |file| {
+                fs::remove_file(file).unwrap();
+                fs::create_dir(file).unwrap();
+            }),
+            ("it is no regular file", |file| {
+                fs::remove_file(file).unwrap();
+                mknodat(CWD, file, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+            }),
+            ("it is a symbolic link", |file| {
+                fs::remove_file(file).unwrap();
+                symlink("nowhere", file).unwrap();
+            }),
+            ("it is a symbolic link", |file| {
+                let directory = file.parent().unwrap();
+                fs::rename(directory, directory.with_extension("old")).unwrap();
+                symlink(directory.with_extension("old"), directory).unwrap();
             }),
             ("it has another name", |file| fs::hard_link(file, file.with_extension("twin")).unwrap()),
             ("it is a symbolic link", |file| {
@@ -102,12 +143,72 @@ mod tests {
             let store = store(place.path());
             store.update(|records| records.push(record("a"))).unwrap();
             spoil(&store.file());
-            let before = fs::read(store.file()).unwrap();
+            let before = content(&store.file());
             let error = store.read().unwrap_err();
             assert!(error.why.contains(expected), "{error}");
             assert_eq!(store.update(Vec::clear).unwrap_err(), error);
-            assert_eq!(fs::read(store.file()).unwrap(), before, "{expected}");
+            assert_eq!(content(&store.file()), before, "{expected}");
         }
+    }
+
+    #[test]
+    fn the_first_version_is_read_and_written_as_the_current_one() {
+        let place = tempfile::tempdir().unwrap();
+        let store = store(place.path());
+        store.update(|_| {}).unwrap();
+        let first = serde_json::json!({ "version": 1, "records": [record("a"), record("b")] });
+        fs::write(store.file(), first.to_string()).unwrap();
+        assert_eq!(store.read().unwrap(), [record("a"), record("b")]);
+        store.update(|_| {}).unwrap();
+        assert_eq!(store.read().unwrap(), [record("a"), record("b")]);
+        let text = fs::read_to_string(store.file()).unwrap();
+        assert!(text.contains("\"version\": 2") && text.matches("a.sh").count() == 1, "{text}");
+    }
+
+    #[test]
+    fn a_file_that_was_cut_anywhere_is_neither_used_nor_overwritten() {
+        let place = tempfile::tempdir().unwrap();
+        let store = store(place.path());
+        store.update(|records| records.push(record("a"))).unwrap();
+        let whole = fs::read(store.file()).unwrap();
+        for length in 0..whole.len() {
+            fs::write(store.file(), &whole[..length]).unwrap();
+            let error = store.read().unwrap_err();
+            assert!(error.why.contains("it is damaged"), "{length} bytes: {error}");
+            assert_eq!(store.update(Vec::clear).unwrap_err(), error, "{length} bytes");
+            assert_eq!(fs::read(store.file()).unwrap(), whole[..length]);
+        }
+        fs::write(store.file(), whole).unwrap();
+        assert_eq!(store.read().unwrap(), [record("a")]);
+    }
+
+    /// Only root can give a file away.
+    #[test]
+    fn what_belongs_to_another_user_is_neither_used_nor_overwritten() {
+        if !geteuid().is_root() {
+            return;
+        }
+        for of in [TrustStore::file, |store: &TrustStore| store.directory.clone()] {
+            let place = tempfile::tempdir().unwrap();
+            let store = store(place.path());
+            store.update(|records| records.push(record("a"))).unwrap();
+            chown(of(&store), Some(65534), None).unwrap();
+            let before = fs::read(store.file()).unwrap();
+            let error = store.read().unwrap_err();
+            assert!(error.why.contains("it belongs to another user"), "{error}");
+            assert_eq!(store.update(Vec::clear).unwrap_err(), error);
+            assert_eq!(fs::read(store.file()).unwrap(), before);
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let store = store(place.path());
+        fs::write(&store.directory, "").unwrap();
+        assert!(store.read().unwrap_err().why.contains("it is no directory"));
+        assert!(store.update(Vec::clear).is_err());
+        assert_eq!(fs::read(&store.directory).unwrap(), b"");
     }
 
     #[test]

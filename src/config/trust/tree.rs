@@ -3,7 +3,8 @@
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashMap},
-    fs::Metadata,
+    fs::{FileType, Metadata},
+    io,
     os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock},
@@ -47,6 +48,37 @@ const SYSTEM_DIRECTORIES: [&str; 9] =
 /// Devices that say nothing about what runs.
 const HARMLESS_DEVICES: [&str; 5] = ["/dev/null", "/dev/stderr", "/dev/stdin", "/dev/stdout", "/dev/tty"];
 
+/// The ends of names of files with code.
+const CODE_ENDS: [&str; 18] = [
+    "bash", "cjs", "js", "mjs", "mts", "node", "php", "pl", "pm", "py", "pyc", "pyd", "rb", "sh", "so", "ts",
+    "wasm", "zsh",
+];
+
+/// Where a hook runs, which says what its scripts can open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum RunPlace {
+    /// In the private copy.
+    Copy,
+    /// In the workspace.
+    Workspace,
+}
+
+impl RunPlace {
+    /// The place that a record says.
+    pub(super) fn of(in_place: bool) -> Self {
+        if in_place { Self::Workspace } else { Self::Copy }
+    }
+}
+
+/// What a walk through directories has found.
+struct Walk {
+    place: RunPlace,
+    /// The directories around the current one, without links.
+    above: Vec<PathBuf>,
+    directories: usize,
+    found: Vec<TreeFile>,
+}
+
 /// The files of a directory, or why they cannot be read.
 type FilesOrWhy = Result<Arc<[TreeFile]>, String>;
 
@@ -59,7 +91,7 @@ static DIGESTS: LazyLock<Mutex<HashMap<FileVersion, Arc<str>>>> = LazyLock::new(
 /// Reads the files below a workspace.
 pub(super) struct TreeReader<'a> {
     root: &'a Path,
-    directories: RefCell<HashMap<PathBuf, FilesOrWhy>>,
+    directories: RefCell<HashMap<(PathBuf, RunPlace), FilesOrWhy>>,
     /// The files that were read.
     read: RefCell<BTreeSet<PathBuf>>,
 }
@@ -91,45 +123,87 @@ impl<'a> TreeReader<'a> {
         Ok(TreeFile { path: shown, executable: metadata.mode() & 0o111 != 0, sha256: sha256.to_string() })
     }
 
-    /// The files below a directory of the workspace, without definitions of hooks and what hooks write.
-    pub(super) fn directory(&self, directory: &Path) -> Result<Arc<[TreeFile]>, String> {
-        if let Some(known) = self.directories.borrow().get(directory) {
+    /// The files below a directory of the workspace that hooks run or read, without what hooks write.
+    pub(super) fn directory(&self, directory: &Path, place: RunPlace) -> Result<Arc<[TreeFile]>, String> {
+        let key = (directory.to_owned(), place);
+        if let Some(known) = self.directories.borrow().get(&key) {
             return known.clone();
         }
-        let mut found = Vec::new();
-        let result = self.walk(directory, 0, &mut found).map(|()| {
-            found.sort();
-            Arc::from(found)
+        let mut walk = Walk { place, above: Vec::new(), directories: 0, found: Vec::new() };
+        let result = self.walk(directory, &mut walk).map(|()| {
+            walk.found.sort();
+            Arc::from(walk.found)
         });
-        self.directories.borrow_mut().insert(directory.to_owned(), result.clone());
+        self.directories.borrow_mut().insert(key, result.clone());
         result
     }
 
-    fn walk(&self, directory: &Path, depth: usize, found: &mut Vec<TreeFile>) -> Result<(), String> {
+    fn walk(&self, directory: &Path, walk: &mut Walk) -> Result<(), String> {
         let shown = self.relative(directory)?;
-        if depth > DEEPEST {
-            return Err(format!("`{shown}` nests too deep"));
+        let unreadable = |error: io::Error| format!("`{shown}` {}", files::unreadable(error));
+        walk.directories += 1;
+        if walk.above.len() > DEEPEST || walk.directories > MOST_FILES {
+            return Err(format!("`{shown}` has too many directories"));
         }
-        let entries =
-            directory.read_dir().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
-        for entry in entries {
-            let entry = entry.map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
-            let path = entry.path();
-            let kind =
-                entry.file_type().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
-            if is_unread(self.root, &path, kind.is_dir()) {
-                continue;
-            }
-            if kind.is_dir() {
-                self.walk(&path, depth + 1, found)?;
-            } else if kind.is_file() || (kind.is_symlink() && path.is_file()) {
-                found.push(self.file(&path)?);
-            }
-            if found.len() > MOST_FILES {
+        walk.above.push(directory.canonicalize().map_err(unreadable)?);
+        for entry in directory.read_dir().map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            self.entry(&entry.path(), entry.file_type().map_err(unreadable)?, walk)?;
+            if walk.found.len() > MOST_FILES {
                 return Err(format!("there are more than {MOST_FILES} files"));
             }
         }
+        walk.above.pop();
         Ok(())
+    }
+
+    /// Takes in an entry of a directory, also through links: an interpreter follows them. What a private copy lacks
+    /// cannot be opened there; where hooks run in the workspace, it is refused.
+    fn entry(&self, path: &Path, kind: FileType, walk: &mut Walk) -> Result<(), String> {
+        let is_directory = kind.is_dir() || (kind.is_symlink() && path.is_dir());
+        if is_unread(self.root, path, is_directory, walk.place) {
+            return Ok(());
+        }
+        if kind.is_file() || (kind.is_symlink() && path.is_file()) {
+            walk.found.push(self.file(path)?);
+            return Ok(());
+        }
+        let why = match () {
+            () if kind.is_dir() => return self.walk(path, walk),
+            () if !is_directory => "is no regular file",
+            () => match path.canonicalize() {
+                Ok(real) if !real.starts_with(self.root) => "is a link that leads outside the workspace",
+                Ok(real) if walk.above.iter().any(|above| above.starts_with(&real)) => {
+                    "is a link to a directory above it"
+                }
+                Ok(_) => return self.walk(path, walk),
+                Err(_) => "cannot be read",
+            },
+        };
+        match walk.place {
+            RunPlace::Copy => Ok(()),
+            RunPlace::Workspace => {
+                Err(format!("`{}` {why}, and scripts beside it could open it", self.relative(path)?))
+            }
+        }
+    }
+
+    /// The files in the directory of a script that its interpreter may import although no script names them: a module
+    /// there takes the place of one of the system.
+    pub(super) fn importable(&self, directory: &Path) -> Result<Vec<TreeFile>, String> {
+        let shown = self.relative(directory)?;
+        let unreadable = |error: io::Error| format!("`{shown}` {}", files::unreadable(error));
+        let mut found = Vec::new();
+        for entry in directory.read_dir().map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let is_package = || path.ends_with("__pycache__") || has_init(&path);
+            if path.is_dir() && is_package() {
+                found.extend(self.directory(&path, RunPlace::Workspace)?.iter().cloned());
+            } else if path.is_file() && is_code(&path) {
+                found.push(self.file(&path)?);
+            }
+        }
+        Ok(found)
     }
 
     fn relative(&self, path: &Path) -> Result<String, String> {
@@ -139,19 +213,39 @@ impl<'a> TreeReader<'a> {
 }
 
 /// Whether a path is no part of what hooks run: a definition, which each hook has of its own, or something that hooks
-/// write.
-fn is_unread(root: &Path, path: &Path, is_directory: bool) -> bool {
+/// write. Where hooks run in the workspace, code is read wherever it is: compiled code too, since interpreters prefer it.
+fn is_unread(root: &Path, path: &Path, is_directory: bool, place: RunPlace) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    if is_directory {
-        return UNREAD_DIRECTORIES.contains(&name);
-    }
     let relative = path.strip_prefix(root).unwrap_or(path);
+    let is_of_hooks = |part: &str| UNREAD_DIRECTORIES.contains(&part) && part != "__pycache__";
+    match (place, is_directory) {
+        (_, true) if name == ".git" => return true,
+        (RunPlace::Copy, true) => return UNREAD_DIRECTORIES.contains(&name),
+        (RunPlace::Workspace, true) => return false,
+        (RunPlace::Workspace, false) if is_code(path) => {}
+        (RunPlace::Workspace, false) if relative.iter().filter_map(|part| part.to_str()).any(is_of_hooks) => {
+            return true;
+        }
+        (_, false) => {}
+    }
     let is_yaml = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
     let is_definition = is_yaml
         && relative.parent().is_some_and(|parent| {
             parent == Path::new(".openharness/hooks") || parent == Path::new(".openharness")
         });
-    is_definition || UNREAD_ENDS.iter().any(|end| name.ends_with(end))
+    let is_written = UNREAD_ENDS.iter().any(|end| name.ends_with(end));
+    is_definition || (is_written && !(place == RunPlace::Workspace && is_code(path)))
+}
+
+/// Whether an interpreter may import a file by its name alone.
+fn is_code(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    CODE_ENDS.contains(&end) || path.ends_with("package.json")
+}
+
+fn has_init(directory: &Path) -> bool {
+    let mut entries = directory.read_dir().into_iter().flatten().flatten();
+    entries.any(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with("__init__.")))
 }
 
 /// The digest of a file, from memory if it has not changed.
@@ -212,7 +306,8 @@ pub(super) fn word_path(root: &Path, from: &Path, text: &str) -> WordPath {
         };
     }
     match () {
-        () if plain.canonicalize().ok().as_deref() != Some(&*real) => {
+        // Without `..`, both are the same.
+        () if text.contains("..") && plain.canonicalize().ok().as_deref() != Some(&*real) => {
             WordPath::Elsewhere { why: "has `..` after a link" }
         }
         () if real.is_file() && !real.starts_with(root) => WordPath::LinksOut { target: real },

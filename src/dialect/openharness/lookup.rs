@@ -34,6 +34,18 @@ pub trait ReferenceLookup {
     /// Returns what is wrong and what to do if there is none, or it cannot be had.
     fn secret(&self, name: &str) -> Result<Secret, (String, String)>;
 
+    /// What a reference to a secret stands for in a value.
+    ///
+    /// Returns the same as `secret`.
+    fn secret_text(&self, name: &str) -> Result<SecretText, (String, String)> {
+        self.secret(name).map(SecretText::secret)
+    }
+
+    /// The value of a variable that says how all hooks of an agent run, whatever hook files say.
+    fn option(&self, name: &str) -> Option<String> {
+        self.variable(name).map(|value| value.expose().to_owned())
+    }
+
     /// A directory inside the workspace, by its path from the workspace's root.
     fn directory(&self, relative: &str) -> ResolvedPath;
 

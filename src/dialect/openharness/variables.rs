@@ -90,7 +90,7 @@ fn substitute(reference: &str, resolver: &dyn ReferenceLookup) -> Result<SecretT
             let help = "set it where hookyard is started, or write the value out";
             (format!("the variable `{shown}` is not set"), help.into())
         }),
-        Some(("secrets", name)) if is_secret_name(name) => resolver.secret(name).map(SecretText::secret),
+        Some(("secrets", name)) if is_secret_name(name) => resolver.secret_text(name),
         Some(("secrets", _)) => {
             let help = "use `A-Z a-z 0-9 _ . -`, beginning with a letter, a digit or `_`";
             Err((format!("`${{{shown}}}` is not a valid name of a secret"), help.into()))

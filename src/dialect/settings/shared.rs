@@ -52,10 +52,8 @@ impl SharedSettings {
     ) -> (Self, Vec<Diagnostic>) {
         let (mut found, mut diagnostics) = (Self::default(), Vec::new());
         for word in words {
-            let variable = resolver.variable(word.variable);
-            let Some(text) =
-                variable.as_ref().map(|value| value.expose().trim()).filter(|text| !text.is_empty())
-            else {
+            let variable = resolver.option(word.variable);
+            let Some(text) = variable.as_deref().map(str::trim).filter(|text| !text.is_empty()) else {
                 continue;
             };
             // A variable is read like the same word in a file, so it can be wrong in the same ways only.

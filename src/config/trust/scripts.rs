@@ -1,0 +1,248 @@
+//! The files that scripts name and import, as far as their texts show.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    super::files::{self, SymlinkPolicy},
+    record::TreeFile,
+    tree::{RunPlace, TreeReader, inside},
+};
+
+/// The largest script whose text is searched for what it imports, in bytes.
+const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// How many files beside a script are followed.
+const MOST_FOLLOWED: usize = 256;
+
+/// Modules that Node.js has itself, written without `node:`.
+const NODE_MODULES: [&str; 32] = [
+    "assert",
+    "async_hooks",
+    "buffer",
+    "child_process",
+    "cluster",
+    "console",
+    "constants",
+    "crypto",
+    "dgram",
+    "dns",
+    "events",
+    "fs",
+    "http",
+    "http2",
+    "https",
+    "module",
+    "net",
+    "os",
+    "path",
+    "perf_hooks",
+    "process",
+    "punycode",
+    "querystring",
+    "readline",
+    "stream",
+    "string_decoder",
+    "timers",
+    "tls",
+    "url",
+    "util",
+    "worker_threads",
+    "zlib",
+];
+
+/// What a script imports that `exists` does not find among the files that are agreed to.
+fn imports_of(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+    match path.rsplit('.').next() {
+        Some("js" | "mjs" | "cjs" | "ts" | "mts") => {
+            let imports = quoted_after(text, &["from", "import", "require(", "import("]);
+            let missing = imports.filter(|import| !is_covered(import, exists));
+            missing.map(|import| format!("`{path}` imports `{import}`")).collect()
+        }
+        Some("py") if text.contains("sys.path") => vec![format!("`{path}` changes where it imports from")],
+        _ => Vec::new(),
+    }
+}
+
+fn is_covered(import: &str, exists: &dyn Fn(&str) -> bool) -> bool {
+    let own = import.split('/').next().unwrap_or(import);
+    if import.starts_with("node:") || NODE_MODULES.contains(&own) {
+        return true;
+    }
+    import.starts_with('.')
+        && ["", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js"]
+            .iter()
+            .any(|end| exists(&format!("{import}{end}")))
+}
+
+/// The quoted texts that follow one of the words.
+fn quoted_after<'t>(text: &'t str, words: &[&str]) -> impl Iterator<Item = &'t str> {
+    let mut found = Vec::new();
+    for word in words {
+        for (at, _) in text.match_indices(word) {
+            let is_part_of_name =
+                text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+            let rest = text[at + word.len()..].trim_start();
+            let Some(quote) = rest.chars().next().filter(|c| "'\"`".contains(*c)) else { continue };
+            let quoted = rest[1..].split_once(quote).map(|(quoted, _)| quoted);
+            found.extend(quoted.filter(|quoted| !is_part_of_name && !quoted.contains('\n')));
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter()
+}
+
+/// The scripts of a hook that were followed, and their files.
+pub(super) struct ScriptFollower<'a> {
+    trees: &'a TreeReader<'a>,
+    place: RunPlace,
+    followed: BTreeSet<PathBuf>,
+    /// The files of a directory, as long as all others are among them.
+    whole: Option<Arc<[TreeFile]>>,
+    tree: BTreeMap<String, TreeFile>,
+}
+
+impl<'a> ScriptFollower<'a> {
+    pub(super) fn new(trees: &'a TreeReader<'a>, place: RunPlace) -> Self {
+        Self { trees, place, followed: BTreeSet::new(), whole: None, tree: BTreeMap::new() }
+    }
+
+    /// Adds a file that is run, which its text may name others beside.
+    pub(super) fn add_script(&mut self, script: PathBuf) -> Result<(), String> {
+        self.add(self.trees.file(&script)?);
+        self.followed.insert(script);
+        Ok(())
+    }
+
+    pub(super) fn add_directory(&mut self, directory: &Path) -> Result<(), String> {
+        let files = self.trees.directory(directory, self.place)?;
+        if self.whole.is_none() && self.tree.is_empty() {
+            self.whole = Some(files);
+        } else {
+            for file in files.iter() {
+                self.add(file.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, file: TreeFile) {
+        if let Some(whole) = &self.whole {
+            if whole.binary_search(&file).is_ok() {
+                return;
+            }
+            self.tree.extend(whole.iter().map(|file| (file.path.clone(), file.clone())));
+            self.whole = None;
+        }
+        self.tree.insert(file.path.clone(), file);
+    }
+
+    /// Adds a script, and the files beside and below it that its text names.
+    pub(super) fn follow(&mut self, script: &Path) -> Result<(), String> {
+        if self.followed.len() >= MOST_FOLLOWED || !self.followed.insert(script.to_owned()) {
+            return Ok(());
+        }
+        self.add(self.trees.file(script)?);
+        let Some(directory) = script.parent() else { return Ok(()) };
+        let Some(text) = script_text(script) else { return Ok(()) };
+        let is_python = script.extension().is_some_and(|end| end == "py")
+            || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.contains("python"));
+        if is_python && self.place == RunPlace::Workspace {
+            for file in self.trees.importable(directory)? {
+                self.add(file);
+            }
+        }
+        for name in names_in(&text) {
+            if let Some(path) = inside(self.trees.root(), directory, name).filter(|path| is_module(path)) {
+                self.add_directory(&path)?;
+            }
+            for end in ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".json"] {
+                let path = inside(self.trees.root(), directory, &format!("{name}{end}"));
+                if let Some(path) = path.filter(|path| path.is_file()) {
+                    self.follow(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The files, sorted.
+    pub(super) fn into_tree(self) -> Arc<[TreeFile]> {
+        self.whole.unwrap_or_else(|| self.tree.into_values().collect())
+    }
+
+    fn has(&self, path: &str) -> bool {
+        match &self.whole {
+            Some(whole) => whole.binary_search_by(|file| file.path.as_str().cmp(path)).is_ok(),
+            None => self.tree.contains_key(path),
+        }
+    }
+
+    /// What the scripts import that is not in the tree.
+    pub(super) fn imports(&self) -> Vec<String> {
+        let root = self.trees.root();
+        let mut found = Vec::new();
+        for script in &self.followed {
+            if !may_import(script) {
+                continue;
+            }
+            let Some(text) = script_text(script) else { continue };
+            let shown = script.strip_prefix(root).unwrap_or(script).to_string_lossy();
+            let directory = script.parent().unwrap_or(root);
+            let exists = |import: &str| {
+                let path = inside(root, directory, import);
+                path.and_then(|path| Some(path.strip_prefix(root).ok()?.to_str()?.to_owned()))
+                    .is_some_and(|path| self.has(&path))
+            };
+            found.extend(imports_of(&shown, &text, &exists));
+        }
+        found
+    }
+}
+
+/// Whether imports of scripts of this kind are looked for.
+fn may_import(script: &Path) -> bool {
+    let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
+    ["js", "mjs", "cjs", "ts", "mts", "py"].contains(&end)
+}
+
+/// The texts of a script that could name files.
+fn names_in(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)))
+        .map(|name| name.trim_start_matches("./").trim_end_matches('.'))
+        .filter(|name| !name.is_empty() && name.len() < 128 && !name.starts_with('/'))
+        .collect()
+}
+
+/// Whether a directory is one that scripts import by its name.
+fn is_module(path: &Path) -> bool {
+    path.is_dir() && ["__init__.py", "index.js", "package.json"].iter().any(|file| path.join(file).is_file())
+}
+
+/// The text of a script that is not too large.
+pub(super) fn script_text(path: &Path) -> Option<String> {
+    String::from_utf8(read(&path.canonicalize().ok()?, LARGEST_SCRIPT).ok()?).ok()
+}
+
+fn read(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
+    files::read_open(files::open_regular(path, SymlinkPolicy::Refused)?, largest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_outside_the_tree_are_seen() {
+        let text = "import fs from 'node:fs';\nimport { a } from \"./lib/a.mjs\";\nimport z from 'zod';\nconst c = require('../../c');\nimport path from 'path';";
+        let exists = |import: &str| import == "./lib/a.mjs";
+        assert_eq!(
+            imports_of("x.mjs", text, &exists),
+            ["`x.mjs` imports `../../c`", "`x.mjs` imports `zod`"]
+        );
+    }
+}

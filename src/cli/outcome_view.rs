@@ -165,6 +165,7 @@ mod tests {
             tokens: None,
             error: error.map(Into::into),
             failure_mode: None,
+            trust: None,
             patch_results: crate::model::PatchResults::default(),
             started: None,
             warnings: Vec::new(),

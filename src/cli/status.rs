@@ -78,6 +78,11 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
         page.line(&format!("{} {}: {effect}", paint.yellow("degraded"), escape::line(&place)));
         page.line(&format!("  {}", escape::line(&degraded.why)));
     }
+    for hook in &status.not_trusted {
+        let place = format!("{} in {}", hook.hook, hook.workspace);
+        let state = paint.yellow(&escape::line(&hook.state));
+        page.line(&format!("{state} {}: does not run", escape::line(&place)));
+    }
     for powerless in &status.powerless_switches {
         let keys = plural(powerless.switches, "key");
         page.line(&format!(
@@ -109,6 +114,11 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("serves", format!("{workspaces} with {hooks}; watching their files: {}", status.watch)),
         ("works on", format!("{events} in flight; {runs} known, {} active", status.active_runs)),
     ];
+    if !status.trust.is_empty() {
+        let counts: Vec<String> =
+            status.trust.iter().map(|(state, number)| format!("{number} {state}")).collect();
+        facts.push(("trust", counts.join(", ")));
+    }
     if let Some(audit) = &status.audit {
         facts.push(("audit", audit_fact(audit)));
     }

@@ -36,7 +36,7 @@ pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, NotLoadedWorkspace,
+    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, NotLoadedWorkspace, NotTrusted,
     PowerlessSwitches, RequiredMissing,
 };
 pub use server::{Daemon, ServeError};

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use super::{
     DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookName, Json, JsonError, NoteKind,
-    PatchResults, Target, Targets, TokenUsage, Verdict,
+    PatchResults, Target, Targets, TokenUsage, TrustState, Verdict,
 };
 
 /// The shortest wait that JSON has: less is the way through an idle pool.
@@ -71,6 +71,9 @@ pub struct HookReport {
     /// How its policy counted a failure. Not in the JSON, where `ended` and `verdict` show it.
     #[serde(skip)]
     pub failure_mode: Option<FailureMode>,
+    /// What is known about the trust in the hook; nothing if trust is off. Not in the JSON, but in the audit.
+    #[serde(skip)]
+    pub trust: Option<TrustState>,
     /// The result of each of its patches. Not in the JSON, where `patched` and `warnings` show it.
     #[serde(skip)]
     pub patch_results: PatchResults,
@@ -96,6 +99,7 @@ impl HookReport {
             tokens: None,
             error: None,
             failure_mode: None,
+            trust: None,
             patch_results: PatchResults::default(),
             started: None,
             warnings: Vec::new(),

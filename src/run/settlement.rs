@@ -23,6 +23,7 @@ impl Course {
             started: conclusion.started,
             queued: conclusion.queued,
             warnings: conclusion.warnings,
+            trust: hook.trust.state(),
             ..HookReport::completed(hook.name.clone(), hook.handler.kind(), conclusion.duration)
         };
         let (failure, reply) = match conclusion.result {

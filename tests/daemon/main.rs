@@ -15,4 +15,5 @@ mod reload;
 mod restart;
 mod serve;
 mod shutdown;
+mod trust;
 mod unloaded;

@@ -34,6 +34,8 @@ pub(super) fn status() -> DaemonStatus {
         broken: Vec::new(),
         required_missing: Vec::new(),
         powerless_switches: Vec::new(),
+        trust: std::collections::BTreeMap::new(),
+        not_trusted: Vec::new(),
         degraded_workers: Vec::new(),
         not_loaded: Vec::new(),
     }

@@ -323,6 +323,8 @@ mod tests {
             broken: Vec::new(),
             required_missing: Vec::new(),
             powerless_switches: Vec::new(),
+            trust: std::collections::BTreeMap::new(),
+            not_trusted: Vec::new(),
             degraded_workers: Vec::new(),
             not_loaded: Vec::new(),
         };

@@ -15,7 +15,7 @@ use crate::{
     config::AuditPatches,
     model::{
         DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookReport, Json, Outcome, Redactor, Target,
-        Targets, Timestamp, Verdict, is_short, milliseconds,
+        Targets, Timestamp, TrustState, Verdict, is_short, milliseconds,
     },
 };
 
@@ -84,6 +84,9 @@ struct HookLine<'a> {
     hook: Cow<'a, str>,
     handler: HandlerKind,
     ended: Ended,
+    /// Nothing if trust is off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust: Option<TrustState>,
     verdict: Verdict,
     #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
     duration: Duration,
@@ -138,12 +141,13 @@ pub(super) fn write_denial(denial: &DenialLine, into: &mut Vec<u8>) -> serde_jso
 }
 
 fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
-    let HookReport { hook, handler, ended, verdict, duration, queued, failure_mode, .. } = report;
+    let HookReport { hook, handler, ended, trust, verdict, duration, queued, failure_mode, .. } = report;
     let hook = redactor.text(hook.as_str());
     HookLine {
         hook,
         handler: *handler,
         ended: *ended,
+        trust: *trust,
         verdict: *verdict,
         duration: *duration,
         queued: *queued,

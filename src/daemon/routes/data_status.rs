@@ -1,10 +1,15 @@
-//! The part of the status that says where the state of runs is kept.
+//! The parts of the status about what the daemon writes: the state of runs, and the audit.
+
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    daemon::schema::{Component, object, optional_string, string, unsigned},
+    daemon::{
+        audit::Audit,
+        schema::{Component, object, optional_string, string, unsigned, unsigned_as},
+    },
     store::StoreStatus,
 };
 
@@ -48,5 +53,47 @@ impl From<StoreStatus> for DataStatus {
     fn from(status: StoreStatus) -> Self {
         let StoreStatus { directory, restored, unsaved, unsaved_halts, error } = status;
         Self { directory: directory.display().to_string(), restored, unsaved, unsaved_halts, error }
+    }
+}
+
+/// The counters of the audit since the daemon started.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AuditStatus {
+    /// Where its lines go: a file, or `stdout`.
+    pub to: String,
+    /// The number of lines written.
+    pub written: u64,
+    /// The number of lines lost because the queue was full.
+    pub dropped_queue: u64,
+    /// The number of lines lost because they could not be written.
+    pub dropped_write: u64,
+}
+
+pub(super) static AUDIT_STATUS: Component = Component::built("AuditStatus", || {
+    object(
+        "The counters of the audit since the daemon started.",
+        [
+            ("to", string("Where its lines go: a file, or `stdout`.")),
+            ("written", unsigned_as("int64", "The number of lines written.")),
+            ("dropped_queue", unsigned_as("int64", "The number of lines lost because the queue was full.")),
+            (
+                "dropped_write",
+                unsigned_as("int64", "The number of lines lost because they could not be written."),
+            ),
+        ],
+        &[],
+    )
+});
+
+impl AuditStatus {
+    pub(super) fn of(audit: &Audit) -> Self {
+        let counters = audit.counters();
+        Self {
+            to: audit.destination().to_owned(),
+            written: counters.written.load(Ordering::Relaxed),
+            dropped_queue: counters.dropped_queue.load(Ordering::Relaxed),
+            dropped_write: counters.dropped_write.load(Ordering::Relaxed),
+        }
     }
 }

@@ -18,17 +18,18 @@ mod runs;
 mod status;
 mod stream;
 mod table;
+mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::DataStatus;
+pub use data_status::{AuditStatus, DataStatus};
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;
 pub(super) use operation::{RequestLimit, Route};
 pub(super) use router::{find, misaddressed, paths, router};
 pub use status::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches,
-    RequiredMissing,
+    BrokenWorkspace, DaemonStatus, DegradedHook, NotLoadedWorkspace, PowerlessSwitches, RequiredMissing,
 };
+pub use trust::NotTrusted;
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};

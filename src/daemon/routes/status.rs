@@ -1,18 +1,17 @@
 //! The status of the daemon: what it serves, what is in flight, and which hook files are broken.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::UNIX_EPOCH,
-};
+use std::{collections::BTreeMap, sync::Arc, time::UNIX_EPOCH};
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::data_status::{DataStatus, nullable_data_status};
+use super::{
+    data_status::{AUDIT_STATUS, AuditStatus, DataStatus, nullable_data_status},
+    trust::{self, NotTrusted},
+};
 use crate::Orchestrator;
 use crate::daemon::{
-    audit::Audit,
     schema::{Component, object, optional_string, string, strings, unsigned, unsigned_as},
     state::DaemonState,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
@@ -73,26 +72,18 @@ pub struct DaemonStatus {
     /// The workspaces whose files tried to switch off hooks of a higher level, and could not; at most 100.
     #[serde(default)]
     pub powerless_switches: Vec<PowerlessSwitches>,
+    /// How many hooks there are of each state of trust, such as `trusted`; none if trust is off.
+    #[serde(default)]
+    pub trust: BTreeMap<String, usize>,
+    /// The hooks that do not run because nobody has agreed to them as they are; at most 100.
+    #[serde(default)]
+    pub not_trusted: Vec<NotTrusted>,
     /// The hooks whose workers do not serve; at most 100.
     #[serde(default)]
     pub degraded_workers: Vec<DegradedHook>,
     /// The workspaces of the settings that could not be loaded; at most 100. Their events are refused.
     #[serde(default)]
     pub not_loaded: Vec<NotLoadedWorkspace>,
-}
-
-/// The counters of the audit since the daemon started.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AuditStatus {
-    /// Where its lines go: a file, or `stdout`.
-    pub to: String,
-    /// The number of lines written.
-    pub written: u64,
-    /// The number of lines lost because the queue was full.
-    pub dropped_queue: u64,
-    /// The number of lines lost because they could not be written.
-    pub dropped_write: u64,
 }
 
 /// A workspace whose files have errors.
@@ -211,26 +202,12 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("broken", broken),
             ("required_missing", required),
             ("powerless_switches", powerless),
+            ("trust", trust::counts_schema()),
+            ("not_trusted", trust::not_trusted_schema()),
             ("degraded_workers", degraded),
             ("not_loaded", not_loaded),
         ],
         &["tcp", "metrics", "audit", "data"],
-    )
-});
-
-pub(super) static AUDIT_STATUS: Component = Component::built("AuditStatus", || {
-    object(
-        "The counters of the audit since the daemon started.",
-        [
-            ("to", string("Where its lines go: a file, or `stdout`.")),
-            ("written", unsigned_as("int64", "The number of lines written.")),
-            ("dropped_queue", unsigned_as("int64", "The number of lines lost because the queue was full.")),
-            (
-                "dropped_write",
-                unsigned_as("int64", "The number of lines lost because they could not be written."),
-            ),
-        ],
-        &[],
     )
 });
 
@@ -343,6 +320,8 @@ impl DaemonStatus {
             broken: broken.collect(),
             required_missing: required_missing(orchestrator),
             powerless_switches: powerless.take(MAX_BROKEN).collect(),
+            trust: trust::counts(orchestrator),
+            not_trusted: trust::not_trusted(orchestrator).take(MAX_BROKEN).collect(),
             degraded_workers: degraded_workers(orchestrator),
             not_loaded: not_loaded(&state.unloaded),
         }
@@ -381,18 +360,6 @@ fn required_missing(orchestrator: &Orchestrator) -> Vec<RequiredMissing> {
     }
     all.truncate(MAX_BROKEN);
     all
-}
-
-impl AuditStatus {
-    fn of(audit: &Audit) -> Self {
-        let counters = audit.counters();
-        Self {
-            to: audit.destination().to_owned(),
-            written: counters.written.load(Ordering::Relaxed),
-            dropped_queue: counters.dropped_queue.load(Ordering::Relaxed),
-            dropped_write: counters.dropped_write.load(Ordering::Relaxed),
-        }
-    }
 }
 
 pub(super) async fn show(State(state): State<Arc<DaemonState>>) -> Json<DaemonStatus> {

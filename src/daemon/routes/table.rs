@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
-    data_status::DATA_STATUS,
+    data_status::{AUDIT_STATUS, DATA_STATUS},
     drain,
     errors::{
         BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
@@ -25,8 +25,8 @@ use super::{
     reload,
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     status::{
-        self, AUDIT_STATUS, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES,
-        REQUIRED_MISSING, STATUS,
+        self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
+        STATUS,
     },
     stream,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},

@@ -11,9 +11,12 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::extract::{PathParameter, unknown_workspace, workspace_id};
+use super::{
+    extract::{PathParameter, unknown_workspace, workspace_id},
+    trust::{HookTrustView, hook_trust_schema},
+};
 use crate::{
-    LoadReport,
+    LoadReport, Orchestrator,
     config::{DialectSelection, WorkspaceKind, WorkspaceSettings},
     daemon::{
         error::ApiError,
@@ -127,13 +130,18 @@ pub(super) struct WorkspaceDetails {
     workspace: WorkspaceView,
     files: Vec<String>,
     diagnostics: Vec<Diagnostic>,
+    trust: Vec<HookTrustView>,
 }
 
 pub(super) static WORKSPACE_DETAILS: Component = Component::built("WorkspaceDetails", || {
     let diagnostics = json!({ "type": "array", "items": { "type": "object" }, "description": "The diagnostics of the files." });
     let own = object(
-        "The files of the workspace.",
-        [("files", strings("The files that were read.")), ("diagnostics", diagnostics)],
+        "The files of the workspace, and the trust in its hooks.",
+        [
+            ("files", strings("The files that were read.")),
+            ("diagnostics", diagnostics),
+            ("trust", hook_trust_schema()),
+        ],
         &[],
     );
     json!({
@@ -167,9 +175,10 @@ impl WorkspaceView {
 }
 
 impl WorkspaceDetails {
-    fn of(id: &WorkspaceId, report: &LoadReport) -> Self {
+    fn of(id: &WorkspaceId, report: &LoadReport, orchestrator: &Orchestrator) -> Self {
         Self {
             workspace: WorkspaceView::of(id, report),
+            trust: HookTrustView::of_workspace(id, orchestrator),
             files: paths(&report.files),
             diagnostics: report.diagnostics.clone(),
         }
@@ -201,7 +210,7 @@ pub(super) async fn register(
         let report = state.orchestrator.register(&id, settings).await?;
         state.watch.rescan(&id);
         state.forget_unloaded(&id);
-        Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report))
+        Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report, &state.orchestrator))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
     Ok((if known { StatusCode::OK } else { StatusCode::CREATED }, Json(details)))
@@ -234,7 +243,7 @@ pub(super) async fn show(
 ) -> Result<Json<WorkspaceDetails>, ApiError> {
     let id = workspace_id(&id)?;
     let report = state.orchestrator.load_report(&id).ok_or_else(|| absent_workspace(&state, &id))?;
-    Ok(Json(WorkspaceDetails::of(&id, &report)))
+    Ok(Json(WorkspaceDetails::of(&id, &report, &state.orchestrator)))
 }
 
 pub(super) async fn remove(

@@ -3,6 +3,7 @@
 
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod trust;
 
 mod authoring;

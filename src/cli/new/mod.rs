@@ -122,7 +122,12 @@ impl NewCommand {
         let written = files::write(&found.root, &skeleton.files)?;
         let trust = match found.settings.trust {
             TrustPolicy::Off => NewTrust::Given,
-            TrustPolicy::Enforce => trust::agree_to_new(&found, &self.name, screen)?,
+            TrustPolicy::Enforce => {
+                let is_new = |file: &&FileResult| file.status == FileStatus::Written;
+                let paths: Vec<&Path> =
+                    written.iter().filter(is_new).map(|file| file.path.as_path()).collect();
+                trust::agree_to_new(&found, &self.name, &paths, screen)?
+            }
         };
         let next = self.next(&found, &skeleton, &trust);
         let summary = NewSummary {

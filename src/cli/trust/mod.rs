@@ -2,7 +2,10 @@
 
 mod view;
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    path::Path,
+};
 
 use clap::Args;
 use serde::Serialize;
@@ -11,12 +14,13 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
+    paths::shell_quoted,
     screen::Screen,
     units::plural,
     workspace::LocatedWorkspace,
 };
 use crate::{
-    config::{TrustError, TrustReview, revoke_trust},
+    config::{ReviewedHook, TrustError, TrustReview, revoke_trust},
     handler::command::is_inside_hook,
     model::TrustState,
 };
@@ -113,8 +117,9 @@ impl TrustCommand {
         if !io::stdin().is_terminal() || !screen.out.is_terminal {
             let in_place = if self.in_place { " --in-place" } else { "" };
             screen.note(&format!(
-                "to agree: hookyard trust{}{in_place} --yes {}",
+                "to agree: hookyard trust{}{}{in_place} --yes {}",
                 found.flag(),
+                self.settings_flags(),
                 review.digest()
             ));
             return Ok(Exit::Failed);
@@ -124,6 +129,10 @@ impl TrustCommand {
         io::stderr().flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
+        if !answer.ends_with('\n') {
+            // The end of the input: the question's line is still open.
+            writeln!(io::stderr())?;
+        }
         if !["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {
             screen.note("nothing was changed");
             return Ok(Exit::Failed);
@@ -131,8 +140,18 @@ impl TrustCommand {
         agree(review, found, screen)
     }
 
+    /// The flags about settings, as they were given: they say where the record of trust is.
+    fn settings_flags(&self) -> String {
+        let settings = &self.workspace.settings;
+        let path = |flag: &str, path: &Path| format!(" {flag} {}", shell_quoted(path));
+        let home = settings.home.as_deref().map(|home| path("--home", home));
+        let config = settings.config.as_deref().map(|config| path("--config", config));
+        let set = settings.set.iter().map(|(key, value)| path("--set", Path::new(&format!("{key}={value}"))));
+        home.into_iter().chain(config).chain(set).collect()
+    }
+
     fn print_list(&self, review: &TrustReview, screen: &Screen) -> Result<(), CliError> {
-        let row = |hook: &'_ crate::config::ReviewedHook| (hook.name.clone(), hook.state());
+        let row = |hook: &'_ ReviewedHook| (hook.name.clone(), hook.state());
         if self.output.json {
             let hooks = review.hooks.iter().map(|hook| TrustRow { name: &hook.name, trust: hook.state() });
             return screen.print_json(&TrustReport { digest: review.digest(), hooks: hooks.collect() });
@@ -187,15 +206,30 @@ pub(super) enum NewTrust {
     Digest(String),
 }
 
+/// Whether nothing of a trusted hook has changed but that these files are beside its own.
+fn has_only_gained(hook: &ReviewedHook, written: &[&Path]) -> bool {
+    let (Some(before), Some(Ok(now))) = (&hook.before, &hook.now) else { return false };
+    let is_new = |path: &String| {
+        written.contains(&Path::new(path)) && !before.tree.iter().any(|file| file.path == *path)
+    };
+    let changes = before.changes(now);
+    !changes.is_empty() && changes.iter().all(is_new)
+}
+
 /// Agrees to the hook that `new` has just written, if a person is at the terminal and no other hook waits for an answer.
 pub(super) fn agree_to_new(
     found: &LocatedWorkspace,
     name: &str,
+    written: &[&Path],
     screen: &Screen,
 ) -> Result<NewTrust, CliError> {
     let review = TrustReview::of(&found.root, &found.settings, &environment, false);
     let review = review.map_err(|error| trust_error(&error))?;
-    let waits = |hook: &crate::config::ReviewedHook| hook.name != name && hook.state() != TrustState::Trusted;
+    let written: Vec<&Path> =
+        written.iter().map(|path| path.strip_prefix(&found.root).unwrap_or(path)).collect();
+    let waits = |hook: &ReviewedHook| {
+        hook.name != name && hook.state() != TrustState::Trusted && !has_only_gained(hook, &written)
+    };
     if review.hooks.iter().any(waits) {
         return Ok(NewTrust::Asked);
     }

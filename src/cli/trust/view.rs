@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::super::{escape, page::Page, screen::Screen};
+use super::super::{escape, page::Page, screen::Screen, wrap};
 use crate::{
     config::{ReviewedHook, TrustRecord, TrustReview},
     model::TrustState,
@@ -30,24 +30,30 @@ fn show(review: &TrustReview, hook: &ReviewedHook, root: &Path, page: &mut Page,
     let name = screen.out.paint.bold(&escape::line(&hook.name));
     page.line(&format!("\n{name}  {}", hook.state()));
     match (&hook.before, &hook.now) {
-        (_, Some(Err(why))) => page.line(&format!("  cannot be trusted: {}", escape::line(why))),
+        (_, Some(Err(why))) => fact("cannot be trusted", why, page, screen),
         (Some(before), None) => page.line(&format!("  gone: {}", escape::line(&before.file))),
         (None, None) => {}
         (Some(before), Some(Ok(now))) => {
-            facts(now, page);
+            facts(now, page, screen);
             if hook.state() == TrustState::Modified {
                 changes(review, before, now, root, page);
             }
         }
         (None, Some(Ok(now))) => {
-            facts(now, page);
+            facts(now, page, screen);
             page.line(&format!("  defined in {}:", escape::line(&now.file)));
             page.line(&format!("    {}", escape::block(&now.definition, 4)));
         }
     }
 }
 
-fn facts(record: &TrustRecord, page: &mut Page) {
+/// A line about a hook, broken where the terminal ends.
+fn fact(what: &str, text: &str, page: &mut Page, screen: &Screen) {
+    let line = format!("  {what}: {}", escape::line(text));
+    page.line(&wrap::hanging(&line, screen.table_width(), 4));
+}
+
+fn facts(record: &TrustRecord, page: &mut Page, screen: &Screen) {
     let files: Vec<&str> = record.tree.iter().map(|file| file.path.as_str()).collect();
     let grants = &record.grants;
     let place = if record.in_place { "runs in the workspace" } else { "runs from a private copy" };
@@ -59,13 +65,13 @@ fn facts(record: &TrustRecord, page: &mut Page) {
         ("models", &grants.models),
     ];
     for (what, values) in listed.into_iter().filter(|(_, values)| !values.is_empty()) {
-        page.line(&format!("  {what}: {}", escape::line(&values.join(", "))));
+        fact(what, &values.join(", "), page, screen);
     }
     if !record.tree.is_empty() {
         page.line(&format!("  {place}"));
     }
     for reached in &record.outside {
-        page.line(&format!("  not covered by this trust: {}", escape::line(reached)));
+        fact("not covered by this trust", reached, page, screen);
     }
 }
 
@@ -75,7 +81,7 @@ fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, root: 
         page.line(&format!("  changed: {}", escape::line(&change)));
     }
     difference(&now.file, &before.definition, &now.definition, page);
-    for file in &now.tree {
+    for file in now.tree.iter() {
         let known = before.tree.iter().find(|known| known.path == file.path);
         if known.is_some_and(|known| known.sha256 == file.sha256) {
             continue;

@@ -111,7 +111,7 @@ impl<'a> ScriptFollower<'a> {
         Self { trees, place, followed: BTreeSet::new(), whole: None, tree: BTreeMap::new() }
     }
 
-    /// Adds a file that is run, which its text may name others beside.
+    /// Adds a file that is run, whose directory is in the tree or has been followed.
     pub(super) fn add_script(&mut self, script: PathBuf) -> Result<(), String> {
         self.add(self.trees.file(&script)?);
         self.followed.insert(script);

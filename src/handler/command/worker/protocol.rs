@@ -155,6 +155,15 @@ fn compact(line: &mut Vec<u8>, json: &[u8]) {
     }
 }
 
+/// An event without anything that it need not have.
+#[cfg(any(test, fuzzing))]
+fn some_event() -> Event {
+    use crate::model::{EventKind, RunId, SessionId};
+
+    let (session, run) = (SessionId::new("s").expect("an id"), RunId::new("r").expect("an id"));
+    Event::new(EventKind::BeforeToolDispatch, session, run)
+}
+
 /// Reads any line, for the fuzzer: it is a message, or a short text says what is wrong with it. A reply has an id that can
 /// be asked with, and its output is one JSON value.
 #[cfg(any(test, fuzzing))]
@@ -164,7 +173,7 @@ pub(super) fn check_worker_line(line: &[u8]) {
             assert!(serde_json::from_str::<Box<RawValue>>(output.get()).is_ok(), "{output}");
             let mut request = Vec::new();
             let envelope = Bytes::copy_from_slice(output.get().as_bytes());
-            write_request(&mut request, &EventMessage { id, envelope, trace: None }, 1);
+            write_request(&mut request, &EventMessage { id, envelope, event: Arc::new(some_event()) }, 1);
             let lines = request.iter().filter(|byte| **byte == b'\n').count();
             assert!(lines == 1 && request.ends_with(b"\n"), "a request is one line");
             assert!(serde_json::from_slice::<Box<RawValue>>(&request).is_ok(), "a request is one JSON value");
@@ -183,12 +192,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Arrival, DecisionId, EventId, EventKind, RunId, SessionId, TraceParent};
-
-    fn event() -> Event {
-        let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
-        Event::new(EventKind::BeforeToolDispatch, session, run)
-    }
+    use crate::model::{Arrival, DecisionId, EventId, TraceParent};
 
     /// Text that is almost a message.
     fn almost_a_message() -> impl Strategy<Value = String> {
@@ -244,7 +248,7 @@ mod tests {
     fn request(envelope: &str, trace: Option<TraceParent>) -> String {
         let mut line = Vec::new();
         let envelope = Bytes::copy_from_slice(envelope.as_bytes());
-        let event = Arc::new(Event { trace, ..event() });
+        let event = Arc::new(Event { trace, ..some_event() });
         write_request(&mut line, &EventMessage { id: 7, envelope, event }, 4000);
         String::from_utf8(line).unwrap()
     }
@@ -261,7 +265,7 @@ mod tests {
     fn a_request_has_the_ids_of_its_event() {
         let mut line = Vec::new();
         let arrival = Some(Arrival::new(std::time::UNIX_EPOCH, DecisionId::new(1, 2)));
-        let event = Event { id: EventId::new(r#"a "quoted" id"#).ok(), arrival, ..event() };
+        let event = Event { id: EventId::new(r#"a "quoted" id"#).ok(), arrival, ..some_event() };
         let message = EventMessage { id: 7, envelope: Bytes::from("{}"), event: Arc::new(event) };
         write_request(&mut line, &message, 4000);
         let line: serde_json::Value = serde_json::from_slice(&line).unwrap();

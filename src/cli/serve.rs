@@ -142,6 +142,7 @@ impl ServeCommand {
         let daemon = started.map_err(|error| start_error(&error))?;
         announce(&daemon, screen);
         sd_notify::notify("READY=1");
+        let _watchdog = sd_notify::feed_watchdog(daemon.control_socket());
         let reason = serve(&daemon, &mut stop_signals, &mut hangup).await;
         sd_notify::notify("STOPPING=1");
         Ok(stop(daemon, reason, deadline, &mut stop_signals, screen).await)

@@ -14,6 +14,7 @@ mod openapi;
 mod reload;
 mod restart;
 mod serve;
+mod service_manager;
 mod shutdown;
 mod trust;
 mod unloaded;

@@ -48,10 +48,10 @@ def late(labels, window):
 
 UNANSWERED = f"""sum(
     increase(hookyard_hook_fail_open_total{{{GUARDED}}}[$__range])
-    or increase(hookyard_shed_total{{{HERE},where=~"admission|run"}}[$__range]))"""
+    or increase(hookyard_shed_total{{{HERE},where=~"admission|run",reason!="shutdown"}}[$__range]))"""
 ASKED = f"""sum(
     increase(hookyard_event_duration_seconds_count{{{GUARDED}}}[$__range])
-    or increase(hookyard_shed_total{{{HERE},where=~"admission|run"}}[$__range]))"""
+    or increase(hookyard_shed_total{{{HERE},where=~"admission|run",reason!="shutdown"}}[$__range]))"""
 
 
 def burn(title, description, objective):

@@ -2,15 +2,15 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
+#[cfg(feature = "daemon")]
+use super::{
+    audit::AuditCommand, log::LogCommand, relay::RelayCommand, reload::ReloadCommand, runs::RunsCommand,
+    serve::ServeCommand, status::StatusCommand, top::TopCommand,
+};
 use super::{
     check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
     fire::FireCommand, list::ListCommand, new::NewCommand, replay::ReplayCommand, schema::SchemaCommand,
     trust::TrustCommand,
-};
-#[cfg(feature = "daemon")]
-use super::{
-    relay::RelayCommand, reload::ReloadCommand, runs::RunsCommand, serve::ServeCommand,
-    status::StatusCommand, top::TopCommand,
 };
 
 const FOOTER: &str = "\
@@ -25,6 +25,7 @@ Examples:
   hookyard serve --workspace .\tStart the daemon for hosts in any language
   hookyard status\tShow daemon status
   hookyard top\tLive view of hooks and runs
+  hookyard log --follow\tShow what is blocked and why, live
 
 Exit codes: 0 success; 1 the command failed or found errors; 2 invalid arguments.
 
@@ -67,6 +68,10 @@ pub(super) enum CliCommand {
     Runs(RunsCommand),
     #[cfg(feature = "daemon")]
     Top(TopCommand),
+    #[cfg(feature = "daemon")]
+    Log(LogCommand),
+    #[cfg(feature = "daemon")]
+    Audit(AuditCommand),
     #[cfg(feature = "daemon")]
     Reload(ReloadCommand),
     Completions(CompletionsCommand),

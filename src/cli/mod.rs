@@ -3,6 +3,8 @@
 //! Text from outside passes through `escape` before it reaches a terminal.
 
 mod arguments;
+#[cfg(feature = "daemon")]
+mod audit;
 mod change_text;
 mod check;
 mod completions;
@@ -20,6 +22,8 @@ mod help;
 mod inside_hook;
 mod interrupt;
 mod list;
+#[cfg(feature = "daemon")]
+mod log;
 mod logs;
 mod new;
 mod outcome_view;
@@ -49,6 +53,8 @@ mod top;
 mod trust;
 mod units;
 mod verdict_counts;
+#[cfg(feature = "daemon")]
+mod verdict_line;
 mod worker_probe;
 mod workspace;
 mod wrap;
@@ -136,6 +142,10 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Runs(runs) => runs.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Top(top) => on_runtime(Box::pin(async { top.run(&screen) })),
+        #[cfg(feature = "daemon")]
+        CliCommand::Log(log) => log.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Audit(audit) => audit.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Reload(reload) => reload.run(&screen),
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),

@@ -161,6 +161,7 @@ mod tests {
             verdict: Verdict::Proceed,
             patched: Vec::new(),
             queued: Duration::ZERO,
+            content: None,
             duration: Duration::from_micros(millis),
             tokens: None,
             error: error.map(Into::into),

@@ -42,6 +42,8 @@ struct ReloadedWorkspace {
     id: String,
     root: String,
     version: u64,
+    #[serde(default)]
+    content: String,
     hooks: usize,
     errors: usize,
     kept: Vec<String>,
@@ -84,7 +86,13 @@ fn add_workspace(workspace: &ReloadedWorkspace, page: &mut Page, screen: &Screen
     let HookChanges { added, removed, changed } = &workspace.changes;
     let is_same = [added, removed, changed].iter().all(|names| names.is_empty());
     let same = if is_same { ", none changed" } else { "" };
-    page.line(&format!("{}  {hooks}{same}", paint.bold(&escape::line(&workspace.id))));
+    let content = escape::line(&workspace.content);
+    let version = format!("version {}, content {content}", workspace.version);
+    page.line(&format!(
+        "{}  {hooks}{same}  {}",
+        paint.bold(&escape::line(&workspace.id)),
+        paint.dim(&version)
+    ));
     for (word, names) in [("added", added), ("removed", removed), ("changed", changed)] {
         if !names.is_empty() {
             page.line(&format!("  {word} {}", escape::line(&names.join(", "))));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{
     Settings, WorkspaceSettings,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
+    content,
     discover::{self, WORKSPACE_DIRECTORY},
     files::{self, FileBytes},
     guards,
@@ -129,7 +130,7 @@ impl LoadedWorkspace {
             context.environment,
         );
         self.hooks = hooks;
-        self.watched = watched;
+        self.watched = [watched, content::hash_hooks(&mut self.hooks, &self.workspace.root)].concat();
         self.diagnostics.extend(diagnostics);
         let LoadContext { environment, models, .. } = *context;
         let sources = ReferenceSources { workspace: &self.workspace, settings, environment, models };

@@ -2,6 +2,7 @@
 
 mod account;
 mod agent_settings;
+mod content;
 mod discover;
 mod files;
 mod guards;
@@ -29,6 +30,7 @@ pub use account::home_directory;
 pub(crate) use agent_settings::dialect_of_file;
 #[cfg(feature = "daemon")]
 pub(crate) use agent_settings::system_directory;
+pub(crate) use content::hash_of_all;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;

@@ -23,6 +23,7 @@ use super::{
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
     state::{DaemonPhase, DaemonState, RequestContext},
 };
+use crate::model::EventOrigin;
 
 /// The header with the id of a request. A client's own is kept.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -80,10 +81,15 @@ impl Admission {
     }
 
     /// Answers a request, and counts the response.
-    pub(super) async fn answer(mut self, auth: &ListenerAuth, peer: Peer, request: Request) -> Response {
+    pub(super) async fn answer(mut self, auth: &ListenerAuth, peer: Peer, mut request: Request) -> Response {
         let id = request_id(&self.context.daemon, &request);
         let is_http1 = request.version() < Version::HTTP_2;
         let route = routes::find(request.uri().path());
+        if route.path.starts_with(EVENTS)
+            && let Some(peer) = peer.of_event()
+        {
+            request.extensions_mut().insert(EventOrigin::new(auth.listener().as_str(), peer));
+        }
         let response = match self.authorize(auth, route, &request) {
             Ok(()) => self.admit(route, request).await,
             Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),

@@ -13,7 +13,10 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::audit::{Audit, DenialDetails, DenialLine};
-use crate::{model::Timestamp, telemetry::ApiDenied};
+use crate::{
+    model::{EventPeer, Timestamp},
+    telemetry::ApiDenied,
+};
 
 /// How many peers are told apart. Further ones share a line.
 const MAX_PEERS: usize = 1024;
@@ -37,6 +40,17 @@ pub(super) enum Peer {
     Address(IpAddr),
     /// Any of those beyond [`MAX_PEERS`].
     Others,
+}
+
+impl Peer {
+    /// The peer as events have it.
+    pub(super) fn of_event(self) -> Option<EventPeer> {
+        match self {
+            Self::User(uid) => Some(EventPeer::User(uid)),
+            Self::Address(address) => Some(EventPeer::Address(address)),
+            Self::Others => None,
+        }
+    }
 }
 
 impl fmt::Display for Peer {

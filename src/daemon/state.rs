@@ -30,7 +30,7 @@ use super::{
 use crate::{
     DispatchError, LoadReport, Orchestrator,
     config::Settings,
-    model::WorkspaceId,
+    model::{Outcome, WorkspaceId},
     telemetry::{ApiMeters, Exporter},
 };
 
@@ -226,6 +226,14 @@ impl DaemonState {
         self.watch.rescan_all();
         *reloaded = Some((begun, reports.clone()));
         Ok(reports)
+    }
+
+    /// Waits for the line of a decision in the audit, if the settings require one.
+    ///
+    /// Returns an error if it could not be written.
+    pub(super) async fn confirm_audit(&self, outcome: &Outcome) -> Result<(), ApiError> {
+        let Some(audit) = &self.observers.audit else { return Ok(()) };
+        if audit.confirm(outcome.decision_id).await { Ok(()) } else { Err(ApiError::not_audited()) }
     }
 
     /// Registers the workspaces of the settings. Those that cannot be loaded are tried again later.

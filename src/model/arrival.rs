@@ -1,7 +1,9 @@
-//! The moment an event was received, with an id for it. Made once per event, so that every hook is given the same.
+//! The moment an event was received, with an id for it, and who sent it. Made once per event, so that every hook is given
+//! the same.
 
 use std::{
     fmt,
+    net::IpAddr,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -45,6 +47,33 @@ impl Arrival {
     pub fn uuid(&self) -> Uuid {
         Uuid(self.id.bits())
     }
+}
+
+/// How an event came to the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EventOrigin {
+    /// The listener: `event_socket`, `control_socket` or `tcp`.
+    pub listener: &'static str,
+    /// Who sent it.
+    pub peer: EventPeer,
+}
+
+impl EventOrigin {
+    /// An event of this peer, which came through this listener.
+    pub fn new(listener: &'static str, peer: EventPeer) -> Self {
+        Self { listener, peer }
+    }
+}
+
+/// Who sent an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventPeer {
+    /// A user of this machine, by its id.
+    User(u32),
+    /// An address.
+    Address(IpAddr),
 }
 
 /// A moment that prints as ISO 8601.

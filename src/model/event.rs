@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc};
 use serde::{Serialize, Serializer};
 
 use super::{
-    Arrival, DialectName, EventId, EventSpan, Json, RunId, SessionId, Target, Targets, ToolCallId,
-    TraceParent, WorkspaceId,
+    Arrival, DialectName, EventId, EventOrigin, EventSpan, Json, RunId, SessionId, Target, Targets,
+    ToolCallId, TraceParent, WorkspaceId,
 };
 
 /// Whether the hooks of a kind run one after the other or at the same time.
@@ -343,6 +343,8 @@ pub struct Event {
     pub trace: Option<TraceParent>,
     /// What more is known of the span that `trace` names, if that is the event's own.
     pub span: Option<EventSpan>,
+    /// How it came to the daemon; none of an embedding program's own events.
+    pub origin: Option<EventOrigin>,
 }
 
 impl Event {
@@ -366,6 +368,7 @@ impl Event {
             arrival: None,
             trace: None,
             span: None,
+            origin: None,
         }
     }
 

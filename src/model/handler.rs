@@ -121,6 +121,10 @@ pub struct CommandHandler {
     pub sandbox: Option<Arc<Sandbox>>,
 }
 
+/// The endings of scripts.
+const SCRIPT_ENDINGS: [&str; 12] =
+    ["bash", "cjs", "js", "lua", "mjs", "mts", "php", "pl", "py", "rb", "sh", "ts"];
+
 /// What a command handler runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
@@ -136,6 +140,27 @@ pub enum CommandLine {
 }
 
 impl CommandLine {
+    /// The scripts and programs that the command names as files, as it writes them: what has a directory or the ending
+    /// of a script. What a shell would expand is not found.
+    pub(crate) fn scripts(&self) -> Vec<&str> {
+        let words: Vec<&str> = match self {
+            Self::Shell(line) => {
+                line.split_whitespace().map(|word| word.trim_matches(['\'', '"', ';', '(', ')'])).collect()
+            }
+            Self::Exec { program, args } => {
+                program.to_str().into_iter().chain(args.iter().map(String::as_str)).collect()
+            }
+        };
+        let is_script = |word: &&str| {
+            let ending =
+                word.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
+            ending.is_some_and(|ending| SCRIPT_ENDINGS.contains(&ending))
+        };
+        let mut scripts: Vec<_> = words.iter().copied().filter(is_script).collect();
+        scripts.extend(words.first().copied().filter(|word| word.contains('/') && !scripts.contains(word)));
+        scripts
+    }
+
     /// What a shell is given to run, whichever shell it is; of other programs, the whole line.
     pub(crate) fn in_a_shell(&self) -> Cow<'_, str> {
         match self {

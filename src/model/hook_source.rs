@@ -74,6 +74,24 @@ pub struct HookSource {
     pub line: usize,
     /// Its number among the hooks of its file, or among the native hooks.
     pub position: usize,
+    /// A hash over its definition and its scripts, as they were loaded; none for native hooks.
+    pub content: Option<Arc<ContentHash>>,
+}
+
+/// A hash over the definition of a hook and its scripts, as hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ContentHash(Box<str>);
+
+impl ContentHash {
+    /// The hash with these digits.
+    pub(crate) fn new(digits: String) -> Self {
+        Self(digits.into())
+    }
+
+    /// Its digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// The workspace that a hook runs in.

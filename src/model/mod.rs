@@ -32,7 +32,7 @@ mod trust;
 mod verdict;
 
 pub use address::{Address, AddressError};
-pub use arrival::{Arrival, Timestamp, Uuid};
+pub use arrival::{Arrival, EventOrigin, EventPeer, Timestamp, Uuid};
 pub use diagnostic::{Diagnostic, Severity};
 pub use dialect::{HostResponse, MergeRule, ResponseFormat};
 pub use event::{
@@ -47,7 +47,7 @@ pub use handler::{
 };
 pub use hook::{Dialect, FailurePolicy, Hook};
 pub(crate) use hook_source::Level;
-pub use hook_source::{HookSource, OuterWorkspace, Scope, Workspace};
+pub use hook_source::{ContentHash, HookSource, OuterWorkspace, Scope, Workspace};
 #[cfg(feature = "http")]
 pub(crate) use http_target::is_public;
 pub use http_target::{HttpTarget, HttpTargetError};

@@ -8,7 +8,7 @@ use std::{
 use serde::{Serialize, Serializer, de::DeserializeOwned};
 
 use super::{
-    DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookName, Json, JsonError, NoteKind,
+    ContentHash, DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookName, Json, JsonError, NoteKind,
     PatchResults, Target, Targets, TokenUsage, TrustState, Verdict,
 };
 
@@ -62,6 +62,9 @@ pub struct HookReport {
     /// How long it waited before it ran: for a place in its pool, at the hook's own limit, or for its workers.
     #[serde(rename = "queued_ms", serialize_with = "milliseconds", skip_serializing_if = "is_short")]
     pub queued: Duration,
+    /// A hash over its definition and its scripts. Not in the JSON; the audit has it.
+    #[serde(skip)]
+    pub content: Option<Arc<ContentHash>>,
     /// The tokens it used, if it asked a model that reports them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<TokenUsage>,
@@ -96,6 +99,7 @@ impl HookReport {
             patched: Vec::new(),
             duration: Duration::ZERO,
             queued: Duration::ZERO,
+            content: None,
             tokens: None,
             error: None,
             failure_mode: None,
@@ -164,6 +168,9 @@ pub struct Outcome {
     pub hooks: Vec<HookReport>,
     /// The version of the registry that was used.
     pub snapshot_version: u64,
+    /// A hash over the contents of all hooks of that version. Not in the JSON; the audit has it.
+    #[serde(skip)]
+    pub snapshot_content: Option<Arc<str>>,
 }
 
 impl Outcome {
@@ -181,6 +188,7 @@ impl Outcome {
             native: Vec::new(),
             hooks: Vec::new(),
             snapshot_version,
+            snapshot_content: None,
         }
     }
 

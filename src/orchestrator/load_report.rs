@@ -1,6 +1,6 @@
 //! What loading a workspace found: its hooks, its files and their mistakes.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use crate::{
     config::{DialectSelection, WorkspaceKind},
@@ -14,6 +14,8 @@ use crate::{
 pub struct LoadReport {
     /// The version of the workspace's registry; grows with every load.
     pub version: u64,
+    /// A hash over the definitions and scripts of its hooks.
+    pub content: Arc<str>,
     /// Its directory: absolute, without symbolic links.
     pub root: PathBuf,
     /// Whether it is a project or a chat; a chat runs no hooks.

@@ -228,11 +228,13 @@ impl Orchestrator {
         diagnostics.extend(reports);
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let root = place.root.clone();
-        let published =
-            PublishedSnapshot::new(Snapshot::new(version, Arc::new(place), hooks).with_missing(missing));
+        let content: Arc<str> = config::hash_of_all(hooks.iter()).into();
+        let snapshot = Snapshot::new(version, Arc::new(place), hooks).with_missing(missing);
+        let published = PublishedSnapshot::new(snapshot.with_content(Arc::clone(&content)));
         let snapshot = Arc::clone(&published.snapshot);
         let report = LoadReport {
             version,
+            content,
             root,
             kind,
             dialects,

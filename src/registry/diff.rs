@@ -84,7 +84,8 @@ fn is_same_rule(one: &Hook, other: &Hook) -> bool {
         && *on_timeout == other.on_timeout
         && *execution == other.execution
         && *trust == other.trust
-        && (source.scope, &source.file) == (other.source.scope, &other.source.file)
+        && (source.scope, &source.file, &source.content)
+            == (other.source.scope, &other.source.file, &other.source.content)
 }
 
 /// Puts the old rules of broken files in the place of what could be read of them: a guard must not go because

@@ -15,6 +15,8 @@ pub struct Plan {
     ends: Vec<usize>,
     /// Removes the secrets of every hook of the snapshot, since one hook may print the secret of another.
     redactor: Redactor,
+    /// The hash of its snapshot.
+    content: Arc<str>,
 }
 
 impl Plan {
@@ -37,12 +39,22 @@ impl Plan {
             }
             ends.push(number + 1);
         }
-        Self { steps, ends, redactor: Redactor::default() }
+        Self { steps, ends, redactor: Redactor::default(), content: Arc::default() }
     }
 
     /// The same plan with a redactor.
     pub(super) fn with_redactor(self, redactor: Redactor) -> Self {
         Self { redactor, ..self }
+    }
+
+    /// The same plan with the hash of its snapshot.
+    pub(super) fn with_content(self, content: Arc<str>) -> Self {
+        Self { content, ..self }
+    }
+
+    /// A hash over the contents of all hooks of its snapshot.
+    pub(crate) fn content(&self) -> &Arc<str> {
+        &self.content
     }
 
     /// Removes secrets from texts about its event.
@@ -57,6 +69,7 @@ impl Plan {
         }
         Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
             .with_redactor(self.redactor)
+            .with_content(self.content)
     }
 
     /// The hooks the host waits for, and those that only have to be started.

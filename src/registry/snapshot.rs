@@ -22,6 +22,8 @@ pub struct Snapshot {
     redactor: Redactor,
     /// The required hooks that are not in force.
     missing: Vec<MissingHook>,
+    /// A hash over the contents of its hooks.
+    content: Arc<str>,
 }
 
 impl Snapshot {
@@ -50,13 +52,26 @@ impl Snapshot {
         let host_events =
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
         let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
-        Self { version, workspace, hooks, indexes, host_events, redactor, missing: Vec::new() }
+        let (missing, content) = (Vec::new(), Arc::default());
+        Self { version, workspace, hooks, indexes, host_events, redactor, missing, content }
     }
 
     /// The same hooks, with the required ones that are not in force.
     #[must_use]
     pub(crate) fn with_missing(self, missing: Vec<MissingHook>) -> Self {
         Self { missing, ..self }
+    }
+
+    /// The same hooks, with a hash over their contents.
+    #[must_use]
+    pub(crate) fn with_content(self, content: Arc<str>) -> Self {
+        Self { content, ..self }
+    }
+
+    /// A hash over the definitions and scripts of its hooks: the same in every process that has the same. Empty where
+    /// nobody computed it.
+    pub fn content(&self) -> &Arc<str> {
+        &self.content
     }
 
     /// The required hooks that are not in force. Their events are blocked.
@@ -70,7 +85,7 @@ impl Snapshot {
         missing.find(|missing| missing.blocks(event))
     }
 
-    /// Grows with every reload.
+    /// Grows with every reload; see [`content`](Self::content) for what is in force.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -103,7 +118,9 @@ impl Snapshot {
             registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
         let wanted = deduplicated(hooks.filter(wanted).collect());
-        Plan::new(event, wanted.into_iter()).with_redactor(self.redactor.clone())
+        Plan::new(event, wanted.into_iter())
+            .with_redactor(self.redactor.clone())
+            .with_content(Arc::clone(&self.content))
     }
 
     /// What runs for an event, and why the rest does not.

@@ -224,6 +224,7 @@ impl Course {
             native,
             hooks: self.states.into_iter().filter_map(report).collect(),
             snapshot_version: self.snapshot_version,
+            snapshot_content: Some(Arc::clone(self.plan.content())).filter(|content| !content.is_empty()),
         };
         outcome.drop_unused_patches();
         outcome

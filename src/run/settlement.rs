@@ -22,6 +22,7 @@ impl Course {
             tokens: conclusion.tokens,
             started: conclusion.started,
             queued: conclusion.queued,
+            content: hook.source.content.clone(),
             warnings: conclusion.warnings,
             trust: hook.trust.state(),
             ..HookReport::completed(hook.name.clone(), hook.handler.kind(), conclusion.duration)

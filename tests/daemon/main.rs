@@ -5,6 +5,7 @@
 mod support;
 
 mod cgroup;
+mod content;
 mod drain;
 mod hidden_memory;
 mod hostile_repository;

@@ -94,7 +94,11 @@ fn a_line_describes_an_outcome() {
     );
     assert!(report["duration_ms"].as_f64() > Some(0.0) && report["policy"].is_null());
     let keys: Vec<&String> = fine.as_object().unwrap().keys().collect();
-    assert_eq!(keys.len(), 9, "{keys:?}");
+    assert_eq!(keys.len(), 13, "{keys:?}");
+    assert_eq!((&fine["tool"], &fine["delivery"]), (&json!("Fine"), &json!(1)));
+    let client = &fine["client"];
+    let expected = json!({ "listener": "event_socket", "uid": client["uid"], "dialect": "canonical" });
+    assert!(client["uid"].is_u64() && *client == expected, "{client}");
 
     let guard = told("Bash");
     assert_eq!(
@@ -104,6 +108,7 @@ fn a_line_describes_an_outcome() {
     let open = told("Open");
     assert_eq!((&open["verdict"], &open["hooks"][0]["ended"]), (&json!("proceed"), &json!("failed")));
     assert_eq!(open["hooks"][0]["policy"], "fail_open");
+    assert_eq!(open["hooks"][0]["error"], "exit code 1");
     let closed = told("Closed");
     assert_eq!((&closed["verdict"], &closed["hooks"][0]["policy"]), (&json!("block"), &json!("fail_closed")));
     assert_eq!((&closed["by"], &closed["hooks"][0]["verdict"]), (&json!("closed"), &json!("block")));
@@ -198,7 +203,7 @@ fn answers_of_a_halted_run_are_recorded() {
 
 #[test]
 fn a_full_file_is_rotated_and_nothing_is_lost() {
-    let daemon = setting("max_size: 1KiB, keep: 3", &[hook("guard", "Bash", "", "exit 2")]).serve();
+    let daemon = setting("max_size: 2KiB, keep: 3", &[hook("guard", "Bash", "", "exit 2")]).serve();
     let outcomes: Vec<Value> = (0..8).map(|_| daemon.post("/v1/events", &event("r", "Bash"))).collect();
     let path = |number: usize| match number {
         0 => daemon.path().join("audit.jsonl"),
@@ -207,7 +212,7 @@ fn a_full_file_is_rotated_and_nothing_is_lost() {
     wait_until("all is written", || status(&daemon)["written"] == 8);
     assert!(path(1).exists() && !path(4).exists());
     let sizes: Vec<u64> = (0..4).filter_map(|number| Some(fs::metadata(path(number)).ok()?.len())).collect();
-    assert!(sizes.iter().all(|size| *size <= 1024), "{sizes:?}");
+    assert!(sizes.iter().all(|size| *size <= 2048), "{sizes:?}");
     let kept: Vec<Value> = (0..4).rev().flat_map(|number| lines_of(&path(number))).collect();
     let id = |value: &Value| value["decision_id"].clone();
     let expected: Vec<Value> = outcomes.iter().map(id).collect();
@@ -268,6 +273,34 @@ fn lines_that_cannot_be_written_are_counted_and_the_service_goes_on() {
 }
 
 #[test]
+fn where_the_audit_is_required_no_decision_is_answered_without_its_line() {
+    let hooks = [hook("fine", "Fine", "", "true"), hook("guard", "Bash", "", "exit 2")];
+    let daemon = setting("required: true", &hooks).serve();
+    let pid = Pid::from_raw(daemon.pid().cast_signed());
+    for number in 0..10 {
+        let outcome = daemon.post("/v1/events", &event("r", "Fine"));
+        assert_eq!(lines(&daemon).len(), number + 1, "the line is there when the host has its answer");
+        assert_eq!(lines(&daemon)[number]["decision_id"], outcome["decision_id"]);
+    }
+    let size = fs::metadata(daemon.path().join("audit.jsonl")).unwrap().len();
+    prlimit(pid, Resource::Fsize, Rlimit { current: Some(size + 10), maximum: None }).unwrap();
+    for tool in ["Fine", "Bash"] {
+        let answer = daemon.send("POST", "/v1/events", Some(&event("r", tool)));
+        let error: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!((answer.status, &error["error"]["code"]), (503, &json!("not_audited")), "{error}");
+    }
+    // An agent would take an error for consent.
+    let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": daemon.path().join("shop"),
+                         "tool_name": "Fine", "tool_input": {} });
+    let answer = daemon.post("/v1/events/claude", &native);
+    assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    // No hook wants it, so there is no line to wait for.
+    assert_eq!(daemon.post("/v1/events", &event("r", "Unwanted"))["verdict"], "proceed");
+    prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();
+    assert_eq!(daemon.post("/v1/events", &event("r", "Fine"))["verdict"], "proceed");
+}
+
+#[test]
 fn a_full_queue_drops_lines_and_no_events() {
     // Nobody reads the pipe for now, so its writer waits.
     let (reader, pipe) = std::io::pipe().unwrap();
@@ -307,4 +340,76 @@ fn an_unusable_audit_file_is_refused_at_the_start() {
         assert_eq!(daemon.wait().code(), Some(1));
         assert!(daemon.log().contains(&format!("the audit file {to} {why}")), "{}", daemon.log());
     }
+}
+
+fn search(daemon: &Daemon, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    #[allow(clippy::disallowed_methods, reason = "it is run as its users run it")]
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookyard"));
+    let done = command.args(arguments).arg("--socket").arg(daemon.socket()).output().unwrap();
+    let lines = String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect();
+    (done.status.code(), lines)
+}
+
+#[test]
+fn the_audit_is_searched_with_its_rotated_files() {
+    let hooks = [hook("fine", "Fine", "", "true"), hook("guard", "Bash", "", "echo no shells >&2; exit 2")];
+    let daemon = setting("max_size: 4KiB, keep: 50", &hooks).serve();
+    let mut sent = Vec::new();
+    for number in 0..40 {
+        let tool = if number % 4 == 0 { "Bash" } else { "Fine" };
+        sent.push(daemon.post("/v1/events", &event(&format!("r-{number}"), tool)));
+    }
+    let last = sent.last().unwrap();
+    wait_until("all lines", || search(&daemon, &["audit", "--json"]).1.len() == 40);
+    assert!(daemon.path().join("audit.jsonl.2").exists(), "they are in several files");
+    let ids = |arguments: &[&str]| {
+        let (code, lines) = search(&daemon, &[&["audit", "--json"], arguments].concat());
+        let ids = lines.iter().map(|line| {
+            serde_json::from_str::<Value>(line).unwrap()["decision_id"].as_str().unwrap().to_owned()
+        });
+        (code, ids.collect::<Vec<_>>())
+    };
+    let all: Vec<_> =
+        sent.iter().map(|outcome| outcome["decision_id"].as_str().unwrap().to_owned()).collect();
+    let blocked: Vec<_> = all.iter().step_by(4).cloned().collect();
+    assert_eq!(ids(&[]), (Some(0), all.clone()), "the oldest first");
+    for arguments in [&["--verdict", "block"][..], &["--hook", "guard"], &["--tool", "Bash"]] {
+        assert_eq!(ids(arguments), (Some(0), blocked.clone()), "{arguments:?}");
+    }
+    assert_eq!(ids(&["--last", "1"]), (Some(0), vec![all[39].clone()]));
+    assert_eq!(ids(&["--run", "r-7"]), (Some(0), vec![all[7].clone()]));
+    assert_eq!(ids(&["--decision", &all[9], "--until", "2100"]), (Some(0), vec![all[9].clone()]));
+    assert_eq!(ids(&["--since", "2100"]), (Some(1), vec![]));
+    let (_, shown) = search(&daemon, &["audit", "--decision", &all[0]]);
+    assert!(shown[0].contains("block    before_tool_dispatch  Bash  by guard  in shop/r-0"), "{shown:?}");
+    assert_eq!(shown[1], "  no shells");
+    let (code, shown) = search(&daemon, &["log", "-n", "2"]);
+    assert_eq!((code, shown.len()), (Some(0), 4), "{shown:?}");
+    assert!(shown[2].contains("in shop/r-36"), "{shown:?}");
+    assert_eq!(last["verdict"], "proceed");
+}
+
+#[test]
+fn what_is_blocked_is_shown_live_without_an_audit() {
+    let (path, guard) = hook("guard", "Bash", "", "echo no shells >&2; exit 2");
+    let (other, fine) = hook("fine", "Fine", "", "true");
+    let daemon = DaemonSetup::new()
+        .file(&path, &guard)
+        .file(&other, &fine)
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .serve();
+    let shown = thread::scope(|scope| {
+        let log = scope.spawn(|| search(&daemon, &["log", "-f", "-n", "2"]));
+        wait_until("it watches", || daemon.get("/v1/status")["streams"] == 1);
+        for tool in ["Fine", "Bash", "Fine", "Bash"] {
+            daemon.post("/v1/events", &event("r", tool));
+        }
+        log.join().unwrap()
+    });
+    let (code, lines) = shown;
+    assert_eq!((code, lines.len()), (Some(0), 4), "{lines:?}");
+    assert!(lines[0].contains("block    before_tool_dispatch  by guard  in shop/r"), "{lines:?}");
+    assert_eq!(lines[1], "  no shells");
+    let (code, lines) = search(&daemon, &["log"]);
+    assert_eq!((code, lines.len()), (Some(1), 0), "there is no audit");
 }

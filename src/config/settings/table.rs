@@ -217,6 +217,10 @@ settings! {
         #[example = "1s"]
         sync: AuditSync = AuditSync::Never,
 
+        /// Whether a decision is answered only once its line is written. Events get the error `not_audited` otherwise,
+        /// and are blocked in agents' formats.
+        required: bool = false,
+
         /// What a line says about changes by hooks: the `paths` of changed values, the `values` themselves, or
         /// `none`.
         patches: AuditPatches = AuditPatches::Paths,

@@ -166,8 +166,10 @@ fn a_default_timeout_above_the_maximum_is_an_error() {
 
 #[test]
 fn audit_settings_are_read() {
-    let text = "audit: { to: stdout, max_size: 1MiB, keep: 2, queue: 9, sync: 2s, patches: none }";
+    let text =
+        "audit: { to: stdout, max_size: 1MiB, keep: 2, queue: 9, sync: 2s, required: true, patches: none }";
     let expected = AuditSettings {
+        required: true,
         to: Some(AuditDestination::Stdout),
         max_size: 1 << 20,
         keep: count(2),

@@ -354,6 +354,7 @@ fn placeholder(record: &TrustRecord, state: TrustState, reason: String, now: Opt
             file: Some(file.into()),
             line: 0,
             position: 0,
+            content: None,
         }),
         trust: HookTrust::refused(state, reason),
     };

@@ -3,19 +3,21 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use serde::Serialize;
 
-use super::changed_paths;
+use super::{changed_paths, confirmations::LineGuard};
 use crate::{
     FinishedEvent, RunRef,
     config::AuditPatches,
     model::{
-        DecisionId, Ended, EventKind, FailureMode, HandlerKind, HookReport, Json, Outcome, Redactor, Target,
-        Targets, Timestamp, TrustState, Verdict, is_short, milliseconds,
+        DecisionId, DialectName, Ended, Event, EventId, EventKind, EventPeer, FailureMode, HandlerKind,
+        HookReport, Json, Outcome, Redactor, Target, Targets, Timestamp, ToolCallId, TrustState, Verdict,
+        is_short, milliseconds,
     },
 };
 
@@ -28,6 +30,39 @@ pub(super) struct AuditEntry {
     pub(super) before: Targets,
     at: SystemTime,
     redactor: Redactor,
+    event_id: Option<EventId>,
+    tool: Option<Arc<str>>,
+    tool_call_id: Option<ToolCallId>,
+    client: Client,
+    /// Says what became of the line, where an answer waits for it.
+    pub(super) guard: Option<LineGuard>,
+}
+
+/// Who sent the event, and in which format.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Client {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listener: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<IpAddr>,
+    dialect: DialectName,
+}
+
+impl Client {
+    fn of(event: &Event) -> Self {
+        let peer = event.origin.map(|origin| origin.peer);
+        let uid = match peer {
+            Some(EventPeer::User(uid)) => Some(uid),
+            _ => None,
+        };
+        let address = match peer {
+            Some(EventPeer::Address(address)) => Some(address),
+            _ => None,
+        };
+        Self { listener: event.origin.map(|origin| origin.listener), uid, address, dialect: event.dialect }
+    }
 }
 
 impl AuditEntry {
@@ -35,7 +70,18 @@ impl AuditEntry {
         let FinishedEvent { run, event, outcome, at, redactor } = finished;
         let compared = patches == AuditPatches::Paths && !outcome.patched.is_empty();
         let before = if compared { event.targets.clone() } else { Targets::default() };
-        Self { run, outcome, before, at, redactor }
+        Self {
+            event_id: event.id.clone(),
+            tool: event.attributes.tool_name.clone(),
+            tool_call_id: event.tool_call_id.clone(),
+            client: Client::of(&event),
+            guard: None,
+            run,
+            outcome,
+            before,
+            at,
+            redactor,
+        }
     }
 }
 
@@ -67,6 +113,12 @@ struct Line<'a> {
     run_id: Cow<'a, str>,
     decision_id: &'a DecisionId,
     event: EventKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<Cow<'a, str>>,
     verdict: Verdict,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<Cow<'a, str>>,
@@ -76,6 +128,11 @@ struct Line<'a> {
     patched: Option<Patched>,
     hooks: Vec<HookLine<'a>>,
     snapshot_version: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<&'a str>,
+    client: Client,
+    /// How often the event was delivered. Events are delivered once.
+    delivery: u32,
 }
 
 /// How one hook fared.
@@ -94,6 +151,10 @@ struct HookLine<'a> {
     queued: Duration,
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<FailureMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -105,7 +166,7 @@ enum Patched {
 
 /// Adds the line of an outcome, with its end.
 pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8>) -> serde_json::Result<()> {
-    let AuditEntry { run, outcome, at, redactor, .. } = entry;
+    let AuditEntry { run, outcome, at, redactor, event_id, tool, tool_call_id, client, .. } = entry;
     let line = Line {
         at: Timestamp::of(*at).to_string(),
         workspace_id: redactor.text(run.workspace_id.as_str()),
@@ -113,12 +174,18 @@ pub(super) fn write(entry: &AuditEntry, patches: AuditPatches, into: &mut Vec<u8
         run_id: redactor.text(run.run_id.as_str()),
         decision_id: &outcome.decision_id,
         event: outcome.event,
+        event_id: event_id.as_ref().map(|id| redactor.text(id.as_str())),
+        tool: tool.as_deref().map(|tool| redactor.text(tool)),
+        tool_call_id: tool_call_id.as_ref().map(|id| redactor.text(id.as_str())),
         verdict: outcome.verdict,
         by: outcome.by.as_ref().map(|hook| redactor.text(hook.as_str())),
         reason: outcome.reason.as_deref().map(|reason| redactor.text(reason)),
         patched: patched(entry, patches, redactor),
         hooks: outcome.hooks.iter().map(|report| hook_line(report, redactor)).collect(),
         snapshot_version: outcome.snapshot_version,
+        snapshot: outcome.snapshot_content.as_deref(),
+        client: *client,
+        delivery: 1,
     };
     let start = into.len();
     if let Err(error) = serde_json::to_writer(&mut *into, &line) {
@@ -141,7 +208,19 @@ pub(super) fn write_denial(denial: &DenialLine, into: &mut Vec<u8>) -> serde_jso
 }
 
 fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
-    let HookReport { hook, handler, ended, trust, verdict, duration, queued, failure_mode, .. } = report;
+    let HookReport {
+        hook,
+        handler,
+        ended,
+        trust,
+        verdict,
+        duration,
+        queued,
+        failure_mode,
+        error,
+        content,
+        ..
+    } = report;
     let hook = redactor.text(hook.as_str());
     HookLine {
         hook,
@@ -152,6 +231,8 @@ fn hook_line<'a>(report: &'a HookReport, redactor: &Redactor) -> HookLine<'a> {
         duration: *duration,
         queued: *queued,
         policy: *failure_mode,
+        error: error.as_deref().map(|error| redactor.text(error)),
+        content: content.as_ref().map(|content| content.as_str()),
     }
 }
 

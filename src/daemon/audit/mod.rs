@@ -7,6 +7,7 @@
 //! ```
 
 mod changed_paths;
+mod confirmations;
 mod counters;
 mod line;
 mod queue;

@@ -14,8 +14,10 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use super::{
+    confirmations::Confirmations,
     counters::{AuditCounters, AuditQueueLimits},
     line::{AuditEntry, DenialLine},
     rotating_file::RotatingFile,
@@ -25,7 +27,7 @@ use super::{
 use crate::{
     FinishedEvent, OutcomeObserver,
     config::{AuditDestination, AuditPatches, AuditSettings},
-    model::{HookReport, Outcome, Targets},
+    model::{DecisionId, Delivery, HookReport, Outcome, Targets},
 };
 
 /// The memory that queued lines may take, in bytes: fewer lines wait when their payloads are large.
@@ -33,6 +35,9 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 
 /// The approximate memory of a queued line without its payload, in bytes.
 const BASE_ENTRY_BYTES: usize = 512;
+
+/// How long an answer waits for its line.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a shutdown waits for the writer, whose sink may block.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -61,6 +66,8 @@ pub(in crate::daemon) struct Audit {
     queue: ArcSwapOption<Sender<WriterCommand>>,
     limits: AuditQueueLimits,
     patches: AuditPatches,
+    /// Only where answers wait for their lines.
+    confirmations: Option<Confirmations>,
     counters: Arc<AuditCounters>,
     writer: Mutex<Option<JoinHandle<()>>>,
     destination: String,
@@ -97,10 +104,21 @@ impl Audit {
             queue: ArcSwapOption::from_pointee(sender),
             limits: AuditQueueLimits { lines: settings.queue.get(), bytes: MAX_QUEUED_BYTES },
             patches: settings.patches,
+            confirmations: settings.required.then(Confirmations::default),
             counters,
             writer: Mutex::new(Some(thread)),
             destination,
         })
+    }
+
+    /// Waits for the line of a decision, where answers wait for their lines. Returns whether the decision may be answered.
+    pub(in crate::daemon) async fn confirm(&self, decision: DecisionId) -> bool {
+        match &self.confirmations {
+            Some(confirmations) => {
+                timeout(CONFIRM_TIMEOUT, confirmations.confirm(decision)).await.unwrap_or(false)
+            }
+            None => true,
+        }
     }
 
     /// Where its lines go: a path, or `stdout`.
@@ -172,7 +190,10 @@ impl Audit {
 
 impl OutcomeObserver for Audit {
     fn event_finished(&self, finished: FinishedEvent) {
-        let entry = AuditEntry::of(finished, self.patches);
+        let is_awaited = finished.event.delivery == Delivery::Awaited;
+        let decision = finished.outcome.decision_id;
+        let mut entry = AuditEntry::of(finished, self.patches);
+        entry.guard = self.confirmations.as_ref().filter(|_| is_awaited).map(|lines| lines.expect(decision));
         if !self.try_enqueue(entry) {
             self.counters.record_full_queue();
         }
@@ -189,6 +210,7 @@ pub(super) fn weight(entry: &AuditEntry) -> usize {
         + notes
         + reason.as_ref().map_or(0, |reason| reason.len())
         + hooks.len() * size_of::<HookReport>()
+        + hooks.iter().filter_map(|report| report.error.as_ref()).map(|error| error.len()).sum::<usize>()
 }
 
 fn json_bytes(targets: &Targets) -> usize {

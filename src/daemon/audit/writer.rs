@@ -13,6 +13,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
+    confirmations::LineGuard,
     counters::AuditCounters,
     line::{self, AuditEntry, DenialLine},
     sink::AuditSink,
@@ -51,8 +52,8 @@ pub(super) struct Writer {
     counters: Arc<AuditCounters>,
     /// Whole lines that are not yet written.
     batch: Vec<u8>,
-    /// The number of lines in the batch.
-    lines: u64,
+    /// The lines in the batch, each with who waits for it.
+    lines: Vec<Option<LineGuard>>,
     /// Whether the file ends in the middle of a line.
     has_partial_line: bool,
     /// When the oldest unsynced line was written.
@@ -73,7 +74,7 @@ impl Writer {
             options,
             counters,
             batch: Vec::new(),
-            lines: 0,
+            lines: Vec::new(),
             has_partial_line: false,
             unsynced: None,
             file_checked: Instant::now(),
@@ -115,14 +116,15 @@ impl Writer {
 
     fn execute(&mut self, command: WriterCommand) {
         match command {
-            WriterCommand::Write(entry, weight) => {
+            WriterCommand::Write(mut entry, weight) => {
                 let patches = self.options.patches;
-                self.take(|batch| line::write(&entry, patches, batch));
+                let guard = entry.guard.take();
+                self.take(guard, |batch| line::write(&entry, patches, batch));
                 drop(entry);
                 self.finish_line(weight);
             }
             WriterCommand::WriteDenial(denial, weight) => {
-                self.take(|batch| line::write_denial(&denial, batch));
+                self.take(None, |batch| line::write_denial(&denial, batch));
                 self.finish_line(weight);
             }
             WriterCommand::CheckFile => {
@@ -142,7 +144,11 @@ impl Writer {
 
     /// Adds a line to the batch. If the file has no room for all of it, the lines before are written first, so that a
     /// rotation does not split the batch.
-    fn take(&mut self, add_line: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) {
+    fn take(
+        &mut self,
+        guard: Option<LineGuard>,
+        add_line: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    ) {
         let start = self.batch.len();
         if let Err(error) = add_line(&mut self.batch) {
             return self.record_loss(1, error.into());
@@ -152,7 +158,7 @@ impl Writer {
             self.write();
             self.batch = line;
         }
-        self.lines += 1;
+        self.lines.push(guard);
     }
 
     /// Writes the batch. Lines that cannot be written whole are lost.
@@ -174,7 +180,7 @@ impl Writer {
         }
         self.counters.written.fetch_add(kept, Ordering::Relaxed);
         if let Some(error) = error {
-            self.record_loss(lines.saturating_sub(kept), error);
+            self.record_loss((lines.len() as u64).saturating_sub(kept), error);
         }
         if kept > 0 && self.options.sync != AuditSync::Never {
             self.unsynced.get_or_insert_with(Instant::now);
@@ -182,6 +188,9 @@ impl Writer {
         if self.options.sync == AuditSync::Always {
             self.sync();
         }
+        // The guards of the others are dropped: their lines are lost.
+        let written = lines.into_iter().take(usize::try_from(kept).unwrap_or(usize::MAX));
+        written.flatten().for_each(LineGuard::written);
         batch.clear();
         // Gives the memory of a large line back.
         batch.shrink_to(BATCH_BYTES * 2);

@@ -34,13 +34,16 @@ pub(in crate::daemon) async fn send_event(
     State(RequestContext { daemon: state, share }): State<RequestContext>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (Parts { headers, .. }, body) = request.into_parts();
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
     refuse_own_hook(&headers)?;
     let bytes = request_body::read(&headers, body, share.body_bounds(state.settings.limits.payload)).await?;
     let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
         Ok(mut event) => {
+            event.origin = extensions.get().copied();
             event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
-            state.orchestrator.dispatch_from(share.sender, event).await?
+            let outcome = state.orchestrator.dispatch_from(share.sender, event).await?;
+            state.confirm_audit(&outcome).await?;
+            outcome
         }
         Err(error) => block_unreadable(&state, &bytes, error).await?,
     };

@@ -100,7 +100,7 @@ async fn answer(
     request: Request,
 ) -> Result<NativeAnswer, Box<Unanswered>> {
     let RequestContext { daemon: state, share } = context;
-    let (Parts { headers, .. }, body) = request.into_parts();
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
     let bounds = share.body_bounds(state.settings.limits.payload);
     let bytes = match request_body::read_or_beginning(&headers, body, bounds).await {
         Ok(bytes) => bytes,
@@ -111,7 +111,7 @@ async fn answer(
         }
     };
     let event = match read(state, dialect, &headers, &bytes) {
-        Ok(event) => event,
+        Ok(event) => Event { origin: extensions.get().copied(), ..event },
         Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
     };
     dispatch(context, dialect, event).await
@@ -154,6 +154,10 @@ async fn dispatch(
             (undispatched(state, &event, error)?, Some(answered))
         }
     };
+    if let Err(error) = state.confirm_audit(&outcome).await {
+        let (event, guards) = (PartialEvent::of(&event), GuardScope::NotLoaded);
+        return Err(Box::new(Unanswered { event, guards, error }));
+    }
     Ok(NativeAnswer { answer: dialect::named(dialect).write_response(&event, &outcome), error })
 }
 

@@ -47,6 +47,7 @@ fn hook(document: &Document<'_>, file: &Path, written: RawHook<'_>, ready: Prepa
             file: Some(file.into()),
             line: document.position(name.span).0,
             position: 0,
+            content: None,
         },
         name: name.value,
         dialect: &OpenHarness,

@@ -125,6 +125,7 @@ impl Parts<'_> {
                 file: Some(context.file.into()),
                 line: item.document().position(item.span()).0,
                 position: self.place,
+                content: None,
             },
             trust: HookTrust::default(),
         };

@@ -352,6 +352,7 @@ fn full_outcome(kind: NoteKind) -> Outcome {
     report.verdict = Verdict::Ask;
     report.patched = vec![Target::ToolInput];
     report.duration = Duration::from_millis(3);
+    report.queued = Duration::from_millis(20);
     report.tokens = Some(TokenUsage { input: 1, output: 2 });
     report.error = Some("x".into());
     report.warnings = vec!["x".to_owned()];

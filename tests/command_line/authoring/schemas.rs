@@ -168,6 +168,7 @@ const UNSEEN: [(&str, &[&str]); 11] = [
             "agent-unclosed",
             "agent-without-keys",
             "agent-without-role",
+            "dialects-silence-guard",
             "duplicate-names",
             "prompt-file-empty",
             "prompt-file-is-directory",
@@ -190,7 +191,10 @@ const UNSEEN: [(&str, &[&str]); 11] = [
             "timeout-huge",
         ],
     ),
-    ("where a program is depends on the directory it is run in", &["args-outside"]),
+    (
+        "where a program is depends on the directory it is run in",
+        &["args-outside", "guard-missing-program", "guard-missing-script"],
+    ),
     (
         "whether text is a regular expression, only one who compiles it knows",
         &[

@@ -228,6 +228,7 @@ impl Rule {
                 file: self.file.map(|file| Arc::from(Path::new(file))),
                 line: self.position + 1,
                 position: self.position,
+                content: None,
             },
             trust: hookyard::model::HookTrust::default(),
         }

@@ -1,0 +1,85 @@
+//! The content of hooks: a hash over each definition and the scripts that its command names. By it a reload sees that a
+//! script was edited, and an audit says what ran.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use sha2::{Digest, Sha256};
+
+use super::files::{SymlinkPolicy, open_regular, read_open};
+use crate::model::{CommandHandler, ContentHash, Handler, Hook, Matcher};
+
+/// Of larger scripts only the size counts.
+const LARGEST_SCRIPT: u64 = 4 << 20;
+
+/// How many bytes of a hash are kept.
+const BYTES: usize = 16;
+
+/// Gives each hook of a file its hash. Returns the scripts, so that they can be watched.
+pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
+    let mut scripts = BTreeSet::new();
+    for hook in hooks.iter_mut().filter(|hook| hook.source.file.is_some()) {
+        let mut hasher = Sha256::new();
+        hasher.update(definition(hook, root));
+        if let Handler::Command(command) = &hook.handler {
+            for script in scripts_of(command) {
+                hash_script(&mut hasher, &script, root);
+                scripts.insert(script);
+            }
+        }
+        hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
+    }
+    scripts.into_iter().filter(|script| script.starts_with(root)).collect()
+}
+
+/// A hash over hooks with a hash of their own, in their order.
+pub(crate) fn hash_of_all<'h>(hooks: impl Iterator<Item = &'h Hook>) -> String {
+    let mut hasher = Sha256::new();
+    for hook in hooks {
+        hasher.update(hook.name.as_str());
+        hasher.update([0]);
+        hasher.update(hook.source.content.as_ref().map_or("", |content| content.as_str()));
+        hasher.update([0]);
+    }
+    hexadecimal(&hasher.finalize())
+}
+
+/// Everything about a hook but where it stands, without secrets. The directory of the workspace is left out, so that the
+/// same files have the same hash elsewhere.
+fn definition(hook: &Hook, root: &Path) -> String {
+    let pattern = hook.matcher.as_ref().map(Matcher::pattern);
+    let policies = (hook.on_error, hook.on_timeout, &hook.execution, hook.timeout, hook.max_concurrency);
+    let what = (&hook.handler, &hook.capabilities, hook.priority, hook.enabled);
+    let all = (hook.name.as_str(), hook.dialect.name(), &hook.events, pattern, what, policies);
+    format!("{all:?}").replace(&root.display().to_string(), "$ROOT")
+}
+
+fn scripts_of(command: &CommandHandler) -> Vec<PathBuf> {
+    let paths = command.line.scripts().into_iter().map(|script| command.cwd.join(script));
+    paths.filter(|path| path.is_file()).collect()
+}
+
+fn hash_script(hasher: &mut Sha256, script: &Path, root: &Path) {
+    let name = script.strip_prefix(root).unwrap_or(script);
+    hasher.update(name.to_string_lossy().as_bytes());
+    hasher.update([0]);
+    let opened = open_regular(script, SymlinkPolicy::Followed);
+    match opened.and_then(|file| read_open(file, LARGEST_SCRIPT)) {
+        Ok(bytes) => hasher.update(Sha256::digest(bytes)),
+        Err(_) => hasher.update(fs::metadata(script).map_or(0, |found| found.len()).to_le_bytes()),
+    }
+}
+
+fn hexadecimal(hash: &[u8]) -> String {
+    let mut digits = String::with_capacity(2 * BYTES);
+    for byte in hash.iter().take(BYTES) {
+        // Writing to a string cannot fail.
+        _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}

@@ -37,6 +37,8 @@ fn with_settings(directory: &TempDir, command: &[&str], input: &str) -> Done {
 fn a_workspace_cannot_switch_off_a_guard_of_its_user() {
     for own in ["kind: chat\n", "dialects: []\n", "dialects: [openharness]\n"] {
         let directory = leveled(own, "");
+        // A guard of its own that it switches off is an error, and another subject.
+        fs::remove_file(directory.path().join(".openharness/hooks/guard.yaml")).unwrap();
         let checked = with_settings(&directory, &["check"], "");
         assert_eq!(checked.code, 0, "{}", checked.out);
         assert!(checked.out.contains("cannot switch off 1 hook of a higher level"), "{own}: {}", checked.out);

@@ -163,8 +163,7 @@ pub fn trust_records(bytes: &[u8]) {
         "name: a\nevents: [run_completed]\nhandler: { type: command, command: 'true' }\n",
     )
     .expect("there is room");
-    let mut settings = Settings::default();
-    settings.state_directory = Some(state.path().to_owned());
+    let settings = Settings { state_directory: Some(state.path().to_owned()), ..Settings::default() };
     let loaded = load_workspace(workspace.path(), None, &settings, &|_| None);
     for hook in &loaded.hooks {
         assert!(hook.trust.refusal().is_some(), "nobody has agreed to {}", hook.name);
@@ -174,8 +173,8 @@ pub fn trust_records(bytes: &[u8]) {
 
 fn rules() -> HookRules {
     HookRules {
-        default_timeout: Duration::from_secs(60),
-        max_timeout: Duration::from_secs(600),
+        default_timeout: Duration::from_mins(1),
+        max_timeout: Duration::from_mins(10),
         unsafe_variables: UnsafeVariables::Refused,
         unix_sockets: UnixSockets::Refused,
     }
@@ -195,7 +194,7 @@ fn hook(dialect: DialectName) -> Hook {
         capabilities: hookyard::model::Capability::ALL.into_iter().collect(),
         priority: 0,
         enabled: true,
-        timeout: Duration::from_secs(60),
+        timeout: Duration::from_mins(1),
         max_concurrency: None,
         on_error: FailurePolicy::Deny,
         on_timeout: FailurePolicy::Deny,

@@ -1,0 +1,311 @@
+//! The places in which hooks work: pools, and the limits of single hooks.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Model, Timer, course::Ended};
+use crate::{
+    observed::{Work, WorkEnd},
+    schedule::{Bounds, Form, Rule},
+    script::{Ending, Script},
+};
+
+/// One hook that works, or waits to work, on one event.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    number: usize,
+    pub(super) course: usize,
+    pub(super) step: usize,
+    pub(super) state: JobState,
+    rule: &'a Rule,
+    event: usize,
+    script: Script,
+    input: String,
+    /// Since when it works, or its latest question is asked.
+    since: u64,
+    began: u64,
+    /// The limit of its own in which it has a place.
+    limit: Option<LimitKey>,
+    was_shed: bool,
+    /// Whether its first answer could not be read.
+    has_asked: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobState {
+    New,
+    WaitsForLimit,
+    WaitsForPool,
+    Works,
+    Over,
+}
+
+/// The workspace and the name of a hook.
+type LimitKey = (usize, String);
+
+/// All places.
+#[derive(Debug)]
+pub(super) struct Places {
+    native: Pool,
+    prompt: Pool,
+    limits: BTreeMap<LimitKey, Pool>,
+}
+
+/// Places, and who waits for one.
+#[derive(Debug)]
+struct Pool {
+    free: usize,
+    /// Interceptors go first, unless all wait in the order in which they came.
+    interceptors: VecDeque<usize>,
+    others: VecDeque<usize>,
+    queue: usize,
+    /// Which events' hooks came to it at the present moment.
+    arrivals: (u64, Vec<usize>),
+    /// When a job had and gave back a place within one moment.
+    flash: Option<u64>,
+}
+
+impl Pool {
+    fn new(places: usize, queue: usize) -> Self {
+        let (interceptors, others) = (VecDeque::new(), VecDeque::new());
+        Self { free: places, interceptors, others, queue, arrivals: (0, Vec::new()), flash: None }
+    }
+
+    /// A job comes. Returns whether its place depends on which of several events was faster at this moment.
+    fn arrive(&mut self, job: usize, goes_first: bool, course: usize, now: u64) -> bool {
+        if self.arrivals.0 != now {
+            self.arrivals = (now, Vec::new());
+        }
+        self.arrivals.1.push(course);
+        if goes_first { &mut self.interceptors } else { &mut self.others }.push_back(job);
+        let waiting = self.interceptors.len() + self.others.len();
+        let contended = waiting > self.free && self.arrivals.1.iter().any(|other| *other != course);
+        contended || (self.flash == Some(now) && (waiting > 1 || self.free == 0))
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        if self.free == 0 {
+            return None;
+        }
+        let next = self.interceptors.pop_front().or_else(|| self.others.pop_front())?;
+        self.free -= 1;
+        Some(next)
+    }
+
+    fn leave(&mut self, job: usize) {
+        self.interceptors.retain(|known| *known != job);
+        self.others.retain(|known| *known != job);
+    }
+
+    /// Who is turned away if too many wait: the oldest that only watches, else the newest.
+    fn surplus(&mut self) -> Option<usize> {
+        let waiting = self.interceptors.len() + self.others.len();
+        (waiting > self.queue).then(|| self.others.pop_front().or_else(|| self.interceptors.pop_back()))?
+    }
+}
+
+impl Places {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        Self {
+            native: Pool::new(bounds.native_places, usize::MAX),
+            prompt: Pool::new(bounds.prompt_places, bounds.prompt_queue),
+            limits: BTreeMap::new(),
+        }
+    }
+
+    /// A job that was in this state gives back what it had and stands in no queue.
+    fn leave(&mut self, job: &Job<'_>, state: JobState, now: u64) {
+        let pool = if job.is_native() { &mut self.native } else { &mut self.prompt };
+        let number = job.number;
+        let limit = job.limit.as_ref().and_then(|key| self.limits.get_mut(key));
+        match state {
+            JobState::New | JobState::Over => return,
+            JobState::WaitsForLimit => {
+                if let Some(limit) = limit {
+                    limit.leave(number);
+                }
+                return;
+            }
+            JobState::WaitsForPool => pool.leave(number),
+            JobState::Works => pool.free += 1,
+        }
+        let flash = (job.began == now).then_some(now);
+        pool.flash = flash.or(pool.flash);
+        if let Some(limit) = limit {
+            limit.free += 1;
+            limit.flash = flash.or(limit.flash);
+        }
+    }
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(
+        number: usize,
+        (course, step): (usize, usize),
+        rule: &'a Rule,
+        event: usize,
+        script: Script,
+        input: String,
+        now: u64,
+    ) -> Self {
+        Self {
+            number,
+            course,
+            step,
+            state: JobState::New,
+            rule,
+            event,
+            script,
+            input,
+            since: now,
+            began: now,
+            limit: None,
+            was_shed: false,
+            has_asked: false,
+        }
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        matches!(self.state, JobState::WaitsForLimit | JobState::WaitsForPool)
+    }
+
+    fn is_native(&self) -> bool {
+        matches!(self.rule.form, Form::Inline | Form::Task)
+    }
+
+    /// When its present work ends, counted from the start of the hook: by itself, or at the timeout.
+    fn timeout_at(&self) -> u64 {
+        self.began + self.rule.timeout
+    }
+
+    /// How it ended.
+    pub(super) fn result(&self) -> Ended {
+        if self.was_shed { Ended::Failed("shed") } else { Ended::of(self.rule, self.script) }
+    }
+
+    fn work(&self, to: u64, end: WorkEnd) -> Work {
+        let (hook, input) = (self.rule.name.clone(), self.input.clone());
+        Work { from: self.since, to, event: self.event, hook, end, input }
+    }
+}
+
+impl Model<'_> {
+    pub(super) fn submit(&mut self, job: usize) {
+        let rule = self.jobs[job].rule;
+        if rule.form == Form::Inline {
+            self.observed.work.push(self.jobs[job].work(self.now, WorkEnd::Done));
+            self.jobs[job].state = JobState::Over;
+            return self.concluded.push(job);
+        }
+        let deadline = self.deadline(job);
+        self.after(deadline, Timer::JobDeadline(job));
+        let Some(most) = rule.most_at_once else { return self.enter_pool(job) };
+        let workspace = self.event(self.jobs[job].event).run.workspace;
+        let key = (workspace, rule.name.clone());
+        let intercepts = self.courses[self.jobs[job].course].intercepts;
+        self.jobs[job].limit = Some(key.clone());
+        self.jobs[job].state = JobState::WaitsForLimit;
+        let limit = self.places.limits.entry(key).or_insert_with(|| Pool::new(most, usize::MAX));
+        self.has_ties |= limit.arrive(job, intercepts, self.jobs[job].course, self.now);
+        self.grant_places();
+    }
+
+    /// How long a job may wait for its places.
+    fn deadline(&self, job: usize) -> u64 {
+        if self.jobs[job].is_native() { self.schedule.bounds.native_deadline } else { 30_000 }
+    }
+
+    fn enter_pool(&mut self, job: usize) {
+        let native = self.jobs[job].is_native();
+        let intercepts = self.courses[self.jobs[job].course].intercepts;
+        self.jobs[job].state = JobState::WaitsForPool;
+        let pool = if native { &mut self.places.native } else { &mut self.places.prompt };
+        // The native pool knows one queue.
+        self.has_ties |= pool.arrive(job, native || intercepts, self.jobs[job].course, self.now);
+        self.grant_places();
+        if !native && let Some(surplus) = self.places.prompt.surplus() {
+            self.shed(surplus);
+        }
+    }
+
+    /// Gives free places to those that wait.
+    pub(super) fn grant_places(&mut self) {
+        let keys: Vec<_> = self.places.limits.keys().cloned().collect();
+        for key in keys {
+            while let Some(job) = self.places.limits.get_mut(&key).and_then(Pool::next) {
+                self.enter_pool(job);
+            }
+        }
+        while let Some(job) = self.places.native.next().or_else(|| self.places.prompt.next()) {
+            self.work(job);
+        }
+    }
+
+    /// A job has its places, and its hook begins.
+    fn work(&mut self, number: usize) {
+        let job = &mut self.jobs[number];
+        (job.state, job.since, job.began) = (JobState::Works, self.now, self.now);
+        self.ask(number);
+    }
+
+    /// The hook works on its reply, or on the next one.
+    fn ask(&mut self, number: usize) {
+        let job = &self.jobs[number];
+        let left = job.timeout_at() - self.now;
+        let ends = if job.script.ending == Ending::Hang { None } else { Some(job.script.latency) };
+        match ends.filter(|latency| *latency <= left) {
+            Some(0) => self.asked(number),
+            Some(latency) => self.after(latency, Timer::Asked(number)),
+            None => self.after(left, Timer::Done(number)),
+        }
+    }
+
+    /// The hook has its reply.
+    pub(super) fn asked(&mut self, number: usize) {
+        let job = &mut self.jobs[number];
+        self.observed.work.push(job.work(self.now, WorkEnd::Done));
+        let is_first = job.script.ending == Ending::Nonsense && !job.has_asked;
+        if is_first {
+            job.has_asked = true;
+            job.since = self.now;
+            return self.ask(number);
+        }
+        self.leave(number);
+    }
+
+    /// The hook's time is over.
+    pub(super) fn done(&mut self, number: usize) {
+        self.observed.work.push(self.jobs[number].work(self.now, WorkEnd::Dropped));
+        self.leave(number);
+    }
+
+    /// A job gives back its places and concludes.
+    fn leave(&mut self, number: usize) {
+        self.jobs[number].state = JobState::Over;
+        self.concluded.push(number);
+        self.places.leave(&self.jobs[number], JobState::Works, self.now);
+        self.grant_places();
+    }
+
+    /// A job finds no place.
+    pub(super) fn shed(&mut self, number: usize) {
+        self.jobs[number].was_shed = true;
+        let state = std::mem::replace(&mut self.jobs[number].state, JobState::Over);
+        self.places.leave(&self.jobs[number], state, self.now);
+        self.concluded.push(number);
+        self.grant_places();
+    }
+
+    /// Nobody wants the hooks of an event any more. Their places are free, and not yet granted to others.
+    pub(super) fn drop_jobs(&mut self, course: usize) {
+        self.courses[course].is_open = false;
+        self.cuts.insert(self.now);
+        for step in 0..self.courses[course].steps.len() {
+            let Some(number) = self.courses[course].steps[step].job else { continue };
+            let state = std::mem::replace(&mut self.jobs[number].state, JobState::Over);
+            if state == JobState::Works {
+                self.observed.work.push(self.jobs[number].work(self.now, WorkEnd::Dropped));
+            }
+            self.places.leave(&self.jobs[number], state, self.now);
+        }
+    }
+}

@@ -199,7 +199,7 @@ fn hook(dialect: DialectName) -> Hook {
         on_error: FailurePolicy::Deny,
         on_timeout: FailurePolicy::Deny,
         execution: ExecutionPolicy::default(),
-        source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0 },
+        source: HookSource { scope: Scope::Project, file: None, line: 1, position: 0, content: None },
         trust: HookTrust::default(),
     }
 }

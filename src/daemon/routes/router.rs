@@ -11,7 +11,10 @@ use super::{
     operation::{RequestLimit, Route},
     table::ROUTES,
 };
-use crate::daemon::{error::ApiError, state::RequestContext};
+use crate::{
+    daemon::{error::ApiError, state::RequestContext},
+    model::DialectName,
+};
 
 /// The path of agents' events in the route table.
 const NATIVE_EVENTS: &str = "/v1/events/{dialect}";
@@ -49,7 +52,9 @@ pub(in crate::daemon) fn misaddressed(request: &Request) -> Option<ApiError> {
     if name.is_empty() || name.contains('/') {
         return Some(no_route(path));
     }
-    (request.method() != Method::POST).then(|| no_method(request.method(), path))
+    // Hosts with canonical events get the router's error, which names the methods.
+    let is_agents = name != DialectName::Canonical.as_str();
+    (is_agents && request.method() != Method::POST).then(|| no_method(request.method(), path))
 }
 
 /// The declared paths of all routes and of [`NO_ROUTE`], which label the metrics of requests.

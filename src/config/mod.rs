@@ -39,7 +39,7 @@ pub(crate) use load::load_in_context;
 pub use load::load_workspace;
 pub use loaded_workspace::LoadedWorkspace;
 pub(crate) use loaded_workspace::{LoadContext, OuterSearch, RegisteredWorkspace};
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::duration;
 #[cfg(feature = "cli")]
 pub(crate) use raw_files::{raw_hook_files, warn_of_mode, workspace_source, workspace_text};

@@ -6,6 +6,7 @@ use tokio::{
     task::spawn_blocking,
     time::{sleep, timeout},
 };
+#[cfg(feature = "cli")]
 use tokio_util::sync::CancellationToken;
 
 use super::{

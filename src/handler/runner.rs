@@ -75,6 +75,7 @@ pub(crate) trait Runner: std::fmt::Debug + Send + Sync {
 
 /// A hook whose workers do not serve its events.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "daemon"), allow(dead_code, reason = "only the daemon shows them"))]
 pub(crate) struct DegradedWorkers {
     /// The directory of the workspace.
     pub(crate) root: PathBuf,

@@ -66,8 +66,10 @@ pub use language_model::{
     TokenUsage,
 };
 pub use matcher::{Literals, Matcher, MatcherError, PathGlobs};
+#[cfg(feature = "daemon")]
+pub(crate) use outcome::is_short;
+pub(crate) use outcome::milliseconds;
 pub use outcome::{HookReport, Note, Outcome};
-pub(crate) use outcome::{is_short, milliseconds};
 pub(crate) use partial_event::PartialEvent;
 pub use patch::{
     Capabilities, Capability, PatchMerge, PatchResult, PatchResults, PatchScope, Target, Targets, merge_deep,

@@ -138,7 +138,7 @@ async fn a_run_that_ends_or_is_forgotten_leaves_the_store() {
     sleep(Duration::from_millis(100)).await;
     store.write();
     assert_eq!(verdict(answer).await, Verdict::Halt);
-    sleep(Duration::from_secs(2 * 3600)).await;
+    sleep(Duration::from_hours(2)).await;
     assert_eq!(
         *store.calls.lock(),
         ["save now run halted", "forget run", "end run", "save now again halted", "forget again"]

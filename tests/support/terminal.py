@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import sys
 import termios
@@ -17,6 +18,8 @@ import time
 columns, prompt, answer = int(sys.argv[1]), sys.argv[2].encode(), sys.argv[3].encode().decode("unicode_escape").encode()
 pid, terminal = pty.fork()
 if pid == 0:
+    # Whoever runs the tests in the background may have had it ignored.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     os.execv(sys.argv[4], sys.argv[4:])
 seen, typed, deadline = b"", not prompt, time.monotonic() + 60

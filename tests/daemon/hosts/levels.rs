@@ -18,11 +18,16 @@ fn an_event_from_elsewhere_is_not_judged_by_the_only_workspace() {
         .file("shop/.openharness/hooks/guard.yaml", &denies("shop"))
         .file("other/file", "")
         .serve();
-    for directory in ["other", "gone", "gone/deep"] {
+    let refusals = [
+        ("other", 404, "no_workspace"),
+        ("gone", 503, "workspace_not_loaded"),
+        ("gone/deep", 503, "workspace_not_loaded"),
+    ];
+    for (directory, status, code) in refusals {
         let event = in_directory(&daemon.path().join(directory));
         let answer = daemon.send("POST", "/v1/events", Some(&event));
         let body: Value = serde_json::from_slice(&answer.body).unwrap();
-        assert_eq!((answer.status, &body["error"]["code"]), (404, &json!("no_workspace")), "{directory}");
+        assert_eq!((answer.status, &body["error"]["code"]), (status, &json!(code)), "{directory}");
         let mut named = event.clone();
         named["workspace_id"] = json!("shop");
         assert_eq!(

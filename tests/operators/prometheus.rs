@@ -27,7 +27,7 @@ const BUSY: Duration = Duration::from_secs(24);
 const BUSY_FOR_PICTURES: Duration = Duration::from_mins(5);
 
 /// Panels on which nothing needs to move, by dashboard and title. They say zero, which is something.
-const STILL: [(&str, &str, &str); 19] = [
+const STILL: [(&str, &str, &str); 20] = [
     ("overview", "Waiting at hooks", "no hook here has a limit of its own"),
     ("overview", "Degraded workers", "all workers serve here"),
     ("hook-detail", "Waiting", "no hook here has a limit of its own"),
@@ -46,6 +46,7 @@ const STILL: [(&str, &str, &str); 19] = [
     ("internals", "Notices dropped", "nobody reads the stream"),
     ("internals", "Spans lost", "nothing is traced here"),
     ("internals", "Required hooks missing", "no hook is required here"),
+    ("internals", "Requests beyond limits", "no limit is reached here"),
     ("internals", "Requests denied", "everybody here may do what they ask for"),
 ];
 

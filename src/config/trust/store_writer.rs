@@ -105,7 +105,7 @@ mod tests {
                 fs::write(file, r#"{"version":4294967295,"records":{}}"#).unwrap();
             }),
             ("it is damaged", |file| {
-                fs::write(file, r#"{"version":2,"trees":{},"records":[],"more":1}"#).unwrap()
+                fs::write(file, r#"{"version":2,"trees":{},"records":[],"more":1}"#).unwrap();
             }),
             ("it is damaged", |file| {
                 let text = fs::read_to_string(file).unwrap();

@@ -86,7 +86,7 @@ fn paths(source: &Source) -> BTreeSet<String> {
         let (first, rest) = path.split_once("::").map_or((path.as_str(), ""), |(first, rest)| (first, rest));
         let targets = imported.get(first).cloned().unwrap_or_else(|| BTreeSet::from([first.to_owned()]));
         let joined = move |target: String| if rest.is_empty() { target } else { format!("{target}::{rest}") };
-        targets.into_iter().map(joined.clone()).collect::<Vec<_>>()
+        targets.into_iter().map(joined).collect::<Vec<_>>()
     });
     let mut all: BTreeSet<String> = in_full.collect();
     all.extend(imported.into_values().flatten());

@@ -62,7 +62,7 @@ pub(crate) fn alone(
     plan: Vec<&Rule>,
     ends: &dyn Fn(&Rule) -> Option<&'static str>,
 ) -> Summary {
-    let mut course = Course::new(number, &schedule.events[number], plan, 0, Vec::new(), false);
+    let mut course = Course::new((number, 0), &schedule.events[number], plan, 0, Vec::new(), false);
     while let Some(steps) = course.next_stage() {
         for step in steps {
             let rule = course.steps[step].rule;
@@ -73,7 +73,7 @@ pub(crate) fn alone(
             break;
         }
     }
-    course.summary(0)
+    course.summary()
 }
 
 /// Something that happens at a certain time.
@@ -327,10 +327,11 @@ impl<'a> Model<'a> {
         let course = self.courses.len();
         run.courses.push(course);
         let callers = if detached { Vec::new() } else { vec![call] };
-        self.courses.push(Course::new(number, event, plan, version, callers, detached));
+        let acknowledgement = self.plain(version);
+        let ids = (number, acknowledgement.decision);
+        self.courses.push(Course::new(ids, event, plan, version, callers, detached));
         if detached {
-            let summary = self.plain(version);
-            self.answer(call, summary);
+            self.answer(call, acknowledgement);
         }
         self.enter_stage(course);
     }
@@ -366,11 +367,10 @@ impl<'a> Model<'a> {
 
     /// An event has its outcome.
     fn finish(&mut self, number: usize) {
-        let decision = self.decision();
         let course = &mut self.courses[number];
         course.is_open = false;
         let event = &self.schedule.events[course.event];
-        let mut summary = course.summary(decision);
+        let mut summary = course.summary();
         let callers = std::mem::take(&mut course.callers);
         let holders = if course.detached { 1 } else { callers.len() };
         let Some(run) = self.runs.get_mut(&event.run) else { return };
@@ -404,11 +404,10 @@ impl<'a> Model<'a> {
         let Some(run) = self.runs.remove(&name) else { return (0, 0) };
         let mut events = 0;
         for number in run.courses {
-            let decision = self.decision();
             self.drop_jobs(number);
             let course = &mut self.courses[number];
             course.cancel_rest();
-            let mut summary = course.summary(decision);
+            let mut summary = course.summary();
             if course.intercepts {
                 summary.verdict = Verdict::Halt;
                 summary.by = None;

@@ -14,6 +14,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Course<'a> {
     pub(super) event: usize,
+    /// Its decision, which its callers get, now or as the answer to a repeated event.
+    pub(super) decision: usize,
     pub(super) intercepts: bool,
     pub(super) steps: Vec<Step<'a>>,
     pub(super) version: u64,
@@ -79,7 +81,7 @@ impl Input {
 
 impl<'a> Course<'a> {
     pub(super) fn new(
-        number: usize,
+        (number, decision): (usize, usize),
         event: &Occurrence,
         plan: Vec<&'a Rule>,
         version: u64,
@@ -88,6 +90,7 @@ impl<'a> Course<'a> {
     ) -> Self {
         Self {
             event: number,
+            decision,
             intercepts: event.is_interceptor(),
             steps: plan.into_iter().map(|rule| Step { rule, job: None, ended: None }).collect(),
             version,
@@ -186,10 +189,10 @@ impl<'a> Course<'a> {
         }
     }
 
-    pub(super) fn summary(&self, decision: usize) -> Summary {
+    pub(super) fn summary(&self) -> Summary {
         let happens = self.verdict < Verdict::Block;
         Summary {
-            decision,
+            decision: self.decision,
             verdict: self.verdict,
             by: self.by.clone(),
             reason: self.reason.clone(),

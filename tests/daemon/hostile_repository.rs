@@ -59,9 +59,9 @@ fn give(directory: &Path, user: u32) {
     lchown(directory, Some(user), Some(user)).unwrap();
     for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() && !path.is_symlink() {
-            give(&path, user)
+            give(&path, user);
         } else {
-            lchown(&path, Some(user), Some(user)).unwrap()
+            lchown(&path, Some(user), Some(user)).unwrap();
         }
     }
 }

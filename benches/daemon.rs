@@ -292,7 +292,8 @@ async fn halting(data: &Path) -> Orchestrator {
 
 async fn halt(orchestrator: &Orchestrator, run: usize) {
     let run = orchestrator.run(format!("run-{run}")).expect("a valid id");
-    let call = ToolCall::new("Bash", &serde_json::json!({}));
+    let input = serde_json::json!({});
+    let call = ToolCall::new("Bash", &input);
     let outcome = run.before_tool_dispatch(&call).await.expect("an outcome");
     assert_eq!(outcome.verdict, Verdict::Halt);
 }

@@ -169,7 +169,7 @@ fn nothing_is_looked_up_before_somebody_has_agreed() {
     let hooks = [
         json!({ "type": "command", "command": "true", "environment": { "A": "${env.TOKEN}", "B": "${secrets.KEY}" } }),
         json!({ "type": "http", "url": "https://guard.example/", "headers": { "A": "${env.TOKEN} ${secrets.KEY}" } }),
-        json!({ "type": "prompt", "prompt": "?", "model_ref": "large" }),
+        json!({ "type": "prompt", "prompt": { "inline": "?" }, "model_ref": "large" }),
     ];
     let key = Some("${env.TOKEN}${secrets.KEY}".into());
     let model = ModelSettings { key, ..ModelSettings::new(ModelApi::OpenAi, "m") };
@@ -191,7 +191,8 @@ fn nothing_is_looked_up_before_somebody_has_agreed() {
             ..Settings::default()
         };
         let untrusted = load_workspace(workspace.path(), None, &settings(TrustPolicy::Enforce), &environment);
-        assert_eq!(untrusted.hooks[0].trust.state(), Some(TrustState::Untrusted));
+        let states: Vec<_> = untrusted.hooks.iter().map(|hook| hook.trust.state()).collect();
+        assert_eq!(states, [Some(TrustState::Untrusted)], "{hook}: {:?}", untrusted.diagnostics);
         let names = ["TOKEN".to_owned(), "S_KEY".to_owned()];
         assert!(names.iter().all(|name| !asked.borrow().contains(name)), "{hook}: {asked:?}");
         load_workspace(workspace.path(), None, &settings(TrustPolicy::Off), &environment);

@@ -2,6 +2,7 @@
 //! `cargo test --test fuzz` is what people without cargo-fuzz run.
 #![allow(clippy::unwrap_used, reason = "an error fails its test")]
 
+mod hook_text;
 mod mutate;
 #[path = "../support/random.rs"]
 #[allow(dead_code, reason = "simulations use the rest of it")]

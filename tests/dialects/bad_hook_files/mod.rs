@@ -1,6 +1,5 @@
 //! Hook files and workspaces with mistakes: as data in `tests/cases/bad-hook-files`, and what cannot be data.
 
-mod any_text;
 mod file_races;
 mod unusual_files;
 

@@ -5,7 +5,7 @@ use clap::Args;
 use super::{
     escape,
     event_input::EventInput,
-    exit::{CliResult, Exit},
+    exit::{BLOCK, CliError, CliResult, Exit},
     flags::{EventFlags, JsonFlag, TrustFlag, WorkspaceFlags},
     outcome_view,
     screen::Screen,
@@ -71,6 +71,18 @@ impl FireCommand {
     }
 
     pub(super) async fn run(self, screen: &Screen) -> CliResult {
+        let native = self.native;
+        match self.judge(screen).await {
+            // No hook was asked, and an agent would take any other exit code for consent.
+            Err(error @ (CliError::Message { .. } | CliError::AlreadyReported)) if native => {
+                screen.report(Err(error));
+                Ok(Exit::Native(BLOCK))
+            }
+            result => result,
+        }
+    }
+
+    async fn judge(self, screen: &Screen) -> CliResult {
         if self.native && self.event.dialect.dialect == DialectName::Canonical {
             let what = "--native answers in the format of a dialect; add, for example, --dialect openharness";
             screen.error(what, Some("`hookyard fire --help` has an example"));

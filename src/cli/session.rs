@@ -30,7 +30,8 @@ impl CommandSession {
     ///
     /// Returns an error if it does not start.
     pub(super) async fn start(found: &LocatedWorkspace) -> Result<Self, CliError> {
-        let builder = Orchestrator::builder().search_every_parent().workspace(&found.root);
+        let (id, workspace) = found.declared();
+        let builder = Orchestrator::builder().search_every_parent().workspace_with(id, workspace);
         let builder = builder.settings(found.settings.clone());
         let orchestrator = builder.start().await.map_err(|error| start_error(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();

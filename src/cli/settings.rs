@@ -20,13 +20,26 @@ use crate::{
 /// The largest settings file, in bytes.
 const LARGEST_SETTINGS: u64 = 1 << 20;
 
+/// Whether a command takes settings from environment variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SettingVariables {
+    /// It does: it is the daemon, which an operator starts, or checks the settings for it.
+    Read,
+    /// It does not: an agent may run it, and takes variables from the files of a project.
+    Ignored,
+}
+
 /// The settings, or the defaults if there are errors in them, and what is wrong.
 ///
 /// Returns an error if the file cannot be read, or the home directory cannot be used.
-pub(super) fn settings_of(flags: &SettingsFlags) -> Result<(Settings, Vec<Diagnostic>), CliError> {
+pub(super) fn settings_of(
+    flags: &SettingsFlags,
+    variables: SettingVariables,
+) -> Result<(Settings, Vec<Diagnostic>), CliError> {
     let text = flags.config.as_deref().map(text_of).transpose()?;
     let file = text.as_deref().zip(flags.config.as_deref());
-    let (settings, diagnostics) = Settings::layered(file, std::env::vars_os(), &flags.set);
+    let variables = std::env::vars_os().filter(|_| variables == SettingVariables::Read);
+    let (settings, diagnostics) = Settings::layered(file, variables, &flags.set);
     let mut settings = settings.unwrap_or_default();
     if let Some(home) = &flags.home {
         settings.home = Some(home_directory(home)?);

@@ -8,14 +8,14 @@ use super::{
     flags::{TrustFlag, WorkspaceFlags},
     paths::{display_path, shell_quoted},
     screen::Screen,
-    settings::{settings_of, tell},
+    settings::{SettingVariables, settings_of, tell},
     units::plural,
 };
 use crate::{
     config::{
         self, HOOK_FILES, LoadContext, LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkspaceSettings,
     },
-    model::{Diagnostic, Severity},
+    model::{Diagnostic, Severity, WorkspaceId},
     registry::Snapshot,
 };
 
@@ -48,19 +48,26 @@ impl LocatedWorkspace {
     ///
     /// Returns an error if there is no workspace, or the settings file cannot be read.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, CliError> {
-        let (settings, diagnostics) = settings_of(&flags.settings)?;
+        Self::find_with(flags, SettingVariables::Ignored)
+    }
+
+    fn find_with(flags: &WorkspaceFlags, variables: SettingVariables) -> Result<Self, CliError> {
+        let (settings, diagnostics) = settings_of(&flags.settings, variables)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
     }
 
     /// Finds the workspace, or the diagnostics of the settings alone where only a settings file is named and there is
-    /// no workspace near.
+    /// no workspace near. The settings are those that the daemon would have.
     pub(super) fn find_or_settings(
         flags: &WorkspaceFlags,
     ) -> Result<Result<Self, Vec<Diagnostic>>, CliError> {
         let alone = flags.settings.config.is_some() && flags.workspace.is_none();
-        match Self::find(flags) {
-            Err(_) if alone => settings_of(&flags.settings).map(|(_, diagnostics)| Err(diagnostics)),
+        let variables = SettingVariables::Read;
+        match Self::find_with(flags, variables) {
+            Err(_) if alone => {
+                settings_of(&flags.settings, variables).map(|(_, diagnostics)| Err(diagnostics))
+            }
             found => found.map(Ok),
         }
     }
@@ -70,7 +77,7 @@ impl LocatedWorkspace {
         flags: &WorkspaceFlags,
         screen: &Screen,
     ) -> Result<(Self, WorkspaceOrigin), CliError> {
-        let (settings, diagnostics) = settings_of(&flags.settings)?;
+        let (settings, diagnostics) = settings_of(&flags.settings, SettingVariables::Ignored)?;
         let (root, origin) = if let Some(given) = &flags.workspace {
             (root(Some(given), &settings)?, WorkspaceOrigin::Given)
         } else {
@@ -103,12 +110,25 @@ impl LocatedWorkspace {
         self
     }
 
+    /// The workspace as the settings declare it, with its id, or else without anything of its own.
+    pub(super) fn declared(&self) -> (Option<WorkspaceId>, WorkspaceSettings) {
+        let is_here =
+            |settings: &WorkspaceSettings| settings.root.canonicalize().is_ok_and(|root| root == self.root);
+        let declared = self.settings.workspaces.iter().find(|(_, settings)| is_here(settings));
+        match declared {
+            Some((id, settings)) => {
+                (Some(id.clone()), WorkspaceSettings { root: self.root.clone(), ..settings.clone() })
+            }
+            None => (None, WorkspaceSettings::new(&self.root)),
+        }
+    }
+
     /// Loads the hooks.
     pub(super) fn load(&self) -> LoadedWorkspace {
         let environment = |name: &str| std::env::var(name).ok();
         let context = LoadContext { search: OuterSearch::EveryParent, ..LoadContext::new(&environment) };
-        let workspace = WorkspaceSettings::new(&self.root);
-        let mut loaded = config::load_in_context(&workspace, None, &self.settings, &context);
+        let (id, workspace) = self.declared();
+        let mut loaded = config::load_in_context(&workspace, id, &self.settings, &context);
         let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;
         let (_, missing) = config::require(&self.settings.required, workspace, outer, hooks, diagnostics);
         loaded.warn(missing);

@@ -107,6 +107,13 @@ impl Builder {
         self
     }
 
+    /// Adds a workspace as the settings declare it.
+    #[cfg(feature = "cli")]
+    pub(crate) fn workspace_with(mut self, id: Option<WorkspaceId>, workspace: WorkspaceSettings) -> Self {
+        self.workspaces.push((id, workspace));
+        self
+    }
+
     /// Starts without a workspace if none is added. Workspaces are [registered](Orchestrator::register) later; until
     /// then every event is an error.
     #[must_use]

@@ -222,8 +222,8 @@ fn only_what_was_shown_is_agreed_to_and_never_by_a_hook() {
     let refused = place.run_with(&["trust"], "", &[("HOOKYARD_HOOK", "1")]);
     assert!(refused.code == 1 && refused.err.contains("a hook cannot trust hooks"), "{refused:?}");
     assert_eq!(place.state(), "untrusted");
-    let off = place.run_with(&["list"], "", &[("HOOKYARD_TRUST", "off")]);
-    assert!(off.code == 1 && off.err.contains("cannot be set by an environment variable"), "{off:?}");
+    let off = place.run_with(&["check"], "", &[("HOOKYARD_TRUST", "off")]);
+    assert!(off.code == 1 && off.out.contains("cannot be set by an environment variable"), "{off:?}");
     let inside = format!("state_directory={}", place.path("shop/state").display());
     let inside = place.run(&["check", "--set", &inside]);
     assert!(inside.out.contains("inside the workspace"), "{inside:?}");

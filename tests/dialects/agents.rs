@@ -106,8 +106,8 @@ fn the_home_directory_comes_from_the_flag_then_the_file_then_the_account_and_fro
     assert_eq!(list(&[("HOME", &home("empty"))], &[]), (false, true));
     for name in ["HOOKYARD_HOME", "HOOKYARD_SYSTEM_DIRECTORY", "HOOKYARD_STATE_DIRECTORY"] {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("hookyard");
-        let refused = command.current_dir(&project).env(name, home("home")).arg("list").output().unwrap();
-        let errors = String::from_utf8(refused.stderr).unwrap();
+        let refused = command.current_dir(&project).env(name, home("home")).arg("check").output().unwrap();
+        let errors = String::from_utf8(refused.stdout).unwrap();
         assert!(
             refused.status.code() == Some(1) && errors.contains("cannot be set by an environment variable"),
             "{name}: {errors}"

@@ -128,7 +128,7 @@ fn settings_with_mistakes_are_shown_and_refused() {
 }
 
 #[test]
-fn flags_override_variables_and_variables_override_the_file() {
+fn flags_override_the_file_and_variables_are_for_the_daemon() {
     let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
     std::fs::write(shop.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
     let explain = |variable: Option<&str>, more: &[&str]| {
@@ -145,13 +145,41 @@ fn flags_override_variables_and_variables_override_the_file() {
             .unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
-    assert_eq!(explain(None, &[]).1, explain(Some(""), &[]).1);
     assert!(explain(None, &[]).1.contains(" 64 bytes"));
-    assert!(explain(Some("32B"), &[]).1.contains(" 32 bytes"));
-    assert_eq!(explain(Some("1KiB"), &[]).0, 0);
-    assert!(explain(Some("1KiB"), &["--set", "limits.payload=16B"]).1.contains(" 16 bytes"));
+    assert!(explain(Some("1KiB"), &[]).1.contains(" 64 bytes"), "an agent takes variables from a project");
+    assert!(explain(Some("many"), &[]).1.contains(" 64 bytes"));
+    assert!(explain(None, &["--set", "limits.payload=16B"]).1.contains(" 16 bytes"));
     let twice = ["--set", "limits.payload=16B", "--set", "limits.payload = 1KiB"];
-    assert_eq!(explain(Some("32B"), &twice), (0, String::new()));
+    assert_eq!(explain(None, &twice), (0, String::new()));
+}
+
+#[test]
+fn an_agent_is_blocked_where_settings_keep_its_hooks_from_being_asked() {
+    let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
+    std::fs::write(shop.path().join("bad.yaml"), "limits: { payload: many }\n").unwrap();
+    let fire = |config: &str| {
+        let arguments = ["fire", "--native", "--dialect", "claude", "--event", "-", "--config", config];
+        run_with(shop.path(), &arguments, "{}")
+    };
+    for config in ["bad.yaml", "none.yaml"] {
+        let done = fire(config);
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{config}: {done:?}");
+        assert!(done.err.contains(config), "{done:?}");
+    }
+}
+
+#[test]
+fn commands_take_a_workspace_as_the_settings_declare_it() {
+    let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
+    let root = shop.path().display();
+    let settings = format!(
+        "workspaces: {{ front: {{ root: '{root}' }} }}\nrequired: [{{ hook: guard, workspaces: [front] }}]\n"
+    );
+    std::fs::write(shop.path().join("h.yaml"), settings).unwrap();
+    let checked = run(shop.path(), &["check", "--config", "h.yaml"]);
+    assert!(checked.code == 1 && checked.out.contains("`guard`"), "{checked:?}");
+    let fired = run_with(shop.path(), &["fire", "--json", "--event", "-", "--config", "h.yaml"], &tool("ls"));
+    assert_eq!(fired.json()["verdict"], "block", "{fired:?}");
 }
 
 #[test]
@@ -170,10 +198,11 @@ fn mistakes_in_variables_and_flags_are_shown_and_refused() {
         (done.code, &told["code"], &told["file"]),
         (1, &json!("listen"), &json!("HOOKYARD_LISTEN_TCP"))
     );
-    let done = with(bad, &["list"]);
-    assert_eq!((done.code, done.out.as_str()), (1, ""));
-    assert!(done.err.contains("HOOKYARD_LISTEN_TCP") && done.err.contains("`token_file`"), "{}", done.err);
-    assert_eq!(with(bad, &["list", "--set", "listen.token_file=/token"]).code, 0);
+    let done = with(bad, &["check"]);
+    assert_eq!(done.code, 1);
+    assert!(done.out.contains("HOOKYARD_LISTEN_TCP") && done.out.contains("`token_file`"), "{}", done.out);
+    assert_eq!(with(bad, &["check", "--set", "listen.token_file=/token"]).code, 0);
+    assert_eq!(with(bad, &["list"]).code, 0, "only the daemon listens");
 
     let done = with(("HOOKYARD_LIMITS_INFLIGHT", "1"), &["check"]);
     assert_eq!(done.code, 0);

@@ -162,7 +162,7 @@ impl WorkspaceLocator {
                 GuardScope::NotLoaded
             }
             Ok(LookupResult::Outside) if is_plain(cwd) => GuardScope::Nowhere,
-            Ok(LookupResult::Outside) | Err(_) => GuardScope::AnyWorkspace,
+            Ok(LookupResult::Outside) | Err(_) => self.guards_of_unknown(event),
         }
     }
 
@@ -179,10 +179,12 @@ impl WorkspaceLocator {
         }
     }
 
-    /// Whose guards count for an event whose directory is not known or not relied on: those of every workspace. Without
-    /// a directory it may be in one below the roots that is not registered yet, and whose guards nobody knows.
+    /// Whose guards count for an event whose directory is not known or not relied on: those of every workspace. It may be
+    /// in one that is not loaded, and without a directory in one below the roots that is not registered yet: nobody knows
+    /// the guards of these.
     fn guards_of_unknown(&self, event: &PartialEvent) -> GuardScope {
-        if event.cwd.is_none() && !self.roots.is_empty() {
+        let may_be_unregistered = event.cwd.is_none() && !self.roots.is_empty();
+        if may_be_unregistered || !self.unloaded.is_empty() {
             GuardScope::NotLoaded
         } else {
             GuardScope::AnyWorkspace

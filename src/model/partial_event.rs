@@ -23,6 +23,12 @@ impl PartialEvent {
         Self { kind: Some(event.kind), host_event: event.host_event.clone(), cwd: event.cwd.clone() }
     }
 
+    /// Whether an agent or one of its subagents is about to end its turn.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn ends_turn(&self) -> bool {
+        matches!(self.kind, Some(EventKind::AgentStopping | EventKind::SubagentStopping))
+    }
+
     /// Whether hooks might stop it, as far as is known.
     pub(crate) fn may_be_stopped(&self) -> bool {
         match (self.kind, &self.host_event) {

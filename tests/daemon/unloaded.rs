@@ -81,6 +81,28 @@ fn events_of_a_workspace_that_is_not_loaded_are_refused_until_it_is() {
     daemon.finish();
 }
 
+/// Nobody knows which guards a workspace has that is not loaded.
+#[test]
+fn an_agents_event_that_cannot_be_read_is_blocked_while_a_workspace_is_not_loaded() {
+    let daemon = daemon();
+    let cwd = daemon.path().join("shop/gone");
+    let tool = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "cwd": cwd, "tool_name": "Bash",
+                       "tool_input": { "command": "ls" } });
+    let send = |body: &str| {
+        let answer = daemon.client().send("POST", "/v1/events/claude", Some(body.as_bytes())).unwrap();
+        serde_json::from_slice::<Value>(&answer.body).unwrap()
+    };
+    let decision = |answer: &Value| answer["hookSpecificOutput"]["permissionDecision"].clone();
+    assert_eq!(decision(&send(&tool.to_string())), "deny");
+    assert_eq!(decision(&send(&format!("{tool} x"))), "deny");
+    assert!(!send("{").to_string().contains("ran no hooks"));
+    for name in ["Stop", "SubagentStop"] {
+        let stop = json!({ "session_id": "s", "hook_event_name": name, "cwd": cwd });
+        let answer = send(&stop.to_string());
+        assert!(answer["decision"].is_null() && answer["systemMessage"].is_string(), "{name}: {answer}");
+    }
+}
+
 #[test]
 fn a_workspace_that_is_not_loaded_can_be_registered_elsewhere_and_removed() {
     let daemon = daemon();

@@ -185,11 +185,10 @@ impl Writer {
         if kept > 0 && self.options.sync != AuditSync::Never {
             self.unsynced.get_or_insert_with(Instant::now);
         }
-        if self.options.sync == AuditSync::Always {
-            self.sync();
-        }
-        // The guards of the others are dropped: their lines are lost.
-        let written = lines.into_iter().take(usize::try_from(kept).unwrap_or(usize::MAX));
+        let is_safe = self.options.sync != AuditSync::Always || self.sync();
+        // The guards of the others are dropped: their lines are lost, or perhaps not on the disk.
+        let safe = if is_safe { usize::try_from(kept).unwrap_or(usize::MAX) } else { 0 };
+        let written = lines.into_iter().take(safe);
         written.flatten().for_each(LineGuard::written);
         batch.clear();
         // Gives the memory of a large line back.
@@ -240,11 +239,14 @@ impl Writer {
         }
     }
 
-    fn sync(&mut self) {
+    /// Returns whether all lines are on the disk.
+    fn sync(&mut self) -> bool {
         self.unsynced = None;
-        if let Err(error) = self.sink.sync() {
+        let synced = self.sink.sync();
+        if let Err(error) = &synced {
             tracing::error!(%error, "cannot sync audit lines to the disk");
         }
+        synced.is_ok()
     }
 
     fn record_loss(&mut self, lines: u64, error: io::Error) {

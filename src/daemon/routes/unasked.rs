@@ -88,7 +88,8 @@ impl UnaskedEvent {
             GuardScope::Nowhere => None,
             GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &self.error),
             GuardScope::AnyWorkspace => state.orchestrator.block_unasked(None, &self.event, &self.error),
-            GuardScope::NotLoaded => self.event.may_be_stopped().then(|| {
+            // To block the end of a turn means to make the agent go on, without end.
+            GuardScope::NotLoaded => (self.event.may_be_stopped() && !self.event.ends_turn()).then(|| {
                 let reason = format!("the hooks could not be asked: {}", self.error);
                 Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..self.proceed() }
             }),

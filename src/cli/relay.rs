@@ -59,7 +59,7 @@ Use a line like the second one as the `command` of a hook in the agent's setting
 `hookyard serve`. Without an answer from the daemon, `--if-down allow` prints a note on standard error and lets the \
 agent proceed; use `--if-down block` for hooks that guard. It tries again for `--wait` while the daemon restarts, and never \
 sends an event twice whose hooks may have run, unless the event has an id by which they can tell. Choose a shorter wait \
-than the timeout of the hook in the agent's settings.";
+and a shorter timeout than the agent has for the hook in its settings.";
 
 /// Pass an agent's event to the daemon, and its answer back
 ///
@@ -79,8 +79,20 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "DURATION", value_parser = wait)]
     wait: Option<Duration>,
 
+    /// How long to wait for the answer of a daemon that runs, until `--if-down` decides
+    #[arg(long, value_name = "DURATION", value_parser = answer_timeout, default_value = "10m")]
+    timeout: Duration,
+
     #[command(flatten)]
     socket: SocketFlag,
+}
+
+/// Reads a duration longer than zero.
+fn answer_timeout(text: &str) -> Result<Duration, String> {
+    match wait(text)? {
+        Duration::ZERO => Err("it must be longer than zero".to_owned()),
+        timeout => Ok(timeout),
+    }
 }
 
 /// Reads a duration, which may be `0`.
@@ -114,7 +126,7 @@ impl RelayCommand {
         }
         let path = format!("/v1/events/{}?as=process", self.dialect);
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
-        let client = self.socket.client().trace(trace).hook_mark(mark_of_environment());
+        let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
         let response = match self.ask(&client, &path, &event) {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => HostResponse { stdout, stderr, exit_code },
             // No opinion, and nothing on standard error, which is one in some dialects.

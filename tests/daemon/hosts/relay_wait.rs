@@ -55,6 +55,17 @@ fn a_guard_waits_for_a_daemon_that_restarts() {
 }
 
 #[test]
+fn a_guard_blocks_if_its_daemon_does_not_answer_in_time() {
+    let daemon = setting().serve();
+    daemon.signal(Signal::STOP);
+    let in_time = ["--timeout", "100ms", "--wait", "0"];
+    let relayed = said(hookyard(&daemon, &[&RELAY[..], &in_time].concat()), &tool_call(None));
+    daemon.signal(Signal::CONT);
+    assert!(relayed.out.contains("no hook could be asked"), "{relayed:?}");
+    daemon.finish();
+}
+
+#[test]
 fn a_guard_waits_while_its_daemon_drains() {
     let waits = "touch begun; until [ -e go ]; do sleep 0.02; done";
     let mut daemon = setting()

@@ -34,8 +34,10 @@ pub(super) trait WordLookup {
     fn path(&self, directory: &Path, text: &str) -> WordPath;
     /// The directory of the workspace that a word names.
     fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf>;
-    /// The first line of a file of the workspace, if it is text.
+    /// The first line of a file of the workspace, if it can be read.
     fn first_line(&self, file: &Path) -> Option<String>;
+    /// The text of a file of the workspace, if it is one and not too large.
+    fn text(&self, file: &Path) -> Option<String>;
 }
 
 /// What a command runs.
@@ -132,14 +134,18 @@ impl Examiner<'_> {
         if text.contains('/') && !self.program_file(program, &text) {
             return;
         }
-        if text.contains('/') && programs::is_builtin(&name) {
-            // A file with the name of a builtin is none.
+        if let Some(option) = programs::evaluated(&name, &texts(arguments)) {
+            self.outside(format!("`{name}` with `{option}` may run or read other files"));
+        }
+        if name == "jq" {
+            self.modules_of_jq(arguments);
+        }
+        let is_own = text.contains('/') && !self.is_of_system(&text);
+        if (text.contains('/') && programs::is_builtin(&name)) || (is_own && programs::is_bounded(&name)) {
+            // A file with the name of a builtin, or of a program of the system, is none.
             return self.arguments(arguments);
         }
         match programs::kind(&name) {
-            ProgramKind::Plain if name == "printf" && has_text(arguments.first(), "-v") => {
-                self.outside("`printf -v` sets a variable".to_owned());
-            }
             ProgramKind::Wrapper if name == "command" && has_text(arguments.first(), "-v") => {}
             ProgramKind::Writer => self.writer(arguments),
             ProgramKind::Reader if name == "jq" => {
@@ -149,6 +155,7 @@ impl Examiner<'_> {
             }
             ProgramKind::Reader => self.arguments(arguments),
             ProgramKind::Interpreter => self.interpreter(&name, arguments),
+            ProgramKind::Wrapper if is_own => self.outside(format!("what `{text}` runs here is not known")),
             ProgramKind::Wrapper => match programs::wrapped(&name, &texts(arguments)) {
                 Some(start) => {
                     for word in &arguments[..start] {
@@ -208,19 +215,41 @@ impl Examiner<'_> {
         }
     }
 
-    /// The line of a script that says what runs it.
+    fn is_of_system(&self, text: &str) -> bool {
+        self.lookup.path(&self.directory, text) == WordPath::System
+    }
+
+    /// Modules that filters of `jq` name, in words or in files.
+    fn modules_of_jq(&mut self, words: &[ShellWord]) {
+        let has_modules = words.iter().filter_map(|word| word.text.as_deref()).any(|text| {
+            programs::names_module(text)
+                || match self.lookup.path(&self.directory, text) {
+                    WordPath::File(file) => {
+                        self.lookup.text(&file).is_none_or(|text| programs::names_module(&text))
+                    }
+                    _ => false,
+                }
+        });
+        if has_modules {
+            self.outside("`jq` reads modules that its filter names".to_owned());
+        }
+    }
+
+    /// The line of a script that says what runs it. Only `env` searches the `PATH`: the kernel takes a bare name from
+    /// the working directory.
     fn first_line(&mut self, script: &str, line: &str) {
         let Some(interpreter) = line.strip_prefix("#!") else { return };
-        let mut words = interpreter.split_whitespace();
+        let mut words = interpreter.split([' ', '\t']).filter(|word| !word.is_empty());
         let mut program = words.next().unwrap_or_default();
         let mut options: Vec<&str> = words.collect();
+        let mut is_of_system = program.starts_with('/') && self.is_of_system(program);
         if program.rsplit('/').next() == Some("env") {
             options.retain(|word| *word != "-S");
             program = if options.is_empty() { "" } else { options.remove(0) };
+            is_of_system &=
+                !program.contains('/') || (program.starts_with('/') && self.is_of_system(program));
         }
         let name = program.rsplit('/').next().unwrap_or_default();
-        let is_of_system = !program.contains('/')
-            || (program.starts_with('/') && self.lookup.path(&self.directory, program) == WordPath::System);
         let is_plain = options.iter().all(|option| programs::is_harmless_option(name, option));
         if !(is_of_system && is_plain && programs::kind(name) == ProgramKind::Interpreter) {
             self.outside(format!(
@@ -325,7 +354,15 @@ impl Examiner<'_> {
         match script.text.clone() {
             None => self.unknown(script),
             Some(text) => match self.lookup.path(&self.directory, &text) {
-                WordPath::File(file) => self.found.named.push((script.range.clone(), file)),
+                WordPath::File(file) => {
+                    // These obey the first line of a script also where they are named.
+                    if let Some(line) =
+                        self.lookup.first_line(&file).filter(|_| matches!(name, "perl" | "ruby"))
+                    {
+                        self.first_line(&text, &line);
+                    }
+                    self.found.named.push((script.range.clone(), file));
+                }
                 WordPath::System => {}
                 WordPath::Absent => self.outside(format!("`{text}` is not there yet")),
                 WordPath::Directory => self.outside(format!("`{name}` runs what is in `{text}`")),

@@ -14,7 +14,7 @@ use super::{
     super::files::DefinitionFiles,
     coverage::{self, Coverage, WordLookup, WordPath},
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    scripts::{ScriptFollower, script_text},
+    scripts::{ScriptFollower, first_line, script_text},
     shell_words::{quoted, shell_line},
     tree::{RunPlace, TreeReader, word_path},
 };
@@ -163,7 +163,7 @@ impl<'a> Inspector<'a> {
     pub(super) fn named_files(&self, hook: &Hook, command: &CommandHandler) -> (Vec<NamedFile>, Vec<String>) {
         let (named, mut outside) = match &command.line {
             CommandLine::Exec { program, args } => {
-                if let Some((at, line)) = line_of_shell(program, args) {
+                if let Some((at, line)) = self.line_of_shell(command, program, args) {
                     let Coverage { named, outside } = self.of_line(hook, command, line);
                     // The line is one argument: it is rewritten as a whole.
                     let place = |(_, path)| NamedFile { path, place: WordPlace::Argument(at) };
@@ -234,6 +234,20 @@ impl<'a> Inspector<'a> {
             .collect()
     }
 
+    /// The line that a shell of the system is given as an argument, and its place.
+    fn line_of_shell<'c>(
+        &self,
+        command: &CommandHandler,
+        program: &Path,
+        args: &'c [String],
+    ) -> Option<(usize, &'c str)> {
+        let [option, line] = args else { return None };
+        let text = program.to_str()?;
+        let is_shell = program.ends_with("bash") || program.ends_with("sh");
+        let is_of_system = || !text.contains('/') || self.path(&command.cwd, text) == WordPath::System;
+        (option == "-c" && is_shell && is_of_system()).then_some((1, line))
+    }
+
     /// The command with the files of the tree in their private copy.
     pub(super) fn redirected(
         &self,
@@ -252,7 +266,7 @@ impl<'a> Inspector<'a> {
             }
             CommandLine::Exec { program, args } => {
                 let (mut program, mut args) = (program.clone(), args.clone());
-                if let Some((at, line)) = line_of_shell(&program, &args) {
+                if let Some((at, line)) = self.line_of_shell(command, &program, &args) {
                     let named = self.of_line(hook, command, line).named;
                     args[at] = redirect_line(line, named, &target)?;
                     return Some(CommandLine::Exec { program, args });
@@ -267,16 +281,6 @@ impl<'a> Inspector<'a> {
                 Some(CommandLine::Exec { program, args })
             }
         }
-    }
-}
-
-/// The line that a shell is given as an argument, and its place.
-fn line_of_shell<'c>(program: &Path, args: &'c [String]) -> Option<(usize, &'c str)> {
-    match args {
-        [option, line] if option == "-c" && (program.ends_with("bash") || program.ends_with("sh")) => {
-            Some((1, line))
-        }
-        _ => None,
     }
 }
 
@@ -306,7 +310,11 @@ impl WordLookup for Inspector<'_> {
     }
 
     fn first_line(&self, file: &Path) -> Option<String> {
-        script_text(file)?.lines().next().map(str::to_owned)
+        first_line(file)
+    }
+
+    fn text(&self, file: &Path) -> Option<String> {
+        script_text(file)
     }
 }
 
@@ -335,7 +343,7 @@ fn utf8(path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::{
         super::super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
@@ -354,7 +362,7 @@ mod tests {
     const SHELL: &str = ".claude/hooks/guard.sh";
     const NODE: &str = "tools/x.mjs";
 
-    const COMMANDS: [(&str, Said<'_>); 96] = [
+    const COMMANDS: [(&str, Said<'_>); 128] = [
         // What the settings of agents usually say.
         (r#""$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py --x"#, Covered(&[GUARD, SHELL])),
         (r#"python3 "$CLAUDE_PROJECT_DIR"/.claude/hooks/guard.py"#, Covered(&[GUARD, SHELL])),
@@ -456,6 +464,39 @@ mod tests {
         ("prettier --check tools/x.mjs", Reaches("`prettier` runs what files")),
         ("my-guard --config rules.json", Reaches("what `my-guard` runs and reads is not known")),
         ("src/uv-script", Reaches("the first line of `src/uv-script` starts")),
+        ("src/bare-script", Reaches("the first line of `src/bare-script` starts `sh`")),
+        ("src/env-script", Reaches("the first line of `src/env-script` starts `src/env sh`")),
+        ("src/latin-script", Reaches("the first line of `src/latin-script` starts `src/i`")),
+        ("src/large-script", Reaches("the first line of `src/large-script` starts `src/i`")),
+        ("src/plain-script", Covered(&["src/plain-script"])),
+        ("perl src/latin-script", Reaches("the first line of `src/latin-script` starts `src/i`")),
+        ("./tools/bash -c 'exit 2'", Reaches("`bash` with `-c`")),
+        ("./tools/timeout src/a.sh true", Reaches("what `./tools/timeout` runs here")),
+        ("./tools/tee src/a.sh", Covered(&["src/a.sh", "tools/tee"])),
+        // What else shells and programs evaluate or read.
+        ("jq -L . 'include \"policy\"; deny'", Reaches("`jq` with `-L`")),
+        ("jq -rL. 'deny'", Reaches("`jq` with `-rL.`")),
+        ("jq --library-path . deny", Reaches("`jq` with `--library-path`")),
+        ("jq 'import \"policy\" as p {search: \"./\"}; p::deny'", Reaches("`jq` reads modules")),
+        ("jq 'include\"policy\"; deny'", Reaches("`jq` reads modules")),
+        ("jq -f src/policy.jq", Reaches("`jq` reads modules")),
+        ("jq -f rules.json", Covered(&["rules.json"])),
+        ("jq -e 'select(.important or .included)'", Covered(&[])),
+        ("test -v 'a[$(sh src/a.sh)]'", Reaches("`test` with `-v`")),
+        ("[ -n x -a -v 'a[0]' ]", Reaches("`[` with `-v`")),
+        ("X=-v; [ $X 'a[$(sh src/a.sh)]' ]", Reaches("`[` with `a[$(sh src/a.sh)]`")),
+        ("wait -p 'a[$(sh src/a.sh)]' -n", Reaches("`wait` with `-p`")),
+        ("wait -np'a[$(sh src/a.sh)]'", Reaches("`wait` with `-np")),
+        ("printf -v'a[$(sh src/a.sh)]' x", Reaches("`printf` with `-v")),
+        ("[ -n x ] && wait && printf '%s' -v", Covered(&[])),
+        ("grep -r rm", Reaches("`grep` with `-r`")),
+        ("grep -qR rm", Reaches("`grep` with `-qR`")),
+        ("grep --recursive rm", Reaches("`grep` with `--recursive`")),
+        ("egrep -d recurse rm", Reaches("`egrep` with `-d`")),
+        ("grep --directories=recurse rm", Reaches("`grep` with `--directories=recurse`")),
+        ("grep -qe -rf && exit 2", Covered(&[])),
+        ("grep -q -- -rf && exit 2", Covered(&[])),
+        ("grep -erf --regexp -rf", Covered(&[])),
     ];
 
     #[test]
@@ -469,6 +510,13 @@ mod tests {
             ("tools/x.pl", ""),
             ("src/a.sh", ""),
             ("src/uv-script", "#!/usr/bin/env -S uv run\n"),
+            ("src/bare-script", "#!sh\n"),
+            ("src/env-script", "#!src/env sh\n"),
+            ("src/plain-script", "#! /bin/sh -e\n"),
+            ("src/policy.jq", "# Rules.\ninclude \"rules\";\ndeny"),
+            ("tools/bash", "#!/bin/sh\n"),
+            ("tools/timeout", "#!/bin/sh\n. $1\n"),
+            ("tools/tee", "#!/bin/sh\n. $1\n"),
             ("rules.json", "{}"),
             ("../elsewhere/sub/a.sh", ""),
         ];
@@ -477,6 +525,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        fs::write(root.join("src/latin-script"), b"#!src/i\n# \xff\n").unwrap();
+        fs::write(root.join("src/large-script"), format!("#!src/i\n{}", "#".repeat(2 << 20))).unwrap();
         std::os::unix::fs::symlink("../elsewhere/sub", root.join("linked")).unwrap();
         fs::write(place.path().join("elsewhere/a.sh"), "").unwrap();
         fs::write(root.join("a.sh"), "").unwrap();
@@ -504,6 +554,55 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn the_shell_of_a_line_is_of_the_system() {
+        const CASES: [(&str, &[&str], Said<'_>); 6] = [
+            ("bash", &["-c", "sh src/a.sh"], Covered(&["src/a.sh"])),
+            ("/bin/sh", &["-c", "sh src/a.sh"], Covered(&["src/a.sh"])),
+            ("./tools/bash", &["-c", "exit 2"], Reaches("`bash` with `-c`")),
+            ("./tools/sh", &["-c", "exit 2"], Reaches("`sh` with `-c`")),
+            ("$CLAUDE_PROJECT_DIR/tools/bash", &["-c", "exit 2"], Reaches("`bash` with `-c`")),
+            ("./tools/bash", &["-e", "src/a.sh"], Covered(&["src/a.sh", "tools/bash"])),
+        ];
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for path in ["tools/bash", "tools/sh", "src/a.sh", ".claude/x"] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "").unwrap();
+            fs::set_permissions(root.join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let hooks: Vec<Value> = CASES
+            .iter()
+            .map(|(command, args, _)| json!({ "type": "command", "command": command, "args": args }))
+            .collect();
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": hooks }] } });
+        fs::write(root.join(".claude/settings.json"), settings.to_string()).unwrap();
+        let own = root.join(".openharness/hooks");
+        fs::create_dir_all(&own).unwrap();
+        for (at, (command, args, _)) in CASES.iter().enumerate().filter(|(_, case)| !case.0.contains('$')) {
+            let words: Vec<&str> = std::iter::once(command).chain(*args).copied().collect();
+            let handler = json!({ "type": "command", "args": words });
+            let hook = json!({ "name": format!("own.{}", at + 1), "events": ["before_tool_dispatch"], "handler": handler });
+            fs::write(own.join(format!("{at}.yaml")), hook.to_string()).unwrap();
+        }
+        let settings = Settings { trust: TrustPolicy::Off, ..Settings::default() };
+        let LoadedWorkspace { workspace, hooks: loaded, definitions, .. } =
+            load_workspace(root, None, &settings, &|_| None);
+        let inspector = Inspector::new(&workspace, &definitions);
+        assert_eq!(loaded.len(), 2 * CASES.len() - 1);
+        for hook in &loaded {
+            let number = hook.name.as_str().rsplit('.').next().unwrap();
+            let (command, args, expected) = CASES[number.parse::<usize>().unwrap() - 1];
+            let record = inspector.inspect(hook, false).unwrap();
+            let tree: Vec<&str> = record.tree.iter().map(|file| file.path.as_str()).collect();
+            let is_as_expected = match expected {
+                Covered(files) => tree == files && record.outside.is_empty(),
+                Reaches(why) => record.outside.join("\n").contains(why),
+            };
+            assert!(is_as_expected, "{} {command} {args:?}: {tree:?}, {:?}", hook.name, record.outside);
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,6 +15,9 @@ use super::{
 
 /// The largest script whose text is searched for what it imports, in bytes.
 const LARGEST_SCRIPT: u64 = 1 << 20;
+
+/// How much of the first line of a file is read, in bytes.
+const LONGEST_LINE: u64 = 4096;
 
 /// How many files beside a script are followed.
 const MOST_FOLLOWED: usize = 256;
@@ -221,6 +225,14 @@ fn names_in(text: &str) -> BTreeSet<&str> {
 /// Whether a directory is one that scripts import by its name.
 fn is_module(path: &Path) -> bool {
     path.is_dir() && ["__init__.py", "index.js", "package.json"].iter().any(|file| path.join(file).is_file())
+}
+
+/// The first line of a file, as far as a kernel may read it. What is not UTF-8 in it is replaced.
+pub(super) fn first_line(path: &Path) -> Option<String> {
+    let file = files::open_regular(&path.canonicalize().ok()?, SymlinkPolicy::Refused).ok()?;
+    let mut start = Vec::new();
+    file.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
+    start.split(|byte| *byte == b'\n').next().map(|line| String::from_utf8_lossy(line).into_owned())
 }
 
 /// The text of a script that is not too large.

@@ -14,7 +14,7 @@ use super::{
     super::files::DefinitionFiles,
     coverage::{self, Coverage, WordLookup, WordPath},
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    scripts::{ScriptFollower, first_line, script_text},
+    scripts::{Caller, ScriptFollower, first_line, script_text},
     shell_words::{quoted, shell_line},
     tree::{RunPlace, TreeReader, word_path},
 };
@@ -142,6 +142,12 @@ impl<'a> Inspector<'a> {
             scripts.add_directory(&own)?;
         }
         let (named, mut outside) = self.named_files(hook, command);
+        let caller = match &command.line {
+            CommandLine::Shell(line) => Caller::of(line),
+            CommandLine::Exec { program, args } => {
+                Caller::of(&format!("{} {}", program.display(), args.join(" ")))
+            }
+        };
         for NamedFile { path, .. } in named {
             if path.components().any(|part| part.as_os_str() == "node_modules") {
                 outside.push("it runs a program of `node_modules`".to_owned());
@@ -149,9 +155,9 @@ impl<'a> Inspector<'a> {
             match hooks_directory(&self.workspace.root, &path) {
                 Some(directory) => scripts.add_directory(directory)?,
                 None if is_openharness && path.starts_with(&own) => {}
-                None => scripts.follow(&path)?,
+                None => scripts.follow(&path, caller)?,
             }
-            scripts.add_script(path)?;
+            scripts.add_script(path, caller)?;
         }
         outside.extend(scripts.imports());
         outside.sort();
@@ -554,6 +560,49 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn what_a_script_runs_or_imports_without_naming_its_kind_is_in_the_tree() {
+        const CASES: [(&str, &[&str]); 4] = [
+            ("python3 tools/guard", &["tools/guard", "tools/json.py"]),
+            ("sh src/runs.sh", &["src/inner", "src/json.py", "src/runs.sh"]),
+            ("sh lib/outer.sh", &["lib/deep/more.sh", "lib/inc.sh", "lib/outer.sh"]),
+            ("sh lib/inc.sh", &["lib/inc.sh"]),
+        ];
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        let files = [
+            ("tools/guard", "import json\n"),
+            ("tools/json.py", ""),
+            ("src/runs.sh", "python3 \"$(dirname \"$0\")/inner\"\n"),
+            ("src/inner", "import json\n"),
+            ("src/json.py", ""),
+            ("lib/outer.sh", ". \"$(dirname \"$0\")/inc.sh\"\n. \"${0%/*}\"/deep/more.sh\n"),
+            ("lib/inc.sh", ""),
+            ("lib/deep/more.sh", ""),
+        ];
+        for (path, text) in files {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        let hooks: Vec<Value> =
+            CASES.iter().map(|(command, _)| json!({ "type": "command", "command": command })).collect();
+        let settings = json!({ "hooks": { "PreToolUse": [{ "hooks": hooks }] } });
+        fs::create_dir(root.join(".claude")).unwrap();
+        fs::write(root.join(".claude/settings.json"), settings.to_string()).unwrap();
+        let settings = Settings { trust: TrustPolicy::Off, ..Settings::default() };
+        let LoadedWorkspace { workspace, hooks: loaded, definitions, .. } =
+            load_workspace(root, None, &settings, &|_| None);
+        let inspector = Inspector::new(&workspace, &definitions);
+        assert_eq!(loaded.len(), CASES.len());
+        for hook in &loaded {
+            let number = hook.name.as_str().rsplit('.').next().unwrap();
+            let (command, expected) = CASES[number.parse::<usize>().unwrap() - 1];
+            let record = inspector.inspect(hook, true).unwrap();
+            let tree: Vec<&str> = record.tree.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(tree, expected, "{command}");
+        }
     }
 
     #[test]

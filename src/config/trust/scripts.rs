@@ -58,22 +58,39 @@ const NODE_MODULES: [&str; 32] = [
     "zlib",
 ];
 
+/// Their parts that are modules of their own.
+const NODE_SUBMODULES: [&str; 11] = [
+    "assert/strict",
+    "dns/promises",
+    "fs/promises",
+    "path/posix",
+    "path/win32",
+    "readline/promises",
+    "stream/consumers",
+    "stream/promises",
+    "stream/web",
+    "timers/promises",
+    "util/types",
+];
+
 /// What a script imports that `exists` does not find among the files that are agreed to.
-fn imports_of(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
+fn imports_of(path: &str, text: &str, is_python: bool, exists: &dyn Fn(&str) -> bool) -> Vec<String> {
     match path.rsplit('.').next() {
         Some("js" | "mjs" | "cjs" | "ts" | "mts") => {
             let imports = quoted_after(text, &["from", "import", "require(", "import("]);
             let missing = imports.filter(|import| !is_covered(import, exists));
             missing.map(|import| format!("`{path}` imports `{import}`")).collect()
         }
-        Some("py") if text.contains("sys.path") => vec![format!("`{path}` changes where it imports from")],
+        _ if is_python && text.contains("sys.path") => {
+            vec![format!("`{path}` changes where it imports from")]
+        }
         _ => Vec::new(),
     }
 }
 
 fn is_covered(import: &str, exists: &dyn Fn(&str) -> bool) -> bool {
-    let own = import.split('/').next().unwrap_or(import);
-    if import.starts_with("node:") || NODE_MODULES.contains(&own) {
+    // `util/` is a package.
+    if import.starts_with("node:") || NODE_MODULES.contains(&import) || NODE_SUBMODULES.contains(&import) {
         return true;
     }
     import.starts_with('.')
@@ -100,11 +117,27 @@ fn quoted_after<'t>(text: &'t str, words: &[&str]) -> impl Iterator<Item = &'t s
     found.into_iter()
 }
 
+/// What may run a script that a text names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    Python,
+    Other,
+}
+
+impl Caller {
+    /// What a command or a script may run the files with that it names.
+    pub(super) fn of(text: &str) -> Self {
+        if text.contains("python") { Self::Python } else { Self::Other }
+    }
+}
+
 /// The scripts of a hook that were followed, and their files.
 pub(super) struct ScriptFollower<'a> {
     trees: &'a TreeReader<'a>,
     place: RunPlace,
     followed: BTreeSet<PathBuf>,
+    /// Those that Python may run: by their names, their first lines, or what runs them.
+    python: BTreeSet<PathBuf>,
     /// The files of a directory, as long as all others are among them.
     whole: Option<Arc<[TreeFile]>>,
     tree: BTreeMap<String, TreeFile>,
@@ -112,12 +145,22 @@ pub(super) struct ScriptFollower<'a> {
 
 impl<'a> ScriptFollower<'a> {
     pub(super) fn new(trees: &'a TreeReader<'a>, place: RunPlace) -> Self {
-        Self { trees, place, followed: BTreeSet::new(), whole: None, tree: BTreeMap::new() }
+        Self {
+            trees,
+            place,
+            followed: BTreeSet::new(),
+            python: BTreeSet::new(),
+            whole: None,
+            tree: BTreeMap::new(),
+        }
     }
 
     /// Adds a file that is run, whose directory is in the tree or has been followed.
-    pub(super) fn add_script(&mut self, script: PathBuf) -> Result<(), String> {
+    pub(super) fn add_script(&mut self, script: PathBuf, caller: Caller) -> Result<(), String> {
         self.add(self.trees.file(&script)?);
+        if caller == Caller::Python || is_python(&script) {
+            self.python.insert(script.clone());
+        }
         self.followed.insert(script);
         Ok(())
     }
@@ -146,20 +189,22 @@ impl<'a> ScriptFollower<'a> {
     }
 
     /// Adds a script, and the files beside and below it that its text names.
-    pub(super) fn follow(&mut self, script: &Path) -> Result<(), String> {
+    pub(super) fn follow(&mut self, script: &Path, caller: Caller) -> Result<(), String> {
         if self.followed.len() >= MOST_FOLLOWED || !self.followed.insert(script.to_owned()) {
             return Ok(());
         }
         self.add(self.trees.file(script)?);
         let Some(directory) = script.parent() else { return Ok(()) };
-        let Some(text) = script_text(script) else { return Ok(()) };
-        let is_python = script.extension().is_some_and(|end| end == "py")
-            || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.contains("python"));
-        if is_python && self.place == RunPlace::Workspace {
-            for file in self.trees.importable(directory)? {
-                self.add(file);
+        if caller == Caller::Python || is_python(script) {
+            self.python.insert(script.to_owned());
+            if self.place == RunPlace::Workspace {
+                for file in self.trees.importable(directory)? {
+                    self.add(file);
+                }
             }
         }
+        let Some(text) = script_text(script) else { return Ok(()) };
+        let caller = Caller::of(&text);
         for name in names_in(&text) {
             if let Some(path) = inside(self.trees.root(), directory, name).filter(|path| is_module(path)) {
                 self.add_directory(&path)?;
@@ -167,7 +212,7 @@ impl<'a> ScriptFollower<'a> {
             for end in ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".json"] {
                 let path = inside(self.trees.root(), directory, &format!("{name}{end}"));
                 if let Some(path) = path.filter(|path| path.is_file()) {
-                    self.follow(&path)?;
+                    self.follow(&path, caller)?;
                 }
             }
         }
@@ -191,7 +236,8 @@ impl<'a> ScriptFollower<'a> {
         let root = self.trees.root();
         let mut found = Vec::new();
         for script in &self.followed {
-            if !may_import(script) {
+            let is_python = self.python.contains(script);
+            if !is_python && !may_import(script) {
                 continue;
             }
             let Some(text) = script_text(script) else { continue };
@@ -202,7 +248,7 @@ impl<'a> ScriptFollower<'a> {
                 path.and_then(|path| Some(path.strip_prefix(root).ok()?.to_str()?.to_owned()))
                     .is_some_and(|path| self.has(&path))
             };
-            found.extend(imports_of(&shown, &text, &exists));
+            found.extend(imports_of(&shown, &text, is_python, &exists));
         }
         found
     }
@@ -211,12 +257,20 @@ impl<'a> ScriptFollower<'a> {
 /// Whether imports of scripts of this kind are looked for.
 fn may_import(script: &Path) -> bool {
     let end = script.extension().and_then(|end| end.to_str()).unwrap_or_default();
-    ["js", "mjs", "cjs", "ts", "mts", "py"].contains(&end)
+    ["js", "mjs", "cjs", "ts", "mts"].contains(&end)
 }
 
-/// The texts of a script that could name files.
+/// Whether a script says by its name or its first line that Python runs it.
+fn is_python(script: &Path) -> bool {
+    script.extension().is_some_and(|end| end == "py")
+        || first_line(script).is_some_and(|line| line.starts_with("#!") && line.contains("python"))
+}
+
+/// The texts of a script that could name files, also after a directory that is known only when it runs:
+/// `"$(dirname "$0")"/name`.
 fn names_in(text: &str) -> BTreeSet<&str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || "._-/".contains(c)))
+        .map(|name| name.trim_start_matches('/'))
         .map(|name| name.trim_start_matches("./").trim_end_matches('.'))
         .filter(|name| !name.is_empty() && name.len() < 128 && !name.starts_with('/'))
         .collect()
@@ -253,8 +307,13 @@ mod tests {
         let text = "import fs from 'node:fs';\nimport { a } from \"./lib/a.mjs\";\nimport z from 'zod';\nconst c = require('../../c');\nimport path from 'path';";
         let exists = |import: &str| import == "./lib/a.mjs";
         assert_eq!(
-            imports_of("x.mjs", text, &exists),
+            imports_of("x.mjs", text, false, &exists),
             ["`x.mjs` imports `../../c`", "`x.mjs` imports `zod`"]
         );
+        for (import, is_builtin) in
+            [("fs/promises", true), ("node:test", true), ("buffer/", false), ("util/x", false)]
+        {
+            assert_eq!(is_covered(import, &exists), is_builtin, "{import}");
+        }
     }
 }

@@ -21,7 +21,7 @@ use super::{
     screen::{MessageFormat, Screen},
     sd_notify,
     session::start_error,
-    settings::{SettingVariables, settings_of, tell},
+    settings::{VariablePolicy, settings_of, tell},
     units::plural,
 };
 use crate::{
@@ -123,7 +123,7 @@ impl ServeCommand {
         if !self.debuggable {
             hide_from_debuggers();
         }
-        let (settings, diagnostics) = settings_of(&self.settings, SettingVariables::Read)?;
+        let (settings, diagnostics) = settings_of(&self.settings, VariablePolicy::Read)?;
         tell(&diagnostics, screen)?;
         let settings = self.with_flags(settings)?;
         let deadline = settings.shutdown_deadline;

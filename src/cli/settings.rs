@@ -22,7 +22,7 @@ const LARGEST_SETTINGS: u64 = 1 << 20;
 
 /// Whether a command takes settings from environment variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SettingVariables {
+pub(super) enum VariablePolicy {
     /// It does: it is the daemon, which an operator starts, or checks the settings for it.
     Read,
     /// It does not: an agent may run it, and takes variables from the files of a project.
@@ -34,11 +34,11 @@ pub(super) enum SettingVariables {
 /// Returns an error if the file cannot be read, or the home directory cannot be used.
 pub(super) fn settings_of(
     flags: &SettingsFlags,
-    variables: SettingVariables,
+    variables: VariablePolicy,
 ) -> Result<(Settings, Vec<Diagnostic>), CliError> {
     let text = flags.config.as_deref().map(text_of).transpose()?;
     let file = text.as_deref().zip(flags.config.as_deref());
-    let variables = std::env::vars_os().filter(|_| variables == SettingVariables::Read);
+    let variables = std::env::vars_os().filter(|_| variables == VariablePolicy::Read);
     let (settings, diagnostics) = Settings::layered(file, variables, &flags.set);
     let mut settings = settings.unwrap_or_default();
     if let Some(home) = &flags.home {

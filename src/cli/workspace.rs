@@ -8,7 +8,7 @@ use super::{
     flags::{TrustFlag, WorkspaceFlags},
     paths::{display_path, shell_quoted},
     screen::Screen,
-    settings::{SettingVariables, settings_of, tell},
+    settings::{VariablePolicy, settings_of, tell},
     units::plural,
 };
 use crate::{
@@ -48,10 +48,10 @@ impl LocatedWorkspace {
     ///
     /// Returns an error if there is no workspace, or the settings file cannot be read.
     pub(super) fn find(flags: &WorkspaceFlags) -> Result<Self, CliError> {
-        Self::find_with(flags, SettingVariables::Ignored)
+        Self::find_with(flags, VariablePolicy::Ignored)
     }
 
-    fn find_with(flags: &WorkspaceFlags, variables: SettingVariables) -> Result<Self, CliError> {
+    fn find_with(flags: &WorkspaceFlags, variables: VariablePolicy) -> Result<Self, CliError> {
         let (settings, diagnostics) = settings_of(&flags.settings, variables)?;
         let root = root(flags.workspace.as_deref(), &settings)?;
         Ok(Self { root, settings, diagnostics, given: flags.workspace.clone() })
@@ -63,7 +63,7 @@ impl LocatedWorkspace {
         flags: &WorkspaceFlags,
     ) -> Result<Result<Self, Vec<Diagnostic>>, CliError> {
         let alone = flags.settings.config.is_some() && flags.workspace.is_none();
-        let variables = SettingVariables::Read;
+        let variables = VariablePolicy::Read;
         match Self::find_with(flags, variables) {
             Err(_) if alone => {
                 settings_of(&flags.settings, variables).map(|(_, diagnostics)| Err(diagnostics))
@@ -77,7 +77,7 @@ impl LocatedWorkspace {
         flags: &WorkspaceFlags,
         screen: &Screen,
     ) -> Result<(Self, WorkspaceOrigin), CliError> {
-        let (settings, diagnostics) = settings_of(&flags.settings, SettingVariables::Ignored)?;
+        let (settings, diagnostics) = settings_of(&flags.settings, VariablePolicy::Ignored)?;
         let (root, origin) = if let Some(given) = &flags.workspace {
             (root(Some(given), &settings)?, WorkspaceOrigin::Given)
         } else {

@@ -8,37 +8,8 @@ use std::{
 
 use super::{
     programs::{self, ProgramKind},
-    shell_words::{ShellLine, ShellWord, assignment},
+    shell_words::{ShellLine, ShellWord, WordLookup, WordPath, assignment},
 };
-
-/// Where a word of a command leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum WordPath {
-    /// Nothing is there.
-    Absent,
-    /// A file of the workspace.
-    File(PathBuf),
-    /// A directory of the workspace.
-    Directory,
-    /// A link of the workspace to a file outside of it.
-    LinksOut { target: PathBuf },
-    /// A file of the system.
-    System,
-    /// Something else, which `why` describes as it follows the word.
-    Elsewhere { why: &'static str },
-}
-
-/// Looks up what is on disk.
-pub(super) trait WordLookup {
-    /// Where a word leads from a directory.
-    fn path(&self, directory: &Path, text: &str) -> WordPath;
-    /// The directory of the workspace that a word names.
-    fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf>;
-    /// The first line of a file of the workspace, if it can be read.
-    fn first_line(&self, file: &Path) -> Option<String>;
-    /// The text of a file of the workspace, if it is one and not too large.
-    fn text(&self, file: &Path) -> Option<String>;
-}
 
 /// What a command runs.
 #[derive(Debug, Default)]

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::{
     super::files::DefinitionFiles,
-    coverage::{self, Coverage, WordLookup, WordPath},
+    coverage::{self, Coverage},
     record::{Grants, RecordedPolicies, TreeFile, TrustRecord, sha256},
-    scripts::{Caller, ScriptFollower, first_line, script_text},
-    shell_words::{quoted, shell_line},
+    scripts::{ScriptCaller, ScriptFollower, first_line, script_text},
+    shell_words::{WordLookup, WordPath, quoted, shell_line},
     tree::{RunPlace, TreeReader, word_path},
 };
 use crate::model::{
@@ -143,9 +143,9 @@ impl<'a> Inspector<'a> {
         }
         let (named, mut outside) = self.named_files(hook, command);
         let caller = match &command.line {
-            CommandLine::Shell(line) => Caller::of(line),
+            CommandLine::Shell(line) => ScriptCaller::of(line),
             CommandLine::Exec { program, args } => {
-                Caller::of(&format!("{} {}", program.display(), args.join(" ")))
+                ScriptCaller::of(&format!("{} {}", program.display(), args.join(" ")))
             }
         };
         for NamedFile { path, .. } in named {

@@ -119,12 +119,12 @@ fn quoted_after<'t>(text: &'t str, words: &[&str]) -> impl Iterator<Item = &'t s
 
 /// What may run a script that a text names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(super) enum ScriptCaller {
     Python,
     Other,
 }
 
-impl Caller {
+impl ScriptCaller {
     /// What a command or a script may run the files with that it names.
     pub(super) fn of(text: &str) -> Self {
         if text.contains("python") { Self::Python } else { Self::Other }
@@ -156,9 +156,9 @@ impl<'a> ScriptFollower<'a> {
     }
 
     /// Adds a file that is run, whose directory is in the tree or has been followed.
-    pub(super) fn add_script(&mut self, script: PathBuf, caller: Caller) -> Result<(), String> {
+    pub(super) fn add_script(&mut self, script: PathBuf, caller: ScriptCaller) -> Result<(), String> {
         self.add(self.trees.file(&script)?);
-        if caller == Caller::Python || is_python(&script) {
+        if caller == ScriptCaller::Python || is_python(&script) {
             self.python.insert(script.clone());
         }
         self.followed.insert(script);
@@ -189,13 +189,13 @@ impl<'a> ScriptFollower<'a> {
     }
 
     /// Adds a script, and the files beside and below it that its text names.
-    pub(super) fn follow(&mut self, script: &Path, caller: Caller) -> Result<(), String> {
+    pub(super) fn follow(&mut self, script: &Path, caller: ScriptCaller) -> Result<(), String> {
         if self.followed.len() >= MOST_FOLLOWED || !self.followed.insert(script.to_owned()) {
             return Ok(());
         }
         self.add(self.trees.file(script)?);
         let Some(directory) = script.parent() else { return Ok(()) };
-        if caller == Caller::Python || is_python(script) {
+        if caller == ScriptCaller::Python || is_python(script) {
             self.python.insert(script.to_owned());
             if self.place == RunPlace::Workspace {
                 for file in self.trees.importable(directory)? {
@@ -204,7 +204,7 @@ impl<'a> ScriptFollower<'a> {
             }
         }
         let Some(text) = script_text(script) else { return Ok(()) };
-        let caller = Caller::of(&text);
+        let caller = ScriptCaller::of(&text);
         for name in names_in(&text) {
             if let Some(path) = inside(self.trees.root(), directory, name).filter(|path| is_module(path)) {
                 self.add_directory(&path)?;

@@ -1,6 +1,10 @@
-//! The simple commands of a shell line, with their words as far as they are known before it runs. Pure.
+//! The simple commands of a shell line, with their words as far as they are known before it runs, and where a word can
+//! lead. Pure.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 /// What a shell line has: its commands, and the first construct in it that is more than simple commands.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,6 +32,35 @@ pub(super) struct ShellWord {
     pub(super) range: Range<usize>,
     /// Its text; unknown where the shell expands something in it.
     pub(super) text: Option<String>,
+}
+
+/// Where a word of a command leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WordPath {
+    /// Nothing is there.
+    Absent,
+    /// A file of the workspace.
+    File(PathBuf),
+    /// A directory of the workspace.
+    Directory,
+    /// A link of the workspace to a file outside of it.
+    LinksOut { target: PathBuf },
+    /// A file of the system.
+    System,
+    /// Something else, which `why` describes as it follows the word.
+    Elsewhere { why: &'static str },
+}
+
+/// Looks up what is on disk.
+pub(super) trait WordLookup {
+    /// Where a word leads from a directory.
+    fn path(&self, directory: &Path, text: &str) -> WordPath;
+    /// The directory of the workspace that a word names.
+    fn directory(&self, directory: &Path, text: &str) -> Option<PathBuf>;
+    /// The first line of a file of the workspace, if it can be read.
+    fn first_line(&self, file: &Path) -> Option<String>;
+    /// The text of a file of the workspace, if it is one and not too large.
+    fn text(&self, file: &Path) -> Option<String>;
 }
 
 /// Words after which another command follows, or that end a list of commands.

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 
 use super::{
     super::files::{self, SymlinkPolicy},
-    coverage::WordPath,
     record::{TreeFile, sha256},
+    shell_words::WordPath,
 };
 
 /// How many files the tree of a hook may have.

@@ -180,12 +180,14 @@ impl Surroundings {
                 None => {}
             }
         }
-        found.workspaces.extend(moved_user(root, settings, context, &found.workspaces));
+        let moved = moved_user(root, settings, context, &found.workspaces);
         found.workspaces.reverse();
         if found.workspaces.len() > MOST_OUTER {
             found.diagnostics.push(too_many(root, found.workspaces.len()));
             found.workspaces.truncate(MOST_OUTER);
         }
+        // Not counted: a variable must not take the place of a workspace.
+        found.workspaces.splice(..0, moved);
         found
     }
 }

@@ -217,3 +217,30 @@ fn what_home_names_is_one_more_workspace_around_and_not_the_user() {
     nest.run("shop", &["fire", "--event", "-"], &[("HOME", &elsewhere)]);
     assert!(!nest.path("shop/ran").exists() && !nest.path("elsewhere/ran").exists());
 }
+
+#[test]
+fn what_home_names_takes_the_place_of_no_workspace_around() {
+    let nest = Nest::new();
+    let mut deep = "shop".to_owned();
+    for name in ["a", "b", "c", "d", "e", "f", "g"] {
+        deep = format!("{deep}/{name}");
+        nest.write(&format!("{deep}/.openharness/file"), "");
+    }
+    let script = SCRIPT.replace("exit 2", "exit 0");
+    nest.write("shop/.openharness/hooks/scripts/guard.sh", &script);
+    let named = GUARD.replace("name: guard", "name: innermost");
+    nest.write(&format!("{deep}/.openharness/hooks/guard.yaml"), &named);
+    nest.write(&format!("{deep}/.openharness/hooks/scripts/guard.sh"), SCRIPT);
+    deep += "/h";
+    nest.write(&format!("{deep}/.openharness/file"), "");
+    nest.write("elsewhere/.claude/settings.json", "{}");
+    let elsewhere = nest.path("elsewhere").display().to_string();
+    for home in ["home", &elsewhere] {
+        let arguments = ["fire", "--json", "--set", "trust=off", "--event", "-"];
+        let (out, err) = nest.run(&deep, &arguments, &[("HOME", home)]);
+        let outcome = serde_json::from_str::<Value>(&out).unwrap_or_else(|error| panic!("{error}: {err}"));
+        assert_eq!(verdict(&outcome), ("block", "innermost", "g g"), "{home}");
+        let (out, _) = nest.run(&deep, &["check"], &[("HOME", home)]);
+        assert!(!out.contains("outermost ones apply"), "{out}");
+    }
+}

@@ -30,6 +30,22 @@ const INSPECT: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 /// Flags for reading, without blocking on a pipe or acquiring a terminal.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// What is there differs from process to process, or is no directory of programs.
+const CHANGING: [&str; 2] = ["/proc", "/dev"];
+
+/// Whether a directory of a `PATH` is there, the same for every process, and outside of the roots of a project: that
+/// could put programs of its own into any other.
+pub(crate) fn is_safe_in_path(directory: &Path, roots: &[PathBuf]) -> bool {
+    let is_outside = |path: &Path| {
+        !roots.iter().any(|root| path.starts_with(root))
+            && !CHANGING.iter().any(|changing| path.starts_with(changing))
+    };
+    directory.is_absolute()
+        && !directory.components().any(|part| part == Component::ParentDir)
+        && is_outside(directory)
+        && directory.canonicalize().is_ok_and(|real| is_outside(&real))
+}
+
 /// An open directory below which paths are resolved.
 #[derive(Debug)]
 pub(crate) struct RootDir {

@@ -12,7 +12,7 @@ use crate::{
         CommandLimits,
         command::{BaseEnvironment, CommandRunner, is_inside_hook},
     },
-    model::{CommandMode, Diagnostic, Draft, Event, Handler, Hook, Redactor, RunId, SessionId, Workspace},
+    model::{CommandMode, Diagnostic, Draft, Event, Handler, Hook, Redactor, RunId, SessionId},
     telemetry::ProcessMeters,
 };
 
@@ -37,10 +37,11 @@ pub(super) async fn probe_workers(
         return Ok(Ok(Vec::new()));
     }
     let mut signals = StopSignals::listen()?;
-    let base = BaseEnvironment::of_process(&settings.pass_environment);
+    let home = config::home_directory(settings, &|name| std::env::var(name).ok());
+    let base = BaseEnvironment::of_process(&settings.pass_environment, home);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
-    let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, &loaded.workspace)));
+    let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, loaded)));
     Ok(tokio::select! {
         warnings = probes => Ok(warnings.into_iter().flatten().collect()),
         exit = signals.next() => Err(exit),
@@ -51,9 +52,10 @@ fn is_worker(hook: &Hook) -> bool {
     matches!(&hook.handler, Handler::Command(command) if matches!(command.mode, CommandMode::Worker(_)))
 }
 
-async fn probe(runner: &CommandRunner, hook: &Hook, workspace: &Workspace) -> Option<Diagnostic> {
-    let workspace = hook.workspace(workspace);
-    let why = runner.probe_worker(hook, &sample_draft(hook)?, workspace).await.err()?;
+async fn probe(runner: &CommandRunner, hook: &Hook, loaded: &LoadedWorkspace) -> Option<Diagnostic> {
+    let workspace = hook.workspace(&loaded.workspace);
+    let draft = sample_draft(hook)?;
+    let why = runner.probe_worker(hook, &draft, workspace, &loaded.project_roots).await.err()?;
     let why = Redactor::of(&hook.handler).string(why);
     let message = format!("no hello from the worker: {why}");
     config::warn_of_mode(&workspace.root, hook, DIAGNOSTIC_CODE, message, HELP)

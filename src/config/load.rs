@@ -59,8 +59,8 @@ pub(crate) fn load_in_context(
     context: &LoadContext<'_>,
 ) -> LoadedWorkspace {
     let root = workspace.root.canonicalize();
-    let alone = |outer: &RegisteredWorkspace| {
-        let context = LoadContext { previous: None, ..*context };
+    let alone = |outer: &RegisteredWorkspace, project_roots: &[PathBuf]| {
+        let context = LoadContext { previous: None, project_roots, ..*context };
         load_alone(&outer.settings, Some(outer.id.clone()), settings, &context)
     };
     let outer = root.map(|root| OuterHooks::load(&root, workspace, settings, context, &alone));
@@ -84,6 +84,9 @@ fn load_with(
     context: &LoadContext<'_>,
     mut outer: OuterHooks,
 ) -> LoadedWorkspace {
+    let project_roots = [context.project_roots, &outer.project_roots].concat();
+    let context =
+        &LoadContext { project_roots: &project_roots, previous: context.previous.clone(), ..*context };
     let mut loaded = read_workspace(workspace, workspace_id, settings, context, &mut outer.hooks);
     loaded.check_trust(workspace, settings, context);
     outer.join(&mut loaded);
@@ -132,8 +135,9 @@ impl LoadedWorkspace {
         self.hooks = hooks;
         self.watched = [watched, content::hash_hooks(&mut self.hooks, &self.workspace.root)].concat();
         self.diagnostics.extend(diagnostics);
-        let LoadContext { environment, models, .. } = *context;
-        let sources = ReferenceSources { workspace: &self.workspace, settings, environment, models };
+        let LoadContext { environment, models, project_roots, .. } = *context;
+        let sources =
+            ReferenceSources { workspace: &self.workspace, settings, environment, models, project_roots };
         let found = sources.resolve(&mut self.hooks, &self.definitions, &self.diagnostics);
         self.diagnostics.extend(found);
     }
@@ -173,7 +177,7 @@ impl LoadedWorkspace {
         let models =
             ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
         let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
-        let resolver = resolver.under(settings.trust);
+        let resolver = resolver.without_programs_of(context.project_roots).under(settings.trust);
         let reading = SettingsReading {
             directories: &directories,
             own_files: if is_chat { OwnFiles::Ignored } else { OwnFiles::Read },

@@ -42,6 +42,8 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) registered: &'a dyn Fn(&Path) -> Vec<RegisteredWorkspace>,
     /// How far up others are looked for.
     pub(crate) search: OuterSearch,
+    /// Directories of the project besides the workspace's own: no programs are taken from these.
+    pub(crate) project_roots: &'a [PathBuf],
 }
 
 impl<'a> LoadContext<'a> {
@@ -53,6 +55,7 @@ impl<'a> LoadContext<'a> {
             previous: None,
             registered: &|_| Vec::new(),
             search: OuterSearch::default(),
+            project_roots: &[],
         }
     }
 }
@@ -83,12 +86,15 @@ pub struct LoadedWorkspace {
     pub diagnostics: Vec<Diagnostic>,
     /// The files with the definitions of the workspace's hooks, as they were read.
     pub(super) definitions: DefinitionFiles,
+    /// The directories of the project, from which hooks take no programs: its own and those around it.
+    pub(crate) project_roots: Vec<PathBuf>,
 }
 
 impl LoadedWorkspace {
     /// A workspace of which nothing is loaded.
     pub(crate) fn empty(workspace: Workspace) -> Self {
         Self {
+            project_roots: vec![workspace.root.clone()],
             workspace,
             kind: WorkspaceKind::default(),
             dialects: DialectSelection::default(),

@@ -32,12 +32,16 @@ struct Surroundings {
     /// Every directory that could be one.
     directories: Vec<PathBuf>,
     diagnostics: Vec<Diagnostic>,
+    /// Of the workspaces, also of those that do not count, the directories that are the project's and not the user's.
+    project_roots: Vec<PathBuf>,
 }
 
 /// The hooks of the workspaces around one, and what was found with them.
 #[derive(Default)]
 pub(super) struct OuterHooks {
     pub(super) hooks: Vec<Hook>,
+    /// The directories from which hooks take no programs.
+    pub(super) project_roots: Vec<PathBuf>,
     workspaces: Vec<Arc<Workspace>>,
     directories: Vec<PathBuf>,
     files: Vec<PathBuf>,
@@ -48,25 +52,28 @@ pub(super) struct OuterHooks {
 
 impl OuterHooks {
     /// Loads the workspaces around the one at `root`, each `alone`, with its own root, trust, secrets and models. What
-    /// the operator says about a workspace counts for the hooks around it as well.
+    /// the operator says about a workspace counts for the hooks around it as well. None takes programs from a directory
+    /// of the project.
     pub(super) fn load(
         root: &Path,
         given: &WorkspaceSettings,
         settings: &Settings,
         context: &LoadContext<'_>,
-        alone: &dyn Fn(&RegisteredWorkspace) -> LoadedWorkspace,
+        alone: &dyn Fn(&RegisteredWorkspace, &[PathBuf]) -> LoadedWorkspace,
     ) -> Self {
         if given.kind == Some(WorkspaceKind::Chat) {
             return Self::default();
         }
-        let Surroundings { workspaces, directories, diagnostics } = Surroundings::of(root, settings, context);
+        let Surroundings { workspaces, directories, diagnostics, mut project_roots } =
+            Surroundings::of(root, settings, context);
+        project_roots.push(root.to_owned());
         let dialects = given.dialects.clone().unwrap_or_default();
         let mut found = Self { directories, diagnostics, ..Self::default() };
         let count = workspaces.len();
         for (at, outer) in workspaces.iter().enumerate() {
-            found.add(alone(outer), count - at, &dialects);
+            found.add(alone(outer, &project_roots), count - at, &dialects);
         }
-        found
+        Self { project_roots, ..found }
     }
 
     fn add(&mut self, loaded: LoadedWorkspace, distance: usize, dialects: &DialectSelection) {
@@ -90,7 +97,17 @@ impl OuterHooks {
     /// Adds them to the workspace they are around. A hook whose name one of a higher level has gets a name of its own,
     /// so that it does not take its place.
     pub(super) fn join(self, loaded: &mut LoadedWorkspace) {
-        let Self { hooks, workspaces, directories, files, missing_files, watched, diagnostics } = self;
+        let Self {
+            hooks,
+            project_roots,
+            workspaces,
+            directories,
+            files,
+            missing_files,
+            watched,
+            diagnostics,
+        } = self;
+        add_new(&mut loaded.project_roots, project_roots);
         loaded.around = directories;
         add_new(&mut loaded.diagnostics, diagnostics);
         if workspaces.is_empty() {
@@ -182,6 +199,9 @@ impl Surroundings {
         }
         let moved = moved_user(root, settings, context, &found.workspaces);
         found.workspaces.reverse();
+        let is_of_user = |directory: &Path| home.as_deref().is_some_and(|home| home.starts_with(directory));
+        let all = found.workspaces.iter().chain(&moved).map(|known| known.settings.root.clone());
+        found.project_roots = all.filter(|directory| !is_of_user(directory)).collect();
         if found.workspaces.len() > MOST_OUTER {
             found.diagnostics.push(too_many(root, found.workspaces.len()));
             found.workspaces.truncate(MOST_OUTER);

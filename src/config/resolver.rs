@@ -25,6 +25,7 @@ use crate::{
         Diagnostic, Dialect, DialectName, Handler, Hook, HookTrust, Model, Scope, Secret, SecretReference,
         SecretText, TrustState, Workspace,
     },
+    root_dir::is_safe_in_path,
 };
 
 /// Where programs are looked up if the environment has no `PATH`.
@@ -60,8 +61,8 @@ pub(super) struct ExaminedFiles {
 impl<'a> ReferenceResolver<'a> {
     /// A resolver for a workspace.
     ///
-    /// Of the `PATH`, only absolute entries outside the workspace are searched: anyone who can write to the
-    /// workspace could put a program of a common name into the others.
+    /// Of the `PATH`, only directories outside the workspace are searched: anyone who can write to the workspace could
+    /// put a program of a common name into the others.
     pub(super) fn new(
         workspace: &'a WorkspaceFiles,
         environment: &'a dyn Fn(&str) -> Option<String>,
@@ -69,9 +70,15 @@ impl<'a> ReferenceResolver<'a> {
         models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
-        let root = workspace.root();
-        let path = std::env::split_paths(&path).filter(|entry| is_outside(root, entry)).collect();
+        let root = [workspace.root().to_owned()];
+        let path = std::env::split_paths(&path).filter(|entry| is_safe_in_path(entry, &root)).collect();
         Self { workspace, environment, secrets, models, path, permitted: None, examined: RefCell::default() }
+    }
+
+    /// The same, which finds no programs in these directories either.
+    pub(super) fn without_programs_of(mut self, roots: &[PathBuf]) -> Self {
+        self.path.retain(|entry| is_safe_in_path(entry, roots));
+        self
     }
 
     /// The same, which looks up no other variables and secrets than these.
@@ -215,6 +222,8 @@ pub(super) struct ReferenceSources<'a> {
     pub(super) workspace: &'a Workspace,
     pub(super) settings: &'a Settings,
     pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The directories of the project: no programs are found there.
+    pub(super) project_roots: &'a [PathBuf],
     /// Whether the embedding program has a client for a model.
     pub(super) models: &'a dyn Fn(&str) -> bool,
 }
@@ -278,7 +287,7 @@ impl ReferenceSources<'_> {
         let models =
             ModelCatalog { known: &self.settings.models, of_host: self.models, workspace: id, declared };
         let resolver = ReferenceResolver::new(&workspace, self.environment, &secrets, &models);
-        let resolver = resolver.limited_to(permitted);
+        let resolver = resolver.without_programs_of(self.project_roots).limited_to(permitted);
         let rules = hook_rules(self.settings);
         match natives().find(|native| native.name() == dialect) {
             None => {
@@ -326,13 +335,6 @@ fn is_agent_name(name: &str) -> bool {
         && !name.starts_with('.')
         && name.len() <= LONGEST_AGENT
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
-}
-
-/// Whether an entry of the `PATH` is an absolute one that the project cannot write to, also through links.
-fn is_outside(root: &Path, entry: &Path) -> bool {
-    entry.is_absolute()
-        && !entry.starts_with(root)
-        && !entry.canonicalize().is_ok_and(|real| real.starts_with(root))
 }
 
 /// The text of a small regular file inside a workspace.

@@ -98,6 +98,8 @@ pub(crate) struct Invocation {
     pub(crate) event: Arc<Event>,
     /// The directory of the workspace that it is run for.
     pub(crate) root: PathBuf,
+    /// The directories of the project, from which hooks take no programs: that of the workspace and those around it.
+    pub(crate) project_roots: Arc<[PathBuf]>,
     /// The input of the hook, in its dialect.
     pub(crate) envelope: Bytes,
     /// The environment variables its dialect defines, for handlers that are processes.

@@ -24,7 +24,9 @@ use super::{
     workspaces::with_canonical_root,
 };
 use crate::{
-    config::{LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings},
+    config::{
+        self, LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings,
+    },
     handler::{
         CommandLimits, HttpLimits, ModelClient, OwnListeners,
         agent::AgentRunner,
@@ -306,7 +308,8 @@ fn run_context(
     own: OwnListeners,
 ) -> RunContext {
     let meters = Meters::resolve();
-    let base = BaseEnvironment::of_process(&settings.pass_environment);
+    let home = config::home_directory(settings, &|name| std::env::var(name).ok());
+    let base = BaseEnvironment::of_process(&settings.pass_environment, home);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let pools = &settings.pools;
     let runner = Arc::new(CommandRunner::new(base, limits, &meters.processes));

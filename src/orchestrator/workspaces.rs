@@ -191,6 +191,7 @@ impl Orchestrator {
                 previous: former,
                 registered: &|_| registered.clone(),
                 search,
+                project_roots: &[],
             };
             config::load_in_context(&given, Some(name), &settings, &context)
         };
@@ -215,6 +216,7 @@ impl Orchestrator {
             watched,
             outer,
             around,
+            project_roots,
             mut diagnostics,
             ..
         } = loaded;
@@ -229,7 +231,9 @@ impl Orchestrator {
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
         let root = place.root.clone();
         let content: Arc<str> = config::hash_of_all(hooks.iter()).into();
-        let snapshot = Snapshot::new(version, Arc::new(place), hooks).with_missing(missing);
+        let snapshot = Snapshot::new(version, Arc::new(place), hooks)
+            .with_missing(missing)
+            .with_project_roots(project_roots.into());
         let published = PublishedSnapshot::new(snapshot.with_content(Arc::clone(&content)));
         let snapshot = Arc::clone(&published.snapshot);
         let report = LoadReport {

@@ -1,6 +1,6 @@
 //! Plans: which hooks run for an event, in which stages, and why the others do not.
 
-use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
+use std::{collections::HashMap, fmt, ops::Range, path::PathBuf, sync::Arc};
 
 use super::registered_hook::RegisteredHook;
 use crate::model::{
@@ -17,6 +17,8 @@ pub struct Plan {
     redactor: Redactor,
     /// The hash of its snapshot.
     content: Arc<str>,
+    /// The directories of the project, from its snapshot.
+    project_roots: Arc<[PathBuf]>,
 }
 
 impl Plan {
@@ -39,7 +41,13 @@ impl Plan {
             }
             ends.push(number + 1);
         }
-        Self { steps, ends, redactor: Redactor::default(), content: Arc::default() }
+        Self {
+            steps,
+            ends,
+            redactor: Redactor::default(),
+            content: Arc::default(),
+            project_roots: Arc::default(),
+        }
     }
 
     /// The same plan with a redactor.
@@ -50,6 +58,16 @@ impl Plan {
     /// The same plan with the hash of its snapshot.
     pub(super) fn with_content(self, content: Arc<str>) -> Self {
         Self { content, ..self }
+    }
+
+    /// The same plan with the directories of the project.
+    pub(super) fn with_project_roots(self, project_roots: Arc<[PathBuf]>) -> Self {
+        Self { project_roots, ..self }
+    }
+
+    /// The directories from which its hooks take no programs.
+    pub(crate) fn project_roots(&self) -> &Arc<[PathBuf]> {
+        &self.project_roots
     }
 
     /// A hash over the contents of all hooks of its snapshot.
@@ -70,6 +88,7 @@ impl Plan {
         Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
             .with_redactor(self.redactor)
             .with_content(self.content)
+            .with_project_roots(self.project_roots)
     }
 
     /// The hooks the host waits for, and those that only have to be started.

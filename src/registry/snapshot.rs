@@ -1,6 +1,6 @@
 //! The immutable hooks of one workspace at one version, in the order in which they run.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use super::{
     index::{Index, IndexBuilder},
@@ -24,6 +24,8 @@ pub struct Snapshot {
     missing: Vec<MissingHook>,
     /// A hash over the contents of its hooks.
     content: Arc<str>,
+    /// The directories from which its hooks take no programs.
+    project_roots: Arc<[PathBuf]>,
 }
 
 impl Snapshot {
@@ -53,7 +55,8 @@ impl Snapshot {
             named.map(|name| (Arc::clone(name), index(EventKind::HostEvent, Some(name), &hooks))).collect();
         let redactor = Redactor::of_all(hooks.iter().map(|registered| &registered.hook.handler));
         let (missing, content) = (Vec::new(), Arc::default());
-        Self { version, workspace, hooks, indexes, host_events, redactor, missing, content }
+        let project_roots = Arc::from([workspace.root.clone()]);
+        Self { version, workspace, hooks, indexes, host_events, redactor, missing, content, project_roots }
     }
 
     /// The same hooks, with the required ones that are not in force.
@@ -66,6 +69,12 @@ impl Snapshot {
     #[must_use]
     pub(crate) fn with_content(self, content: Arc<str>) -> Self {
         Self { content, ..self }
+    }
+
+    /// The same hooks, with the directories of the project: its hooks take no programs from these.
+    #[must_use]
+    pub(crate) fn with_project_roots(self, project_roots: Arc<[PathBuf]>) -> Self {
+        Self { project_roots, ..self }
     }
 
     /// A hash over the definitions and scripts of its hooks: the same in every process that has the same. Empty where
@@ -121,6 +130,7 @@ impl Snapshot {
         Plan::new(event, wanted.into_iter())
             .with_redactor(self.redactor.clone())
             .with_content(Arc::clone(&self.content))
+            .with_project_roots(Arc::clone(&self.project_roots))
     }
 
     /// What runs for an event, and why the rest does not.

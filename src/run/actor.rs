@@ -277,6 +277,7 @@ impl RunActor {
             },
             event: Arc::clone(course.event()),
             root: course.workspace().root.clone(),
+            project_roots: Arc::clone(course.project_roots()),
             timeout: hook.timeout,
             meters: Arc::clone(running.meters.of(registered.rank)),
             hook: Arc::clone(&registered),

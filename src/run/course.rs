@@ -5,7 +5,7 @@
 //! begin ──▶ Run(steps of stage 0) ──conclude──▶ Wait … ──▶ Run(steps of stage 1) … ──▶ Done ──▶ outcome
 //! ```
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -93,6 +93,11 @@ impl Course {
     /// The event as the host sent it.
     pub fn event(&self) -> &Arc<Event> {
         &self.event
+    }
+
+    /// The directories from which its hooks take no programs.
+    pub(super) fn project_roots(&self) -> &Arc<[PathBuf]> {
+        self.plan.project_roots()
     }
 
     /// Removes the secrets of every hook of the snapshot from texts about the event.

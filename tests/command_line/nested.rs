@@ -218,6 +218,79 @@ fn what_home_names_is_one_more_workspace_around_and_not_the_user() {
     assert!(!nest.path("shop/ran").exists() && !nest.path("elsewhere/ran").exists());
 }
 
+/// The user's hook runs this and leaves a trace of who it was.
+fn of_user(nest: &Nest, command: &str) {
+    let hooks = json!([{ "hooks": [{ "type": "command", "command": command }] }]);
+    nest.write("home/.claude/settings.json", &json!({ "hooks": { "PreToolUse": hooks } }).to_string());
+}
+
+fn program(nest: &Nest, path: &str, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+
+    nest.write(path, text);
+    fs::set_permissions(nest.path(path), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_variable_moves_the_home_of_no_hook() {
+    let nest = Nest::new();
+    fs::remove_file(nest.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    nest.write("home/.claude/hooks/guard.sh", "echo user >> \"$1/ran\"\n");
+    nest.write("shop/.claude/hooks/guard.sh", "echo project >> \"$1/ran\"\n");
+    let here = nest.path("");
+    let line =
+        format!("sh ~/.claude/hooks/guard.sh {0}; sh \"$HOME/.claude/hooks/guard.sh\" {0}", here.display());
+    of_user(&nest, &line);
+    let shop = nest.path("shop").display().to_string();
+    for home in [shop.as_str(), "/proc/self/cwd", ""] {
+        nest.run("shop", &["fire", "--event", "-"], &[("HOME", home)]);
+        assert_eq!(fs::read_to_string(nest.path("ran")).unwrap(), "user\nuser\n", "{home}");
+        fs::remove_file(nest.path("ran")).unwrap();
+    }
+}
+
+#[test]
+fn a_hook_of_what_home_names_has_the_home_of_the_account() {
+    let nest = Nest::new();
+    fs::remove_file(nest.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    let ran = nest.path("ran").display().to_string();
+    let hooks = json!([{ "hooks": [{ "type": "command", "command": format!("echo ~ >> {ran}") }] }]);
+    nest.write("elsewhere/.claude/settings.json", &json!({ "hooks": { "PreToolUse": hooks } }).to_string());
+    let elsewhere = nest.path("elsewhere").display().to_string();
+    nest.run("shop", &["fire", "--set", "trust=off", "--event", "-"], &[("HOME", &elsewhere)]);
+    assert_eq!(fs::read_to_string(ran).unwrap().trim(), nest.path("home").to_str().unwrap());
+}
+
+#[test]
+fn the_path_of_a_hook_has_no_directory_of_a_workspace_around() {
+    let nest = Nest::new();
+    fs::remove_file(nest.path("shop/.openharness/hooks/guard.yaml")).unwrap();
+    nest.write("shop/sub/.openharness/file", "");
+    program(&nest, "shop/bin/which-one", "#!/bin/sh\necho project > \"$1\"\n");
+    program(&nest, "tools/which-one", "#!/bin/sh\necho user > \"$1\"\n");
+    let ran = nest.path("ran");
+    let (shop, tools) = (nest.path("shop"), nest.path("tools"));
+    let usual = std::env::var("PATH").unwrap();
+    let exec = json!([{ "hooks": [{ "type": "command", "command": "which-one", "args": [ran] }] }]);
+    for (settings, directory) in [
+        (None, "shop/sub"),
+        (None, "shop"),
+        (Some(json!({ "hooks": { "PreToolUse": exec } }).to_string()), "shop/sub"),
+    ] {
+        of_user(&nest, &format!("which-one {}", ran.display()));
+        if let Some(settings) = settings {
+            nest.write("home/.claude/settings.json", &settings);
+        }
+        for entry in ["/proc/self/cwd/../bin", "/proc/self/cwd/bin", &shop.join("bin").display().to_string()]
+        {
+            let path = format!("{entry}:{}:{usual}", tools.display());
+            let (_, err) = nest.run(directory, &["fire", "--event", "-"], &[("PATH", &path)]);
+            assert_eq!(fs::read_to_string(&ran).unwrap_or(err), "user\n", "{entry} in {directory}");
+            fs::remove_file(&ran).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_home_names_takes_the_place_of_no_workspace_around() {
     let nest = Nest::new();

@@ -4,12 +4,18 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-/// The variables of hookyard's environment that hooks inherit, besides `LC_*` and those that the operator adds.
-const ALLOWED: [&str; 7] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
+use crate::root_dir::is_safe_in_path;
+
+/// The variables of hookyard's environment that hooks inherit, besides `LC_*` and those that the operator adds. `HOME` is
+/// none of them: whoever sets it for hookyard would decide what `~` is for the hooks of the user, and whose modules their
+/// interpreters load.
+const ALLOWED: [&str; 6] = ["PATH", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
+
+/// The variable with the home directory.
+const HOME: &str = "HOME";
 
 /// Set for every hook and inherited by what it starts. An agent whose hook is hookyard itself would otherwise run it
 /// recursively for ever.
@@ -46,21 +52,23 @@ pub(crate) struct BaseEnvironment {
 
 impl BaseEnvironment {
     /// Takes the allowed variables of this process, and those that `pass` names: a name, or a prefix that ends in
-    /// `*`.
-    pub(crate) fn of_process(pass: &[String]) -> Self {
-        Self::of(env::vars_os(), pass)
+    /// `*`. `HOME` is `home`, whatever it is in this process.
+    pub(crate) fn of_process(pass: &[String], home: Option<PathBuf>) -> Self {
+        Self::of(env::vars_os(), pass, home)
     }
 
-    fn of(all: impl Iterator<Item = (OsString, OsString)>, pass: &[String]) -> Self {
-        Self { variables: all.filter(|(name, _)| is_allowed(name, pass)).collect() }
+    fn of(all: impl Iterator<Item = (OsString, OsString)>, pass: &[String], home: Option<PathBuf>) -> Self {
+        let inherited = all.filter(|(name, _)| name != HOME && is_allowed(name, pass));
+        Self { variables: inherited.chain(home.map(|home| (HOME.into(), home.into()))).collect() }
     }
 
-    /// The variables for a workspace, with a PATH that has no directory in it that the project can write to.
-    pub(crate) fn for_workspace(&self, root: &Path) -> Variables {
+    /// The variables for a project with these directories, with a PATH that has no directory in it that the project can
+    /// write to.
+    pub(crate) fn for_project(&self, roots: &[PathBuf]) -> Variables {
         let mut variables = self.variables.clone();
         for (name, value) in &mut variables {
-            if name.as_bytes() == b"PATH" {
-                *value = safe_path(value, root);
+            if name == "PATH" {
+                *value = safe_path(value, roots);
             }
         }
         variables.push(hook_variable());
@@ -88,19 +96,16 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The PATH without empty, relative and workspace directories, through which a project could replace `sh` or `node`
-/// with a program of its own.
-fn safe_path(path: &OsStr, root: &Path) -> OsString {
-    let (safe, dropped): (Vec<PathBuf>, Vec<PathBuf>) = env::split_paths(path).partition(|directory| {
-        directory.is_absolute()
-            && !directory.starts_with(root)
-            && !directory.canonicalize().is_ok_and(|real| real.starts_with(root))
-    });
+/// The PATH without the directories through which a project could replace `sh` or `node` with a program of its own:
+/// empty and relative ones, those of the project, those that do not exist, and those in `/proc` or `/dev`.
+fn safe_path(path: &OsStr, roots: &[PathBuf]) -> OsString {
+    let (safe, dropped): (Vec<PathBuf>, Vec<PathBuf>) =
+        env::split_paths(path).partition(|directory| is_safe_in_path(directory, roots));
     if !dropped.is_empty() {
         let dropped: Vec<_> = dropped.iter().map(|directory| directory.to_string_lossy()).collect();
         tracing::warn!(
             dropped = dropped.join(":"),
-            "directories removed from the PATH of hooks: relative, empty or in the workspace"
+            "directories removed from the PATH of hooks: relative, missing, in `/proc` or `/dev`, or of the project"
         );
     }
     env::join_paths(safe).unwrap_or_default()
@@ -114,14 +119,39 @@ mod tests {
     fn only_allowed_variables_are_passed_on() {
         let all = ["PATH", "LC_TIME", "SECRET", "APP_A", "APP", "OTHER", "LD_PRELOAD"];
         let pass = ["APP_*".to_owned(), "OTHER".to_owned()];
-        let base = BaseEnvironment::of(all.iter().map(|name| (name.into(), "x".into())), &pass);
+        let base = BaseEnvironment::of(all.iter().map(|name| (name.into(), "x".into())), &pass, None);
         let names: Vec<_> = base.variables.iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["PATH", "LC_TIME", "APP_A", "OTHER"]);
     }
 
     #[test]
+    fn home_is_what_is_given_and_no_variable() {
+        let all = || [("HOME".into(), "/ws".into())].into_iter();
+        let of = |home: Option<&str>| {
+            BaseEnvironment::of(all(), &["H*".to_owned()], home.map(PathBuf::from)).variables
+        };
+        assert_eq!(of(Some("/home/a")), [("HOME".into(), "/home/a".into())]);
+        assert_eq!(of(None), []);
+    }
+
+    #[test]
     fn the_path_has_no_directory_a_project_can_write() {
-        let path = OsStr::new("/usr/bin:.::bin:/srv/space/bin:/srv/spacious:/bin");
-        assert_eq!(safe_path(path, Path::new("/srv/space")), "/usr/bin:/srv/spacious:/bin");
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().canonicalize().unwrap().join(name);
+        for directory in ["space/bin", "space/nested", "spacious"] {
+            std::fs::create_dir_all(at(directory)).unwrap();
+        }
+        std::os::unix::fs::symlink(at("space/bin"), at("link")).unwrap();
+        let root = |name: &str| at(name).display().to_string();
+        let path = [
+            "/usr/bin:.::bin:/proc/self/cwd:/usr/../proc/self/cwd:/dev/fd:/no/such",
+            &root("space/bin"),
+            &root("link"),
+            &root("absent"),
+            &root("spacious"),
+            "/bin",
+        ];
+        let safe = format!("/usr/bin:{}:/bin", root("spacious"));
+        assert_eq!(safe_path(OsStr::new(&path.join(":")), &[at("space/nested"), at("space")]), *safe);
     }
 }

@@ -46,13 +46,22 @@ const WORKER: (&str, &str) = ("HOOKYARD_WORKER", "1");
 /// The number of the next runner of this process.
 static NEXT_RUNNER: AtomicU64 = AtomicU64::new(0);
 
+/// Where a hook runs.
+#[derive(Debug, Clone, Copy)]
+struct HookPlace<'a> {
+    /// The directory of the workspace that it is of.
+    root: &'a Path,
+    /// The directories from which it takes no programs.
+    project_roots: &'a [PathBuf],
+}
+
 /// Runs command handlers.
 #[derive(Debug)]
 pub(crate) struct CommandRunner {
     base: BaseEnvironment,
     limits: CommandLimits,
-    /// The inherited environment by workspace. Cached, because checking a PATH touches the disk.
-    inherited: Mutex<HashMap<PathBuf, Arc<Variables>>>,
+    /// The inherited environment by the directories of the project. Cached, because checking a PATH touches the disk.
+    inherited: Mutex<HashMap<Arc<[PathBuf]>, Arc<Variables>>>,
     workers: WarmPool<Fleet>,
     spares: WarmPool<SparePool>,
     temp: PrivateTemp,
@@ -141,7 +150,7 @@ impl CommandRunner {
         let trace = invocation.event.trace.map(|trace| (TRACEPARENT, trace.to_string()));
         let variables = invocation.environment.iter().chain(&trace);
         let program =
-            self.program(approval, &invocation.hook.hook.name, handler, invocation.hook_root(), variables);
+            self.program(approval, &invocation.hook.hook.name, handler, place_of(invocation), variables);
         oneshot.run(&program, timeout, cancel).await
     }
 
@@ -156,7 +165,7 @@ impl CommandRunner {
             approval,
             &invocation.hook.hook.name,
             handler,
-            invocation.hook_root(),
+            place_of(invocation),
             stable_variables(&invocation.environment),
         );
         SparePool::new(program, handler, wanted)
@@ -182,7 +191,7 @@ impl CommandRunner {
     ) -> Fleet {
         let name = &invocation.hook.hook.name;
         let program =
-            self.worker_program(approval, name, handler, invocation.hook_root(), &invocation.environment);
+            self.worker_program(approval, name, handler, place_of(invocation), &invocation.environment);
         let meters = invocation.meters.workers().map_or_else(|| Arc::new(WorkerMeters::unread()), Arc::clone);
         Fleet::new(self.worker_config(name, handler, program, bounds, meters))
     }
@@ -196,6 +205,7 @@ impl CommandRunner {
         hook: &Hook,
         draft: &Draft,
         workspace: &Workspace,
+        project_roots: &[PathBuf],
     ) -> Result<(), String> {
         let Handler::Command(handler) = &hook.handler else { return Ok(()) };
         let CommandMode::Worker(bounds) = handler.mode else { return Ok(()) };
@@ -203,7 +213,8 @@ impl CommandRunner {
         let approval = hook.trust.approval().ok_or_else(refusal)?;
         launchable(handler)?;
         let environment = hook.dialect.environment(draft, workspace, hook.timeout);
-        let program = self.worker_program(approval, &hook.name, handler, &workspace.root, &environment);
+        let place = HookPlace { root: &workspace.root, project_roots };
+        let program = self.worker_program(approval, &hook.name, handler, place, &environment);
         let meters = Arc::new(WorkerMeters::unread());
         Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
     }
@@ -233,12 +244,12 @@ impl CommandRunner {
         approval: Approval,
         hook: &HookName,
         handler: &CommandHandler,
-        root: &Path,
+        place: HookPlace<'_>,
         variables: &[(&'static str, String)],
     ) -> Program {
-        let mut program = self.bare_program(approval, handler, root, stable_variables(variables));
+        let mut program = self.bare_program(approval, handler, place, stable_variables(variables));
         program.environment.push((WORKER.0.into(), WORKER.1.into()));
-        self.confined(program, hook, handler, root)
+        self.confined(program, hook, handler, place.root)
     }
 
     /// The program of a handler, for a hook that may run, in its sandbox if it has one.
@@ -247,10 +258,10 @@ impl CommandRunner {
         approval: Approval,
         hook: &HookName,
         handler: &CommandHandler,
-        root: &Path,
+        place: HookPlace<'_>,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
-        self.confined(self.bare_program(approval, handler, root, dialect), hook, handler, root)
+        self.confined(self.bare_program(approval, handler, place, dialect), hook, handler, place.root)
     }
 
     fn confined(
@@ -278,10 +289,10 @@ impl CommandRunner {
         &self,
         approval: Approval,
         handler: &CommandHandler,
-        root: &Path,
+        place: HookPlace<'_>,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
     ) -> Program {
-        let mut environment = Variables::clone(&self.inherited(root));
+        let mut environment = Variables::clone(&self.inherited(place.project_roots));
         environment.extend(dialect.map(|(name, value)| (OsString::from(name), value.into())));
         environment
             .extend(handler.environment.iter().map(|(name, value)| (name.into(), value.expose().into())));
@@ -316,15 +327,19 @@ impl CommandRunner {
         }
     }
 
-    fn inherited(&self, root: &Path) -> Arc<Variables> {
+    fn inherited(&self, project_roots: &[PathBuf]) -> Arc<Variables> {
         let mut inherited = self.inherited.lock();
-        if let Some(variables) = inherited.get(root) {
+        if let Some(variables) = inherited.get(project_roots) {
             return Arc::clone(variables);
         }
-        let variables = Arc::new(self.base.for_workspace(root));
-        inherited.insert(root.to_owned(), Arc::clone(&variables));
+        let variables = Arc::new(self.base.for_project(project_roots));
+        inherited.insert(project_roots.into(), Arc::clone(&variables));
         variables
     }
+}
+
+fn place_of(invocation: &Invocation) -> HookPlace<'_> {
+    HookPlace { root: invocation.hook_root(), project_roots: &invocation.project_roots }
 }
 
 /// Whether a handler that has to run in a sandbox can.
@@ -348,7 +363,7 @@ impl Runner for CommandRunner {
     }
 
     fn reloaded(&self, root: &Path, hooks: &[Arc<RegisteredHook>]) {
-        self.inherited.lock().remove(root);
+        self.inherited.lock().retain(|roots, _| !roots.iter().any(|known| known == root));
         self.workers.reloaded(root, hooks);
         self.spares.reloaded(root, hooks);
     }

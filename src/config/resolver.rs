@@ -70,9 +70,9 @@ impl<'a> ReferenceResolver<'a> {
         models: &'a ModelCatalog<'a>,
     ) -> Self {
         let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
-        let root = [workspace.root().to_owned()];
-        let path = std::env::split_paths(&path).filter(|entry| is_safe_in_path(entry, &root)).collect();
+        let path = std::env::split_paths(&path).collect();
         Self { workspace, environment, secrets, models, path, permitted: None, examined: RefCell::default() }
+            .without_programs_of(&[workspace.root().to_owned()])
     }
 
     /// The same, which finds no programs in these directories either.

@@ -99,13 +99,15 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// The PATH without the directories through which a project could replace `sh` or `node` with a program of its own:
 /// empty and relative ones, those of the project, those that do not exist, and those in `/proc` or `/dev`.
 fn safe_path(path: &OsStr, roots: &[PathBuf]) -> OsString {
-    let (safe, dropped): (Vec<PathBuf>, Vec<PathBuf>) =
+    let (safe, mut dropped): (Vec<PathBuf>, Vec<PathBuf>) =
         env::split_paths(path).partition(|directory| is_safe_in_path(directory, roots));
+    // One that is not there has no programs to miss.
+    dropped.retain(|directory| !directory.is_absolute() || directory.exists());
     if !dropped.is_empty() {
         let dropped: Vec<_> = dropped.iter().map(|directory| directory.to_string_lossy()).collect();
         tracing::warn!(
             dropped = dropped.join(":"),
-            "directories removed from the PATH of hooks: relative, missing, in `/proc` or `/dev`, or of the project"
+            "directories removed from the PATH of hooks: relative, in `/proc` or `/dev`, or of the project"
         );
     }
     env::join_paths(safe).unwrap_or_default()

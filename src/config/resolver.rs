@@ -61,8 +61,7 @@ pub(super) struct ExaminedFiles {
 impl<'a> ReferenceResolver<'a> {
     /// A resolver for a workspace.
     ///
-    /// Of the `PATH`, only directories outside the workspace are searched: anyone who can write to the workspace could
-    /// put a program of a common name into the others.
+    /// Of the `PATH`, only directories are searched into which the project cannot put a program of a common name.
     pub(super) fn new(
         workspace: &'a WorkspaceFiles,
         environment: &'a dyn Fn(&str) -> Option<String>,
@@ -75,7 +74,7 @@ impl<'a> ReferenceResolver<'a> {
             .without_programs_of(&[workspace.root().to_owned()])
     }
 
-    /// The same, which finds no programs in these directories either.
+    /// The same, which finds no programs in these directories.
     pub(super) fn without_programs_of(mut self, roots: &[PathBuf]) -> Self {
         self.path.retain(|entry| is_safe_in_path(entry, roots));
         self

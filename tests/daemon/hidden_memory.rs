@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    io::ErrorKind,
     os::unix::{
         fs::{PermissionsExt, chown},
         process::CommandExt,
@@ -71,7 +72,13 @@ impl Daemon {
             give_away(here);
             command.uid(OTHER).gid(OTHER);
         }
-        let daemon = Self { child: command.spawn().unwrap(), directory };
+        let mut child = None;
+        wait_until("no process that another test starts has the copy open", || match command.spawn() {
+            Ok(started) => child.insert(started).id() > 0,
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => false,
+            Err(error) => panic!("{error}"),
+        });
+        let daemon = Self { child: child.unwrap(), directory };
         wait_until("the daemon is ready", || {
             daemon.socket().exists() && daemon.connection().send(get("/readyz")).reply().status == 200
         });

@@ -196,7 +196,7 @@ fn a_daemon_that_has_no_connection_left_says_so() {
         let refused = status();
         assert!(refused.err.contains("`limits.connections`, is reached"), "{}", refused.err);
         let relayed = said(hookyard(&daemon, &["relay", "--dialect", "claude"]), &event.to_string());
-        assert!(relayed.err.contains("`limits.connections`, is reached"), "{}", relayed.err);
+        assert!(relayed.out.contains("`limits.connections`, is reached"), "{relayed:?}");
     }
     drop(held);
 }

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Puts a file in the place of another: nobody reads it half written, when it would be empty and valid.
+fn replace(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
+}
+
 #[test]
 fn a_broken_file_keeps_its_rules_and_others_change() {
     let daemon = shop(&[
@@ -67,19 +74,19 @@ fn a_workspace_stays_what_it_was_while_its_settings_are_broken() {
     let own = daemon.path().join(OWN);
     assert_eq!(word_of(&daemon, "shop"), "-");
     for broken in ["kind: [\n", "kind: project\nno_such_key: 1\n"] {
-        fs::write(&own, broken).unwrap();
+        replace(&own, broken);
         has_errors(&daemon, 1);
         assert_eq!(word_of(&daemon, "shop"), "-", "{broken}");
         // Registering what is there already changes nothing.
         let body = json!({ "root": daemon.path().join("shop") });
         assert_eq!(daemon.send("PUT", "/v1/workspaces/shop", Some(&body)).status, 200);
         assert_eq!(word_of(&daemon, "shop"), "-", "{broken}");
-        fs::write(&own, "kind: chat\n").unwrap();
+        replace(&own, "kind: chat\n");
         has_errors(&daemon, 0);
     }
-    fs::write(&own, "dialects: [claude]\n").unwrap();
+    replace(&own, "dialects: [claude]\n");
     becomes(&daemon, "claude");
-    fs::write(&own, "dialects: [openharness]\nkind: nonsense\n").unwrap();
+    replace(&own, "dialects: [openharness]\nkind: nonsense\n");
     has_errors(&daemon, 1);
     assert_eq!(word_of(&daemon, "shop"), "claude");
     // What is taken away from a sound file meanwhile goes.

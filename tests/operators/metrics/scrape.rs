@@ -88,11 +88,12 @@ impl Scrape {
     }
 
     /// What was counted and is not zero, as sorted lines: counters, and how many observations histograms have. How
-    /// often the daemon was asked is left out.
+    /// often the daemon was asked is left out, and how many writes its state took: that depends on their moments.
     pub(crate) fn counts(&self) -> Vec<String> {
         let counts = |name: &str| {
             name.starts_with("hookyard_")
                 && !name.contains("_api_requests_")
+                && !name.contains("_store_write_")
                 && (name.ends_with("_total") || name.ends_with("_count"))
         };
         let line = |(name, labels, value): &(String, Labels, f64)| {

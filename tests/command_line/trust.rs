@@ -272,7 +272,7 @@ fn in_place_everything_that_an_interpreter_opens_beside_a_script_counts() {
         ("modified", &|place| place.write(&format!("{SCRIPTS}/json.py"), "")),
         ("modified", &|place| place.write(&format!("{SCRIPTS}/__pycache__/lib.cpython-311.pyc"), "other")),
         ("modified", &|place| place.write(&format!("{SCRIPTS}/other.pyc"), "")),
-        ("modified", &|place| place.write("shop/shared/lib.py", "other")),
+        ("modified", &|place| place.write("shop/common/lib.py", "other")),
         ("modified", &|place| place.write(&format!("{SCRIPTS}/cache/__init__.py"), "")),
         ("modified", &|place| {
             std::os::unix::fs::symlink("/usr/lib", place.path(&format!("{SCRIPTS}/json"))).unwrap();
@@ -287,8 +287,8 @@ fn in_place_everything_that_an_interpreter_opens_beside_a_script_counts() {
         let place = Place::new();
         place.write(&format!("{SCRIPTS}/__pycache__/lib.cpython-311.pyc"), "code");
         place.write("shop/.openharness/state/count.json", "1");
-        place.write("shop/shared/lib.py", "");
-        std::os::unix::fs::symlink("../../../shared", place.path(&format!("{SCRIPTS}/shared"))).unwrap();
+        place.write("shop/common/lib.py", "");
+        std::os::unix::fs::symlink("../../../common", place.path(&format!("{SCRIPTS}/common"))).unwrap();
         place.trust(&["--in-place"]);
         assert_eq!(place.state(), "trusted");
         change(&place);

@@ -82,6 +82,16 @@ impl Drop for ServingChild {
     }
 }
 
+/// Sends an event as soon as the daemon takes events.
+fn send_first_event(socket: &Path) {
+    let client = hookyard::daemon::Client::new(socket).timeout(LONGEST_WAIT);
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": "shop",
+                        "tool_name": "Bash", "tool_input": {} });
+    let body = event.to_string();
+    let answer = || client.send("POST", "/v1/events", Some(body.as_bytes()));
+    wait_until("it takes events", || answer().is_ok_and(|answer| answer.status == 200));
+}
+
 #[test]
 fn a_process_that_hides_from_its_hook_has_no_control() {
     let Some(cgroup) = Delegated::new() else {
@@ -101,12 +111,7 @@ fn a_process_that_hides_from_its_hook_has_no_control() {
     let hook = json!({ "name": "hidden", "events": ["before_tool_dispatch"], "handler": handler });
     let setup = setup.file("shop/.openharness/hooks/hidden.yaml", &hook.to_string());
     let mut daemon = cgroup.serve(&here, &socket);
-    let client = hookyard::daemon::Client::new(&socket).timeout(LONGEST_WAIT);
-    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": "shop",
-                        "tool_name": "Bash", "tool_input": {} });
-    let body = event.to_string();
-    let answer = || client.send("POST", "/v1/events", Some(body.as_bytes()));
-    wait_until("it takes events", || answer().is_ok_and(|answer| answer.status == 200));
+    send_first_event(&socket);
     let code = here.join("shop/code");
     wait_until("the hidden process has asked", || code.exists());
     let output = fs::read_to_string(here.join("shop/out")).unwrap();
@@ -128,12 +133,7 @@ fn a_process_that_hides_from_its_hook_is_ended_when_the_daemon_stops() {
     let setup = DaemonSetup::new().file("shop/.openharness/hooks/hidden.yaml", HIDDEN);
     let (here, socket) = (setup.path(), setup.path().join("socket"));
     let mut daemon = cgroup.serve(&here, &socket);
-    let client = hookyard::daemon::Client::new(&socket).timeout(LONGEST_WAIT);
-    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": "shop",
-                        "tool_name": "Bash", "tool_input": {} });
-    let body = event.to_string();
-    let answer = || client.send("POST", "/v1/events", Some(body.as_bytes()));
-    wait_until("it takes events", || answer().is_ok_and(|answer| answer.status == 200));
+    send_first_event(&socket);
     let pid = || fs::read_to_string(here.join("shop/pid")).ok()?.trim().parse::<i32>().ok();
     wait_until("the process has hidden", || pid().is_some());
     let hidden = pid().unwrap();

@@ -249,7 +249,7 @@ fn quantiles<S: serde::Serializer>(
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::example::status, *};
     use crate::model::Verdict;
 
     const NOW: Duration = Duration::from_secs(2);
@@ -300,34 +300,7 @@ mod tests {
 
     #[test]
     fn an_unreachable_daemon_is_reported_until_it_is_back() {
-        let status = DaemonStatus {
-            version: "1".into(),
-            node: String::new(),
-            pid: 1,
-            phase: "ready".into(),
-            started_at: 0,
-            uptime_ms: 0,
-            socket: "s".into(),
-            control_socket: "s-control".into(),
-            tcp: None,
-            metrics: None,
-            workspaces: 0,
-            hooks: 0,
-            runs: 0,
-            active_runs: 0,
-            events_in_flight: 0,
-            streams: 0,
-            watch: "on".into(),
-            audit: None,
-            data: None,
-            broken: Vec::new(),
-            required_missing: Vec::new(),
-            powerless_switches: Vec::new(),
-            trust: std::collections::BTreeMap::new(),
-            not_trusted: Vec::new(),
-            degraded_workers: Vec::new(),
-            not_loaded: Vec::new(),
-        };
+        let status = status();
         let poll =
             |runs| DaemonPoll { status: status.clone(), runs, pools: Vec::new(), waiting_at_hooks: 0.0 };
         let mut state = TopState::default();

@@ -28,9 +28,9 @@ fn drive(mut course: Course, mut progress: Progress, reply: impl Fn() -> Reply, 
 
 fn five_serial_hooks(c: &mut Criterion) {
     let event = Arc::new(tool_event(1));
-    let snapshot = Snapshot::new(1, place(), hooks(5, "Bash"));
+    let snapshot = Arc::new(Snapshot::new(1, place(), hooks(5, "Bash")));
     let patch = Json::parse(r#"{"timeout":5}"#).expect("JSON");
-    let begin = || Course::begin(Arc::clone(&event), snapshot.plan(&event), place(), 1);
+    let begin = || Course::begin(Arc::clone(&event), snapshot.plan(&event), Arc::clone(&snapshot));
     let mut group = c.benchmark_group("course/five_serial_hooks");
     group.bench_function("no_opinion", |b| {
         b.iter_batched(

@@ -91,6 +91,13 @@ pub(crate) struct RunKey {
     pub(crate) run: RunId,
 }
 
+impl RunKey {
+    /// The key of a run in a workspace.
+    pub(crate) fn new(workspace: &WorkspaceId, run: &RunId) -> Self {
+        Self { workspace: workspace.clone(), run: run.clone() }
+    }
+}
+
 impl WorkspaceId {
     /// The id of a workspace that nobody named: its directory's name, with `-` for everything but letters,
     /// digits, `.`, `_` and `-`.

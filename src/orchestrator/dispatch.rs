@@ -120,10 +120,11 @@ impl Orchestrator {
             return immediate(Err(inner.shutting_down()));
         }
         let directory = &inner.context.directory;
-        let key = RunKey { workspace: snapshot.workspace().id.clone(), run: event.run_id.clone() };
+        let workspace = &snapshot.workspace().id;
         if event.is_interceptor()
-            && let Some((halt, receipt)) = directory.halted(&key)
+            && let Some((halt, receipt)) = directory.halted(workspace, &event.run_id)
         {
+            let key = RunKey::new(workspace, &event.run_id);
             let outcome = halt.outcome(event.kind, snapshot.version());
             inner.context.tell_without_run(&key, event, &outcome, snapshot);
             return match receipt {
@@ -135,17 +136,19 @@ impl Orchestrator {
             };
         }
         if let Some(missing) = snapshot.missing_for(&event) {
+            let key = RunKey::new(workspace, &event.run_id);
             let outcome = fail_closed::block_missing(missing, event.kind, snapshot);
             inner.context.tell_without_run(&key, event, &outcome, snapshot);
             return immediate(Ok(outcome));
         }
         let plan = snapshot.plan(&event);
         if !plan.is_empty() {
+            let key = RunKey::new(workspace, &event.run_id);
             return Either::Right(Box::pin(inner.run(sender, published.clone(), key, event, plan)));
         }
         let outcome = Outcome::proceed(next_decision_id(), event.kind, snapshot.version());
         if event.ends_run()
-            && let Some(acknowledged) = directory.end_unplanned(&key)
+            && let Some(acknowledged) = directory.end_unplanned(&RunKey::new(workspace, &event.run_id))
         {
             return Either::Right(Box::pin(async move {
                 // Not acknowledged only if the actor has died, and the run with it.
@@ -188,9 +191,8 @@ impl Inner {
             key: IdempotencyKey::of(&event),
             event: Arc::new(event),
             plan,
-            workspace: Arc::clone(snapshot.workspace()),
+            snapshot,
             meters,
-            snapshot_version: snapshot.version(),
             accepted,
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, _permit: permit }) },
         };

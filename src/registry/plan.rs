@@ -1,10 +1,10 @@
 //! Plans: which hooks run for an event, in which stages, and why the others do not.
 
-use std::{collections::HashMap, fmt, ops::Range, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
 
 use super::registered_hook::RegisteredHook;
 use crate::model::{
-    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, Redactor, Strategy,
+    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, Strategy,
 };
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
@@ -13,12 +13,6 @@ pub struct Plan {
     steps: Vec<Arc<RegisteredHook>>,
     /// Where each stage ends in `steps`.
     ends: Vec<usize>,
-    /// Removes the secrets of every hook of the snapshot, since one hook may print the secret of another.
-    redactor: Redactor,
-    /// The hash of its snapshot.
-    content: Arc<str>,
-    /// The directories of the project, from its snapshot.
-    project_roots: Arc<[PathBuf]>,
 }
 
 impl Plan {
@@ -41,43 +35,7 @@ impl Plan {
             }
             ends.push(number + 1);
         }
-        Self {
-            steps,
-            ends,
-            redactor: Redactor::default(),
-            content: Arc::default(),
-            project_roots: Arc::default(),
-        }
-    }
-
-    /// The same plan with a redactor.
-    pub(super) fn with_redactor(self, redactor: Redactor) -> Self {
-        Self { redactor, ..self }
-    }
-
-    /// The same plan with the hash of its snapshot.
-    pub(super) fn with_content(self, content: Arc<str>) -> Self {
-        Self { content, ..self }
-    }
-
-    /// The same plan with the directories of the project.
-    pub(super) fn with_project_roots(self, project_roots: Arc<[PathBuf]>) -> Self {
-        Self { project_roots, ..self }
-    }
-
-    /// The directories from which its hooks take no programs.
-    pub(crate) fn project_roots(&self) -> &Arc<[PathBuf]> {
-        &self.project_roots
-    }
-
-    /// A hash over the contents of all hooks of its snapshot.
-    pub(crate) fn content(&self) -> &Arc<str> {
-        &self.content
-    }
-
-    /// Removes secrets from texts about its event.
-    pub(crate) fn redactor(&self) -> &Redactor {
-        &self.redactor
+        Self { steps, ends }
     }
 
     /// The same plan with only the hooks for which the condition holds.
@@ -86,9 +44,6 @@ impl Plan {
             return self;
         }
         Self::new(event, self.steps.into_iter().filter(|step| wanted(&step.hook)))
-            .with_redactor(self.redactor)
-            .with_content(self.content)
-            .with_project_roots(self.project_roots)
     }
 
     /// The hooks the host waits for, and those that only have to be started.

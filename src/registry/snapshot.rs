@@ -109,7 +109,12 @@ impl Snapshot {
         &self.hooks
     }
 
-    /// Removes the secrets of all hooks from texts about events.
+    /// The directories from which its hooks take no programs.
+    pub(crate) fn project_roots(&self) -> &Arc<[PathBuf]> {
+        &self.project_roots
+    }
+
+    /// Removes the secrets of all hooks from texts about events, since one hook may print the secret of another.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -128,9 +133,6 @@ impl Snapshot {
         };
         let wanted = deduplicated(hooks.filter(wanted).collect());
         Plan::new(event, wanted.into_iter())
-            .with_redactor(self.redactor.clone())
-            .with_content(Arc::clone(&self.content))
-            .with_project_roots(Arc::clone(&self.project_roots))
     }
 
     /// What runs for an event, and why the rest does not.

@@ -151,15 +151,15 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, key, plan, workspace, meters, snapshot_version, accepted, caller } =
-            request;
+        let EventRequest { event, key, plan, snapshot, meters, accepted, caller } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
-            let outcome = halt.outcome(event.kind, snapshot_version);
-            let (waited, redactor) = (accepted.elapsed(), plan.redactor());
+            let outcome = halt.outcome(event.kind, snapshot.version());
+            let (waited, redactor) = (accepted.elapsed(), snapshot.redactor());
             self.context.meters.answered(event.kind, Verdict::Halt, waited);
-            self.announce(
+            self.context.announce(
+                &self.key,
                 EndedEvent { event: &event, outcome: &outcome, waited, redactor },
                 NoticeKind::Outcome,
             );
@@ -168,16 +168,16 @@ impl RunActor {
         let (awaited, background) = state.run_state.take_turns(&event, plan).split(&event);
         self.save_change(state);
         if !background.is_empty() {
-            let (course, progress) =
-                Course::begin(Arc::clone(&event), background, Arc::clone(&workspace), snapshot_version);
+            let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
             running.detached = Some(Arc::clone(&caller.guard));
             self.drive(state, running, progress);
         }
-        let (course, progress) = Course::begin(Arc::clone(&event), awaited, workspace, snapshot_version);
+        let version = snapshot.version();
+        let (course, progress) = Course::begin(Arc::clone(&event), awaited, snapshot);
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
         running.key = key;
-        running.take_in(&event, snapshot_version, caller);
+        running.take_in(&event, version, caller);
         if running.detached.is_some() {
             self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);
         }

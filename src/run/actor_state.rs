@@ -121,7 +121,7 @@ impl RunActorState {
         let twin =
             |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
-        running.take_in(&request.event, request.snapshot_version, request.caller);
+        running.take_in(&request.event, request.snapshot.version(), request.caller);
         None
     }
 

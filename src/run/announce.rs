@@ -7,7 +7,6 @@ use std::{
 };
 
 use super::{
-    actor::RunActor,
     context::RunContext,
     log,
     message::{Notice, RunRef},
@@ -17,13 +16,6 @@ use crate::{
     model::{Event, Outcome, RunKey},
     registry::Snapshot,
 };
-
-impl RunActor {
-    /// Tells the log, the observers and the subscribers.
-    pub(super) fn announce(&self, ended: EndedEvent<'_>, kind: NoticeKind) {
-        self.context.announce(&self.key, ended, kind);
-    }
-}
 
 impl RunContext {
     /// Tells of the answer to an event of a halted run.
@@ -43,7 +35,8 @@ impl RunContext {
         self.announce(key, ended, NoticeKind::Outcome);
     }
 
-    fn announce(&self, key: &RunKey, ended: EndedEvent<'_>, kind: NoticeKind) {
+    /// Tells the log, the observers and the subscribers.
+    pub(super) fn announce(&self, key: &RunKey, ended: EndedEvent<'_>, kind: NoticeKind) {
         let EndedEvent { event, outcome, .. } = ended;
         log::invocations(key, ended);
         if kind == NoticeKind::Outcome {

@@ -33,7 +33,7 @@ impl RunActor {
         let ended =
             |outcome| EndedEvent { event: &event, outcome, waited: accepted.elapsed(), redactor: &redactor };
         if role == CourseRole::Background {
-            return self.announce(ended(&outcome), NoticeKind::Background);
+            return self.context.announce(&self.key, ended(&outcome), NoticeKind::Background);
         }
         state.run_state.break_loop(&mut outcome);
         let is_halted = outcome.verdict == Verdict::Halt && event.is_interceptor();
@@ -42,7 +42,7 @@ impl RunActor {
         if detached.is_none() {
             self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
-        self.announce(ended(&outcome), NoticeKind::Outcome);
+        self.context.announce(&self.key, ended(&outcome), NoticeKind::Outcome);
         state.ended |= event.ends_run();
         if let Some(key) = key {
             state.run_state.answers.remember(key, outcome.clone(), self.context.answers);
@@ -115,7 +115,7 @@ impl RunActor {
                 self.context.meters.answered(event.kind, outcome.verdict, waited);
             }
             let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: &redactor };
-            self.announce(ended, NoticeKind::Outcome);
+            self.context.announce(&self.key, ended, NoticeKind::Outcome);
             answers.push((waiters, outcome));
         }
         let halt = Halt { reason: Some(CANCELLED.into()), by: None };
@@ -124,11 +124,12 @@ impl RunActor {
                 continue;
             }
             let event = &request.event;
-            let outcome = halt.outcome(event.kind, request.snapshot_version);
+            let outcome = halt.outcome(event.kind, request.snapshot.version());
             let waited = request.accepted.elapsed();
             self.context.meters.answered(event.kind, outcome.verdict, waited);
-            let ended = EndedEvent { event, outcome: &outcome, waited, redactor: request.plan.redactor() };
-            self.announce(ended, NoticeKind::Outcome);
+            let ended =
+                EndedEvent { event, outcome: &outcome, waited, redactor: request.snapshot.redactor() };
+            self.context.announce(&self.key, ended, NoticeKind::Outcome);
             answers.push((vec![request.caller.into_waiter()], outcome));
         }
         drop(lease);
@@ -164,7 +165,7 @@ impl RunActor {
         };
         let (event, _, outcome) = cancel_course(running, why);
         let ended = EndedEvent { event: &event, outcome: &outcome, waited, redactor: &redactor };
-        self.announce(ended, kind);
+        self.context.announce(&self.key, ended, kind);
     }
 
     /// Ends the run if it is over and no event is in flight. Returns whether it did.

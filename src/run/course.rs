@@ -19,7 +19,7 @@ use crate::{
         Conclusion, DecisionId, DialectName, Draft, Event, HookReport, Outcome, Redactor, Target, Targets,
         Workspace,
     },
-    registry::{Plan, RegisteredHook},
+    registry::{Plan, RegisteredHook, Snapshot},
 };
 
 /// What a course needs next.
@@ -39,8 +39,8 @@ pub enum Progress {
 pub struct Course {
     pub(super) event: Arc<Event>,
     pub(super) plan: Plan,
-    workspace: Arc<Workspace>,
-    snapshot_version: u64,
+    /// What the event was planned by.
+    snapshot: Arc<Snapshot>,
     pub(super) draft: Draft,
     pub(super) stage: usize,
     pub(super) states: Vec<StepState>,
@@ -62,19 +62,13 @@ pub struct Course {
 
 impl Course {
     /// Starts the course of an event. With an empty plan it is done at once.
-    pub fn begin(
-        event: Arc<Event>,
-        plan: Plan,
-        workspace: Arc<Workspace>,
-        snapshot_version: u64,
-    ) -> (Self, Progress) {
+    pub fn begin(event: Arc<Event>, plan: Plan, snapshot: Arc<Snapshot>) -> (Self, Progress) {
         let states = plan.steps().iter().map(|_| StepState::NotRun).collect();
         let mut course = Self {
             draft: Draft::new(Arc::clone(&event)),
             event,
             plan,
-            workspace,
-            snapshot_version,
+            snapshot,
             stage: 0,
             states,
             envelope: None,
@@ -97,12 +91,12 @@ impl Course {
 
     /// The directories from which its hooks take no programs.
     pub(super) fn project_roots(&self) -> &Arc<[PathBuf]> {
-        self.plan.project_roots()
+        self.snapshot.project_roots()
     }
 
     /// Removes the secrets of every hook of the snapshot from texts about the event.
     pub(super) fn redactor(&self) -> &Redactor {
-        self.plan.redactor()
+        self.snapshot.redactor()
     }
 
     /// The event with the patches so far.
@@ -112,7 +106,7 @@ impl Course {
 
     /// Where its hooks run.
     pub fn workspace(&self) -> &Arc<Workspace> {
-        &self.workspace
+        self.snapshot.workspace()
     }
 
     /// A step of the plan.
@@ -130,7 +124,7 @@ impl Course {
                 bytes.clone()
             }
             _ => {
-                let bytes = dialect.envelope(&self.draft, &self.workspace);
+                let bytes = dialect.envelope(&self.draft, self.snapshot.workspace());
                 self.envelope = Some((dialect.name(), self.draft.revision(), bytes.clone()));
                 bytes
             }
@@ -228,8 +222,8 @@ impl Course {
             suppress_output: self.suppress_output,
             native,
             hooks: self.states.into_iter().filter_map(report).collect(),
-            snapshot_version: self.snapshot_version,
-            snapshot_content: Some(Arc::clone(self.plan.content())).filter(|content| !content.is_empty()),
+            snapshot_version: self.snapshot.version(),
+            snapshot_content: Some(Arc::clone(self.snapshot.content())).filter(|content| !content.is_empty()),
         };
         outcome.drop_unused_patches();
         outcome

@@ -24,7 +24,7 @@ use super::{
 #[cfg(feature = "store")]
 use crate::store::StoredRuns;
 use crate::{
-    model::{RunKey, SessionId, WorkspaceId},
+    model::{RunId, RunKey, SessionId, WorkspaceId},
     store::{ENDED_REMEMBERED, RunStore},
 };
 
@@ -113,11 +113,11 @@ impl RunDirectory {
 
     /// Why a run is halted, if it is, and what to wait for before anybody hears of it. Costs one atomic load while no
     /// run is.
-    pub(crate) fn halted(&self, key: &RunKey) -> Option<(Halt, Option<HaltReceipt>)> {
+    pub(crate) fn halted(&self, workspace: &WorkspaceId, run: &RunId) -> Option<(Halt, Option<HaltReceipt>)> {
         if self.halted.load(Ordering::Acquire) == 0 {
             return None;
         }
-        let record = self.runs.get(key)?;
+        let record = self.runs.get(&RunKey::new(workspace, run))?;
         record.asked.store(true, Ordering::Relaxed);
         let halt = record.halted().cloned()?;
         Some((halt, self.receipt(&record)))

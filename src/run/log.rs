@@ -28,7 +28,7 @@ pub(super) fn verdict(run: &RunKey, ended: EndedEvent<'_>) {
 
 /// An event id that was used again with another payload.
 pub(super) fn reused_id(run: &RunKey, request: &EventRequest) {
-    let id = request.plan.redactor().text(run.run.as_str());
+    let id = request.snapshot.redactor().text(run.run.as_str());
     tracing::warn!(
         target: EVENTS_TARGET, workspace = %run.workspace, run = %id, event = %request.event.kind,
         "an event id was used again with another payload; it counts as another event"

@@ -21,8 +21,8 @@ use tokio::{
 
 use super::{idempotency::IdempotencyKey, status::RunActivity};
 use crate::{
-    model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, Workspace, WorkspaceId},
-    registry::Plan,
+    model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, WorkspaceId},
+    registry::{Plan, Snapshot},
     telemetry::SnapshotMeters,
 };
 
@@ -61,9 +61,9 @@ pub(crate) struct EventRequest {
     /// What a repetition of the event is recognised by.
     pub(crate) key: Option<IdempotencyKey>,
     pub(crate) plan: Plan,
-    pub(crate) workspace: Arc<Workspace>,
+    /// What it was planned by.
+    pub(crate) snapshot: Arc<Snapshot>,
     pub(crate) meters: SnapshotMeters,
-    pub(crate) snapshot_version: u64,
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
     pub(crate) caller: Caller,

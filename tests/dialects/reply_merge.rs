@@ -107,10 +107,10 @@ fn hook(name: &str, position: usize) -> Hook {
 fn replies_are_joined_in_configured_order() {
     let place = Arc::new(Workspace { id: WorkspaceId::new("w").unwrap(), root: "/".into() });
     let hooks = vec![hook("a", 0), hook("b", 1), hook("c", 2)];
-    let snapshot = Snapshot::new(1, Arc::clone(&place), hooks);
+    let snapshot = Arc::new(Snapshot::new(1, place, hooks));
     let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
     let event = Arc::new(Event::new(EventKind::BeforeToolDispatch, session, run));
-    let (mut course, progress) = Course::begin(Arc::clone(&event), snapshot.plan(&event), place, 1);
+    let (mut course, progress) = Course::begin(Arc::clone(&event), snapshot.plan(&event), snapshot);
     assert_eq!(progress, Progress::Run(0..3));
     for (step, reason) in [(2, "third"), (0, "first"), (1, "second")] {
         let result = Ok(Reply::block(reason));

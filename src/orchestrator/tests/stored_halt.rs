@@ -171,12 +171,7 @@ async fn a_store_passes_from_one_orchestrator_to_another() {
     second.open_store(data.path().to_owned()).await.unwrap();
     let halted = |orchestrator: &Orchestrator, run: &str| {
         let workspace = orchestrator.snapshot(None).unwrap().workspace().id.clone();
-        orchestrator
-            .0
-            .context
-            .directory
-            .halted(&RunKey { workspace, run: RunId::new(run).unwrap() })
-            .is_some()
+        orchestrator.0.context.directory.halted(&workspace, &RunId::new(run).unwrap()).is_some()
     };
     assert!(halted(&second, "stored") && halted(&second, "in-memory"));
     second.shutdown(Duration::ZERO).await;

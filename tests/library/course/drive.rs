@@ -35,9 +35,9 @@ pub(crate) fn duration(step: usize) -> Duration {
 }
 
 /// The registry of a scenario, its plan and the reasons for what is not in it.
-pub(crate) fn explain(scenario: &Scenario) -> (Snapshot, Plan, Explanation) {
+pub(crate) fn explain(scenario: &Scenario) -> (Arc<Snapshot>, Plan, Explanation) {
     let hooks = scenario.hooks.iter().map(Rule::hook).collect();
-    let snapshot = Snapshot::new(7, Arc::new(double::place()), hooks);
+    let snapshot = Arc::new(Snapshot::new(7, Arc::new(double::place()), hooks));
     let event = scenario.event();
     let (plan, explanation) = (snapshot.plan(&event), snapshot.explain(&event));
     (snapshot, plan, explanation)
@@ -80,11 +80,11 @@ struct Drive<'a> {
 }
 
 impl<'a> Drive<'a> {
-    fn begin(scenario: &'a Scenario, snapshot: &Snapshot, plan: &Plan) -> Self {
+    fn begin(scenario: &'a Scenario, snapshot: &Arc<Snapshot>, plan: &Plan) -> Self {
         let mut stages: Vec<_> = (0..).map_while(|number| plan.stage(number)).collect();
         stages.reverse();
-        let (event, place) = (Arc::new(scenario.event()), Arc::clone(snapshot.workspace()));
-        let (course, progress) = Course::begin(event, plan.clone(), place, snapshot.version());
+        let event = Arc::new(scenario.event());
+        let (course, progress) = Course::begin(event, plan.clone(), Arc::clone(snapshot));
         let steps = plan.steps().len();
         Self { scenario, course, stages, steps, ran: Vec::new(), ended: 0, progress }
     }

@@ -1,17 +1,21 @@
 //! Logs: to standard error, filtered by `HOOKYARD_LOG`, as text or as JSON.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use clap::ValueEnum;
-use tracing::field::Field;
+use tracing::field::{Field, Visit};
 use tracing_subscriber::{
     EnvFilter,
-    field::MakeExt,
-    fmt::format::{FmtSpan, Writer, debug_fn},
+    field::RecordFields,
+    fmt::{
+        FormatFields,
+        format::{FmtSpan, Writer},
+    },
 };
 
 use super::{
     escape,
+    journal::LogOutput,
     paint::Paint,
     screen::{FATAL_TARGET, Screen},
 };
@@ -68,14 +72,60 @@ impl LogFormat {
     }
 }
 
-/// Writes one field of a log line, with the control characters of its value escaped.
-fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
-    let text = format!("{value:?}");
-    let text = escape::line(&text);
-    match field.name() {
-        "message" => write!(writer, "{text}"),
-        name if writer.has_ansi_escapes() => write!(writer, "\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{text}"),
-        name => write!(writer, "{name}={text}"),
+/// Writes fields as `name=value`, plain, and quoted only where they would run into each other.
+#[derive(Debug)]
+pub(super) struct PlainFields;
+
+impl<'w> FormatFields<'w> for PlainFields {
+    fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut fields_writer = FieldWriter { writer, has_field: false, result: Ok(()) };
+        fields.record(&mut fields_writer);
+        fields_writer.result
+    }
+}
+
+/// Writes the fields of one line.
+struct FieldWriter<'w> {
+    writer: Writer<'w>,
+    has_field: bool,
+    result: fmt::Result,
+}
+
+impl FieldWriter<'_> {
+    /// Writes a field, with the control characters of its value escaped: file names and texts of others stand there, and
+    /// a line is a line whatever they have in them.
+    fn write(&mut self, field: &Field, value: &str) -> fmt::Result {
+        let space = if self.has_field { " " } else { "" };
+        self.has_field = true;
+        let text = escape::line(value);
+        match field.name() {
+            "message" => write!(self.writer, "{space}{text}"),
+            name if self.writer.has_ansi_escapes() => {
+                write!(self.writer, "{space}\x1b[3m{name}\x1b[0m\x1b[2m=\x1b[0m{}", quoted(text))
+            }
+            name => write!(self.writer, "{space}{name}={}", quoted(text)),
+        }
+    }
+}
+
+impl Visit for FieldWriter<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if self.result.is_ok() {
+            self.result = self.write(field, value);
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+/// A value with quotes around it if it has spaces or quotes, or is empty.
+fn quoted(value: Cow<'_, str>) -> Cow<'_, str> {
+    if value.is_empty() || value.contains([' ', '"', '=']) {
+        Cow::Owned(format!("\"{}\"", value.replace('"', "\\\"")))
+    } else {
+        value
     }
 }
 
@@ -94,7 +144,7 @@ pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
     };
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(LogOutput { is_journal: screen.is_journal })
         // They are written to standard error, and where that is closed, writing panics.
         .log_internal_errors(false)
         .with_ansi(screen.err.paint == Paint::Colored)
@@ -106,10 +156,7 @@ pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
             let lines = subscriber.json().flatten_event(true).with_current_span(false).with_span_list(false);
             lines.try_init()
         }
-        LogFormat::Human | LogFormat::Auto => {
-            // File names and texts of others stand in fields: a line is a line whatever they have in them.
-            subscriber.fmt_fields(debug_fn(write_field).delimited(" ")).try_init()
-        }
+        LogFormat::Human | LogFormat::Auto => subscriber.fmt_fields(PlainFields).try_init(),
     });
     let is_silent = !tracing::enabled!(target: "hookyard", tracing::Level::ERROR);
     if let Some(wanted) = wanted.filter(|wanted| is_silent && mistake.is_none() && !wanted.contains("off")) {
@@ -119,5 +166,24 @@ pub(super) fn start(screen: &Screen, default: DefaultLogs, format: LogFormat) {
     if let Some(error) = mistake {
         let hint = format!("try `{VARIABLE}=hookyard=debug`");
         screen.note(&format!("note: {VARIABLE} is not a valid filter: {error}; {hint}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_quoted_where_they_need_it() {
+        for (value, expected) in [
+            ("guard", "guard"),
+            ("/a/b.yaml", "/a/b.yaml"),
+            ("", "\"\""),
+            ("a, b", "\"a, b\""),
+            ("it said \"no\"", "\"it said \\\"no\\\"\""),
+            ("a=b", "\"a=b\""),
+        ] {
+            assert_eq!(quoted(value.into()), expected, "{value}");
+        }
     }
 }

@@ -21,6 +21,7 @@ mod flags;
 mod help;
 mod inside_hook;
 mod interrupt;
+mod journal;
 mod list;
 #[cfg(feature = "daemon")]
 mod log;

@@ -7,10 +7,12 @@ use std::{
 
 use clap::ColorChoice;
 use serde::Serialize;
+use tracing::Level;
 
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
+    journal::{stderr_is_journal, with_priority},
     paint::Paint,
     table::terminal_columns,
     wrap,
@@ -49,6 +51,8 @@ pub(super) struct Screen {
     columns: Option<usize>,
     /// The format of notes and errors.
     pub(super) message_format: MessageFormat,
+    /// Whether standard error goes to systemd's journal, so that its lines have priorities.
+    pub(super) is_journal: bool,
 }
 
 /// How a command writes notes and errors.
@@ -64,7 +68,13 @@ impl Screen {
     pub(super) fn new(choice: ColorChoice) -> Self {
         let out = OutputStream::new(io::stdout().is_terminal(), choice);
         let err = OutputStream::new(io::stderr().is_terminal(), choice);
-        Self { out, err, columns: terminal_columns(), message_format: MessageFormat::Text }
+        Self {
+            out,
+            err,
+            columns: terminal_columns(),
+            message_format: MessageFormat::Text,
+            is_journal: stderr_is_journal(),
+        }
     }
 
     /// The same screen for a command that writes its messages in this format.
@@ -120,9 +130,15 @@ impl Screen {
     /// Prints something that is not the result. An error is ignored: there is no other place to report it.
     pub(super) fn note(&self, text: &str) {
         match self.message_format {
-            MessageFormat::Text => drop(writeln!(io::stderr().lock(), "{text}")),
+            MessageFormat::Text => self.write_message(Level::INFO, text),
             MessageFormat::Log => tracing::info!("{text}"),
         }
+    }
+
+    /// Writes lines to standard error.
+    pub(super) fn write_message(&self, level: Level, text: &str) {
+        let text = if self.is_journal { with_priority(level, text) } else { format!("{text}\n") };
+        drop(io::stderr().lock().write_all(text.as_bytes()));
     }
 
     /// Prints the error of a command, if there is one, and returns its exit code.
@@ -149,9 +165,10 @@ impl Screen {
             return tracing::error!(target: FATAL_TARGET, help, "{what}");
         }
         let paint = self.err.paint;
-        self.note(&format!("{} {}", paint.red("error:"), self.error_text(what)));
+        self.write_message(Level::ERROR, &format!("{} {}", paint.red("error:"), self.error_text(what)));
         if let Some(help) = help {
-            self.note(&format!(" {} {}", paint.bold("help:"), self.error_text(help)));
+            let help = format!(" {} {}", paint.bold("help:"), self.error_text(help));
+            self.write_message(Level::ERROR, &help);
         }
     }
 

@@ -47,7 +47,7 @@ Then, in another terminal:
   curl --unix-socket $XDG_RUNTIME_DIR/hookyard.sock --json @event.json http://hookyard/v1/events
 
 Signals: SIGTERM and SIGINT stop the daemon once `listen.lameduck` is over and in-flight events are done; a second one \
-stops it at once. SIGHUP reloads hook files.";
+stops it at once. SIGHUP reloads hook files and tokens.";
 
 /// Start the daemon, which runs hooks for hosts in any language
 ///
@@ -87,7 +87,7 @@ pub(super) struct ServeCommand {
     #[arg(long)]
     debuggable: bool,
 
-    /// Format of logs and messages on standard error
+    /// Format of logs and messages on standard error. In systemd's journal each line has its priority
     #[arg(long, value_name = "FORMAT", default_value = "auto", overrides_with = "log")]
     log: LogFormat,
 
@@ -246,7 +246,7 @@ async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Sig
             () = daemon.stop_requested() => return StopReason::Request,
             _ = stop_signals.next() => return StopReason::Signal,
             _ = hangup.recv() => {
-                tracing::info!("reloading hook files after SIGHUP");
+                tracing::info!("reloading hook files and tokens after SIGHUP");
                 if let Err(error) = daemon.reload().await {
                     tracing::error!(%error, "hook files could not be reloaded");
                 }

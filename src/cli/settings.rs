@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tracing::Level;
+
 use super::{
     diagnostics, escape,
     exit::CliError,
@@ -57,8 +59,9 @@ pub(super) fn settings_of(
 pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), CliError> {
     for diagnostic in diagnostics {
         match (screen.message_format, diagnostic.severity) {
-            (MessageFormat::Text, _) => {
-                screen.note(&diagnostics::render(diagnostic, None, screen.err.paint, screen.width()));
+            (MessageFormat::Text, severity) => {
+                let text = diagnostics::render(diagnostic, None, screen.err.paint, screen.width());
+                screen.write_message(level(severity), &text);
             }
             (MessageFormat::Log, Severity::Error) => tracing::error!(target: FATAL_TARGET, "{diagnostic}"),
             (MessageFormat::Log, Severity::Warning) => tracing::warn!("{diagnostic}"),
@@ -67,6 +70,14 @@ pub(super) fn tell(diagnostics: &[Diagnostic], screen: &Screen) -> Result<(), Cl
     }
     let failed = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     if failed { Err(CliError::AlreadyReported) } else { Ok(()) }
+}
+
+fn level(severity: Severity) -> Level {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARN,
+        Severity::Info => Level::INFO,
+    }
 }
 
 fn home_directory(given: &Path) -> Result<PathBuf, CliError> {

@@ -224,6 +224,41 @@ fn functions_are_short() {
 }
 
 #[test]
+fn log_fields_are_plain_values() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        for call in source.text.split("tracing::").skip(1) {
+            let is_log = ["error!(", "warn!(", "info!(", "debug!(", "trace!("]
+                .iter()
+                .any(|name| call.starts_with(name));
+            let call = call.split(';').next().unwrap_or_default();
+            if is_log && has_debug_field(call) {
+                wrong.push(format!("{}: {call}", source.path));
+            }
+        }
+    }
+    assert_none("a field of a log line is a plain text or number, without `?`", &wrong);
+}
+
+/// Whether a call of a log macro writes a field with `?`, as `Debug` does.
+fn has_debug_field(call: &str) -> bool {
+    let mut pairs = call.chars().zip(call.chars().skip(1)).zip(call.chars().skip(2));
+    pairs.any(|((before, sign), after)| {
+        sign == '?' && (before == '(' || before.is_whitespace()) && (after.is_alphabetic() || after == '_')
+    })
+}
+
+#[test]
+fn a_debug_field_is_seen() {
+    for call in ["warn!(?pause, \"x\")", "warn!(a, b = ?c, \"x\")", "warn!(\n    ?_a,\n)"] {
+        assert!(has_debug_field(call), "{call}");
+    }
+    for call in ["warn!(%pause, \"is it? so\")", "warn!(a = b()?.c, \"x\")"] {
+        assert!(!has_debug_field(call), "{call}");
+    }
+}
+
+#[test]
 fn native_field_names_stay_in_the_dialects() {
     let native = [
         "hookSpecificOutput",

@@ -1,5 +1,7 @@
 //! The log of the daemon: its formats, its filter, and no secrets.
 
+use std::os::unix::fs::MetadataExt;
+
 use crate::support::daemon::{Daemon, DaemonSetup};
 use crate::support::wait::wait_until;
 use assert_cmd::Command;
@@ -8,6 +10,9 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "k3y-0001-of-the-shop";
 const PAYLOAD: &str = "pay1oad-of-the-host";
+
+/// Fields with what hooks wrote.
+const OF_HOOKS: [&str; 2] = ["reason", "stderr"];
 
 /// Hooks that block and fail, each with words of the payload and of a secret.
 fn setting() -> DaemonSetup {
@@ -37,8 +42,22 @@ fn post_all(daemon: &Daemon) -> Vec<Value> {
     ["Bash", "Broken", "Fine", "Stays"].map(|tool| daemon.post("/v1/events", &event(tool))).into()
 }
 
+/// The lines, each an object whose values are plain: no JSON in a text, and nothing nested. Texts of hooks are theirs.
 fn objects(log: &str) -> Vec<Value> {
-    log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+    let read = |line: &str| -> Value {
+        let object: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let own = object.as_object().unwrap().iter().filter(|(field, _)| !OF_HOOKS.contains(&field.as_str()));
+        for (field, value) in own {
+            let is_plain = match value {
+                Value::String(text) => !text.starts_with(['"', '[', '{']) && !text.starts_with("Some("),
+                Value::Number(_) | Value::Bool(_) => true,
+                Value::Null | Value::Array(_) | Value::Object(_) => false,
+            };
+            assert!(is_plain, "{field}: {line}");
+        }
+        object
+    };
+    log.lines().map(read).collect()
 }
 
 #[test]
@@ -125,6 +144,85 @@ fn at_level_debug_reasons_and_errors_are_logged_without_secrets() {
     let errors = said("standard error of a hook", "stderr", "with ***");
     assert!(["guard", "broken", "fine"].contains(&errors["hook"].as_str().unwrap()));
     said("standard error of a worker", "stderr", "withheld");
+}
+
+#[test]
+fn a_reload_and_a_worker_that_fails_are_logged_in_plain_values() {
+    let daemon = setting().argument("--log=json").serve();
+    daemon.post("/v1/events", &event("Stays"));
+    let hook = |name: &str| {
+        format!("name: {name}\nevents: [run_completed]\nhandler: {{ type: command, command: 'true' }}\n")
+    };
+    for name in ["one", "two"] {
+        crate::support::daemon::write(
+            &daemon.path().join(format!("shop/.openharness/hooks/{name}.yaml")),
+            &hook(name),
+        );
+    }
+    daemon.send("POST", "/v1/reload", None);
+    let find = |message: &str| objects(&daemon.log()).into_iter().find(|line| line["message"] == message);
+    wait_until("it is logged", || find("hooks reloaded").is_some());
+    let names: Vec<_> = objects(&daemon.log())
+        .iter()
+        .filter(|line| line["message"] == "hooks reloaded")
+        .flat_map(|line| line["added"].as_str().unwrap().split(", ").map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    assert!(names.contains(&"one".to_owned()), "{names:?}");
+    wait_until("a worker has failed", || {
+        find("a worker ended; another may be started after the pause").is_some()
+            || find("no worker: each event gets a process, and a worker is tried again later").is_some()
+    });
+    if let Some(ended) = find("a worker ended; another may be started after the pause") {
+        assert!(ended["pause_ms"].as_u64() > Some(0), "{ended}");
+    }
+}
+
+/// A daemon whose standard error is the stream of the journal, as far as it can tell.
+fn in_journal(log: &str, of_other: bool) -> Daemon {
+    let setting = setting().file("log", "");
+    let stream = std::fs::metadata(setting.path().join("log")).unwrap();
+    let inode = stream.ino() + u64::from(of_other);
+    setting.argument(log).variable("JOURNAL_STREAM", &format!("{}:{inode}", stream.dev())).serve()
+}
+
+#[test]
+fn lines_in_the_journal_have_their_priorities() {
+    for format in ["--log=human", "--log=json"] {
+        let mut daemon = in_journal(format, false);
+        post_all(&daemon);
+        wait_until("it is logged", || daemon.log().contains("a hook failed"));
+        daemon.signal(Signal::TERM);
+        daemon.wait();
+        let log = daemon.log();
+        let priority = |text: &str| {
+            let line =
+                log.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {log}"));
+            line[..3].to_owned()
+        };
+        assert_eq!(priority("listening on "), "<6>", "{format}");
+        assert_eq!(priority("a hook failed"), "<4>", "{format}");
+        assert!(log.lines().all(|line| ["<3>", "<4>", "<6>"].contains(&&line[..3])), "{log}");
+        assert!(log.lines().all(|line| !line[3..].contains("<6>")), "{log}");
+        if format == "--log=json" {
+            let lines: String = log.lines().map(|line| format!("{}\n", &line[3..])).collect();
+            objects(&lines);
+        }
+    }
+    let mut broken = setting().file("log", "").argument("--log=human").argument("--set=limits.in_fligt=3");
+    let stream = std::fs::metadata(broken.path().join("log")).unwrap();
+    broken = broken.variable("JOURNAL_STREAM", &format!("{}:{}", stream.dev(), stream.ino()));
+    let mut daemon = broken.spawn();
+    assert_ne!(daemon.wait().code(), Some(0));
+    let log = daemon.log();
+    assert!(!log.is_empty() && log.lines().all(|line| line.starts_with("<3>")), "{log}");
+}
+
+#[test]
+fn without_the_journal_no_line_has_a_priority() {
+    let daemon = in_journal("--log=json", true);
+    post_all(&daemon);
+    wait_until("it is logged", || daemon.log().contains("a hook failed"));
+    objects(&daemon.log());
 }
 
 #[test]

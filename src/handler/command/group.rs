@@ -75,7 +75,7 @@ impl ProcessGroup {
             return;
         }
         if let Err(error) = kill_process_group(self.id, signal) {
-            tracing::debug!(%error, ?signal, group = ?self.id, "hook's process group could not be signalled");
+            tracing::debug!(%error, signal = signal.as_raw(), group = self.id.as_raw_pid(), "hook's process group could not be signalled");
         }
     }
 

@@ -132,7 +132,8 @@ impl FleetHealth {
         self.failed = if age >= LONG_LIFE { 1 } else { self.failed.saturating_add(1) };
         let pause = FIRST_PAUSE.saturating_mul(1 << (self.failed - 1).min(10)).min(MAX_PAUSE);
         self.paused_until = Some(Instant::now() + pause);
-        tracing::warn!(hook, why, ?pause, "a worker ended; another may be started after the pause");
+        let pause_ms = milliseconds(pause);
+        tracing::warn!(hook, why, pause_ms, "a worker ended; another may be started after the pause");
     }
 
     fn record_no_hello(&mut self, hook: &str, why: &str) {
@@ -147,9 +148,14 @@ impl FleetHealth {
                 "no worker: each event gets a process, and a worker is tried again later"
             );
         } else {
-            tracing::debug!(hook, why, tries, ?retry, "still no worker");
+            tracing::debug!(hook, why, tries, retry_ms = milliseconds(retry), "still no worker");
         }
     }
+}
+
+/// For the log, whose fields are numbers and plain texts.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `reload`: make the daemon read its hook files again.
+//! `reload`: make the daemon read its hook files and tokens again.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -20,9 +20,10 @@ Examples:
 
 Exit codes: 0 all files were read; 1 a file has errors, or the daemon is down.";
 
-/// Reload the daemon's hook files
+/// Reload the daemon's hook files and tokens
 ///
-/// In-flight events keep the hooks they began with. A file that is broken now keeps its previous rules.
+/// In-flight events keep the hooks they began with. A file that is broken now keeps its previous rules, and a token that
+/// cannot be read stays valid. A token that was replaced is no longer valid.
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct ReloadCommand {
@@ -34,6 +35,13 @@ pub(super) struct ReloadCommand {
 
     #[command(flatten)]
     output: JsonFlag,
+}
+
+/// The result of a reload.
+#[derive(Debug, Serialize, Deserialize)]
+struct Reloaded {
+    workspaces: Vec<ReloadedWorkspace>,
+    token_errors: Vec<String>,
 }
 
 /// The result for a workspace.
@@ -63,21 +71,33 @@ impl ReloadCommand {
         let client = self.sockets.interactive_client();
         let query = self.workspace.query(&client)?.map(|query| format!("?{query}"));
         let path = format!("/v1/reload{}", query.unwrap_or_default());
-        let reloaded: Vec<ReloadedWorkspace> = client.ask("POST", &path, None)?;
+        let reloaded: Reloaded = client.ask("POST", &path, None)?;
         if self.output.json {
             screen.print_json(&reloaded)?;
-        } else if reloaded.is_empty() {
-            screen.note("the daemon has no workspaces yet");
         } else {
-            let mut page = Page::default();
-            for workspace in &reloaded {
-                add_workspace(workspace, &mut page, screen);
+            if reloaded.workspaces.is_empty() {
+                screen.note("the daemon has no workspaces yet");
             }
-            screen.print(&page.into_text())?;
+            let text = view(&reloaded, screen);
+            if !text.is_empty() {
+                screen.print(&text)?;
+            }
         }
-        let broken = reloaded.iter().any(|workspace| workspace.errors > 0);
+        let broken = reloaded.workspaces.iter().any(|workspace| workspace.errors > 0)
+            || !reloaded.token_errors.is_empty();
         Ok(if broken { Exit::Failed } else { Exit::Done })
     }
+}
+
+fn view(reloaded: &Reloaded, screen: &Screen) -> String {
+    let mut page = Page::default();
+    for workspace in &reloaded.workspaces {
+        add_workspace(workspace, &mut page, screen);
+    }
+    for error in &reloaded.token_errors {
+        page.line(&format!("{} {}", screen.out.paint.red("token"), escape::line(error)));
+    }
+    page.into_text()
 }
 
 fn add_workspace(workspace: &ReloadedWorkspace, page: &mut Page, screen: &Screen) {

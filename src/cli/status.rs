@@ -64,6 +64,9 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
         page.line(&format!("{} {}: its events are refused", paint.red("not loaded"), escape::line(&place)));
         page.line(&format!("  {}", escape::line(&workspace.why)));
     }
+    for error in &status.token_errors {
+        page.line(&format!("{} {}", paint.red("token"), escape::line(error)));
+    }
     for missing in &status.required_missing {
         let place = format!("{} in {}", missing.hook, missing.workspace);
         page.line(&format!("{} {}: not in force", paint.red("required"), escape::line(&place)));

@@ -22,6 +22,7 @@ use super::{
     listener_share::{CountedBody, ListenerShare},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
     state::{DaemonPhase, DaemonState, RequestContext},
+    tokens::TokensReplaced,
 };
 use crate::model::EventOrigin;
 
@@ -36,6 +37,9 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// The path of canonical events, and the prefix of the paths of native ones.
 const EVENTS: &str = "/v1/events";
+
+/// The path of the stream, whose response has no end.
+const STREAM: &str = "/v1/stream";
 
 /// The longest id of a client that is kept, in bytes.
 const MAX_ID_BYTES: usize = 128;
@@ -89,6 +93,12 @@ impl Admission {
             && let Some(peer) = peer.of_event()
         {
             request.extensions_mut().insert(EventOrigin::new(auth.listener().as_str(), peer));
+        }
+        // Looked at before the token is checked: one that is replaced meanwhile ends the stream.
+        if route.path == STREAM
+            && let Some(replaced) = auth.tokens_replaced()
+        {
+            request.extensions_mut().insert(TokensReplaced(replaced));
         }
         let response = match self.authorize(auth, route, &request) {
             Ok(()) => self.admit(route, request).await,

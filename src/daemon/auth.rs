@@ -1,86 +1,22 @@
 //! Authorizes requests: the right that an operation needs, and the rights that a listener or a token grants.
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use axum::http::{
     HeaderMap, HeaderName, StatusCode, Uri,
     header::{AUTHORIZATION, HOST, ORIGIN},
 };
 
-use super::error::ApiError;
-use crate::{
-    config::{self, ListenSettings},
-    handler::command::Lineage,
-    run::EventSender,
-};
+use tokio_util::sync::CancellationToken;
 
-/// The shortest token, in bytes. Shorter ones can be guessed.
-const MIN_TOKEN_BYTES: usize = 16;
+use super::{
+    error::ApiError,
+    tokens::{TcpTokens, Token, TokenPair},
+};
+use crate::handler::command::Lineage;
 
 /// The header that browsers add to every request, also to those without an `Origin`.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-
-/// Why the token cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TokenError {
-    /// The token file cannot be used.
-    #[error("the token file {} {why}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Other machines could send requests without a token.
-    #[error("`listen.tcp` is {0}, which other machines can reach; set `listen.token_file`")]
-    Needed(SocketAddr),
-    /// The token for events would grant control.
-    #[error(
-        "`listen.token_file` and `listen.control_token_file` hold the same token; use two different ones"
-    )]
-    Shared,
-}
-
-/// The bearer token that clients have to send.
-#[derive(Clone)]
-pub(super) struct Token(Arc<str>);
-
-impl Token {
-    /// Reads a token: one line of a file that only its owner can read.
-    pub(super) fn read(path: &Path) -> Result<Self, TokenError> {
-        let wrong = |why: String| TokenError::File { path: path.to_owned(), why };
-        let bytes = config::read_private(path, 4096).map_err(wrong)?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".to_owned()))?;
-        let token = text.trim();
-        if token.len() < MIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let why = format!(
-                "has no token: write one line of at least {MIN_TOKEN_BYTES} printable ASCII characters into it"
-            );
-            return Err(wrong(why));
-        }
-        Ok(Self(token.into()))
-    }
-
-    /// Compares in constant time.
-    fn matches(&self, sent: &str) -> bool {
-        let own = self.0.as_bytes();
-        let sent = sent.as_bytes();
-        let different = own.iter().zip(sent).fold(0, |different, (a, b)| different | (a ^ b));
-        own.len() == sent.len() && different == 0
-    }
-}
-
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
 
 /// What a client may do. Each right includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,65 +75,9 @@ pub(super) enum ListenerAuth {
     /// The control socket, whose peer's user was checked when it connected: everything, unless the peer is a hook.
     ControlSocket(Lineage),
     /// A TCP address.
-    Tcp(TcpTokens),
+    Tcp(Arc<TcpTokens>),
     /// A TCP address that serves metrics and health only.
     MetricsOnly,
-}
-
-/// The tokens of a TCP address.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TcpTokens {
-    /// Grants events and reads. Without one, programs of this machine may send events, and web pages nothing.
-    events: Option<Token>,
-    /// Grants everything. Without one, nothing over TCP grants control.
-    control: Option<Token>,
-}
-
-impl TcpTokens {
-    /// Reads the tokens of the settings.
-    pub(super) fn read(listen: &ListenSettings) -> Result<Self, TokenError> {
-        let events = listen.token_file.as_deref().map(Token::read).transpose()?;
-        let control = listen.control_token_file.as_deref().map(Token::read).transpose()?;
-        match (&events, &control) {
-            (Some(events), Some(control)) if events.matches(&control.0) => Err(TokenError::Shared),
-            _ => Ok(Self { events, control }),
-        }
-    }
-
-    /// Whether an address may be listened on: one that other machines can reach needs a token for events.
-    pub(super) fn permit(&self, address: SocketAddr) -> Result<(), TokenError> {
-        let is_open = self.events.is_none() && !address.ip().to_canonical().is_loopback();
-        if is_open { Err(TokenError::Needed(address)) } else { Ok(()) }
-    }
-
-    /// Who sends events to the address: with a token for them, somebody who was given it.
-    pub(super) fn sender(&self) -> EventSender {
-        if self.events.is_some() { EventSender::Known } else { EventSender::Anonymous }
-    }
-
-    fn authorize(&self, uri: &Uri, headers: &HeaderMap, right: AccessRight) -> Result<(), Denial> {
-        let sent = bearer(headers);
-        let is_sent = |token: &Token| sent.is_some_and(|sent| token.matches(sent));
-        if self.control.as_ref().is_some_and(is_sent) {
-            return Ok(());
-        }
-        let Some(events) = &self.events else {
-            check_local_request(uri, headers)?;
-            return match right {
-                AccessRight::Health | AccessRight::Metrics | AccessRight::Events => Ok(()),
-                AccessRight::Read => Err(Denial::NoReadWithoutToken),
-                AccessRight::Control if self.control.is_some() && sent.is_some() => Err(Denial::WrongToken),
-                AccessRight::Control => Err(Denial::NoControl),
-            };
-        };
-        match right {
-            AccessRight::Health => Ok(()),
-            _ if sent.is_none() => Err(Denial::MissingToken),
-            _ if !is_sent(events) => Err(Denial::WrongToken),
-            AccessRight::Control => Err(Denial::NoControl),
-            _ => Ok(()),
-        }
-    }
 }
 
 impl ListenerAuth {
@@ -216,6 +96,14 @@ impl ListenerAuth {
         matches!(self, Self::EventSocket)
     }
 
+    /// Cancelled when a token that is valid now is no longer.
+    pub(super) fn tokens_replaced(&self) -> Option<CancellationToken> {
+        match self {
+            Self::Tcp(tokens) => Some(tokens.current().replaced()),
+            Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly => None,
+        }
+    }
+
     /// Authorizes a request of an operation that needs this right.
     ///
     /// Returns an error if the client does not have it.
@@ -225,7 +113,7 @@ impl ListenerAuth {
             Self::EventSocket if right == AccessRight::Control => Err(Denial::NoControl),
             Self::ControlSocket(lineage) if right == AccessRight::Control => check_lineage(*lineage),
             Self::EventSocket | Self::ControlSocket(_) | Self::MetricsOnly => Ok(()),
-            Self::Tcp(tokens) => tokens.authorize(uri, headers, right),
+            Self::Tcp(tokens) => authorize_tcp(&tokens.current(), uri, headers, right),
         }
     }
 }
@@ -293,6 +181,35 @@ impl Denial {
     }
 }
 
+fn authorize_tcp(
+    tokens: &TokenPair,
+    uri: &Uri,
+    headers: &HeaderMap,
+    right: AccessRight,
+) -> Result<(), Denial> {
+    let sent = bearer(headers);
+    let is_sent = |token: &Token| sent.is_some_and(|sent| token.matches(sent));
+    if tokens.control.as_ref().is_some_and(is_sent) {
+        return Ok(());
+    }
+    let Some(events) = &tokens.events else {
+        check_local_request(uri, headers)?;
+        return match right {
+            AccessRight::Health | AccessRight::Metrics | AccessRight::Events => Ok(()),
+            AccessRight::Read => Err(Denial::NoReadWithoutToken),
+            AccessRight::Control if tokens.control.is_some() && sent.is_some() => Err(Denial::WrongToken),
+            AccessRight::Control => Err(Denial::NoControl),
+        };
+    };
+    match right {
+        AccessRight::Health => Ok(()),
+        _ if sent.is_none() => Err(Denial::MissingToken),
+        _ if !is_sent(events) => Err(Denial::WrongToken),
+        AccessRight::Control => Err(Denial::NoControl),
+        _ => Ok(()),
+    }
+}
+
 fn check_lineage(lineage: Lineage) -> Result<(), Denial> {
     match lineage {
         Lineage::Other => Ok(()),
@@ -356,15 +273,5 @@ mod tests {
         {
             assert!(!is_loopback(host), "{host}");
         }
-    }
-
-    #[test]
-    fn a_token_is_compared_as_a_whole() {
-        let token = Token("0123456789abcdef".into());
-        assert!(token.matches("0123456789abcdef"));
-        for wrong in ["", "0123456789abcdeg", "0123456789abcde", "0123456789abcdef0"] {
-            assert!(!token.matches(wrong), "{wrong}");
-        }
-        assert_eq!(format!("{token:?}"), "Token(…)");
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon: hooks for hosts in any language, over a Unix socket and TCP.
 //!
 //! `connections` accepts connections, `admission` checks requests, `routes` answers them; `routes/events.rs` handles
-//! events. `socket` and `auth` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
+//! events. `socket`, `auth` and `tokens` decide who may send requests, `workspace_locator` finds the workspace of an event, `watch`
 //! reloads changed hook files. `audit` and `traces` record outcomes. `client` and `sse` are the client's side.
 
 mod admission;
@@ -24,13 +24,13 @@ mod socket;
 mod sse;
 mod state;
 mod stop;
+mod tokens;
 mod traces;
 mod unloaded;
 mod watch;
 mod workspace_locator;
 
 pub use audit::AuditError;
-pub use auth::TokenError;
 pub use client::{Client, ClientError, ClientResponse};
 pub use error::Retry;
 #[cfg(feature = "cli")]
@@ -43,4 +43,5 @@ pub use server::{Daemon, ServeError};
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
+pub use tokens::TokenError;
 pub use traces::TracesError;

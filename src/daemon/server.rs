@@ -20,13 +20,14 @@ use tokio_util::task::TaskTracker;
 use super::{
     admission::Admission,
     audit::{Audit, AuditError},
-    auth::{ListenerAuth, TcpTokens, TokenError},
+    auth::ListenerAuth,
     connection_timeouts::ConnectionTimeouts,
     connections::{Connections, Listener},
     listener_share::ListenerShare,
     routes,
     socket::{Socket, SocketError, default_control_socket, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
+    tokens::{TcpTokens, TokenError},
     traces::{Tracer, TracesError},
     watch::{self, WatchContext},
 };
@@ -101,7 +102,7 @@ impl Daemon {
         let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
         let control_path = settings.listen.control_socket.clone();
         let control_path = control_path.unwrap_or_else(|| default_control_socket(&path));
-        let tokens = TcpTokens::read(&settings.listen)?;
+        let tokens = Arc::new(TcpTokens::read(&settings.listen)?);
         Socket::prepare(&path)?;
         Socket::prepare(&control_path)?;
         let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
@@ -133,7 +134,8 @@ impl Daemon {
         let orchestrator = orchestrator(&settings, data, &observers, &addresses).await?;
         let home = config::home_directory(&settings, environment);
         let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
-        let state = Arc::new(DaemonState::new(orchestrator, settings, addresses, home, metrics, observers));
+        let state = DaemonState::new(orchestrator, settings, addresses, home, metrics, observers, &tokens);
+        let state = Arc::new(state);
         let connections = connections(&state);
         let mut accept_loops = JoinSet::new();
         let unix = unix_listeners(&state, listener, control_listener);
@@ -172,7 +174,7 @@ impl Daemon {
         &self.state.orchestrator
     }
 
-    /// Reads the hook files of every workspace again, and reopens the audit's file if it was moved away.
+    /// Reads the hook files of every workspace and the tokens again, and reopens the audit's file if it was moved away.
     ///
     /// Returns an error if the daemon is shutting down.
     pub async fn reload(&self) -> Result<Vec<(WorkspaceId, LoadReport)>, DispatchError> {
@@ -277,13 +279,13 @@ impl TcpListeners {
     fn admitted(
         self,
         state: &Arc<DaemonState>,
-        tokens: &TcpTokens,
+        tokens: &Arc<TcpTokens>,
     ) -> impl Iterator<Item = (Listener, Admission)> {
         let limits = &state.settings.limits;
         let events = self.events.map(|listener| {
             let connections = tcp_places(limits.tcp_connections, "limits.tcp_connections");
             let share = ListenerShare::of_tcp(limits, connections, tokens.sender());
-            (Listener::Tcp(listener, ListenerAuth::Tcp(tokens.clone())), Admission::new(state, share))
+            (Listener::Tcp(listener, ListenerAuth::Tcp(Arc::clone(tokens))), Admission::new(state, share))
         });
         let metrics = self.metrics.map(|listener| {
             let connections = tcp_places(limits.metrics_connections, "limits.metrics_connections");

@@ -13,6 +13,7 @@ use std::{
 use axum::{extract::FromRef, http::HeaderValue};
 use tokio::{
     sync::{Mutex, Semaphore, watch},
+    task::spawn_blocking,
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -22,6 +23,7 @@ use super::{
     denials::Denials,
     error::ApiError,
     listener_share::ListenerShare,
+    tokens::TcpTokens,
     traces::Tracer,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces},
     watch::WatchState,
@@ -97,6 +99,7 @@ pub(super) struct DaemonState {
     pub(super) meters: Arc<ApiMeters>,
     pub(super) observers: Observers,
     pub(super) denials: Arc<Denials>,
+    pub(super) tokens: Arc<TcpTokens>,
     /// Permits for readers of the stream (`limits.streams`).
     pub(super) streams: Arc<Semaphore>,
     /// Cancelled when a client of the API asks the daemon to stop.
@@ -145,6 +148,7 @@ impl DaemonState {
         home: Option<PathBuf>,
         metrics: (Exporter, ApiMeters),
         observers: Observers,
+        tokens: &Arc<TcpTokens>,
     ) -> Self {
         let (exporter, meters) = metrics;
         let now = SystemTime::now();
@@ -165,6 +169,7 @@ impl DaemonState {
             meters: Arc::new(meters),
             denials: Denials::new(observers.audit.clone()),
             observers,
+            tokens: Arc::clone(tokens),
             streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),
@@ -210,7 +215,7 @@ impl DaemonState {
         self.is_draining.load(Ordering::Acquire)
     }
 
-    /// Reads the hook files of every workspace again. Concurrent calls run one after the other, and a call that waited
+    /// Reads the hook files of every workspace and the tokens again. Concurrent calls run one after the other, and a call that waited
     /// takes the reports of a reload that began after it was made.
     ///
     /// Returns an error if the daemon is shutting down.
@@ -221,6 +226,11 @@ impl DaemonState {
             return Ok(reports.clone());
         }
         let begun = Instant::now();
+        // First: nothing that is wrong with hooks may keep a token in force.
+        let tokens = Arc::clone(&self.tokens);
+        if let Err(error) = spawn_blocking(move || tokens.reload()).await {
+            tracing::error!(%error, "the tokens were not read again");
+        }
         self.retry_unloaded().await;
         let reports = self.orchestrator.reload().await?;
         self.watch.rescan_all();

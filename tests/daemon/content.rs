@@ -55,8 +55,9 @@ fn a_reload_says_that_a_script_was_edited_and_the_audit_what_ran() {
     verdict(&daemon, "a");
     fs::write(daemon.path().join("shop/scripts/guard.sh"), "exit 2\n").unwrap();
     let reloaded = read(&daemon.send("POST", "/v1/reload", None));
-    assert_eq!(reloaded[0]["changes"]["changed"], json!(["guard"]), "{reloaded}");
-    assert_ne!(reloaded[0]["content"], first["content"]);
+    let reloaded = &reloaded["workspaces"][0];
+    assert_eq!(reloaded["changes"]["changed"], json!(["guard"]), "{reloaded}");
+    assert_ne!(reloaded["content"], first["content"]);
     verdict(&daemon, "b");
     let lines = || -> Vec<Value> {
         let text = fs::read_to_string(daemon.path().join("audit.jsonl")).unwrap_or_default();
@@ -64,7 +65,7 @@ fn a_reload_says_that_a_script_was_edited_and_the_audit_what_ran() {
     };
     wait_until("two lines", || lines().len() == 2);
     let lines = lines();
-    assert_eq!((&lines[0]["snapshot"], &lines[1]["snapshot"]), (&first["content"], &reloaded[0]["content"]));
+    assert_eq!((&lines[0]["snapshot"], &lines[1]["snapshot"]), (&first["content"], &reloaded["content"]));
     assert_ne!(lines[0]["hooks"][0]["content"], lines[1]["hooks"][0]["content"], "{lines:?}");
     daemon.finish();
 }

@@ -38,6 +38,7 @@ pub(super) fn status() -> DaemonStatus {
         not_trusted: Vec::new(),
         degraded_workers: Vec::new(),
         not_loaded: Vec::new(),
+        token_errors: Vec::new(),
     }
 }
 

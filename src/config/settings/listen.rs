@@ -23,12 +23,12 @@ settings! {
         tcp: Option<SocketAddr> = None,
 
         /// File with the bearer token that TCP clients must send; its mode must be 0600. The token permits everything
-        /// that the event socket permits.
+        /// that the event socket permits. It is read again on reload.
         #[example = "/etc/hookyard/token"]
         token_file: Option<PathBuf> = None,
 
         /// File with the bearer token of TCP clients that control the daemon; its mode must be 0600. Without one, TCP
-        /// clients cannot.
+        /// clients cannot. It is read again on reload.
         #[example = "/etc/hookyard/control-token"]
         control_token_file: Option<PathBuf> = None,
 

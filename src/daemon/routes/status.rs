@@ -84,6 +84,9 @@ pub struct DaemonStatus {
     /// The workspaces of the settings that could not be loaded; at most 100. Their events are refused.
     #[serde(default)]
     pub not_loaded: Vec<NotLoadedWorkspace>,
+    /// Why tokens could not be read again; the former ones stay valid.
+    #[serde(default)]
+    pub token_errors: Vec<String>,
 }
 
 /// A workspace whose files have errors.
@@ -206,6 +209,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("not_trusted", trust::not_trusted_schema()),
             ("degraded_workers", degraded),
             ("not_loaded", not_loaded),
+            ("token_errors", strings("Why tokens could not be read again; the former ones stay valid.")),
         ],
         &["tcp", "metrics", "audit", "data"],
     )
@@ -324,6 +328,7 @@ impl DaemonStatus {
             not_trusted: trust::not_trusted(orchestrator).take(MAX_BROKEN).collect(),
             degraded_workers: degraded_workers(orchestrator),
             not_loaded: not_loaded(&state.unloaded),
+            token_errors: state.tokens.errors(),
         }
     }
 }

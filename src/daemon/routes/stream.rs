@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
-    extract::State,
+    extract::{Extension, State},
     http::header::{CACHE_CONTROL, CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::extract::{ApiQuery, workspace_id};
 use crate::{
     Notice, NoticeStream, NoticesLost, RunRef,
-    daemon::{error::ApiError, state::DaemonState},
+    daemon::{error::ApiError, state::DaemonState, tokens::TokensReplaced},
     model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
     telemetry::ApiMeters,
 };
@@ -45,6 +45,8 @@ struct StreamReader {
     notices: NoticeStream,
     filter: StreamFilter,
     closing: CancellationToken,
+    /// Cancelled when the reader's token may no longer be valid.
+    tokens_replaced: CancellationToken,
     meters: Arc<ApiMeters>,
     _permit: OwnedSemaphorePermit,
 }
@@ -64,6 +66,7 @@ struct NoticeData<'a> {
 
 pub(super) async fn follow(
     State(state): State<Arc<DaemonState>>,
+    tokens: Option<Extension<TokensReplaced>>,
     ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let filter = StreamFilter::of(&query)?;
@@ -74,6 +77,7 @@ pub(super) async fn follow(
         notices: state.orchestrator.subscribe(),
         filter,
         closing: state.closing.clone(),
+        tokens_replaced: tokens.map(|Extension(TokensReplaced(replaced))| replaced).unwrap_or_default(),
         meters: Arc::clone(&state.meters),
         _permit: permit,
     };
@@ -123,11 +127,12 @@ fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>
 }
 
 impl StreamReader {
-    /// The text of the next event or comment; none when the daemon shuts down.
+    /// The text of the next event or comment; none when the daemon shuts down or tokens were replaced.
     async fn next(&mut self) -> Option<String> {
         loop {
             let received = tokio::select! {
                 () = self.closing.cancelled() => return None,
+                () = self.tokens_replaced.cancelled() => return None,
                 received = timeout(HEARTBEAT, self.notices.next()) => received,
             };
             match received {

@@ -22,7 +22,7 @@ use super::{
     parameters::{
         AS, DIALECT, EVENT_KIND, ONE_WORKSPACE, RUN_ID, RUN_LIMIT, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
     },
-    reload,
+    reload::{self, RELOAD_VIEW},
     runs::{self, CANCELLED_VIEW, RUNS_VIEW},
     status::{
         self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
@@ -43,8 +43,9 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 20] = [
+static COMPONENTS: [&Component; 21] = [
     &AUDIT_STATUS,
+    &RELOAD_VIEW,
     &DATA_STATUS,
     &BROKEN_WORKSPACE,
     &CANCELLED_VIEW,
@@ -254,11 +255,11 @@ pub(super) static ROUTES: [Route; 15] = [
             id: "reload",
             tag: "workspaces",
             right: AccessRight::Control,
-            summary: "Read the hook files of all workspaces again, or of one.",
-            description: "Events in flight keep the hooks they began with. A file that is broken now keeps its previous rules.",
+            summary: "Read the hook files of all workspaces and the tokens again, or the hook files of one workspace.",
+            description: "Events in flight keep the hooks they began with. A file that is broken now keeps its previous rules. A token that was replaced is no longer valid, and streams over TCP end.",
             parameters: &[ONE_WORKSPACE],
             request: None,
-            success: &[ok("The workspaces as they are now", Json(List(&WORKSPACE_VIEW)))],
+            success: &[ok("What came of it", Json(One(&RELOAD_VIEW)))],
             errors: &[INVALID_QUERY, UNKNOWN_WORKSPACE],
             handler: |method| on(method, reload::reload),
         }],

@@ -126,6 +126,7 @@ fn reload_says_what_changed_and_what_is_broken() {
     daemon::write(&path, "nonsense\n");
     let said = run(&daemon, &["reload", "--id", "bar", "--json"]);
     let report: Value = serde_json::from_str(&said.out).unwrap();
+    let report = &report["workspaces"];
     assert_eq!((&report[0]["id"], &report[0]["errors"], said.code), (&json!("bar"), &json!(1), Some(1)));
     assert_eq!(report[0]["hooks"], 1, "a broken file keeps its former rules");
     let said = run(&daemon, &["reload", "--id", "bar"]);

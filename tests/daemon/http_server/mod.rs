@@ -15,6 +15,7 @@ mod rights;
 mod shares;
 mod socket;
 mod tcp;
+mod tokens;
 
 use rustix::process::geteuid;
 

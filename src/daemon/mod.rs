@@ -44,4 +44,3 @@ pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
 pub use tokens::TokenError;
-pub use traces::TracesError;

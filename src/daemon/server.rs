@@ -28,7 +28,7 @@ use super::{
     socket::{Socket, SocketError, default_control_socket, default_socket},
     state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
     tokens::{TcpTokens, TokenError},
-    traces::{Tracer, TracesError},
+    traces::Tracer,
     watch::{self, WatchContext},
 };
 use crate::{
@@ -59,9 +59,6 @@ pub enum ServeError {
     /// The audit cannot be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// Traces cannot be sent.
-    #[error(transparent)]
-    Traces(#[from] TracesError),
     /// The TCP address cannot be bound.
     #[error("cannot listen on {address}: {}", crate::model::io_reason(source))]
     Tcp {
@@ -128,7 +125,7 @@ impl Daemon {
         let tcp = TcpListeners::bind(&settings, &tokens, &mut addresses).await?;
         let exporter = Exporter::install();
         RecordsLost::expect_all();
-        let tracer = Tracer::start(&settings.traces, environment)?;
+        let tracer = Tracer::start(&settings.traces, environment);
         let observers = Observers { audit, tracer };
         let data = data_directory(&settings, environment)?;
         let orchestrator = orchestrator(&settings, data, &observers, &addresses).await?;

@@ -105,7 +105,7 @@ impl Approval {
     }
 
     /// For a server that the operator's settings name, such as the collector of traces.
-    #[cfg_attr(not(feature = "otel"), expect(dead_code, reason = "only traces are sent to such a server"))]
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only traces are sent to such a server"))]
     pub(crate) fn of_settings() -> Self {
         Self(ApprovalSource::Settings)
     }

@@ -55,17 +55,3 @@ fn an_event_is_answered_with_its_outcome() {
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
     assert!(!daemon.socket().exists());
 }
-
-#[cfg(not(feature = "otel"))]
-#[test]
-fn traces_that_this_build_cannot_send_are_refused() {
-    let setting = DaemonSetup::new().settings("traces: { endpoint: 'http://127.0.0.1:4318/v1/traces' }");
-    let mut daemon = setting.spawn();
-    assert_eq!(daemon.wait().code(), Some(1));
-    assert!(daemon.log().contains("built without the feature `otel`"), "{}", daemon.log());
-    assert!(!daemon.socket().exists());
-
-    // The standard variables are there for other programs too.
-    let setting = DaemonSetup::new().variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
-    setting.serve().finish();
-}

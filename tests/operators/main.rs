@@ -9,7 +9,6 @@ mod dashboards;
 mod invocation_counts;
 mod logs;
 mod metrics;
-#[cfg(feature = "otel")]
 mod otel;
 mod prometheus;
 mod top;

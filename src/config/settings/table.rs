@@ -60,7 +60,7 @@ settings! {
         /// Audit log: one line of JSON per outcome.
         audit: AuditSettings = AuditSettings::default(),
 
-        /// Export of traces as OTLP over HTTP, in programs built with the feature `otel`.
+        /// Export of traces as OTLP over HTTP. Idle until there is an endpoint.
         traces: TraceSettings = TraceSettings::default(),
 
         /// Maximum number of interceptor events of one run that are processed at the same time.

@@ -8,25 +8,13 @@
 //! ```
 //!
 //! OTLP is sent in its JSON form through the HTTP client that hookyard already uses. The `opentelemetry` crates would add a
-//! dozen more, Protocol Buffers among them, for one request of one shape. A build without the feature `otel` has
-//! `disabled` instead.
+//! dozen more, Protocol Buffers among them, for one request of one shape. Without an endpoint there is no tracer, and all
+//! that an event pays is to see that.
 
-#[cfg(not(feature = "otel"))]
-mod disabled;
-mod error;
-#[cfg(feature = "otel")]
 mod exporter;
-#[cfg(feature = "otel")]
 mod id_generator;
-#[cfg(feature = "otel")]
 mod otlp_json;
-#[cfg(feature = "otel")]
 mod span;
-#[cfg(feature = "otel")]
 mod tracer;
 
-#[cfg(not(feature = "otel"))]
-pub(super) use disabled::Tracer;
-pub use error::TracesError;
-#[cfg(feature = "otel")]
 pub(super) use tracer::Tracer;

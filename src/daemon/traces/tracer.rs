@@ -17,7 +17,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    error::TracesError,
     exporter::SpanExporter,
     id_generator::{self, IdGenerator},
     span::{self, SpanScope, TraceSpan},
@@ -41,6 +40,18 @@ const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 /// The standard variable with the endpoint for all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
+/// The standard variables by which a protocol is chosen, the more specific one first.
+const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+
+/// The protocol that hookyard does not speak. For the others, collectors take JSON where they take Protocol Buffers.
+const GRPC: &str = "grpc";
+
+/// The standard variable that turns OpenTelemetry off if it is `true`.
+const DISABLED: &str = "OTEL_SDK_DISABLED";
+
+/// The standard variable with the names of exporters for traces.
+const EXPORTERS: &str = "OTEL_TRACES_EXPORTER";
+
 /// Creates the spans of events and queues them when the events end.
 #[derive(Debug)]
 pub(in crate::daemon) struct Tracer {
@@ -57,28 +68,22 @@ pub(in crate::daemon) struct Tracer {
 impl Tracer {
     /// Starts the exporter if an endpoint is configured: in the settings, or else in the standard variables, which
     /// `environment` looks up. The endpoint is not contacted before the first spans are sent.
-    ///
-    /// Returns an error if a variable is not a valid URL.
     pub(in crate::daemon) fn start(
         settings: &TraceSettings,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Option<Arc<Self>>, TracesError> {
-        let Some(endpoint) =
-            settings.endpoint.clone().map_or_else(|| named(environment), |it| Ok(Some(it)))?
-        else {
-            return Ok(None);
-        };
+    ) -> Option<Arc<Self>> {
+        let endpoint = settings.endpoint.clone().or_else(|| endpoint_of_variables(environment))?;
         let (queue, spans) = mpsc::channel(QUEUE_SPANS);
         let (waiting, closing) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
         let export = SpanExporter::new(endpoint, spans, Arc::clone(&waiting), closing.clone());
-        Ok(Some(Arc::new(Self {
+        Some(Arc::new(Self {
             ids: IdGenerator::default(),
             sample_ratio: settings.sample,
             queue,
             waiting,
             closing,
             export: Mutex::new(Some(tokio::spawn(export.run()))),
-        })))
+        }))
     }
 
     /// Gives a new event its span, whose id hooks receive from here on. If its host sent a traceparent that is not
@@ -150,16 +155,35 @@ impl OutcomeObserver for Tracer {
     }
 }
 
-/// The endpoint in the standard variables. An empty variable counts as unset, as in the standard.
-fn named(environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<Address>, TracesError> {
+/// The endpoint in the standard variables. An empty variable counts as unset, as in the standard. What cannot be used is
+/// ignored with a warning: the variables may be meant for other programs, and hooks are more than their traces.
+fn endpoint_of_variables(environment: &dyn Fn(&str) -> Option<String>) -> Option<Address> {
     let variable = |name| environment(name).filter(|value| !value.is_empty());
+    let is_disabled = variable(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let is_elsewhere =
+        variable(EXPORTERS).is_some_and(|names| !names.split(',').any(|name| name.trim() == "otlp"));
+    if is_disabled || is_elsewhere {
+        return None;
+    }
     let (name, address) = match (variable(TRACES_ENDPOINT), variable(ENDPOINT)) {
         (Some(whole), _) => (TRACES_ENDPOINT, whole),
         (None, Some(base)) => (ENDPOINT, format!("{}/v1/traces", base.trim_end_matches('/'))),
-        (None, None) => return Ok(None),
+        (None, None) => return None,
     };
-    let address = Address::parse(&address).map_err(|why| TracesError::Variable { name, why })?;
-    Ok(Some(address))
+    if PROTOCOLS.into_iter().find_map(variable).is_some_and(|protocol| protocol == GRPC) {
+        tracing::warn!(
+            variable = name,
+            "no traces: the variables ask for gRPC, and hookyard sends OTLP over HTTP"
+        );
+        return None;
+    }
+    match Address::parse(&address) {
+        Ok(address) => Some(address),
+        Err(error) => {
+            tracing::warn!(variable = name, %error, "no traces: the environment variable is not an address for them");
+            None
+        }
+    }
 }
 
 #[cfg(test)]
@@ -174,12 +198,11 @@ mod tests {
         model::{EventKind, Outcome, RunId, SessionId, WorkspaceId},
     };
 
-    fn place(variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+    fn place(variables: &[(&str, &str)]) -> Option<String> {
         let environment = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        let named = named(&environment).map_err(|error| error.to_string())?;
-        Ok(named.map(|address| address.to_string()))
+        endpoint_of_variables(&environment).map(|address| address.to_string())
     }
 
     fn finished(tracer: &Tracer) -> FinishedEvent {
@@ -214,7 +237,7 @@ mod tests {
         let recorder = DebuggingRecorder::new();
         metrics::with_local_recorder(&recorder, || {
             // The exporter is a task of this thread, so it takes nothing in the meantime.
-            let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap().unwrap();
+            let tracer = Tracer::start(&settings("http://127.0.0.1:9", 1.0), &|_| None).unwrap();
             for _ in 0..QUEUE_SPANS + 100 {
                 tracer.event_finished(finished(&tracer));
             }
@@ -227,7 +250,7 @@ mod tests {
     async fn a_collector_that_takes_nothing_does_not_keep_the_end() {
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", silent.local_addr().unwrap());
-        let tracer = Tracer::start(&settings(&endpoint, 1.0), &|_| None).unwrap().unwrap();
+        let tracer = Tracer::start(&settings(&endpoint, 1.0), &|_| None).unwrap();
         tracer.event_finished(finished(&tracer));
         let begun = Instant::now();
         tracer.close().await;
@@ -238,8 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn hosts_decide_for_their_traces_and_the_share_for_the_rest() {
-        let tracer =
-            |share| Tracer::start(&settings("http://127.0.0.1:9", share), &|_| None).unwrap().unwrap();
+        let tracer = |share| Tracer::start(&settings("http://127.0.0.1:9", share), &|_| None).unwrap();
         let begin = |sample_ratio, trace: Option<&str>| {
             let (session, run) = (SessionId::new("s").unwrap(), RunId::new("r").unwrap());
             let mut event = Event::new(EventKind::Notification, session, run);
@@ -263,13 +285,39 @@ mod tests {
     #[test]
     fn the_standard_variables_name_the_place() {
         let traces = (TRACES_ENDPOINT, "http://a:4318/here");
-        assert_eq!(place(&[]), Ok(None));
-        assert_eq!(place(&[(ENDPOINT, ""), (TRACES_ENDPOINT, "")]), Ok(None));
-        assert_eq!(place(&[traces, (ENDPOINT, "http://b")]), Ok(Some("http://a:4318/here".to_owned())));
+        assert_eq!(place(&[]), None);
+        assert_eq!(place(&[(ENDPOINT, ""), (TRACES_ENDPOINT, "")]), None);
+        assert_eq!(place(&[traces, (ENDPOINT, "http://b")]), Some("http://a:4318/here".to_owned()));
         for base in ["http://b:4318", "http://b:4318/"] {
-            assert_eq!(place(&[(ENDPOINT, base)]), Ok(Some("http://b:4318/v1/traces".to_owned())));
+            assert_eq!(place(&[(ENDPOINT, base)]), Some("http://b:4318/v1/traces".to_owned()));
         }
-        let error = place(&[(ENDPOINT, "b:4318")]).unwrap_err();
-        assert!(error.contains(ENDPOINT) && error.contains("`http` or `https`"), "{error}");
+        assert_eq!(place(&[(ENDPOINT, "b:4318")]), None);
+    }
+
+    #[test]
+    fn the_standard_variables_turn_traces_off() {
+        let endpoint = (ENDPOINT, "http://b:4318");
+        for variable in [
+            (DISABLED, "true"),
+            (DISABLED, "TRUE"),
+            (EXPORTERS, "none"),
+            (EXPORTERS, "console,zipkin"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+        ] {
+            assert_eq!(place(&[endpoint, variable]), None, "{variable:?}");
+        }
+        for variable in [
+            (DISABLED, "false"),
+            (DISABLED, ""),
+            (EXPORTERS, "otlp"),
+            (EXPORTERS, "console, otlp"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ] {
+            assert!(place(&[endpoint, variable]).is_some(), "{variable:?}");
+        }
+        let specific =
+            [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json")];
+        assert!(place(&[endpoint, specific[0], specific[1]]).is_some());
     }
 }

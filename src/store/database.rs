@@ -1,14 +1,14 @@
 //! The file of the store: an SQLite database with a write-ahead log, which one process opens at a time.
 //!
 //! Every transaction is synced. What the log has after the last whole transaction is ignored, so a cut in it gives an
-//! earlier state and never a mixture.
+//! earlier state and never a mixture. The file itself says whether it was closed: one that was not needs its log.
 
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, config::DbConfig};
 
 use super::{
     ENDED_REMEMBERED, StoredRuns,
@@ -41,6 +41,16 @@ const FORGET: &str = "DELETE FROM runs WHERE workspace = ?1 AND run = ?2";
 const END: &str = "INSERT INTO ended (workspace, run) VALUES (?1, ?2)";
 const TRIM: &str = "DELETE FROM ended WHERE number <= (SELECT max(number) FROM ended) - ?1";
 
+/// Marks a database that is open. The mark goes from the log into the file at once, and the log is never without a whole
+/// transaction from then on, until the mark is gone and the database is closed.
+const MARK_OPEN: &str = "BEGIN IMMEDIATE;
+    CREATE TABLE IF NOT EXISTS in_use (is_open INTEGER NOT NULL) STRICT;
+    DELETE FROM in_use;
+    INSERT INTO in_use VALUES (1);
+    COMMIT;
+    PRAGMA wal_checkpoint(FULL)";
+const MARK_CLOSED: &str = "DELETE FROM in_use";
+
 /// Why changes were not written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WriteError {
@@ -70,7 +80,17 @@ pub(super) struct Database {
 impl Database {
     /// Opens the database in a directory, made if it is missing, and reads all of it.
     pub(super) fn open(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
+        let (database, stored) = Self::read(directory)?;
+        let marked = database.connection.execute_batch(MARK_OPEN);
+        let marked = marked.and_then(|()| keep_log_when_closed(&database.connection, false));
+        marked.map_err(|error| StoreError::of_database(&database.path, &error))?;
+        Ok((database, stored))
+    }
+
+    /// Opens the database and reads it, without a mark that says so.
+    fn read(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
         let path = location::prepare(directory)?;
+        let has_log = location::has_log(&path);
         let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -78,13 +98,18 @@ impl Database {
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let mut connection = Connection::open_with_flags(&path, flags).map_err(of_database)?;
         connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
+        // What is refused is left as it is, with its log.
+        keep_log_when_closed(&connection, true).map_err(of_database)?;
         restrict(&connection).map_err(of_database)?;
         check_version(&mut connection, &path)?;
         let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
         location::check_length(&path, u64::try_from(page.map_err(of_database)?).unwrap_or_default())?;
         use_log(&connection).map_err(of_database)?;
+        if !has_log && is_marked_open(&connection).map_err(of_database)? {
+            return Err(StoreError::NotClosed { path });
+        }
         let identity = FileIdentity::at(&path);
-        let stored = read(&connection, &path)?;
+        let stored = read_all(&connection, &path)?;
         Ok((Self { connection, path, identity }, stored))
     }
 
@@ -99,6 +124,28 @@ impl Database {
         transaction.commit()?;
         Ok(())
     }
+}
+
+/// A database that is closed needs no log.
+impl Drop for Database {
+    fn drop(&mut self) {
+        if self.connection.execute_batch(MARK_CLOSED).is_err() {
+            // Only a connection that is closed already refuses.
+            keep_log_when_closed(&self.connection, true).ok();
+        }
+    }
+}
+
+/// Sets whether closing the database leaves its log there, and in it what is not in the file yet.
+fn keep_log_when_closed(connection: &Connection, keeps: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keeps).map(drop)
+}
+
+/// Whether the database was not closed by whoever opened it last.
+fn is_marked_open(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.table_exists(None, "in_use").and_then(|exists| {
+        Ok(exists && connection.query_row("SELECT EXISTS (SELECT 1 FROM in_use)", (), |row| row.get(0))?)
+    })
 }
 
 /// Nothing that a file contains runs, and the locks of the first transaction are kept until the database is closed.
@@ -144,7 +191,7 @@ fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-fn read(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
+fn read_all(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let damaged = |workspace: &str, run: &str, why: String| {
         StoreError::damaged(path, format!("the record of the run {run:?} in {workspace:?}: {why}"))
@@ -249,6 +296,10 @@ mod tests {
         directory.path().join("runs.db")
     }
 
+    fn log_file(directory: &TempDir) -> PathBuf {
+        directory.path().join("runs.db-wal")
+    }
+
     fn open(directory: &TempDir) -> Result<StoredRuns, StoreError> {
         Database::open(directory.path()).map(|(_, stored)| stored)
     }
@@ -289,15 +340,21 @@ mod tests {
         (database, states)
     }
 
-    /// Opens a copy of some files. Returns which of the states it has.
-    fn state_of(files: &[(&str, &[u8])], states: &[Runs]) -> Result<usize, StoreError> {
-        let copy = directory();
+    /// A directory with some files, as a process leaves it that is killed.
+    fn directory_with(files: &[(&str, &[u8])]) -> TempDir {
+        let directory = directory();
         for (name, bytes) in files {
-            let path = copy.path().join(name);
+            let path = directory.path().join(name);
             fs::write(&path, bytes).unwrap();
             fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
         }
-        let (database, stored) = Database::open(copy.path())?;
+        directory
+    }
+
+    /// Opens a copy of some files. Returns which of the states it has.
+    fn state_of(files: &[(&str, &[u8])], states: &[Runs]) -> Result<usize, StoreError> {
+        let copy = directory_with(files);
+        let (database, stored) = Database::read(copy.path())?;
         // Closing thousands of copies need not sync any.
         database.connection.pragma_update(None, "synchronous", "OFF").unwrap();
         let runs: Runs = stored.runs.into_iter().collect();
@@ -309,16 +366,90 @@ mod tests {
     fn a_log_that_is_cut_anywhere_gives_an_earlier_state() {
         let live = directory();
         let (database, states) = history(&live);
-        let (whole, log) =
-            (fs::read(file(&live)).unwrap(), fs::read(live.path().join("runs.db-wal")).unwrap());
+        let (whole, log) = (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap());
         drop(database);
         let mut reached = 0;
-        for cut in 0..=log.len() {
+        // Its head, and one page with what precedes it, are always there.
+        let head = 32 + 24 + 512;
+        for cut in 0..head {
+            let error = state_of(&[("runs.db", &whole), ("runs.db-wal", &log[..cut])], &states);
+            assert!(matches!(error, Err(StoreError::NotClosed { .. })), "{cut}: {error:?}");
+        }
+        for cut in head..=log.len() {
             let state = state_of(&[("runs.db", &whole), ("runs.db-wal", &log[..cut])], &states).unwrap();
             assert!(state >= reached, "{cut}: state {state} after state {reached}");
             reached = state;
         }
         assert_eq!(reached, states.len() - 1);
+
+        // A daemon that is killed again and again loses nothing, and finds its log each time.
+        let mut left = directory_with(&[("runs.db", &whole), ("runs.db-wal", &log)]);
+        for _ in 0..5 {
+            let (_database, stored) = Database::open(left.path()).unwrap();
+            assert_eq!(stored.runs.into_iter().collect::<Runs>(), states[states.len() - 1]);
+            let (whole, log) = (fs::read(file(&left)).unwrap(), fs::read(log_file(&left)).unwrap());
+            left = directory_with(&[("runs.db", &whole), ("runs.db-wal", &log)]);
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_missing_or_lost_its_head_is_noticed_and_left_there() {
+        let live = directory();
+        let (database, states) = history(&live);
+        let whole = fs::read(file(&live)).unwrap();
+        let log = fs::read(log_file(&live)).unwrap();
+        drop(database);
+        let flipped = |at: usize| {
+            let mut log = log.clone();
+            log[at] ^= 1 << 6;
+            log
+        };
+        let damaged = [
+            Vec::new(),
+            flipped(0),
+            flipped(24),
+            flipped(32 + 8),
+            log[32..].to_vec(),
+            log[1000..].to_vec(),
+            vec![0; log.len()],
+        ];
+        for bytes in damaged {
+            let copy = directory_with(&[("runs.db", &whole), ("runs.db-wal", &bytes)]);
+            let text = refusal(&copy);
+            assert!(text.contains("was not closed, and its log"), "{text}");
+            assert_eq!(fs::read(file(&copy)).unwrap(), whole);
+            assert_eq!(fs::read(log_file(&copy)).unwrap(), bytes);
+            // What the message says to do, after which the log is not needed.
+            Connection::open(file(&copy)).unwrap().execute_batch("DELETE FROM in_use").unwrap();
+            assert_eq!(open(&copy).unwrap(), StoredRuns::default());
+        }
+        let error = state_of(&[("runs.db", &whole)], &states);
+        assert!(matches!(error, Err(StoreError::NotClosed { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn a_log_that_begins_anew_is_whole_at_each_moment() {
+        let live = directory();
+        let (mut database, mut states) = history(&live);
+        let log_now = || fs::read(log_file(&live)).unwrap();
+        for round in 0..3 {
+            database.connection.query_row("PRAGMA wal_checkpoint(FULL)", (), |_| Ok(())).unwrap();
+            let whole = fs::read(file(&live)).unwrap();
+            let before = log_now();
+            let mut runs = states.last().unwrap().clone();
+            runs.insert(key("d"), halted(&round.to_string()));
+            states.push(runs);
+            database.write(&save("d", halted(&round.to_string()))).unwrap();
+            let after = log_now();
+            let written = (0..after.len()).rfind(|at| before.get(*at) != Some(&after[*at])).unwrap() + 1;
+            assert_ne!(before[..32], after[..32], "the log began anew");
+            // The head is written at once, then that of the first page, then the rest.
+            for cut in [32].into_iter().chain((56..=written).step_by(37)) {
+                let log = [&after[..cut], before.get(cut..).unwrap_or_default()].concat();
+                let state = state_of(&[("runs.db", &whole), ("runs.db-wal", &log)], &states).unwrap();
+                assert!(state >= states.len() - 2, "{cut}: {state}");
+            }
+        }
     }
 
     #[test]
@@ -326,7 +457,7 @@ mod tests {
         let live = directory();
         let (database, states) = history(&live);
         drop(database);
-        assert!(!live.path().join("runs.db-wal").exists(), "closing it leaves one file");
+        assert!(!log_file(&live).exists(), "closing it leaves one file");
         let whole = fs::read(file(&live)).unwrap();
         assert_eq!(state_of(&[("runs.db", &whole)], &states).unwrap(), states.len() - 1);
         for cut in 1..whole.len() {

@@ -40,6 +40,16 @@ pub enum StoreError {
         /// The version that this hookyard reads and writes.
         known: i64,
     },
+    /// Whoever used it last did not close it, and its log is not there.
+    #[error(
+        "{0} was not closed, and its log, {0}-wal, is missing or cut off: halts may be forgotten; restore the log, or run \
+         `sqlite3 {0} 'DELETE FROM in_use'` to go on without what was only in it",
+        path.display()
+    )]
+    NotClosed {
+        /// The file.
+        path: PathBuf,
+    },
     /// It cannot be read.
     #[error(
         "{} is damaged: {why}; restore it, or move it away with its `-wal` file, which forgets all halts",

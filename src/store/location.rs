@@ -1,8 +1,9 @@
-//! The directory and the file of the store: who owns them, and whether the file is still the one that was opened.
+//! The directory and the files of the store: who owns them, whether the file is still the one that was opened, and
+//! whether its log has a beginning.
 
 use std::{
-    fs::{self, DirBuilder, Metadata},
-    io,
+    fs::{self, DirBuilder, File, Metadata},
+    io::{self, Read},
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
@@ -20,6 +21,13 @@ const FILE: &str = "runs.db";
 
 /// The smallest page of a database, in bytes. All others are multiples of it.
 const SMALLEST_PAGE: u64 = 512;
+
+/// The size of the head of a log, in bytes, and that of what precedes each page in it.
+const LOG_HEAD: usize = 32;
+const FRAME_HEAD: usize = 24;
+
+/// The first number of a log, whose last bit says in which order the bytes of its checksums are.
+const LOG_MAGIC: u32 = 0x377f_0682;
 
 /// The identity of a file that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,14 +83,57 @@ pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
 /// without a whole page for a new one, and the rest of a last page for zeros.
 pub(super) fn check_length(path: &Path, page: u64) -> Result<(), StoreError> {
     let length = |path: &Path| path.symlink_metadata().map_or(0, |metadata| metadata.len());
-    let mut log = path.to_owned().into_os_string();
-    log.push("-wal");
-    let has_log = length(Path::new(&log)) > 0;
+    let has_log = length(&log_of(path)) > 0;
     match length(path) {
         0 if !has_log => Ok(()),
         length if length >= page && (has_log || length.is_multiple_of(page)) => Ok(()),
         _ => Err(StoreError::damaged(path, "it is cut off")),
     }
+}
+
+fn log_of(path: &Path) -> PathBuf {
+    let mut log = path.to_owned().into_os_string();
+    log.push("-wal");
+    log.into()
+}
+
+/// Whether the log of a database is there, and begins as one that a process left there. The database would take one
+/// that does not for an empty one.
+///
+/// A log that begins anew gets its head first, with the next number, while the first page of the former one is still
+/// there.
+pub(super) fn has_log(database: &Path) -> bool {
+    let path = log_of(database);
+    let length = path.symlink_metadata().map_or(0, |metadata| metadata.len());
+    let mut start = [0; LOG_HEAD + FRAME_HEAD];
+    // Another process has no locks on the log that closing it would give up.
+    if File::open(&path).and_then(|mut log| log.read_exact(&mut start)).is_err() {
+        return false;
+    }
+    let (head, frame) = start.split_at(LOG_HEAD);
+    let number = |bytes: &[u8], at: usize| {
+        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    let page = u64::from(number(head, 8));
+    let (salt, first_salt) = (number(head, 16), number(frame, 8));
+    let is_whole = number(head, 0) | 1 == LOG_MAGIC | 1
+        && log_checksum(&head[..24], number(head, 0) & 1 == 1) == (number(head, 24), number(head, 28))
+        && length >= (LOG_HEAD + FRAME_HEAD) as u64 + page;
+    is_whole && (first_salt == salt || first_salt.wrapping_add(1) == salt)
+}
+
+/// The checksum of the head of a log.
+fn log_checksum(bytes: &[u8], is_big_endian: bool) -> (u32, u32) {
+    let mut words = bytes.chunks_exact(4).map(|word| {
+        let word = [word[0], word[1], word[2], word[3]];
+        if is_big_endian { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) }
+    });
+    let (mut first, mut second) = (0_u32, 0_u32);
+    while let (Some(even), Some(odd)) = (words.next(), words.next()) {
+        first = first.wrapping_add(even).wrapping_add(second);
+        second = second.wrapping_add(odd).wrapping_add(first);
+    }
+    (first, second)
 }
 
 fn check_file(path: &Path) -> Result<(), StoreError> {

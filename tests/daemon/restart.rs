@@ -1,6 +1,6 @@
 //! What a restart forgets and what not, however the daemon ended.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -170,6 +170,32 @@ fn data_that_cannot_be_read_keep_the_daemon_from_starting() {
     assert_eq!(daemon.wait().code(), Some(1));
     assert!(daemon.log().contains("runs.db is damaged"), "{}", daemon.log());
     fs::write(&file, &whole).unwrap();
+    let daemon = daemon.again().serve();
+    assert_eq!(verdict(&daemon, "r", "Bash"), "halt");
+    daemon.finish();
+}
+
+#[test]
+fn a_log_that_a_killed_daemon_left_is_missed() {
+    let mut daemon = setup().settings("data: $DIR/data").serve();
+    assert_eq!(verdict(&daemon, "r", "Halt"), "halt");
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let log = daemon.path().join("data/runs.db-wal");
+    let whole = fs::read(&log).unwrap();
+    for rest in [None, Some(&[][..]), Some(&whole[1000..])] {
+        match rest {
+            None => fs::remove_file(&log).unwrap(),
+            Some(rest) => fs::write(&log, rest).unwrap(),
+        }
+        fs::set_permissions(&log, fs::Permissions::from_mode(0o600)).ok();
+        daemon = daemon.again().spawn();
+        assert_eq!(daemon.wait().code(), Some(1), "{}", daemon.log());
+        let said = daemon.log();
+        assert!(said.contains("runs.db was not closed, and its log"), "{said}");
+        assert!(said.contains("halts may be forgotten"), "{said}");
+    }
+    fs::write(&log, &whole).unwrap();
     let daemon = daemon.again().serve();
     assert_eq!(verdict(&daemon, "r", "Bash"), "halt");
     daemon.finish();

@@ -37,8 +37,8 @@ pub(super) async fn probe_workers(
         return Ok(Ok(Vec::new()));
     }
     let mut signals = StopSignals::listen()?;
-    let home = config::home_directory(settings, &|name| std::env::var(name).ok());
-    let base = BaseEnvironment::of_process(&settings.pass_environment, home);
+    let account = config::account_variables(settings, &|name| std::env::var(name).ok());
+    let base = BaseEnvironment::of_process(&settings.pass_environment, account);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let runner = CommandRunner::new(base, limits, &Arc::new(ProcessMeters::resolve()));
     let probes = join_all(workers.into_iter().map(|hook| probe(&runner, hook, loaded)));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     Settings, WorkspaceSettings,
+    account::referenced_variable,
     agent_settings::{self, OwnFiles, SettingsDirectories, SettingsReading},
     content,
     discover::{self, WORKSPACE_DIRECTORY},
@@ -135,7 +136,8 @@ impl LoadedWorkspace {
         self.hooks = hooks;
         self.watched = [watched, content::hash_hooks(&mut self.hooks, &self.workspace.root)].concat();
         self.diagnostics.extend(diagnostics);
-        let LoadContext { environment, models, project_roots, .. } = *context;
+        let LoadContext { models, project_roots, .. } = *context;
+        let environment = &|name: &str| referenced_variable(settings, context.environment, name);
         let sources =
             ReferenceSources { workspace: &self.workspace, settings, environment, models, project_roots };
         let found = sources.resolve(&mut self.hooks, &self.definitions, &self.diagnostics);
@@ -176,7 +178,8 @@ impl LoadedWorkspace {
         let secrets = SecretStore::new(&settings.secrets, context.environment, declared);
         let models =
             ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
-        let resolver = ReferenceResolver::new(&workspace, context.environment, &secrets, &models);
+        let variable = |name: &str| referenced_variable(settings, context.environment, name);
+        let resolver = ReferenceResolver::new(&workspace, &variable, &secrets, &models);
         let resolver = resolver.without_programs_of(context.project_roots).under(settings.trust);
         let reading = SettingsReading {
             directories: &directories,

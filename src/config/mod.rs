@@ -26,6 +26,7 @@ mod watch;
 mod workspace_files;
 mod workspace_options;
 
+pub(crate) use account::account_variables;
 pub use account::home_directory;
 pub(crate) use agent_settings::dialect_of_file;
 #[cfg(feature = "daemon")]

@@ -4,6 +4,7 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
+    env::{join_paths, split_paths},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -68,8 +69,7 @@ impl<'a> ReferenceResolver<'a> {
         secrets: &'a SecretStore<'a>,
         models: &'a ModelCatalog<'a>,
     ) -> Self {
-        let path = environment("PATH").unwrap_or_else(|| USUAL_PATH.to_owned());
-        let path = std::env::split_paths(&path).collect();
+        let path = split_paths(environment("PATH").as_deref().unwrap_or(USUAL_PATH)).collect();
         Self { workspace, environment, secrets, models, path, permitted: None, examined: RefCell::default() }
             .without_programs_of(&[workspace.root().to_owned()])
     }
@@ -134,11 +134,10 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             return Some(SecretText::deferred(reference));
         }
         let value = (self.environment)(name)?;
-        Some(if self.secrets.is_variable(name) {
-            SecretText::secret(Secret::new(value))
-        } else {
-            value.into()
-        })
+        // Without the directories that hooks do not get either.
+        let value = if name == "PATH" { join_paths(&self.path).ok()?.into_string().ok()? } else { value };
+        let is_secret = self.secrets.is_variable(name);
+        Some(if is_secret { SecretText::secret(Secret::new(value)) } else { value.into() })
     }
 
     fn secret(&self, name: &str) -> Result<Secret, (String, String)> {

@@ -308,8 +308,8 @@ fn run_context(
     own: OwnListeners,
 ) -> RunContext {
     let meters = Meters::resolve();
-    let home = config::home_directory(settings, &|name| std::env::var(name).ok());
-    let base = BaseEnvironment::of_process(&settings.pass_environment, home);
+    let account = config::account_variables(settings, &|name| std::env::var(name).ok());
+    let base = BaseEnvironment::of_process(&settings.pass_environment, account);
     let limits = CommandLimits { stdout: settings.limits.stdout, stderr: settings.limits.stderr };
     let pools = &settings.pools;
     let runner = Arc::new(CommandRunner::new(base, limits, &meters.processes));

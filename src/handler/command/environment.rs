@@ -4,18 +4,19 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
 };
 
 use crate::root_dir::is_safe_in_path;
 
-/// The variables of hookyard's environment that hooks inherit, besides `LC_*` and those that the operator adds. `HOME` is
-/// none of them: whoever sets it for hookyard would decide what `~` is for the hooks of the user, and whose modules their
-/// interpreters load.
-const ALLOWED: [&str; 6] = ["PATH", "LANG", "TZ", "TMPDIR", "USER", "SHELL"];
+/// The variables of hookyard's environment that hooks inherit, besides `LC_*` and those that the operator adds. What
+/// describes the account is none of them: whoever sets `HOME` for hookyard would decide what `~` is for the hooks of the
+/// user, and whose modules their interpreters load.
+const ALLOWED: [&str; 4] = ["PATH", "LANG", "TZ", "TMPDIR"];
 
-/// The variable with the home directory.
-const HOME: &str = "HOME";
+/// The variables that describe the account.
+const OF_ACCOUNT: [&str; 4] = ["HOME", "LOGNAME", "SHELL", "USER"];
 
 /// Set for every hook and inherited by what it starts. An agent whose hook is hookyard itself would otherwise run it
 /// recursively for ever.
@@ -52,20 +53,22 @@ pub(crate) struct BaseEnvironment {
 
 impl BaseEnvironment {
     /// Takes the allowed variables of this process, and those that `pass` names: a name, or a prefix that ends in
-    /// `*`. `HOME` is `home`, whatever it is in this process.
-    pub(crate) fn of_process(pass: &[String], home: Option<PathBuf>) -> Self {
-        Self::of(env::vars_os(), pass, home)
+    /// `*`. What describes the account is `account`, whatever it is in this process.
+    pub(crate) fn of_process(pass: &[String], account: Variables) -> Self {
+        Self::of(env::vars_os(), pass, account)
     }
 
-    fn of(all: impl Iterator<Item = (OsString, OsString)>, pass: &[String], home: Option<PathBuf>) -> Self {
-        let inherited = all.filter(|(name, _)| name != HOME && is_allowed(name, pass));
-        Self { variables: inherited.chain(home.map(|home| (HOME.into(), home.into()))).collect() }
+    fn of(all: impl Iterator<Item = (OsString, OsString)>, pass: &[String], account: Variables) -> Self {
+        let inherited =
+            all.filter(|(name, _)| !OF_ACCOUNT.iter().any(|own| name == own) && is_allowed(name, pass));
+        Self { variables: inherited.chain(account).collect() }
     }
 
-    /// The variables for a project with these directories, with a PATH that has no directory in it that the project can
-    /// write to.
+    /// The variables for a project with these directories: with a PATH that has no directory in it that the project can
+    /// write to, and without a directory for temporary files or a locale in them.
     pub(crate) fn for_project(&self, roots: &[PathBuf]) -> Variables {
         let mut variables = self.variables.clone();
+        variables.retain(|(name, value)| is_of_no_project(name, value, roots));
         for (name, value) in &mut variables {
             if name == "PATH" {
                 *value = safe_path(value, roots);
@@ -81,6 +84,28 @@ pub(super) fn stable_variables<'a>(
     variables: &'a [(&'static str, String)],
 ) -> impl Iterator<Item = &'a (&'static str, String)> {
     variables.iter().filter(|(name, _)| !PER_EVENT.contains(name))
+}
+
+/// Whether the value of an inherited variable leads programs to no file of a project. A locale or a time zone may be a
+/// name, which is looked up in a directory of the system.
+fn is_of_no_project(name: &OsStr, value: &OsStr, roots: &[PathBuf]) -> bool {
+    let is_directory = name == "TMPDIR";
+    let is_name = name == "LANG" || name == "TZ" || name.as_encoded_bytes().starts_with(b"LC_");
+    if !is_directory && !is_name {
+        return true;
+    }
+    let bytes = value.as_encoded_bytes();
+    // A time zone may be `:/etc/localtime`.
+    let path = Path::new(OsStr::from_bytes(bytes.strip_prefix(b":").unwrap_or(bytes)));
+    if path.components().any(|part| part == Component::ParentDir) {
+        return false;
+    }
+    if path.is_relative() {
+        return is_name;
+    }
+    // What is not there yet may appear.
+    let nearest = path.ancestors().find(|above| above.exists());
+    path.starts_with("/dev/shm") || nearest.is_some_and(|nearest| is_safe_in_path(nearest, roots))
 }
 
 fn is_allowed(name: &OsStr, pass: &[String]) -> bool {
@@ -121,19 +146,56 @@ mod tests {
     fn only_allowed_variables_are_passed_on() {
         let all = ["PATH", "LC_TIME", "SECRET", "APP_A", "APP", "OTHER", "LD_PRELOAD"];
         let pass = ["APP_*".to_owned(), "OTHER".to_owned()];
-        let base = BaseEnvironment::of(all.iter().map(|name| (name.into(), "x".into())), &pass, None);
+        let base = BaseEnvironment::of(all.iter().map(|name| (name.into(), "x".into())), &pass, Vec::new());
         let names: Vec<_> = base.variables.iter().map(|(name, _)| name.to_str().unwrap()).collect();
         assert_eq!(names, ["PATH", "LC_TIME", "APP_A", "OTHER"]);
     }
 
     #[test]
-    fn home_is_what_is_given_and_no_variable() {
-        let all = || [("HOME".into(), "/ws".into())].into_iter();
-        let of = |home: Option<&str>| {
-            BaseEnvironment::of(all(), &["H*".to_owned()], home.map(PathBuf::from)).variables
-        };
-        assert_eq!(of(Some("/home/a")), [("HOME".into(), "/home/a".into())]);
-        assert_eq!(of(None), []);
+    fn what_describes_the_account_is_what_is_given_and_no_variable() {
+        let all = || OF_ACCOUNT.into_iter().map(|name| (OsString::from(name), OsString::from("/ws")));
+        let pass = ["H*".to_owned(), "USER".to_owned(), "L*".to_owned()];
+        let given: Variables = vec![("HOME".into(), "/home/a".into()), ("USER".into(), "a".into())];
+        assert_eq!(BaseEnvironment::of(all(), &pass, given.clone()).variables, given);
+        assert_eq!(BaseEnvironment::of(all(), &pass, Vec::new()).variables, []);
+    }
+
+    #[test]
+    fn no_inherited_variable_leads_into_the_project() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap().join("shop");
+        std::fs::create_dir_all(root.join("tmp")).unwrap();
+        let beside = place.path().canonicalize().unwrap().join("tmp");
+        std::fs::create_dir(&beside).unwrap();
+        std::os::unix::fs::symlink(root.join("tmp"), beside.join("link")).unwrap();
+        let inside = |path: &str| root.join(path).display().to_string();
+        let beside = |path: &str| beside.join(path).display().to_string();
+        let cases = [
+            ("TMPDIR", beside(""), true),
+            ("TMPDIR", beside("later"), true),
+            ("TMPDIR", "/dev/shm".to_owned(), true),
+            ("TMPDIR", inside("tmp"), false),
+            ("TMPDIR", inside("later"), false),
+            ("TMPDIR", inside(""), false),
+            ("TMPDIR", beside("link"), false),
+            ("TMPDIR", beside("link/later"), false),
+            ("TMPDIR", beside("../shop/tmp"), false),
+            ("TMPDIR", "tmp".to_owned(), false),
+            ("TMPDIR", String::new(), false),
+            ("TMPDIR", "/proc/self/cwd/tmp".to_owned(), false),
+            ("LANG", "de_DE.UTF-8".to_owned(), true),
+            ("LC_ALL", inside("locale"), false),
+            ("TZ", "Europe/Berlin".to_owned(), true),
+            ("TZ", ":/etc".to_owned(), true),
+            ("TZ", format!(":{}", inside("zone")), false),
+            ("TZ", "../../shop/zone".to_owned(), false),
+            ("OTHER", inside("x"), true),
+        ];
+        for (name, value, is_kept) in cases {
+            let base = BaseEnvironment { variables: vec![(name.into(), value.clone().into())] };
+            let kept = base.for_project(std::slice::from_ref(&root));
+            assert_eq!(kept.iter().any(|(known, _)| known == name), is_kept, "{name}={value}");
+        }
     }
 
     #[test]

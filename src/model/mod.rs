@@ -84,5 +84,6 @@ pub(crate) use shown_text::escaped_line;
 #[cfg(feature = "cli")]
 pub(crate) use shown_text::is_unsafe_to_show;
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};
+pub(crate) use trust::StartCondition;
 pub use trust::{Approval, HookTrust, TrustState};
 pub use verdict::{Ended, FailureMode, NoteKind, Verdict};

@@ -51,11 +51,26 @@ impl Serialize for TrustState {
 /// Proof that a program may be started or a server asked. Every process and every connection of hookyard needs one. Those
 /// of hooks are made by the check of trust and the builder of native hooks only; `tests/house` has the list of the files
 /// that make any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Approval(ApprovalSource);
+#[derive(Debug, Clone)]
+pub struct Approval {
+    source: ApprovalSource,
+    /// What has to be so still when it is used.
+    condition: Option<Arc<dyn StartCondition>>,
+}
+
+/// What must be so each time something is started that runs files which others may change.
+pub(crate) trait StartCondition: fmt::Debug + Send + Sync {
+    /// A digest of what was agreed to.
+    fn agreement(&self) -> &str;
+
+    /// Compares the files with what was agreed to. Reads the disk, and little of it where nothing has changed.
+    ///
+    /// Returns what is different.
+    fn check(&self) -> Result<(), String>;
+}
 
 /// Why something may be started or asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ApprovalSource {
     /// It belongs to the embedding program, the user or the administrator.
     Managed,
@@ -74,50 +89,66 @@ enum ApprovalSource {
 }
 
 impl Approval {
+    fn unconditional(source: ApprovalSource) -> Self {
+        Self { source, condition: None }
+    }
+
     /// For a hook of the embedding program, the user or the administrator.
     pub(crate) fn managed() -> Self {
-        Self(ApprovalSource::Managed)
+        Self::unconditional(ApprovalSource::Managed)
     }
 
     /// For a hook that a person has agreed to, and that runs from its private copy.
     pub(crate) fn of_copy() -> Self {
-        Self(ApprovalSource::Copy)
+        Self::unconditional(ApprovalSource::Copy)
     }
 
-    /// For a hook that a person has agreed to, and that runs in the workspace.
-    pub(crate) fn in_place() -> Self {
-        Self(ApprovalSource::InPlace)
+    /// For a hook that a person has agreed to, and that runs or reads what is in the workspace: its files, under the
+    /// condition that they are what was agreed to, or what the agreement does not cover.
+    pub(crate) fn in_place(condition: Option<Arc<dyn StartCondition>>) -> Self {
+        Self { source: ApprovalSource::InPlace, condition }
     }
 
     /// For any hook where the operator has switched trust off.
     pub(crate) fn trust_is_off() -> Self {
-        Self(ApprovalSource::Off)
+        Self::unconditional(ApprovalSource::Off)
     }
 
     /// For a program that the embedding program starts itself, without a hook.
     pub fn of_host() -> Self {
-        Self(ApprovalSource::Host)
+        Self::unconditional(ApprovalSource::Host)
     }
 
     /// For the program that this process was started to confine and to become.
     pub(crate) fn of_launcher() -> Self {
-        Self(ApprovalSource::Launcher)
+        Self::unconditional(ApprovalSource::Launcher)
     }
 
     /// For a server that the operator's settings name, such as the collector of traces.
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only traces are sent to such a server"))]
     pub(crate) fn of_settings() -> Self {
-        Self(ApprovalSource::Settings)
+        Self::unconditional(ApprovalSource::Settings)
     }
 
     /// Whether it holds for as long as the hook's definition does, whatever happens to the files of the workspace.
-    pub(crate) fn outlasts_changes(self) -> bool {
-        self.0 != ApprovalSource::InPlace
+    pub(crate) fn outlasts_changes(&self) -> bool {
+        self.source != ApprovalSource::InPlace
+    }
+
+    /// Checks its condition, if it has one, right before the start of what it approves.
+    ///
+    /// Returns why it may not be started.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.condition.as_ref().map_or(Ok(()), |condition| condition.check())
+    }
+
+    fn agreement(&self) -> Option<&str> {
+        self.condition.as_ref().map(|condition| condition.agreement())
     }
 
     /// What is known about the trust; nothing if trust is off.
-    fn state(self) -> Option<TrustState> {
-        match self.0 {
+    fn state(&self) -> Option<TrustState> {
+        match self.source {
             ApprovalSource::Managed => Some(TrustState::Managed),
             ApprovalSource::Copy | ApprovalSource::InPlace => Some(TrustState::Trusted),
             ApprovalSource::Off
@@ -127,6 +158,15 @@ impl Approval {
         }
     }
 }
+
+/// Equal for the same reason and the same agreement, whenever that was checked.
+impl PartialEq for Approval {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.agreement() == other.agreement()
+    }
+}
+
+impl Eq for Approval {}
 
 /// Whether a hook may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,7 +213,7 @@ impl HookTrust {
     /// The proof that the hook may run.
     pub fn approval(&self) -> Option<Approval> {
         match self {
-            Self::Approved(approval) | Self::ApprovedInPart { approval, .. } => Some(*approval),
+            Self::Approved(approval) | Self::ApprovedInPart { approval, .. } => Some(approval.clone()),
             Self::Refused { .. } => None,
         }
     }

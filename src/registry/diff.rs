@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::registered_hook::RegisteredHook;
-use crate::model::{Approval, Diagnostic, Hook, HookName, Matcher};
+use crate::model::{Diagnostic, Hook, HookName, Matcher};
 
 /// What is different between two registries of a workspace, by the names of hooks and in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub fn keep_rules_of_broken_files(
         return Vec::new();
     }
     // Without the content that was agreed to, the former rule may not run either.
-    let can_stay = |hook: &Hook| hook.trust.approval().is_none_or(Approval::outlasts_changes);
+    let can_stay = |hook: &Hook| hook.trust.approval().is_none_or(|approval| approval.outlasts_changes());
     let old = || old.iter().filter(|registered| can_stay(&registered.hook));
     let of_hooks = old().filter_map(|registered| registered.hook.source.file.as_deref());
     let of_hooks: BTreeSet<&Path> = of_hooks.collect();

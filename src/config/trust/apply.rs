@@ -15,6 +15,7 @@ use super::{
         files::DefinitionFiles,
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
+    in_place::InPlaceAgreement,
     inspect::Inspector,
     record::{TreeFile, TrustRecord, sha256},
     store::{TrustError, TrustStore, verify_copy},
@@ -188,22 +189,18 @@ impl Checker<'_> {
 
     fn approve(&self, hook: &mut Hook, record: &TrustRecord) -> Result<Approval, String> {
         let now = self.inspector.inspect(hook, record.in_place)?;
-        if now != *record {
-            return Err(format!("it has changed since it was trusted: {}", record.changes(&now).join(", ")));
+        record.confirm(&now)?;
+        if record.in_place {
+            let condition = InPlaceAgreement::confirm(&self.inspector, hook, record)?;
+            keep_sources_alone(hook);
+            return Ok(Approval::in_place(Some(Arc::new(condition))));
         }
         // What it reaches besides its files is read in the workspace.
-        let approval = if record.in_place || !record.outside.is_empty() {
-            Approval::in_place()
-        } else {
-            Approval::of_copy()
-        };
+        let approval = if record.outside.is_empty() { Approval::of_copy() } else { Approval::in_place(None) };
         if record.tree.is_empty() {
             return Ok(approval);
         }
         keep_sources_alone(hook);
-        if record.in_place {
-            return Ok(approval);
-        }
         let store = self.store.as_ref().ok_or("there is no state directory")?;
         let copy = self.copy(store, record)?;
         let Handler::Command(command) = &hook.handler else { return Ok(approval) };

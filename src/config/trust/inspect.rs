@@ -42,9 +42,9 @@ enum WordPlace {
 
 /// Reads what the hooks of a workspace run.
 pub(super) struct Inspector<'a> {
-    workspace: &'a Workspace,
+    pub(super) workspace: &'a Workspace,
     /// The files with definitions, as the hooks were read from them.
-    definitions: &'a DefinitionFiles,
+    pub(super) definitions: &'a DefinitionFiles,
     pub(super) trees: TreeReader<'a>,
     settings: RefCell<HashMap<PathBuf, Option<Arc<Value>>>>,
 }

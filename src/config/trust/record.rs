@@ -126,10 +126,17 @@ impl TrustRecord {
     }
 
     /// The digest of all of it.
-    #[cfg(feature = "cli")]
     pub(crate) fn digest(&self) -> String {
         // Serializing plain strings and lists cannot fail.
         sha256(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// Returns what is different in `now`, if anything is.
+    pub(super) fn confirm(&self, now: &Self) -> Result<(), String> {
+        if self == now {
+            return Ok(());
+        }
+        Err(format!("it has changed since it was trusted: {}", self.changes(now).join(", ")))
     }
 
     /// What is different in `now`, each as it follows "changed:".

@@ -205,7 +205,17 @@ impl<'a> ScriptFollower<'a> {
         }
         let Some(text) = script_text(script) else { return Ok(()) };
         let caller = ScriptCaller::of(&text);
+        if self.place == RunPlace::Workspace {
+            // A file that appears under one of the names counts too.
+            self.trees.note_directory(directory);
+        }
         for name in names_in(&text) {
+            if self.place == RunPlace::Workspace
+                && let Some(path) = inside(self.trees.root(), directory, name)
+                && let Some(parent) = path.parent().filter(|parent| *parent != directory)
+            {
+                self.trees.note_directory(parent);
+            }
             if let Some(path) = inside(self.trees.root(), directory, name).filter(|path| is_module(path)) {
                 self.add_directory(&path)?;
             }

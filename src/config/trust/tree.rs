@@ -2,13 +2,13 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::{FileType, Metadata},
     io,
     os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
     sync::{Arc, LazyLock},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
@@ -31,8 +31,8 @@ const DEEPEST: usize = 32;
 /// The most digests that are remembered.
 const MOST_REMEMBERED: usize = 65_536;
 
-/// A file changed so recently, in seconds, may change again without a trace in its times.
-const RECENT: i64 = 2;
+/// A file changed so recently may change again without a trace in its times.
+pub(super) const RECENT: Duration = Duration::from_secs(2);
 
 /// Directories that hooks write to, or that only speed up what is read elsewhere.
 const UNREAD_DIRECTORIES: [&str; 8] =
@@ -82,8 +82,15 @@ struct Walk {
 /// The files of a directory, or why they cannot be read.
 type FilesOrWhy = Result<Arc<[TreeFile]>, String>;
 
-/// What identifies a version of a file without reading it.
-type FileVersion = (u64, u64, u64, (i64, i64), (i64, i64));
+/// What identifies a version of a file or of a directory without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FileVersion {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
 
 /// Digests of files by their versions.
 static DIGESTS: LazyLock<Mutex<HashMap<FileVersion, Arc<str>>>> = LazyLock::new(Mutex::default);
@@ -94,11 +101,13 @@ pub(super) struct TreeReader<'a> {
     directories: RefCell<HashMap<(PathBuf, RunPlace), FilesOrWhy>>,
     /// The files that were read.
     read: RefCell<BTreeSet<PathBuf>>,
+    /// They, and the directories that were searched, as they were before.
+    versions: RefCell<BTreeMap<PathBuf, FileVersion>>,
 }
 
 impl<'a> TreeReader<'a> {
     pub(super) fn new(root: &'a Path) -> Self {
-        Self { root, directories: RefCell::default(), read: RefCell::default() }
+        Self { root, directories: RefCell::default(), read: RefCell::default(), versions: RefCell::default() }
     }
 
     pub(super) fn root(&self) -> &'a Path {
@@ -110,6 +119,20 @@ impl<'a> TreeReader<'a> {
         self.read.into_inner()
     }
 
+    /// The files that were read so far and the directories that were searched, with what they were before.
+    pub(super) fn into_versions(self) -> BTreeMap<PathBuf, FileVersion> {
+        self.versions.into_inner()
+    }
+
+    /// Notes that what is in a directory counts, or of one that is not there, what is in the one above it.
+    pub(super) fn note_directory(&self, directory: &Path) {
+        let nearest = directory.ancestors().find_map(|above| Some((above, version_at(above)?)));
+        if let Some((directory, version)) = nearest {
+            // What it was first: it may have changed while it was searched.
+            self.versions.borrow_mut().entry(directory.to_owned()).or_insert(version);
+        }
+    }
+
     /// One file of the workspace.
     pub(super) fn file(&self, path: &Path) -> Result<TreeFile, String> {
         let shown = self.relative(path)?;
@@ -119,6 +142,7 @@ impl<'a> TreeReader<'a> {
         }
         let metadata = real.metadata().map_err(|error| format!("`{shown}` {}", files::unreadable(error)))?;
         self.read.borrow_mut().insert(path.to_owned());
+        self.versions.borrow_mut().entry(path.to_owned()).or_insert_with(|| FileVersion::of(&metadata));
         let sha256 = digest_of(&real, &metadata).map_err(|why| format!("`{shown}` {why}"))?;
         Ok(TreeFile { path: shown, executable: metadata.mode() & 0o111 != 0, sha256: sha256.to_string() })
     }
@@ -146,6 +170,7 @@ impl<'a> TreeReader<'a> {
             return Err(format!("`{shown}` has too many directories"));
         }
         walk.above.push(directory.canonicalize().map_err(unreadable)?);
+        self.note_directory(directory);
         for entry in directory.read_dir().map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             self.entry(&entry.path(), entry.file_type().map_err(unreadable)?, walk)?;
@@ -194,6 +219,7 @@ impl<'a> TreeReader<'a> {
         let shown = self.relative(directory)?;
         let unreadable = |error: io::Error| format!("`{shown}` {}", files::unreadable(error));
         let mut found = Vec::new();
+        self.note_directory(directory);
         for entry in directory.read_dir().map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
             let is_package = || path.ends_with("__pycache__") || has_init(&path);
@@ -213,28 +239,35 @@ impl<'a> TreeReader<'a> {
 }
 
 /// Whether a path is no part of what hooks run: a definition, which each hook has of its own, or something that hooks
-/// write. Where hooks run in the workspace, code is read wherever it is: compiled code too, since interpreters prefer it.
+/// write. Where hooks run in the workspace, what may be code is read wherever it is.
 fn is_unread(root: &Path, path: &Path, is_directory: bool, place: RunPlace) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
     let relative = path.strip_prefix(root).unwrap_or(path);
     let is_of_hooks = |part: &str| UNREAD_DIRECTORIES.contains(&part) && part != "__pycache__";
+    let is_written = || UNREAD_ENDS.iter().any(|end| name.ends_with(end));
     match (place, is_directory) {
-        (_, true) if name == ".git" => return true,
-        (RunPlace::Copy, true) => return UNREAD_DIRECTORIES.contains(&name),
-        (RunPlace::Workspace, true) => return false,
-        (RunPlace::Workspace, false) if is_code(path) => {}
-        (RunPlace::Workspace, false) if relative.iter().filter_map(|part| part.to_str()).any(is_of_hooks) => {
-            return true;
+        (RunPlace::Copy, true) => UNREAD_DIRECTORIES.contains(&name),
+        (RunPlace::Workspace, true) => name == ".git",
+        (_, false) if is_definition(relative, name) => true,
+        (RunPlace::Copy, false) => is_written(),
+        (RunPlace::Workspace, false) => {
+            let mut parts = relative.iter().filter_map(|part| part.to_str());
+            (is_written() || parts.any(is_of_hooks)) && !may_be_code(path)
         }
-        (_, false) => {}
     }
-    let is_yaml = [".yaml", ".yml"].iter().any(|end| name.ends_with(end));
-    let is_definition = is_yaml
+}
+
+fn is_definition(relative: &Path, name: &str) -> bool {
+    [".yaml", ".yml"].iter().any(|end| name.ends_with(end))
         && relative.parent().is_some_and(|parent| {
             parent == Path::new(".openharness/hooks") || parent == Path::new(".openharness")
-        });
-    let is_written = UNREAD_ENDS.iter().any(|end| name.ends_with(end));
-    is_definition || (is_written && !(place == RunPlace::Workspace && is_code(path)))
+        })
+}
+
+/// Whether a script could start or include a file: one with code, one that says nothing by its name, or a program.
+fn may_be_code(path: &Path) -> bool {
+    let is_program = || path.metadata().is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0);
+    is_code(path) || path.extension().is_none() || is_program()
 }
 
 /// Whether an interpreter may import a file by its name alone.
@@ -250,7 +283,7 @@ fn has_init(directory: &Path) -> bool {
 
 /// The digest of a file, from memory if it has not changed.
 pub(super) fn digest_of(path: &Path, metadata: &Metadata) -> Result<Arc<str>, String> {
-    let version = version_of(metadata);
+    let version = FileVersion::of(metadata);
     if let Some(known) = DIGESTS.lock().get(&version) {
         return Ok(Arc::clone(known));
     }
@@ -258,8 +291,7 @@ pub(super) fn digest_of(path: &Path, metadata: &Metadata) -> Result<Arc<str>, St
     let opened = file.metadata().map_err(files::unreadable)?;
     let digest: Arc<str> = sha256(&files::read_open(file, LARGEST_FILE)?).into();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let is_settled = i64::try_from(now.as_secs()).unwrap_or_default() - metadata.ctime() > RECENT;
-    if is_settled && version_of(&opened) == version {
+    if version.changed() < now.saturating_sub(RECENT) && FileVersion::of(&opened) == version {
         let mut digests = DIGESTS.lock();
         if digests.len() >= MOST_REMEMBERED {
             digests.clear();
@@ -269,14 +301,28 @@ pub(super) fn digest_of(path: &Path, metadata: &Metadata) -> Result<Arc<str>, St
     Ok(digest)
 }
 
-fn version_of(metadata: &Metadata) -> FileVersion {
-    (
-        metadata.dev(),
-        metadata.ino(),
-        metadata.size(),
-        (metadata.mtime(), metadata.mtime_nsec()),
-        (metadata.ctime(), metadata.ctime_nsec()),
-    )
+impl FileVersion {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// When it was changed last, its mode and its names included, as the time since 1970. No program can set it back.
+    pub(super) fn changed(&self) -> Duration {
+        let (seconds, nanoseconds) = self.changed;
+        let whole = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+        whole + Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or_default())
+    }
+}
+
+/// The version of the file or directory that a path leads to, also through links.
+pub(super) fn version_at(path: &Path) -> Option<FileVersion> {
+    path.metadata().ok().map(|metadata| FileVersion::of(&metadata))
 }
 
 /// Where a word of a command leads from a directory of the workspace.

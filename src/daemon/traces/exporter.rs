@@ -142,7 +142,7 @@ impl SpanExporter {
     async fn post(&self, body: Bytes) -> Result<usize, ExportError> {
         let asked = async {
             let url = self.endpoint.url();
-            let client = self.clients.of_url(Approval::of_settings(), url).await;
+            let client = self.clients.of_url(&Approval::of_settings(), url).await;
             let client = client.map_err(|error| ExportError::Permanent(error.to_string()))?;
             let request = client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body);
             let response = request.send().await.map_err(connection_error)?;

@@ -66,6 +66,7 @@ impl OneshotRun<'_> {
     fn conclude(&self, finished: Result<FinishedProcess, SpawnError>, timeout: Duration) -> HandlerOutput {
         let finished = match finished {
             Ok(finished) => finished,
+            Err(SpawnError::Untrusted { why }) => return Err(Failure::new(Ended::Untrusted, why)).into(),
             Err(error) => return Err(Failure::new(Ended::SpawnFailed, error.to_string())).into(),
         };
         count(&finished, self.meters);

@@ -108,9 +108,9 @@ impl CommandRunner {
         match handler.mode {
             CommandMode::Oneshot => {}
             CommandMode::Prespawn { spares } => {
-                let pool = self
-                    .spares
-                    .of(invocation, handler, || self.spare_pool(approval, handler, invocation, spares));
+                let pool = self.spares.of(invocation, handler, &approval, || {
+                    self.spare_pool(&approval, handler, invocation, spares)
+                });
                 let (spare, guard) = pool.take();
                 refill_guard = Some(guard);
                 let found = if spare.is_some() { SpareResult::Hit } else { SpareResult::Miss };
@@ -121,7 +121,7 @@ impl CommandRunner {
                 }
             }
             CommandMode::Worker(bounds) => {
-                let workers = self.fleet_of(approval, invocation, handler, bounds);
+                let workers = self.fleet_of(&approval, invocation, handler, bounds);
                 match workers.serve(invocation, cancel).await {
                     ServeResult::Concluded(result) => return result.into(),
                     ServeResult::NoWorker(why) => warning = why,
@@ -131,7 +131,7 @@ impl CommandRunner {
                 left = left.saturating_sub(started.elapsed());
             }
         }
-        let mut output = self.run_oneshot(approval, &oneshot, handler, left, cancel).await;
+        let mut output = self.run_oneshot(&approval, &oneshot, handler, left, cancel).await;
         drop(refill_guard);
         output.warnings.extend(warning);
         without_protocol(output, fleet.as_deref())
@@ -139,7 +139,7 @@ impl CommandRunner {
 
     async fn run_oneshot(
         &self,
-        approval: Approval,
+        approval: &Approval,
         oneshot: &OneshotRun<'_>,
         handler: &CommandHandler,
         timeout: Duration,
@@ -156,7 +156,7 @@ impl CommandRunner {
 
     fn spare_pool(
         &self,
-        approval: Approval,
+        approval: &Approval,
         handler: &CommandHandler,
         invocation: &Invocation,
         wanted: NonZeroUsize,
@@ -174,17 +174,17 @@ impl CommandRunner {
     /// The workers of the invocation's hook.
     fn fleet_of(
         &self,
-        approval: Approval,
+        approval: &Approval,
         invocation: &Invocation,
         handler: &CommandHandler,
         bounds: WorkerBounds,
     ) -> Arc<Fleet> {
-        self.workers.of(invocation, handler, || self.fleet(approval, invocation, handler, bounds))
+        self.workers.of(invocation, handler, approval, || self.fleet(approval, invocation, handler, bounds))
     }
 
     fn fleet(
         &self,
-        approval: Approval,
+        approval: &Approval,
         invocation: &Invocation,
         handler: &CommandHandler,
         bounds: WorkerBounds,
@@ -214,7 +214,7 @@ impl CommandRunner {
         launchable(handler)?;
         let environment = hook.dialect.environment(draft, workspace, hook.timeout);
         let place = HookPlace { root: &workspace.root, project_roots };
-        let program = self.worker_program(approval, &hook.name, handler, place, &environment);
+        let program = self.worker_program(&approval, &hook.name, handler, place, &environment);
         let meters = Arc::new(WorkerMeters::unread());
         Fleet::new(self.worker_config(&hook.name, handler, program, bounds, meters)).probe().await
     }
@@ -241,7 +241,7 @@ impl CommandRunner {
 
     fn worker_program(
         &self,
-        approval: Approval,
+        approval: &Approval,
         hook: &HookName,
         handler: &CommandHandler,
         place: HookPlace<'_>,
@@ -255,7 +255,7 @@ impl CommandRunner {
     /// The program of a handler, for a hook that may run, in its sandbox if it has one.
     fn program<'a>(
         &self,
-        approval: Approval,
+        approval: &Approval,
         hook: &HookName,
         handler: &CommandHandler,
         place: HookPlace<'_>,
@@ -287,7 +287,7 @@ impl CommandRunner {
     /// handler's own, then the dialect's, then inherited ones.
     fn bare_program<'a>(
         &self,
-        approval: Approval,
+        approval: &Approval,
         handler: &CommandHandler,
         place: HookPlace<'_>,
         dialect: impl Iterator<Item = &'a (&'static str, String)>,
@@ -307,7 +307,7 @@ impl CommandRunner {
                 (program.clone(), args.iter().map(OsString::from).collect())
             }
         };
-        Program { path, args, cwd: handler.cwd.clone(), environment, approval }
+        Program { path, args, cwd: handler.cwd.clone(), environment, approval: approval.clone() }
     }
 
     /// The beginning of the marks of its processes.
@@ -372,7 +372,7 @@ impl Runner for CommandRunner {
         let Handler::Command(handler) = &invocation.hook.hook.handler else { return None };
         let CommandMode::Worker(bounds) = handler.mode else { return None };
         let approval = invocation.approval().ok()?;
-        Some(self.fleet_of(approval, invocation, handler, bounds).capacity())
+        Some(self.fleet_of(&approval, invocation, handler, bounds).capacity())
     }
 
     fn degraded_workers(&self) -> Vec<DegradedWorkers> {

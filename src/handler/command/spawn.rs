@@ -40,6 +40,12 @@ pub enum SpawnError {
         /// The program.
         path: PathBuf,
     },
+    /// It runs in the workspace, and is no longer what a person has agreed to.
+    #[error("{why}")]
+    Untrusted {
+        /// What has changed.
+        why: String,
+    },
     /// No file has that name.
     #[error("the program `{path}` does not exist; install it or correct the hook's command")]
     MissingProgram {
@@ -140,6 +146,7 @@ pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<Child, Spaw
     if !program.path.is_absolute() {
         return Err(SpawnError::RelativeProgram { path: program.path.clone() });
     }
+    program.approval.check().map_err(|why| SpawnError::Untrusted { why })?;
     Command::new(&program.path)
         .args(&program.args)
         .env_clear()

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::{command_files::CommandFiles, environment::stable_variables};
 use crate::{
     handler::runner::Invocation,
-    model::{CommandHandler, Handler, Hook, HookName},
+    model::{Approval, CommandHandler, Handler, Hook, HookName},
     registry::RegisteredHook,
 };
 
@@ -34,6 +34,8 @@ struct WarmEntry<T> {
     hook: HookName,
     handler: CommandHandler,
     variables: Vec<(&'static str, String)>,
+    /// What they were started under.
+    approval: Approval,
     /// The files of the definition as they were when it was first used.
     files: CommandFiles,
     processes: Arc<T>,
@@ -51,6 +53,7 @@ impl<T: WarmProcesses> WarmPool<T> {
         &self,
         invocation: &Invocation,
         handler: &CommandHandler,
+        approval: &Approval,
         make: impl FnOnce() -> T,
     ) -> Arc<T> {
         let name = &invocation.hook.hook.name;
@@ -59,6 +62,7 @@ impl<T: WarmProcesses> WarmPool<T> {
             entry.hook == *name
                 && entry.root == invocation.root
                 && entry.handler == *handler
+                && entry.approval == *approval
                 && entry.variables.iter().eq(stable_variables(&invocation.environment))
         });
         if let Some(entry) = known {
@@ -70,6 +74,7 @@ impl<T: WarmProcesses> WarmPool<T> {
             hook: name.clone(),
             handler: handler.clone(),
             variables: stable_variables(&invocation.environment).cloned().collect(),
+            approval: approval.clone(),
             files: CommandFiles::of(handler),
             processes: Arc::clone(&processes),
         });
@@ -106,7 +111,7 @@ impl<T: WarmProcesses> WarmEntry<T> {
 
     fn is_of(&self, hook: &Hook) -> bool {
         hook.enabled
-            && hook.trust.approval().is_some()
+            && hook.trust.approval().as_ref() == Some(&self.approval)
             && hook.name == self.hook
             && matches!(&hook.handler, Handler::Command(handler) if *handler == self.handler)
     }

@@ -108,7 +108,7 @@ impl HttpRunner {
         let approval = invocation.approval().map_err(|failure| {
             AttemptError::NoResponse(RequestError { failure, class: HttpClass::Other, never_sent: false })
         })?;
-        let client = self.client(approval, invocation, request.address).await.map_err(|error| {
+        let client = self.client(&approval, invocation, request.address).await.map_err(|error| {
             let error = no_client(&error, request.address);
             meters.requested(error.class);
             AttemptError::NoResponse(error)
@@ -134,7 +134,7 @@ impl HttpRunner {
     /// The client for a server, which only a hook that may run gets.
     async fn client(
         &self,
-        approval: Approval,
+        approval: &Approval,
         invocation: &Invocation,
         address: &Address,
     ) -> Result<Client, HttpClientError> {

@@ -29,7 +29,7 @@ impl SocketClients {
     /// The client for a socket that a hook of the workspace names; built on first use.
     pub(super) fn of(
         &self,
-        approval: Approval,
+        approval: &Approval,
         builder: &HttpClients,
         root: &Path,
         socket: &Path,
@@ -108,7 +108,7 @@ mod tests {
         let builder = HttpClients::new(1);
         let clients = SocketClients::default();
         for (root, socket) in [("/here", "/a"), ("/here", "/b"), ("/there", "/a"), ("/here", "/a")] {
-            clients.of(Approval::of_host(), &builder, Path::new(root), Path::new(socket)).unwrap();
+            clients.of(&Approval::of_host(), &builder, Path::new(root), Path::new(socket)).unwrap();
         }
         let known = || {
             let sockets = clients.0.lock();

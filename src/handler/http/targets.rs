@@ -90,7 +90,7 @@ impl CheckedClients {
     /// Returns an error if they may not ask the server, or the system's certificates cannot be used.
     pub(super) async fn of_url(
         &self,
-        approval: Approval,
+        approval: &Approval,
         url: &Url,
         scope: Scope,
     ) -> Result<Client, HttpClientError> {
@@ -254,7 +254,7 @@ mod tests {
             &(lookup.clone() as Arc<dyn NameLookup>),
         );
         let url = Url::parse(&format!("http://changing.example:{port}/")).unwrap();
-        let client = clients.of_url(Approval::of_host(), &url, Scope::Project).await.unwrap();
+        let client = clients.of_url(&Approval::of_host(), &url, Scope::Project).await.unwrap();
         // By now the name means another address; the answer that was checked is the one that counts.
         let (answered, ()) = tokio::join!(client.get(url.clone()).send(), answer_once(&allowed));
         assert_eq!(answered.unwrap().status().as_u16(), 204);

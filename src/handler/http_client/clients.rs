@@ -79,7 +79,7 @@ impl HttpClients {
     /// The client for a server in a network, for what may ask one.
     ///
     /// Returns an error if the system's certificates cannot be used.
-    pub(crate) async fn of_url(&self, _: Approval, url: &Url) -> Result<Client, HttpClientError> {
+    pub(crate) async fn of_url(&self, _: &Approval, url: &Url) -> Result<Client, HttpClientError> {
         if url.scheme() == "https" {
             self.encrypted.get_or_try_init(|| self.build_encrypted()).await.cloned()
         } else {
@@ -91,7 +91,7 @@ impl HttpClients {
     #[cfg(feature = "http")]
     pub(in crate::handler) fn build_for_socket(
         &self,
-        _: Approval,
+        _: &Approval,
         socket: &Path,
     ) -> Result<Client, HttpClientError> {
         Ok(self.builder(no_roots()?).unix_socket(socket).build()?)

@@ -52,7 +52,7 @@ impl ApiClient {
             ModelApi::OpenAi => openai::write(api, request),
             ModelApi::Anthropic => anthropic::write(api, request),
         };
-        let bytes = self.exchange(request.approval, &label, api_request).await?;
+        let bytes = self.exchange(&request.approval, &label, api_request).await?;
         let read = match api.api {
             ModelApi::OpenAi => openai::read(&bytes),
             ModelApi::Anthropic => anthropic::read(&bytes),
@@ -62,7 +62,7 @@ impl ApiClient {
 
     async fn exchange(
         &self,
-        approval: Approval,
+        approval: &Approval,
         label: &ModelLabel<'_>,
         api_request: ApiRequest,
     ) -> Result<Bytes, ModelError> {

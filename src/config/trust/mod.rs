@@ -4,6 +4,7 @@ mod apply;
 #[cfg(feature = "cli")]
 mod copy_writer;
 mod coverage;
+mod evaluation;
 mod in_place;
 mod inspect;
 mod programs;

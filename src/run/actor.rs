@@ -84,6 +84,15 @@ impl Actor for RunActor {
                 let events = self.cancel(state, lease);
                 reply.send(events).ok();
             }
+            #[cfg(feature = "daemon")]
+            RunMessage::Adopt(lease, run, reply) => {
+                state.run_state.adopt(*run);
+                state.run_state.take_change();
+                let is_halted = state.record.halted().is_some();
+                self.context.directory.save(&self.key, &state.record, &state.run_state, is_halted);
+                drop(lease);
+                reply.send(()).ok();
+            }
             RunMessage::Passivate => {
                 // The state is parked before the handle is closed: from then on the next actor may start at any
                 // moment. It is parked whole: if a lease is out, this actor goes on and needs all of it.

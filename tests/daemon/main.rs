@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod activation;
 mod cgroup;
 mod content;
 mod drain;
@@ -13,6 +14,7 @@ mod hosts;
 mod http_server;
 mod openapi;
 mod reload;
+mod replace;
 mod restart;
 mod serve;
 mod service_manager;

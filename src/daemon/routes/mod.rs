@@ -1,7 +1,6 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
 mod data_status;
-mod drain;
 mod errors;
 mod events;
 mod extract;
@@ -16,6 +15,7 @@ mod reload;
 mod router;
 mod runs;
 mod status;
+mod stop;
 mod stream;
 mod table;
 mod trust;
@@ -33,3 +33,4 @@ pub use status::{
 };
 pub use trust::NotTrusted;
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};
+pub(super) use workspaces::register_again;

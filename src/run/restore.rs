@@ -67,7 +67,9 @@ impl RunDirectory {
     pub(crate) fn save_all(&self) -> Vec<oneshot::Receiver<()>> {
         let ended: Vec<RunKey> = self.ended.lock().order.iter().cloned().collect();
         if let Some(store) = self.store() {
-            ended.iter().for_each(|key| store.end(key));
+            for key in &ended {
+                store.end(key);
+            }
         }
         let records: Vec<(RunKey, Arc<RunRecord>)> =
             self.runs.iter().map(|entry| (entry.key().clone(), Arc::clone(entry.value()))).collect();

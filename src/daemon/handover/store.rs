@@ -91,7 +91,9 @@ impl SuccessorStore {
             return notify(waiters);
         };
         if let ChangeTarget::Successor { kept: Some(kept), .. } = former {
-            kept.into_iter().for_each(|change| apply(&*store, change));
+            for change in kept {
+                apply(&*store, change);
+            }
         }
         let flushed = store.flushed();
         drop(state);
@@ -110,7 +112,9 @@ impl SuccessorStore {
     fn change(&self, change: ReportedChange) {
         match &mut self.state.lock().target {
             ChangeTarget::Successor { changes, kept } => {
-                kept.iter_mut().for_each(|kept| kept.push(change.clone()));
+                if let Some(kept) = kept {
+                    kept.push(change.clone());
+                }
                 // Fails only if the handover has ended, which says so itself.
                 _ = changes.send(change);
             }

@@ -134,9 +134,7 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) => {
-            serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, &screen))))
-        }
+        CliCommand::Serve(serve) => on_runtime(Box::pin(serve.run(&screen))),
         #[cfg(feature = "daemon")]
         CliCommand::Relay(relay) => Ok(relay.run(&screen)),
         #[cfg(feature = "daemon")]

@@ -1,6 +1,7 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
 mod data_status;
+mod drain;
 mod errors;
 mod events;
 mod extract;
@@ -15,14 +16,13 @@ mod reload;
 mod router;
 mod runs;
 mod status;
-mod stop;
 mod stream;
 mod table;
 mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::{AuditStatus, DataStatus};
+pub use data_status::{AuditStatus, DataStatus, LastGoodFile};
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;
@@ -33,4 +33,3 @@ pub use status::{
 };
 pub use trust::NotTrusted;
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};
-pub(super) use workspaces::register_again;

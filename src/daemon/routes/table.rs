@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::{
     data_status::{AUDIT_STATUS, DATA_STATUS},
+    drain,
     errors::{
         BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
         SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE,
@@ -27,7 +28,6 @@ use super::{
         self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
         STATUS,
     },
-    stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
     stream,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
@@ -43,7 +43,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 22] = [
+static COMPONENTS: [&Component; 21] = [
     &AUDIT_STATUS,
     &RELOAD_VIEW,
     &DATA_STATUS,
@@ -53,7 +53,6 @@ static COMPONENTS: [&Component; 22] = [
     &ERROR_BODY,
     &ERROR_TEXT,
     &EVENT,
-    &HANDOVER_REQUEST,
     &KIND,
     &OUTCOME,
     &PROCESS_ANSWER,
@@ -71,7 +70,7 @@ static COMPONENTS: [&Component; 22] = [
 const PLAIN_TEXT: ResponseContent = Text("text/plain");
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 16] = [
+pub(super) static ROUTES: [Route; 15] = [
     Route {
         path: "/v1/events",
         limit: RequestLimit::Counted,
@@ -265,8 +264,27 @@ pub(super) static ROUTES: [Route; 16] = [
             handler: |method| on(method, reload::reload),
         }],
     },
-    DRAIN,
-    HANDOVER,
+    Route {
+        path: "/v1/drain",
+        limit: RequestLimit::Exempt,
+        operations: &[Operation {
+            method: RouteMethod::Post,
+            id: "drain",
+            tag: "operation",
+            right: AccessRight::Control,
+            summary: "Stop the daemon as SIGTERM does.",
+            description: "`/readyz` answers 503 at once. Events are taken until `listen.lameduck` is over; then those in flight finish, and the daemon ends.",
+            parameters: &[],
+            request: None,
+            success: &[SuccessResponse {
+                status: 202,
+                description: "The daemon begins to stop",
+                body: Empty,
+            }],
+            errors: &[],
+            handler: |method| on(method, drain::drain),
+        }],
+    },
     Route {
         path: "/v1/status",
         limit: RequestLimit::Exempt,
@@ -371,7 +389,7 @@ pub(super) static ROUTES: [Route; 16] = [
     },
 ];
 
-pub(super) const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
+const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
     SuccessResponse { status: 200, description, body }
 }
 

@@ -1,5 +1,7 @@
 //! `fire`: run the hooks for one event and print the outcome.
 
+use std::fmt::Display;
+
 use clap::Args;
 
 use super::{
@@ -14,7 +16,8 @@ use super::{
 };
 use crate::{
     DispatchError, Orchestrator, dialect,
-    model::{DialectName, Event, EventError, Outcome, WorkspaceId},
+    model::{DialectName, Event, EventError, EventKind, Note, Outcome, PartialEvent, WorkspaceId},
+    run::next_decision_id,
 };
 
 const FOOTER: &str = "\
@@ -60,8 +63,8 @@ enum FireResult {
     Answered(Box<Event>, Outcome),
     /// It is invalid. Guards that deny on errors may block it all the same.
     Invalid(EventError, Option<Outcome>),
-    /// It is valid, but there is no outcome.
-    NoOutcome(DispatchError),
+    /// It is valid, but there is no outcome. Guards that deny on errors may block it all the same.
+    NoOutcome(Box<Event>, DispatchError, Option<Outcome>),
 }
 
 impl FireCommand {
@@ -113,7 +116,11 @@ impl FireCommand {
         match orchestrator.read(dialect, bytes) {
             Ok(event) => match orchestrator.dispatch_in(workspace, event.clone()).await {
                 Ok(outcome) => FireResult::Answered(Box::new(event), outcome),
-                Err(error) => FireResult::NoOutcome(error),
+                Err(error) => {
+                    let event = Event { workspace_id: Some(workspace.clone()), ..event };
+                    let block = orchestrator.block_undispatched(&event, &error);
+                    FireResult::NoOutcome(Box::new(event), error, block)
+                }
             },
             Err(error) => {
                 let block = orchestrator.block_unreadable(Some(workspace), dialect, bytes, &error);
@@ -125,16 +132,20 @@ impl FireCommand {
     fn print_result(&self, input: &EventInput, fired: FireResult, screen: &Screen) -> CliResult {
         match fired {
             FireResult::Answered(event, outcome) => self.answer(Some(&event), &outcome, screen),
+            // A host takes the dialect's exit code for the answer; any other would let the event pass.
+            FireResult::Invalid(error, block) if self.native => {
+                let event = dialect::read_partial(self.event.dialect.dialect, &input.bytes);
+                self.native_without_hooks(&event, block, &error, screen)
+            }
+            FireResult::NoOutcome(event, error, block) if self.native => {
+                self.native_without_hooks(&PartialEvent::of(&event), block, &error, screen)
+            }
             FireResult::Invalid(error, block) => {
                 input.report_error(&error, self.event.dialect.dialect, screen);
-                match block {
-                    // A host takes the dialect's exit code for the answer; any other would let the event pass.
-                    Some(block) if self.native => self.answer(None, &block, screen),
-                    Some(block) => self.answer(None, &block, screen).map(|_| Exit::Failed),
-                    None => Ok(Exit::Failed),
-                }
+                block
+                    .map_or(Ok(Exit::Failed), |block| self.answer(None, &block, screen).map(|_| Exit::Failed))
             }
-            FireResult::NoOutcome(error) => {
+            FireResult::NoOutcome(_, error, _) => {
                 let what = format!("the event got no outcome: {}", escape::line(&error.to_string()));
                 screen.error(&what, None);
                 Ok(Exit::Failed)
@@ -142,9 +153,29 @@ impl FireCommand {
         }
     }
 
+    /// Answers for hooks that were not asked: with the block of a guard, else with no opinion and a note to the person.
+    /// Standard error has nothing else, because some hosts take it for an opinion.
+    fn native_without_hooks(
+        &self,
+        event: &PartialEvent,
+        block: Option<Outcome>,
+        error: &dyn Display,
+        screen: &Screen,
+    ) -> CliResult {
+        let outcome = block.unwrap_or_else(|| {
+            let kind = event.kind.unwrap_or(EventKind::HostEvent);
+            let mut outcome = Outcome::proceed(next_decision_id(), kind, 0);
+            let text = format!("hookyard ran no hooks for this event: {error}");
+            outcome.notes.extend(Note::of_hookyard(&text));
+            outcome
+        });
+        screen.print_response(&dialect::unasked_response(self.event.dialect.dialect, event, &outcome))
+    }
+
     fn answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
-        if self.native {
-            return self.native_answer(event, outcome, screen);
+        if let (true, Some(event)) = (self.native, event) {
+            let response = dialect::named(self.event.dialect.dialect).write_response(event, outcome);
+            return screen.print_response(&response);
         }
         if self.output.json || !screen.out.is_terminal {
             screen.print_json(outcome)?;
@@ -152,14 +183,5 @@ impl FireCommand {
             screen.print(&outcome_view::render(event, outcome, screen.out.paint, screen.table_width()))?;
         }
         Ok(Exit::Done)
-    }
-
-    fn native_answer(&self, event: Option<&Event>, outcome: &Outcome, screen: &Screen) -> CliResult {
-        let dialect = self.event.dialect.dialect;
-        let response = match event {
-            Some(event) => Some(dialect::named(dialect).write_response(event, outcome)),
-            None => dialect::unreadable_event_response(dialect, outcome),
-        };
-        response.map_or(Ok(Exit::Failed), |response| screen.print_response(&response))
     }
 }

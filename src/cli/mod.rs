@@ -134,7 +134,9 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
         #[cfg(feature = "daemon")]
-        CliCommand::Serve(serve) => on_runtime(Box::pin(serve.run(&screen))),
+        CliCommand::Serve(serve) => {
+            serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, &screen))))
+        }
         #[cfg(feature = "daemon")]
         CliCommand::Relay(relay) => Ok(relay.run(&screen)),
         #[cfg(feature = "daemon")]

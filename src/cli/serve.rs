@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     config::{Settings, WorkspaceSettings},
-    daemon::Daemon,
+    daemon::{Daemon, HandedOver, ListenerSource},
     handler::command::HookCgroup,
     model::WorkspaceId,
 };
@@ -41,6 +41,7 @@ Examples:
   hookyard serve --workspace ~/projects/shop
   hookyard serve --config /etc/hookyard/hookyard.yaml
   hookyard serve --set 'workspace_roots=[/srv]' --tcp 127.0.0.1:8787
+  hookyard serve --config /etc/hookyard/hookyard.yaml --replace
 
 Then, in another terminal:
   hookyard status
@@ -82,6 +83,11 @@ pub(super) struct ServeCommand {
     #[arg(long, value_name = "FILE")]
     control_token_file: Option<PathBuf>,
 
+    /// Take over from the running daemon: it hands its sockets over once this one has loaded its workspaces, and finishes
+    /// what it has. Without a running daemon, start as usual
+    #[arg(long)]
+    replace: bool,
+
     /// Permit debuggers and core dumps. Processes of this user, hooks among them, can then read the daemon's memory and
     /// environment, with its secrets
     #[arg(long)]
@@ -119,7 +125,22 @@ impl ServeCommand {
         self.log
     }
 
-    pub(super) async fn run(self, screen: &Screen) -> CliResult {
+    /// Where its listeners come from. Call it before there are other threads.
+    ///
+    /// Returns an error if the service manager hands over what cannot be used.
+    pub(super) fn listener_source(&self) -> Result<ListenerSource, CliError> {
+        let handed_over = HandedOver::from_service_manager().map_err(|error| start_error(&error))?;
+        match (self.replace, handed_over.is_empty()) {
+            (false, _) => Ok(ListenerSource::HandedOver(handed_over)),
+            (true, true) => Ok(ListenerSource::Replace),
+            (true, false) => Err(CliError::with_help(
+                "`--replace` cannot be used where the service manager hands over sockets",
+                "restart the service; connections wait in its sockets",
+            )),
+        }
+    }
+
+    pub(super) async fn run(self, source: ListenerSource, screen: &Screen) -> CliResult {
         if !self.debuggable {
             hide_from_debuggers();
         }
@@ -136,7 +157,7 @@ impl ServeCommand {
         // Dropped last: it ends what hooks left.
         let _cgroup = HookCgroup::enter();
         let started = tokio::select! {
-            started = Daemon::start(settings, &|name| std::env::var(name).ok()) => started,
+            started = Daemon::start_with(settings, &|name| std::env::var(name).ok(), source) => started,
             exit = stop_signals.next() => return Ok(exit),
         };
         let daemon = started.map_err(|error| start_error(&error))?;

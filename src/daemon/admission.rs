@@ -19,6 +19,7 @@ use super::{
     auth::{AccessRight, ListenerAuth},
     denials::{DeniedRequest, Peer, method_name},
     error::{ApiError, HOOK_EVENT_HEADER},
+    handover,
     listener_share::{CountedBody, ListenerShare},
     routes::{self, AnsweredError, RefusedGuards, RequestLimit, Route},
     state::{DaemonPhase, DaemonState, RequestContext},
@@ -101,10 +102,29 @@ impl Admission {
             request.extensions_mut().insert(TokensReplaced(replaced));
         }
         let response = match self.authorize(auth, route, &request) {
+            Ok(()) if self.context.daemon.handover.is_engaged() => {
+                Box::pin(self.answer_once_settled(route, &id, request)).await
+            }
             Ok(()) => self.admit(route, request).await,
             Err(error) => self.record_denial(auth, peer, route, request.method(), error).into_response(),
         };
         self.finish(response, route, id, ResponseFraming { is_http1, must_close: false })
+    }
+
+    /// Answers an authorized request once it is known whether a daemon that takes over accepts connections, or has that
+    /// daemon answer it: this one may not know any more what the other has decided.
+    async fn answer_once_settled(
+        &mut self,
+        route: &Route,
+        id: &HeaderValue,
+        mut request: Request,
+    ) -> Response {
+        if !self.context.daemon.handover.settled().await {
+            return self.admit(route, request).await;
+        }
+        request.headers_mut().insert(REQUEST_ID, id.clone());
+        let right = route.right(request.method());
+        handover::forward(&self.context, right, request).await
     }
 
     /// Answers a request on a connection beyond the limit: an agent's event with a verdict, any other with the error.

@@ -30,6 +30,8 @@ use super::{
     auth::ListenerAuth,
     connection_timeouts::{ConnectionActivity, ConnectionTimeouts},
     denials::Peer,
+    handed_over::{ListenerOwner, ListenerRole},
+    handover_slot::{AcceptGate, AcceptStep, HandoverListener, accept_step},
     monitored_io::MonitoredIo,
     socket,
 };
@@ -58,7 +60,28 @@ pub(super) struct Connections {
     pub(super) draining: CancellationToken,
     /// Cancelled when connections are to end after the requests in flight.
     pub(super) closing: CancellationToken,
+    pub(super) gate: AcceptGate,
     pub(super) tasks: TaskTracker,
+}
+
+/// A listener and its owner.
+#[derive(Debug)]
+pub(super) struct OpenListener {
+    pub(super) role: ListenerRole,
+    pub(super) listener: Listener,
+    pub(super) owner: ListenerOwner,
+}
+
+impl OpenListener {
+    /// What a daemon gets that replaces this one.
+    pub(super) fn for_handover(&self) -> io::Result<HandoverListener> {
+        let descriptor = match &self.listener {
+            Listener::EventSocket(listener) | Listener::ControlSocket(listener, _) => listener.as_fd(),
+            Listener::Tcp(listener, _) => listener.as_fd(),
+        };
+        let descriptor = descriptor.try_clone_to_owned()?;
+        Ok(HandoverListener { role: self.role, owner: self.owner, descriptor })
+    }
 }
 
 /// A listening socket, and how its requests are authorized.
@@ -68,6 +91,13 @@ pub(super) enum Listener {
     /// The control socket. Connections of hooks count as those of the event socket.
     ControlSocket(UnixListener, Admission),
     Tcp(TcpListener, ListenerAuth),
+}
+
+impl Listener {
+    /// Whether its clients send events, and wait for them.
+    fn takes_events(&self) -> bool {
+        matches!(self, Self::EventSocket(_) | Self::Tcp(_, ListenerAuth::Tcp(_)))
+    }
 }
 
 /// A place that a connection holds while it is served.
@@ -100,11 +130,24 @@ impl AcceptErrors {
 
 impl Connections {
     /// Accepts connections until the daemon shuts down, and those that wait then.
-    pub(super) async fn accept(self, listener: Listener, admission: Admission) {
+    pub(super) async fn accept(self, open: OpenListener, admission: Admission) {
+        let OpenListener { listener, owner, .. } = open;
         let mut errors = AcceptErrors::default();
+        let mut phases = self.gate.follow();
         loop {
+            let phase = *phases.borrow_and_update();
+            match accept_step(phase, owner, listener.takes_events()) {
+                AcceptStep::Accept => {}
+                AcceptStep::AcceptWaiting => break,
+                AcceptStep::Leave => return,
+                AcceptStep::Wait => {
+                    // `self` has the gate, so it stays.
+                    drop(phases.changed().await);
+                    continue;
+                }
+            }
             let accepted = tokio::select! {
-                () = self.closing.cancelled() => break,
+                _ = phases.changed() => continue,
                 accepted = self.accept_one(&listener, &admission) => accepted,
             };
             if let Err(error) = accepted {

@@ -195,9 +195,24 @@ impl ApiError {
     }
 
     /// The daemon shut down before the event was answered.
-    fn interrupted(message: String) -> Self {
+    pub(super) fn interrupted() -> Self {
         let hint = "send the event again if its hooks may run twice, when a new daemon may have started";
+        let message = DispatchError::Interrupted.to_string();
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "interrupted", message, hint).after_hooks()
+    }
+
+    /// Another daemon takes over already, or this one stops.
+    pub(super) fn handover_under_way() -> Self {
+        let message = "another daemon is taking over already, or this one is about to stop";
+        let hint = "wait for it, and look at `hookyard status`";
+        Self::new(StatusCode::CONFLICT, "handover_under_way", message, hint)
+    }
+
+    /// The daemon that wants to take over cannot be reached.
+    pub(super) fn no_handover(error: &std::io::Error) -> Self {
+        let message = format!("cannot hand over at that socket: {}", crate::model::io_reason(error));
+        let hint = "use `hookyard serve --replace`, as the user of the running daemon";
+        Self::new(StatusCode::CONFLICT, "no_handover", message, hint)
     }
 
     /// The request comes from an http hook.
@@ -264,7 +279,7 @@ impl From<DispatchError> for ApiError {
                 "send the event again if its hooks may run twice; the log has the cause",
             ),
             DispatchError::ShuttingDown => Self::shutting_down(),
-            DispatchError::Interrupted => Self::interrupted(message),
+            DispatchError::Interrupted => Self::interrupted(),
         }
     }
 }

@@ -12,7 +12,12 @@ mod connection_timeouts;
 mod connections;
 mod denials;
 mod error;
+mod handed_over;
+mod handover;
+mod handover_slot;
+mod ledger_claim;
 mod listener_share;
+mod listeners;
 mod monitored_io;
 mod request_body;
 mod routes;
@@ -22,6 +27,8 @@ mod server_identity;
 mod socket;
 #[cfg(feature = "cli")]
 mod sse;
+mod start_error;
+mod startup;
 mod state;
 mod stop;
 mod tokens;
@@ -34,13 +41,20 @@ pub use audit::AuditError;
 pub use client::{Client, ClientError, ClientResponse};
 pub use error::Retry;
 #[cfg(feature = "cli")]
+pub(crate) use handed_over::HandedOver;
+pub use handed_over::HandedOverError;
+pub use handover::ReplaceError;
+#[cfg(feature = "cli")]
+pub(crate) use listeners::ListenerSource;
+#[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile, NotLoadedWorkspace,
-    NotTrusted, PowerlessSwitches, RequiredMissing,
+    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, NotLoadedWorkspace, NotTrusted,
+    PowerlessSwitches, RequiredMissing,
 };
-pub use server::{Daemon, ServeError};
+pub use server::Daemon;
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
+pub use start_error::ServeError;
 pub use tokens::TokenError;

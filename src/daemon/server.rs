@@ -3,74 +3,36 @@
 //! Signals belong to the program, so this listens to none.
 
 use std::{
-    io,
     net::SocketAddr,
-    num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tokio::{
-    net::{TcpListener, UnixListener},
-    task::JoinSet,
-};
+use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 use super::{
-    admission::Admission,
-    audit::{Audit, AuditError},
-    auth::ListenerAuth,
+    audit::Audit,
     connection_timeouts::ConnectionTimeouts,
-    connections::{Connections, Listener},
-    listener_share::ListenerShare,
+    connections::Connections,
+    ledger_claim::LedgerClaim,
+    listeners::{AdmittedListeners, ListenerSource},
     routes,
-    socket::{Socket, SocketError, default_control_socket, default_socket},
-    state::{DaemonAddresses, DaemonPhase, DaemonState, Observers},
-    tokens::{TcpTokens, TokenError},
+    socket::{Socket, default_socket},
+    start_error::ServeError,
+    state::{DaemonAddresses, DaemonState, Observers},
+    tokens::TcpTokens,
     traces::Tracer,
-    watch::{self, WatchContext},
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator, StartError, StoreError,
     config::{self, DataDirectory, Settings},
-    handler::{
-        OwnListeners,
-        command::{GroupLedger, LedgerError},
-    },
+    handler::{OwnListeners, command::GroupLedger},
     model::WorkspaceId,
     run::name_decisions,
     telemetry::{ApiMeters, Exporter, RecordsLost},
 };
-
-/// Why a daemon cannot start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// A Unix socket cannot be used.
-    #[error(transparent)]
-    Socket(#[from] SocketError),
-    /// The record of process groups cannot be kept.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// The token cannot be used.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The audit cannot be written.
-    #[error(transparent)]
-    Audit(#[from] AuditError),
-    /// The TCP address cannot be bound.
-    #[error("cannot listen on {address}: {}", crate::model::io_reason(source))]
-    Tcp {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The orchestrator cannot start.
-    #[error(transparent)]
-    Orchestrator(#[from] StartError),
-}
 
 /// A running daemon. Dropping it ends it at once; [`Daemon::stop`] lets events in flight finish.
 #[derive(Debug)]
@@ -80,6 +42,8 @@ pub struct Daemon {
     pub(super) accept_loops: JoinSet<()>,
     /// The reload loop and the upkeep of metrics.
     pub(super) tasks: JoinSet<()>,
+    /// What the daemon does for the one that it has replaced, until that one has ended.
+    pub(super) predecessor: JoinSet<()>,
     pub(super) sockets: [Socket; 2],
     /// Dropped last: another daemon may start once it is gone.
     _ledger: GroupLedger,
@@ -94,61 +58,61 @@ impl Daemon {
         settings: Settings,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ServeError> {
+        Self::start_with(settings, environment, ListenerSource::default()).await
+    }
+
+    /// The same with listeners that are handed over by the service manager, or by the daemon that this one replaces.
+    pub(crate) async fn start_with(
+        settings: Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+        source: ListenerSource,
+    ) -> Result<Self, ServeError> {
         raise_descriptor_limit();
         name_decisions(&settings.node_name());
-        let path = settings.listen.socket.clone().unwrap_or_else(|| default_socket(environment));
-        let control_path = settings.listen.control_socket.clone();
-        let control_path = control_path.unwrap_or_else(|| default_control_socket(&path));
         let tokens = Arc::new(TcpTokens::read(&settings.listen)?);
-        Socket::prepare(&path)?;
-        Socket::prepare(&control_path)?;
-        let claimed = GroupLedger::claim(&path.with_added_extension("groups"));
-        let claimed = claimed.map_err(|error| ledger_error(error, &path))?;
+        let given = source.resolve(&settings.listen, default_socket(environment)).await?;
+        given.prepare()?;
+        let claimed = LedgerClaim::claim(&given.event_path, given.replacement.is_some())?;
         // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
         // killed daemon left behind are ended.
-        let listening = Socket::listen(&path).and_then(|events| Ok((events, Socket::listen(&control_path)?)));
-        let ((socket, listener), (control_socket, control_listener)) = match listening {
-            Ok(listening) => listening,
+        let (mut open, mut replacement) = match given.open_sockets() {
+            Ok(opened) => opened,
             Err(error) => {
                 claimed.discard();
                 return Err(error.into());
             }
         };
-        let (ledger, reaped) = claimed.open()?;
-        let ledger = ledger.remove_when_done();
-        if reaped.groups > 0 {
-            tracing::warn!(groups = reaped.groups, "ended hooks that a killed hookyard left behind");
+        if let (Some(replacement), Some(ledger)) = (&mut replacement, claimed.predecessor()) {
+            replacement.adopt_hooks(ledger);
         }
+        let ledger = claimed.open()?;
         let audit = Audit::start(&settings.audit)?;
-        let mut addresses =
-            DaemonAddresses { socket: path, control_socket: control_path, tcp: None, metrics: None };
-        let tcp = TcpListeners::bind(&settings, &tokens, &mut addresses).await?;
+        open.listen_on_tcp(&settings.listen, &tokens).await?;
         let exporter = Exporter::install();
         RecordsLost::expect_all();
         let tracer = Tracer::start(&settings.traces, environment);
         let observers = Observers { audit, tracer };
         let data = data_directory(&settings, environment)?;
-        let orchestrator = orchestrator(&settings, data, &observers, &addresses).await?;
+        // The daemon that is replaced has the store open.
+        let opened_now = if replacement.is_none() { data.clone() } else { None };
+        let orchestrator = orchestrator(&settings, opened_now, &observers, &open.addresses).await?;
         let home = config::home_directory(&settings, environment);
         let metrics = (exporter.clone(), ApiMeters::resolve(routes::paths()));
+        let addresses = open.addresses.clone();
         let state = DaemonState::new(orchestrator, settings, addresses, home, metrics, observers, &tokens);
         let state = Arc::new(state);
+        let AdmittedListeners { sockets, listeners } = open.admitted(&state, &tokens);
         let connections = connections(&state);
-        let mut accept_loops = JoinSet::new();
-        let unix = unix_listeners(&state, listener, control_listener);
-        for (listener, admission) in unix.into_iter().chain(tcp.admitted(&state, &tokens)) {
-            accept_loops.spawn(connections.clone().accept(listener, admission));
-        }
         let mut tasks = JoinSet::new();
         tasks.spawn(exporter.upkeep());
-        state.register_workspaces().await;
-        tasks.spawn(Arc::clone(&state).retry_until_loaded());
-        if state.settings.watch {
-            tasks.spawn(watch::watch(watch_context(&state)));
+        let (accept_loops, predecessor) = (JoinSet::new(), JoinSet::new());
+        let mut daemon =
+            Self { state, connections, accept_loops, tasks, predecessor, sockets, _ledger: ledger };
+        match replacement {
+            None => daemon.begin(listeners).await?,
+            Some(replacement) => daemon.take_over(listeners, (replacement, data)).await?,
         }
-        state.set_phase(DaemonPhase::Ready);
-        let sockets = [socket, control_socket];
-        Ok(Self { state, connections, accept_loops, tasks, sockets, _ledger: ledger })
+        Ok(daemon)
     }
 
     /// The path of its event socket.
@@ -182,24 +146,18 @@ impl Daemon {
     }
 }
 
-/// A ledger in use means that another daemon listens on the socket, which is what the user knows of.
-fn ledger_error(error: LedgerError, socket: &Path) -> ServeError {
-    match error {
-        LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
-        other => other.into(),
-    }
-}
-
 /// Where the state of runs is kept, unless it is kept in memory only.
 fn data_directory(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<PathBuf>, StartError> {
-    let directory = config::data_directory(settings, environment);
-    match (&settings.data, directory) {
-        (DataDirectory::Memory, _) => Ok(None),
-        (_, None) => Err(StoreError::NoDirectory.into()),
-        (_, directory) => Ok(directory),
+    match &settings.data {
+        DataDirectory::Memory => Ok(None),
+        DataDirectory::At(directory) => Ok(Some(directory.clone())),
+        DataDirectory::Auto => {
+            let directory = config::state_directory(settings, environment);
+            Ok(Some(directory.ok_or(StoreError::NoDirectory)?))
+        }
     }
 }
 
@@ -227,86 +185,6 @@ async fn orchestrator(
     builder.start().await
 }
 
-/// The two sockets, each with its share.
-fn unix_listeners(
-    state: &Arc<DaemonState>,
-    events: UnixListener,
-    control: UnixListener,
-) -> [(Listener, Admission); 2] {
-    let limits = &state.settings.limits;
-    let of_events = Admission::new(state, ListenerShare::of_event_socket(limits));
-    let of_control = Admission::new(state, ListenerShare::of_control_socket(limits));
-    [
-        (Listener::EventSocket(events), of_events.clone()),
-        (Listener::ControlSocket(control, of_events), of_control),
-    ]
-}
-
-/// The TCP addresses of the settings.
-struct TcpListeners {
-    events: Option<TcpListener>,
-    metrics: Option<TcpListener>,
-}
-
-impl TcpListeners {
-    /// Binds the addresses, and notes which they are.
-    async fn bind(
-        settings: &Settings,
-        tokens: &TcpTokens,
-        addresses: &mut DaemonAddresses,
-    ) -> Result<Self, ServeError> {
-        let mut listeners = Self { events: None, metrics: None };
-        if let Some(address) = settings.listen.tcp {
-            tokens.permit(address)?;
-            let listener = bind(address).await?;
-            addresses.tcp = listener.local_addr().ok();
-            listeners.events = Some(listener);
-        }
-        if let Some(address) = settings.listen.metrics {
-            let listener = bind(address).await?;
-            addresses.metrics = listener.local_addr().ok();
-            listeners.metrics = Some(listener);
-        }
-        Ok(listeners)
-    }
-
-    /// The listeners, each with its share.
-    fn admitted(
-        self,
-        state: &Arc<DaemonState>,
-        tokens: &Arc<TcpTokens>,
-    ) -> impl Iterator<Item = (Listener, Admission)> {
-        let limits = &state.settings.limits;
-        let events = self.events.map(|listener| {
-            let connections = tcp_places(limits.tcp_connections, "limits.tcp_connections");
-            let share = ListenerShare::of_tcp(limits, connections, tokens.sender());
-            (Listener::Tcp(listener, ListenerAuth::Tcp(Arc::clone(tokens))), Admission::new(state, share))
-        });
-        let metrics = self.metrics.map(|listener| {
-            let connections = tcp_places(limits.metrics_connections, "limits.metrics_connections");
-            let share = ListenerShare::of_metrics(limits, connections);
-            (Listener::Tcp(listener, ListenerAuth::MetricsOnly), Admission::new(state, share))
-        });
-        events.into_iter().chain(metrics)
-    }
-}
-
-/// The connections of a TCP address. Its peers are not checked when they connect, so they take at most a quarter of the
-/// descriptors: sockets and hooks need theirs.
-fn tcp_places(limit: NonZeroUsize, setting: &'static str) -> NonZeroUsize {
-    let descriptors = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
-    let quarter = descriptors.and_then(|descriptors| NonZeroUsize::new(descriptors / 4));
-    let permitted = quarter.map_or(limit, |quarter| quarter.min(limit));
-    if permitted < limit {
-        tracing::warn!(%setting, permitted, "fewer connections than the setting: too few files may be open");
-    }
-    permitted
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|source| ServeError::Tcp { address, source })
-}
-
 fn connections(state: &Arc<DaemonState>) -> Connections {
     let limits = &state.settings.limits;
     Connections {
@@ -317,16 +195,8 @@ fn connections(state: &Arc<DaemonState>) -> Connections {
         },
         draining: state.draining.clone(),
         closing: state.closing.clone(),
+        gate: state.accept_gate.clone(),
         tasks: TaskTracker::new(),
-    }
-}
-
-fn watch_context(state: &DaemonState) -> WatchContext {
-    WatchContext {
-        orchestrator: state.orchestrator.clone(),
-        system: config::system_directory(&state.settings),
-        home: state.home.clone(),
-        state: Arc::clone(&state.watch),
     }
 }
 

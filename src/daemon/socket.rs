@@ -8,18 +8,21 @@ use std::{
         fd::AsFd,
         unix::{
             fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-            net::UnixStream as StdUnixStream,
+            net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream},
         },
     },
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use nix::{
     errno::Errno,
     sys::socket::{getsockopt, sockopt::PeerPidfd},
 };
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    net::listen,
     process::{Pid, geteuid},
 };
 use tokio::net::{UnixListener, unix::UCred};
@@ -31,6 +34,9 @@ const FILE_NAME: &str = "hookyard.sock";
 
 /// The longest path, in bytes: `sun_path` has 108 with the terminating byte.
 const MAX_PATH_BYTES: usize = 107;
+
+/// The most connections that wait in a socket that was handed over; the system has a limit of its own.
+const BACKLOG: i32 = 4096;
 
 /// Why the Unix socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -90,12 +96,46 @@ fn own_directory() -> PathBuf {
     PathBuf::from(format!("/tmp/hookyard-{}", geteuid().as_raw()))
 }
 
+/// The file of a listening socket.
+#[derive(Debug, Clone)]
+pub(super) struct SocketFile {
+    path: Arc<Path>,
+    /// Device and inode; none while another process is to remove the file, or once it is removed.
+    identity: Arc<Mutex<Option<(u64, u64)>>>,
+}
+
+impl SocketFile {
+    fn new(path: &Path, identity: Option<(u64, u64)>) -> Self {
+        Self { path: path.into(), identity: Arc::new(Mutex::new(identity)) }
+    }
+
+    /// Removes the file in the end, whoever has made it.
+    pub(super) fn own(&self) {
+        *self.identity.lock() = self.found();
+    }
+
+    /// Leaves the file to another process.
+    pub(super) fn leave(&self) {
+        *self.identity.lock() = None;
+    }
+
+    /// Removes the file, unless the path has another one by now. Connections that wait in the listener stay.
+    fn remove(&self) {
+        let Some(identity) = self.identity.lock().take() else { return };
+        if self.found() == Some(identity) {
+            drop(fs::remove_file(&self.path));
+        }
+    }
+
+    fn found(&self) -> Option<(u64, u64)> {
+        fs::symlink_metadata(&self.path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+}
+
 /// A listening socket. Dropping it removes the file, unless the path has another one by then.
 #[derive(Debug)]
 pub(super) struct Socket {
-    path: PathBuf,
-    /// Device and inode; none once the file is removed.
-    identity: Option<(u64, u64)>,
+    pub(super) file: SocketFile,
 }
 
 impl Socket {
@@ -124,18 +164,35 @@ impl Socket {
             drop(fs::remove_file(&unfinished));
             system(error)
         })?;
-        Ok((Self { path: path.to_owned(), identity: Some((metadata.dev(), metadata.ino())) }, listener))
+        let identity = Some((metadata.dev(), metadata.ino()));
+        Ok((Self { file: SocketFile::new(path, identity) }, listener))
     }
-}
 
-impl Socket {
-    /// Removes the file, unless the path has another one by now. Connections that wait in the listener stay.
-    pub(super) fn remove(&mut self) {
-        let Some(identity) = self.identity.take() else { return };
-        let found = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino()));
-        if found.is_ok_and(|found| found == identity) {
-            drop(fs::remove_file(&self.path));
+    /// Takes a listener that another process has opened, and checks its file. The file is not removed.
+    pub(super) fn adopt(path: &Path, listener: StdUnixListener) -> Result<(Self, UnixListener), SocketError> {
+        let system = |source| SocketError::System { path: path.to_owned(), source };
+        let metadata = fs::symlink_metadata(path).map_err(system)?;
+        let foreign = |what| Err(SocketError::Foreign { path: path.to_owned(), what });
+        match () {
+            () if !metadata.file_type().is_socket() => return foreign("not a socket"),
+            () if metadata.uid() != geteuid().as_raw() && metadata.uid() != 0 => {
+                return foreign("a socket of another user");
+            }
+            () if metadata.mode() & 0o077 != 0 => {
+                return foreign("a socket that can be opened by other users");
+            }
+            () => {}
         }
+        // Again, for clients to see that it is this process which answers.
+        listen(&listener, BACKLOG).map_err(|error| system(error.into()))?;
+        listener.set_nonblocking(true).map_err(system)?;
+        let listener = UnixListener::from_std(listener).map_err(system)?;
+        Ok((Self { file: SocketFile::new(path, None) }, listener))
+    }
+
+    /// Removes the file, unless another process is to do so.
+    pub(super) fn remove(&self) {
+        self.file.remove();
     }
 }
 

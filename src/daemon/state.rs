@@ -1,6 +1,7 @@
 //! The state that all requests share: the orchestrator, the settings and the phase of the daemon.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     path::PathBuf,
     sync::{
@@ -11,6 +12,7 @@ use std::{
 };
 
 use axum::{extract::FromRef, http::HeaderValue};
+use serde_json::Value;
 use tokio::{
     sync::{Mutex, Semaphore, watch},
     task::spawn_blocking,
@@ -22,6 +24,7 @@ use super::{
     audit::Audit,
     denials::Denials,
     error::ApiError,
+    handover_slot::{AcceptGate, HandoverSlot},
     listener_share::ListenerShare,
     tokens::TcpTokens,
     traces::Tracer,
@@ -31,7 +34,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator,
-    config::Settings,
+    config::{Settings, WorkspaceSettings},
     model::{Outcome, WorkspaceId},
     telemetry::{ApiMeters, Exporter},
 };
@@ -66,7 +69,7 @@ impl DaemonPhase {
 }
 
 /// Where the daemon listens.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DaemonAddresses {
     /// The event socket.
     pub(super) socket: PathBuf,
@@ -81,6 +84,14 @@ pub(super) struct DaemonAddresses {
 pub(super) struct Observers {
     pub(super) audit: Option<Arc<Audit>>,
     pub(super) tracer: Option<Arc<Tracer>>,
+}
+
+/// A workspace that a client of the API has registered.
+#[derive(Debug)]
+pub(super) struct Registration {
+    /// The body of the request.
+    pub(super) body: Value,
+    pub(super) settings: WorkspaceSettings,
 }
 
 /// The state that all requests share.
@@ -108,6 +119,12 @@ pub(super) struct DaemonState {
     pub(super) lameduck_over: CancellationToken,
     /// Cancelled when the daemon begins to stop: connections end after their next response.
     pub(super) draining: CancellationToken,
+    /// When the listeners accept connections.
+    pub(super) accept_gate: AcceptGate,
+    /// The workspaces that clients of the API have registered, with the bodies of their requests.
+    pub(super) registrations: parking_lot::Mutex<BTreeMap<WorkspaceId, Registration>>,
+    /// What another daemon gets that replaces this one.
+    pub(super) handover: HandoverSlot,
     /// Whether `draining` is cancelled, without the lock that the token takes.
     is_draining: AtomicBool,
     /// Cancelled when connections and streams end.
@@ -174,6 +191,9 @@ impl DaemonState {
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),
             draining: CancellationToken::new(),
+            accept_gate: AcceptGate::new(),
+            registrations: parking_lot::Mutex::default(),
+            handover: HandoverSlot::default(),
             is_draining: AtomicBool::new(false),
             closing: CancellationToken::new(),
             started: Instant::now(),
@@ -248,7 +268,8 @@ impl DaemonState {
 
     /// Registers the workspaces of the settings. Those that cannot be loaded are tried again later.
     pub(super) async fn register_workspaces(&self) {
-        for id in self.settings.workspaces.keys() {
+        let registered: Vec<WorkspaceId> = self.registrations.lock().keys().cloned().collect();
+        for id in self.settings.workspaces.keys().chain(&registered) {
             self.register(id).await;
         }
         self.publish_unloaded();
@@ -286,9 +307,13 @@ impl DaemonState {
         self.meters.set_not_loaded(self.unloaded.all().len());
     }
 
-    /// Registers a workspace of the settings, unless a client has done so meanwhile. Returns whether it is loaded.
+    /// Registers a workspace of the settings or of a former daemon's clients, unless a client has done so meanwhile. Returns
+    /// whether it is loaded.
     async fn register(&self, id: &WorkspaceId) -> bool {
-        let Some(settings) = self.settings.workspaces.get(id) else { return self.unloaded.remove(id) };
+        let registered = self.registrations.lock().get(id).map(|registration| registration.settings.clone());
+        let Some(settings) = registered.or_else(|| self.settings.workspaces.get(id).cloned()) else {
+            return self.unloaded.remove(id);
+        };
         if self.orchestrator.load_report(id).is_some() {
             return self.unloaded.remove(id);
         }

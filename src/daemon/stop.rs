@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use tokio::{
     task::spawn_blocking,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 #[cfg(feature = "cli")]
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    handover_slot::AcceptPhase,
     server::Daemon,
     socket::Socket,
     state::{DaemonPhase, Observers},
 };
+
+/// How long idle connections to a daemon that was replaced stay open: their clients may be about to send something.
+const OPEN_CONNECTIONS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long connections may take to close after the last response.
 const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -35,13 +39,32 @@ impl Daemon {
     /// events, lets those in flight finish until the deadline, cancels the rest, kills their processes, closes every
     /// connection, and flushes the audit and the traces. Returns whether everything finished in time.
     pub async fn stop(mut self, deadline: Duration) -> bool {
-        self.be_lame_duck().await;
+        if !self.state.handover.is_handed_over() {
+            self.be_lame_duck().await;
+        }
+        let begun = Instant::now();
+        let is_replaced = self.state.handover.refuse().await;
         self.state.set_phase(DaemonPhase::Draining);
-        let finished = self.state.orchestrator.shutdown(deadline).await;
-        // Before the listeners close: whoever comes now finds no socket, and knows that no hook has run.
-        self.sockets.iter_mut().for_each(Socket::remove);
+        if is_replaced {
+            // What comes on open connections is forwarded until they end, each with its next response.
+            self.connections.tasks.close();
+            drop(timeout(OPEN_CONNECTIONS_TIMEOUT.min(deadline), self.connections.tasks.wait()).await);
+        } else {
+            self.state.accept_gate.set(AcceptPhase::Draining);
+        }
+        // A daemon that this one has replaced may still report halts.
+        let left = deadline.saturating_sub(begun.elapsed());
+        drop(timeout(left, self.predecessor.join_next()).await);
+        let left = deadline.saturating_sub(begun.elapsed());
+        let finished = self.state.orchestrator.shutdown(left).await;
+        if !is_replaced {
+            // Before the listeners close: whoever comes now finds no socket, and knows that no hook has run.
+            self.sockets.iter().for_each(Socket::remove);
+            self.state.handover.close();
+            self.state.accept_gate.set(AcceptPhase::Closing);
+            while self.accept_loops.join_next().await.is_some() {}
+        }
         self.state.closing.cancel();
-        while self.accept_loops.join_next().await.is_some() {}
         self.connections.tasks.close();
         // A client that does not read its response must not keep the daemon running.
         drop(timeout(CONNECTIONS_CLOSE_TIMEOUT, self.connections.tasks.wait()).await);

@@ -52,7 +52,7 @@ pub(crate) fn read_partial(name: DialectName, bytes: &[u8]) -> PartialEvent {
 
 /// The answer to an event whose hooks did not run: in the format of its kind, or in one that every kind accepts if the
 /// kind is unknown.
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) fn unasked_response(name: DialectName, event: &PartialEvent, outcome: &Outcome) -> HostResponse {
     let kind = event.kind.unwrap_or(EventKind::HostEvent);
     let by_exit_code = || response::unreadable_event(outcome);

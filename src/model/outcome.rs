@@ -29,7 +29,7 @@ pub struct Note {
 
 impl Note {
     /// A message of hookyard itself for the person at the host.
-    #[cfg(feature = "daemon")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(crate) fn of_hookyard(text: &str) -> Option<Self> {
         Some(Self::new(HookName::new("hookyard").ok()?, NoteKind::SystemMessage, text))
     }

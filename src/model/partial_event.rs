@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use super::Event;
 use super::{EventKind, HostEvent, Strategy};
 
@@ -18,7 +18,7 @@ pub(crate) struct PartialEvent {
 
 impl PartialEvent {
     /// An event that was read.
-    #[cfg(feature = "daemon")]
+    #[cfg(any(feature = "cli", feature = "daemon"))]
     pub(crate) fn of(event: &Event) -> Self {
         Self { kind: Some(event.kind), host_event: event.host_event.clone(), cwd: event.cwd.clone() }
     }

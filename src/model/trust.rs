@@ -18,14 +18,11 @@ pub enum TrustState {
     Missing,
     /// Nobody has agreed to it.
     Untrusted,
-    /// Its file is broken, and it does not run as it was before.
-    Broken,
 }
 
 impl TrustState {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Managed, Self::Trusted, Self::Modified, Self::Missing, Self::Untrusted, Self::Broken];
+    pub const ALL: [Self; 5] = [Self::Managed, Self::Trusted, Self::Modified, Self::Missing, Self::Untrusted];
 
     /// The name, as in listings.
     pub fn as_str(self) -> &'static str {
@@ -35,7 +32,6 @@ impl TrustState {
             Self::Modified => "modified",
             Self::Missing => "missing",
             Self::Untrusted => "untrusted",
-            Self::Broken => "broken",
         }
     }
 }
@@ -184,7 +180,7 @@ pub enum HookTrust {
         /// What the agreement does not cover.
         not_covered: Arc<[String]>,
     },
-    /// It may not: each of its invocations ends `untrusted`, or `failed` if its file is broken.
+    /// It may not: each of its invocations ends `untrusted`.
     Refused {
         /// What is known about the trust in it.
         state: TrustState,

@@ -1,25 +1,19 @@
-//! What an orchestrator keeps on disk: the store of the state of runs, opened, given to another process, and asked how it
-//! is; and the records of the last good rules.
+//! The store of the state of runs: opened, given to another process, and asked how it is.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
-use super::{error::StartError, handle::Orchestrator};
+use super::handle::Orchestrator;
+#[cfg(feature = "daemon")]
 use crate::{
-    config::{LastGoodError, LastGoodStore},
+    model::RunKey,
+    store::{RunStore, StoredRun},
+};
+use crate::{
     store::{StoreError, StoreStatus},
     supervisor::SupervisorMessage,
 };
 
 impl Orchestrator {
-    /// Opens all that is kept in a directory.
-    pub(super) async fn open_data(&self, data: PathBuf) -> Result<(), StartError> {
-        self.open_store(data.clone()).await?;
-        Ok(self.open_last_good(&data)?)
-    }
-
     /// Opens the store in a directory and takes over what it has. What was kept in memory until now stays; halts among it
     /// are stored.
     pub(crate) async fn open_store(&self, data: PathBuf) -> Result<(), StoreError> {
@@ -32,21 +26,75 @@ impl Orchestrator {
         Ok(())
     }
 
-    /// Opens the records of the last good rules in a directory. Workspaces that are loaded from now on use them.
-    ///
-    /// Returns an error if they cannot be kept there.
-    pub(crate) fn open_last_good(&self, data: &Path) -> Result<(), LastGoodError> {
-        // Set once: a second call would find the same directory.
-        drop(self.0.last_good.set(LastGoodStore::open(data)?));
-        Ok(())
+    /// Sends all changes to the store of another process from now on, and closes this one's, so that the other may open it.
+    /// Returns its directory. Without a store, all that is known of runs is sent.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn hand_store_over(&self, successor: Arc<dyn RunStore>) -> Option<PathBuf> {
+        let directory = Arc::clone(&self.0.context.directory);
+        let handed_over = tokio::task::spawn_blocking(move || match directory.hand_store_over(successor) {
+            None => Err(directory.save_all()),
+            Some(data) => Ok(data),
+        });
+        // It ends without a result only while the runtime shuts down.
+        match handed_over.await.ok()? {
+            Ok(data) => Some(data),
+            Err(saved) => {
+                // An error means that an actor has ended, which has stored its state before.
+                futures_util::future::join_all(saved).await;
+                None
+            }
+        }
     }
 
-    /// Writes what is left and closes the store, so that another process may open it. This one goes on in memory.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for a daemon that takes over from this one"))]
-    pub(crate) async fn release_store(&self) {
+    /// Opens the store again that was handed over, and takes over what it has. Changes go to it once
+    /// [`Orchestrator::set_store`] is called.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn reopen_store(&self, data: PathBuf) -> Result<Arc<dyn RunStore>, StoreError> {
         let directory = Arc::clone(&self.0.context.directory);
-        // Fails only while the runtime shuts down, when nobody waits for the result.
-        drop(tokio::task::spawn_blocking(move || directory.release_store()).await);
+        let opened = tokio::task::spawn_blocking(move || directory.reopen_store(&data)).await;
+        let (store, restored) = opened.expect("the store opens or says why not")?;
+        drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
+        Ok(store)
+    }
+
+    /// Sends changes to this store from now on, or to none.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn set_store(&self, store: Option<Arc<dyn RunStore>>) {
+        self.0.context.directory.set_store(store);
+    }
+
+    /// Takes over the state of a run that another daemon has changed. Returns once the store has it in hand.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn adopt_run(&self, key: RunKey, run: StoredRun) {
+        let (is_new, saved) = self.0.context.directory.adopt(&key, run);
+        if is_new {
+            drop(self.0.supervisor.cast(SupervisorMessage::Restored(vec![key])));
+        }
+        if let Some(saved) = saved {
+            // An error means that the run's actor has ended, and with it what it knew.
+            drop(saved.await);
+        }
+    }
+
+    /// Forgets a run that another daemon has forgotten, unless it goes on here.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn adopt_forgotten(&self, key: &RunKey) {
+        self.0.context.directory.adopt_forgotten(key);
+    }
+
+    /// Ends a run that has ended in another daemon, unless it goes on here.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn adopt_ended(&self, key: &RunKey) {
+        self.0.context.directory.end(key);
+    }
+
+    /// Returns once everything that had to be stored at once is stored, or cannot be.
+    #[cfg(feature = "daemon")]
+    pub(crate) async fn store_flushed(&self) {
+        if let Some(store) = self.0.context.directory.store() {
+            // An error means that the store is closed.
+            drop(store.flushed().await);
+        }
     }
 
     /// How the store is, if there is one.

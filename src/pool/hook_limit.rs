@@ -230,7 +230,9 @@ impl HookLimit {
         tokio::spawn(async move {
             let waits = self.gauge.as_ref().map(WaitingGauge::enter);
             let refused = tokio::select! {
+                // In this order: nothing is started for an event that is cancelled.
                 biased;
+                () = cancel.cancelled() => Conclusion::cancelled(),
                 permit = turn => match permit {
                     Ok(permit) => {
                         drop(waits);
@@ -239,9 +241,6 @@ impl HookLimit {
                     }
                     Err(_) => self.shed(ShedReason::Full, "too many others wait for a place"),
                 },
-                () = cancel.cancelled() => {
-                    Conclusion::cancelled()
-                }
                 () = sleep(limits.deadline) => {
                     self.shed(ShedReason::Deadline, "it waited too long for a place")
                 }

@@ -119,13 +119,11 @@ impl NativeTaskPool {
             conclusion
         };
         tokio::spawn(async move {
-            let cancelled = async {
-                cancel.cancelled().await;
-                Conclusion::cancelled()
-            };
             reply.send(tokio::select! {
+                // In this order: nothing is started for an event that is cancelled.
+                biased;
+                () = cancel.cancelled() => Conclusion::cancelled(),
                 conclusion = work => conclusion,
-                conclusion = cancelled => conclusion,
             });
         });
     }

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, TrustState, Verdict},
+    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -83,6 +83,15 @@ impl Actor for RunActor {
             RunMessage::Cancel(lease, reply) => {
                 let events = self.cancel(state, lease);
                 reply.send(events).ok();
+            }
+            #[cfg(feature = "daemon")]
+            RunMessage::Adopt(lease, run, reply) => {
+                state.run_state.adopt(*run);
+                state.run_state.take_change();
+                let is_halted = state.record.halted().is_some();
+                self.context.directory.save(&self.key, &state.record, &state.run_state, is_halted);
+                drop(lease);
+                reply.send(()).ok();
             }
             RunMessage::Passivate => {
                 // The state is parked before the handle is closed: from then on the next actor may start at any
@@ -245,9 +254,7 @@ impl RunActor {
         let registered = Arc::clone(running.course.step(invocation.step));
         let hook = &registered.hook;
         if let Some(reason) = hook.trust.refusal() {
-            let is_broken = hook.trust.state() == Some(TrustState::Broken);
-            let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
-            return Some(Conclusion::not_run(ended, reason));
+            return Some(Conclusion::not_run(Ended::Untrusted, reason));
         }
         if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));

@@ -35,7 +35,7 @@ const SHARDS: usize = 256;
 /// All runs.
 #[derive(Debug)]
 pub(crate) struct RunDirectory {
-    runs: DashMap<RunKey, Arc<RunRecord>>,
+    pub(super) runs: DashMap<RunKey, Arc<RunRecord>>,
     made: Instant,
     /// How many records there are.
     known: AtomicUsize,
@@ -45,7 +45,7 @@ pub(crate) struct RunDirectory {
     halted: AtomicUsize,
     /// The sessions of runs with an actor, and how many of those each has.
     sessions: Arc<DashMap<SessionId, usize>>,
-    ended: Mutex<EndedRuns>,
+    pub(super) ended: Mutex<EndedRuns>,
     /// Where changes go that survive a restart.
     store: RwLock<Option<Arc<dyn RunStore>>>,
 }
@@ -67,8 +67,9 @@ impl Drop for SessionGuard {
 }
 
 #[derive(Debug, Default)]
-struct EndedRuns {
-    order: VecDeque<RunKey>,
+pub(super) struct EndedRuns {
+    /// Oldest first.
+    pub(super) order: VecDeque<RunKey>,
     set: HashSet<RunKey>,
 }
 
@@ -125,16 +126,18 @@ impl RunDirectory {
 
     /// What to wait for before anybody hears of the halt of a run; none if it is on disk or there is no store.
     pub(super) fn receipt(&self, record: &Arc<RunRecord>) -> Option<HaltReceipt> {
-        let store = self.store()?;
+        let store = self.store.read();
+        let store = store.as_ref()?;
         if record.is_halt_settled.load(Ordering::Acquire) {
             return None;
         }
         Some(HaltReceipt { record: Arc::clone(record), flushed: store.flushed() })
     }
 
-    /// Stores the state of a run, at once if it has just been halted.
+    /// Stores the state of a run, at once if it has just been halted. The store is not replaced meanwhile.
     pub(super) fn save(&self, key: &RunKey, record: &RunRecord, run_state: &RunState, is_urgent: bool) {
-        let Some(store) = self.store() else { return };
+        let store = self.store.read();
+        let Some(store) = store.as_ref() else { return };
         let mut run = run_state.to_stored();
         run.halt = record.halted().map(Halt::to_stored);
         if run.is_empty() {
@@ -155,7 +158,7 @@ impl RunDirectory {
     /// after it.
     fn forget_stored(&self, key: &RunKey, record: &RunRecord) {
         if record.is_stored.load(Ordering::Acquire)
-            && let Some(store) = self.store()
+            && let Some(store) = self.store.read().as_ref()
         {
             store.forget(key);
         }
@@ -246,7 +249,7 @@ impl RunDirectory {
         false
     }
 
-    fn remove_if(&self, key: &RunKey, condition: impl Fn(&Arc<RunRecord>) -> bool) -> bool {
+    pub(super) fn remove_if(&self, key: &RunKey, condition: impl Fn(&Arc<RunRecord>) -> bool) -> bool {
         let removes = |record: &Arc<RunRecord>| {
             let is_removed = condition(record);
             if is_removed {
@@ -374,7 +377,7 @@ impl RunDirectory {
     }
 
     fn remember_ended(&self, key: &RunKey) {
-        if let Some(store) = self.store() {
+        if let Some(store) = self.store.read().as_ref() {
             store.end(key);
         }
         self.keep_ended(key);

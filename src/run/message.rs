@@ -20,6 +20,8 @@ use tokio::{
 };
 
 use super::{idempotency::IdempotencyKey, status::RunActivity};
+#[cfg(feature = "daemon")]
+use crate::store::StoredRun;
 use crate::{
     model::{Conclusion, Event, EventKind, HookReport, Outcome, RunId, SessionId, WorkspaceId},
     registry::{Plan, Snapshot},
@@ -50,6 +52,10 @@ pub(crate) enum RunMessage {
     /// Cut short what is in hand, end the run, and say how many events that were. The lease keeps the actor from
     /// going away before it knows.
     Cancel(RunLease, oneshot::Sender<usize>),
+    /// Take over what another daemon knows of the run, and store the state. The lease keeps the actor from going away
+    /// before it knows.
+    #[cfg(feature = "daemon")]
+    Adopt(RunLease, Box<StoredRun>, oneshot::Sender<()>),
     /// Nothing happened for a while: make room if nothing is going on.
     Passivate,
 }

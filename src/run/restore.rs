@@ -1,8 +1,17 @@
-//! The directory of runs takes over what a store has.
+//! The directory of runs takes over what a store has, and what another daemon knows.
 
+#[cfg(feature = "daemon")]
+use std::path::PathBuf;
 use std::{path::Path, sync::Arc};
 
+#[cfg(feature = "daemon")]
+use tokio::sync::oneshot;
+
 use super::directory::RunDirectory;
+#[cfg(feature = "daemon")]
+use super::{halt::Halt, message::RunMessage, record::RunRecord};
+#[cfg(feature = "daemon")]
+use crate::store::{RunStore, StoredRun};
 use crate::{
     model::RunKey,
     store::{FileRunStore, StoreError},
@@ -19,10 +28,73 @@ impl RunDirectory {
         Ok(restored)
     }
 
-    /// Writes what is left and gives the store to whoever opens it next. What follows is in memory only. Blocks.
-    pub(crate) fn release_store(&self) {
-        if let Some(store) = self.set_store(None) {
-            store.close();
+    /// Sends all changes to this store from now on, writes what is left for the former one and closes it, so that another
+    /// process may open it. Returns its directory, if there was one. Blocks.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn hand_store_over(&self, successor: Arc<dyn RunStore>) -> Option<PathBuf> {
+        let former = self.set_store(Some(successor))?;
+        let directory = former.status().directory;
+        former.close();
+        Some(directory)
+    }
+
+    /// Opens the store again that was handed over. What it has and is not known is taken over. Blocks.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn reopen_store(&self, data: &Path) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
+        let (store, stored) = FileRunStore::open(data)?;
+        Ok((Arc::new(store), self.restore(stored)))
+    }
+}
+
+#[cfg(feature = "daemon")]
+impl RunDirectory {
+    /// Takes over the state of a run that another daemon has changed, and stores it. Returns whether the run was not
+    /// known, and a receiver that is notified once it is in the hands of the store.
+    pub(crate) fn adopt(&self, key: &RunKey, run: StoredRun) -> (bool, Option<oneshot::Receiver<()>>) {
+        let is_new = self.find(key).is_none();
+        // The record stays borrowed, so no actor starts without this state.
+        let Some(entry) = self.find_or_make(key, usize::MAX) else { return (false, None) };
+        (is_new, self.merge(key, &entry, run))
+    }
+
+    /// Forgets a run that another daemon has forgotten, unless it goes on here.
+    pub(crate) fn adopt_forgotten(&self, key: &RunKey) {
+        self.remove_if(key, |record| record.handle().is_none());
+    }
+
+    /// Stores the state of all runs, also of those that ended lately. Walks over all records. The receivers are notified
+    /// once the rest is in the hands of the store.
+    pub(crate) fn save_all(&self) -> Vec<oneshot::Receiver<()>> {
+        let ended: Vec<RunKey> = self.ended.lock().order.iter().cloned().collect();
+        if let Some(store) = self.store() {
+            for key in &ended {
+                store.end(key);
+            }
         }
+        let records: Vec<(RunKey, Arc<RunRecord>)> =
+            self.runs.iter().map(|entry| (entry.key().clone(), Arc::clone(entry.value()))).collect();
+        let saved = records.iter().map(|(key, record)| self.merge(key, record, StoredRun::default()));
+        saved.flatten().collect()
+    }
+
+    /// Adds to the state of a run, and stores it. Its actor does so if it has one; then there is a receiver.
+    fn merge(&self, key: &RunKey, record: &Arc<RunRecord>, run: StoredRun) -> Option<oneshot::Receiver<()>> {
+        if let Some(halt) = &run.halt {
+            self.halt(record, Halt::of_stored(halt.clone()));
+        }
+        let lease = record.handle().and_then(|handle| handle.lease(u32::MAX).ok());
+        if let Some(lease) = lease {
+            let (reply, saved) = oneshot::channel();
+            let actor = lease.actor().clone();
+            // Fails only if the actor has just died, and then its state is lost as well.
+            if actor.cast(RunMessage::Adopt(lease, Box::new(run.clone()), reply)).is_ok() {
+                return Some(saved);
+            }
+        }
+        let mut run_state = record.unpark();
+        run_state.adopt(run);
+        self.save(key, record, &run_state, record.halted().is_some());
+        record.park(run_state);
+        None
     }
 }

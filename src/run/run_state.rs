@@ -82,6 +82,13 @@ impl RunState {
         Self { had_turn, stops_blocked: stored.stops_blocked, ..Self::default() }
     }
 
+    /// Adds what another daemon knows of the run.
+    #[cfg(feature = "daemon")]
+    pub(super) fn adopt(&mut self, stored: StoredRun) {
+        self.had_turn.extend(stored.had_turn);
+        self.stops_blocked = self.stops_blocked.max(stored.stops_blocked);
+    }
+
     /// Forgets all but the latest outcomes and shrinks to fit.
     pub(super) fn shrink(&mut self, answers: usize) {
         self.answers.shrink(answers);

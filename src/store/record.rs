@@ -29,7 +29,7 @@ pub(crate) struct StoredHalt {
 
 /// Why a record cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RecordError {
+pub(crate) enum RecordError {
     /// A later hookyard wrote it.
     #[error("its version is {0}, and this hookyard knows {VERSION}")]
     Version(u32),
@@ -78,7 +78,7 @@ impl StoredRun {
     }
 
     /// The record as it is written.
-    pub(super) fn encode(&self) -> String {
+    pub(crate) fn encode(&self) -> String {
         let halt = self.halt.as_ref().map(|halt| WrittenHalt {
             reason: halt.reason.clone(),
             by: halt.by.as_ref().map(ToString::to_string),
@@ -89,7 +89,7 @@ impl StoredRun {
     }
 
     /// Reads a record.
-    pub(super) fn decode(text: &str) -> Result<Self, RecordError> {
+    pub(crate) fn decode(text: &str) -> Result<Self, RecordError> {
         let version: WrittenVersion = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
         if version.v != VERSION {
             return Err(RecordError::Version(version.v));

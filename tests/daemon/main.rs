@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod activation;
 mod cgroup;
 mod content;
 mod drain;
@@ -11,9 +12,9 @@ mod hidden_memory;
 mod hostile_repository;
 mod hosts;
 mod http_server;
-mod last_good;
 mod openapi;
 mod reload;
+mod replace;
 mod restart;
 mod serve;
 mod service_manager;

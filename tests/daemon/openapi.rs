@@ -94,6 +94,8 @@ const TABLE: &[Row] = &[
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 204),
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/new", None, 404),
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
+    ("POST", "/v1/handover", "/v1/handover", Some("{}"), 400),
+    ("POST", "/v1/handover", "/v1/handover", Some(r#"{"socket":"$DIR/nobody"}"#), 409),
     // It takes events until it is sent a signal.
     ("POST", "/v1/drain", "/v1/drain", None, 202),
 ];

@@ -45,8 +45,12 @@ fn the_watchdog_is_fed_while_the_daemon_answers() {
 }
 
 /// The name of a unit file, and whether it is one of a user's service manager.
-const UNITS: [(&str, bool); 2] =
-    [("config/systemd/hookyard.service", false), ("config/systemd/user/hookyard.service", true)];
+const UNITS: [(&str, bool); 4] = [
+    ("config/systemd/hookyard.service", false),
+    ("config/systemd/hookyard.socket", false),
+    ("config/systemd/user/hookyard.service", true),
+    ("config/systemd/user/hookyard.socket", true),
+];
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the tool is asked what it thinks of the units")]

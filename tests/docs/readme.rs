@@ -18,7 +18,7 @@ fn repository() -> PathBuf {
 }
 
 /// The pages that people read.
-const PAGES: [&str; 22] = [
+const PAGES: [&str; 23] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -40,6 +40,7 @@ const PAGES: [&str; 22] = [
     "docs/stability.md",
     "docs/traces.md",
     "docs/trust.md",
+    "docs/upgrading.md",
     "grafana/README.md",
 ];
 

@@ -47,10 +47,18 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 11] = [
+const OUTLET_FILES: [(&str, &str); 16] = [
     ("src/cli/sd_notify.rs", "tells the service manager, at the address it gave, that the daemon is ready"),
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),
     ("src/daemon/connections.rs", "takes connections that wait in a listener, and opens none"),
+    ("src/daemon/handed_over.rs", "asks whether a socket that was handed over listens"),
+    ("src/daemon/handover/forward.rs", "forwards requests to the daemon that has taken over, at its socket"),
+    (
+        "src/daemon/handover/predecessor.rs",
+        "offers the listeners to a daemon that is to take over, and checks it",
+    ),
+    ("src/daemon/handover/successor.rs", "takes the connection of the daemon that is to be replaced"),
+    ("src/daemon/handover/wire.rs", "what both say on that connection"),
     ("src/daemon/server_identity.rs", "checks who serves that connection"),
     ("src/daemon/socket.rs", "asks whether another daemon serves the socket"),
     ("src/daemon/sse.rs", "reads the daemon's answers from that connection"),

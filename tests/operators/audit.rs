@@ -294,6 +294,9 @@ fn where_the_audit_is_required_no_decision_is_answered_without_its_line() {
                          "tool_name": "Fine", "tool_input": {} });
     let answer = daemon.post("/v1/events/claude", &native);
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
+    let why = answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap();
+    assert!(why.starts_with("the answer of the hooks is lost: the decision could not be written"), "{why}");
+    assert!(why.contains("; make room for the audit"), "{why}");
     // No hook wants it, so there is no line to wait for.
     assert_eq!(daemon.post("/v1/events", &event("r", "Unwanted"))["verdict"], "proceed");
     prlimit(pid, Resource::Fsize, Rlimit { current: None, maximum: None }).unwrap();

@@ -63,6 +63,8 @@ struct Simulation<'a> {
     sent: Vec<(usize, JoinHandle<(u64, Sent)>)>,
     cancelled: BTreeMap<usize, (usize, usize)>,
     stop: Option<JoinHandle<(u64, bool)>>,
+    /// How many tasks there are without a run.
+    tasks_at_rest: usize,
 }
 
 /// What a `Send` got: nothing if its caller gave up.
@@ -92,6 +94,7 @@ impl<'a> Simulation<'a> {
             sent: Vec::new(),
             cancelled: BTreeMap::new(),
             stop: None,
+            tasks_at_rest: alive_tasks(),
             schedule,
         };
         for number in 0..run.schedule.workspaces.len() {
@@ -121,8 +124,11 @@ impl<'a> Simulation<'a> {
         if let Some(stop) = self.stop.take() {
             let stop = timeout(EVERYTHING, stop).await.map_err(|_| "the shutdown does not end")?;
             observed.stopped = Some(stop.map_err(|error| error.to_string())?);
-        } else if !self.orchestrator.shutdown(EVERYTHING).await {
-            return Err("something of the schedule never ends".to_owned());
+        } else {
+            self.check_rest().await?;
+            if !self.orchestrator.shutdown(EVERYTHING).await {
+                return Err("something of the schedule never ends".to_owned());
+            }
         }
         for _ in 0..SETTLED {
             if self.orchestrator.in_flight() == 0 {
@@ -138,6 +144,13 @@ impl<'a> Simulation<'a> {
         observed.answers = answers(outcomes)?;
         observed.work = self.bench.take();
         Ok(observed)
+    }
+
+    /// Some time after the last event, no task is left of the runs.
+    async fn check_rest(&self) -> Result<(), String> {
+        sleep(LONGEST_TIMER).await;
+        let left = alive_tasks().saturating_sub(self.tasks_at_rest);
+        if left == 0 { Ok(()) } else { Err(format!("{left} tasks are left of the runs")) }
     }
 
     async fn act(&mut self, number: usize, action: Action) -> Result<(), String> {
@@ -206,6 +219,11 @@ async fn send(
     let patience = patience.map_or(Duration::MAX, Duration::from_millis);
     let answer = timeout(patience, orchestrator.dispatch(event)).await.ok();
     (since(began), answer)
+}
+
+/// How many tasks the runtime has.
+fn alive_tasks() -> usize {
+    runtime::Handle::current().metrics().num_alive_tasks()
 }
 
 fn since(began: Instant) -> u64 {

@@ -6,6 +6,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -22,9 +23,10 @@ use crate::support::{
 
 /// A daemon that is about to be started.
 pub(crate) struct DaemonSetup {
-    directory: TempDir,
+    directory: Arc<TempDir>,
     settings: String,
     socket: PathBuf,
+    launcher: Vec<String>,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     trust: TrustMode,
@@ -42,8 +44,10 @@ enum TrustMode {
 /// A daemon at work.
 pub(crate) struct Daemon {
     child: Child,
-    directory: TempDir,
+    directory: Arc<TempDir>,
     socket: PathBuf,
+    /// What it was started with.
+    arguments: Vec<String>,
 }
 
 impl Default for DaemonSetup {
@@ -58,9 +62,10 @@ impl DaemonSetup {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("home")).expect("a home");
         Self {
-            directory,
+            directory: Arc::new(directory),
             settings: String::new(),
             socket: "hookyard.sock".into(),
+            launcher: Vec::new(),
             arguments: Vec::new(),
             variables: Vec::new(),
             trust: TrustMode::Off,
@@ -90,6 +95,12 @@ impl DaemonSetup {
     /// The socket, by its path below the directory.
     pub(crate) fn socket(mut self, path: &str) -> Self {
         self.socket = path.into();
+        self
+    }
+
+    /// A program that starts the daemon, by its words. The program and its arguments follow them.
+    pub(crate) fn launcher(mut self, words: &[&str]) -> Self {
+        self.launcher = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -136,28 +147,27 @@ impl DaemonSetup {
 
     /// Starts the daemon, and does not wait.
     pub(crate) fn spawn(self) -> Daemon {
-        let Self { directory, settings, socket, arguments, variables, trust, stdout, open_files } = self;
-        let trust = if trust == TrustMode::Off { &trust::OFF[..] } else { &[] };
+        let Self {
+            directory,
+            settings,
+            socket,
+            launcher,
+            mut arguments,
+            variables,
+            trust,
+            stdout,
+            open_files,
+        } = self;
+        if trust == TrustMode::Off {
+            arguments.splice(0..0, trust::OFF.iter().map(|word| (*word).to_owned()));
+        }
         let here = directory.path().canonicalize().expect("a directory");
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
-        let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
         let socket = here.join(socket);
-        let child = program(open_files)
-            .arg("serve")
-            .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
-            .args(["--socket".as_ref(), socket.as_os_str()])
-            .args(["--log", "human"])
-            .args(trust)
-            .args(arguments)
-            .env("HOOKYARD_TEST_HOME", here.join("home"))
-            .envs(variables)
-            .current_dir(&here)
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(log)
-            .spawn()
-            .expect("the daemon starts");
-        Daemon { child, directory, socket }
+        let mut command = program(&launcher, open_files);
+        command.env("HOOKYARD_TEST_HOME", here.join("home")).envs(variables).stdout(stdout);
+        let child = start(command, &here, &socket, &arguments);
+        Daemon { child, directory, socket, arguments }
     }
 }
 
@@ -276,16 +286,34 @@ impl Daemon {
         self.child.try_wait().expect("a child").is_some()
     }
 
+    /// Starts another daemon that is to take over from this one.
+    pub(crate) fn replace(&self) -> Self {
+        self.replace_with(&[])
+    }
+
+    /// The same with more arguments.
+    pub(crate) fn replace_with(&self, more: &[&str]) -> Self {
+        let more = more.iter().map(|word| (*word).to_owned());
+        let mut arguments: Vec<_> = self.arguments.iter().cloned().chain(more).collect();
+        arguments.push("--replace".to_owned());
+        let mut command = program(&[], None);
+        command.env("HOOKYARD_TEST_HOME", self.path().join("home"));
+        let child = start(command, &self.path(), &self.socket, &arguments);
+        arguments.pop();
+        Self { child, directory: Arc::clone(&self.directory), socket: self.socket.clone(), arguments }
+    }
+
     /// What it was started in, to start another daemon there. It must have ended.
     pub(crate) fn again(mut self) -> DaemonSetup {
         assert!(self.child.try_wait().expect("a child").is_some(), "the daemon still runs");
-        let directory = std::mem::replace(&mut self.directory, tempfile::tempdir().expect("a directory"));
+        let directory = Arc::clone(&self.directory);
         let settings = fs::read_to_string(directory.path().join("hookyard.yaml")).expect("a settings file");
         let (socket, stdout) = (self.socket.clone(), Stdio::null());
         DaemonSetup {
             directory,
             settings,
             socket,
+            launcher: Vec::new(),
             arguments: Vec::new(),
             variables: Vec::new(),
             trust: TrustMode::Off,
@@ -311,9 +339,30 @@ fn is_running(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with(['Z', 'X']))
 }
 
-/// The program, which may open so many files.
-fn program(open_files: Option<u32>) -> Command {
+/// Starts the program as a daemon in a directory, with a log there.
+fn start(mut command: Command, here: &Path, socket: &Path, arguments: &[String]) -> Child {
+    let log = fs::File::options().create(true).append(true).open(here.join("log")).expect("a log");
+    command
+        .arg("serve")
+        .args(["--config".as_ref(), here.join("hookyard.yaml").as_os_str()])
+        .args(["--socket".as_ref(), socket.as_os_str()])
+        .args(["--log", "human"])
+        .args(arguments)
+        .current_dir(here)
+        .stdin(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the daemon starts")
+}
+
+/// The program, which may open so many files, as an argument of its launcher.
+fn program(launcher: &[String], open_files: Option<u32>) -> Command {
     let program = env!("CARGO_BIN_EXE_hookyard");
+    if let Some((first, rest)) = launcher.split_first() {
+        let mut command = Command::new(first);
+        command.args(rest).arg(program);
+        return command;
+    }
     let Some(number) = open_files else { return Command::new(program) };
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -n {number}; exec \"$0\" \"$@\""), program]);

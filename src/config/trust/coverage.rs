@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{
+    evaluation,
     programs::{self, ProgramKind},
     shell_words::{ShellLine, ShellWord, WordLookup, WordPath, assignment},
 };
@@ -105,8 +106,10 @@ impl Examiner<'_> {
         if text.contains('/') && !self.program_file(program, &text) {
             return;
         }
-        if let Some(option) = programs::evaluated(&name, &texts(arguments)) {
-            self.outside(format!("`{name}` with `{option}` may run or read other files"));
+        let line = self.line;
+        let raw = arguments.iter().map(|word| (&line[word.range.clone()], word.text.as_deref()));
+        if let Some(word) = evaluation::evaluated(&name, &raw.collect::<Vec<_>>()) {
+            self.outside(format!("`{name}` with `{word}` may run or read other files"));
         }
         if name == "jq" {
             self.modules_of_jq(arguments);
@@ -137,7 +140,7 @@ impl Examiner<'_> {
                 None => self.outside(format!("what `{name}` runs here is not known")),
             },
             ProgramKind::Source => self.source(&name, arguments),
-            ProgramKind::Export => arguments.iter().for_each(|word| self.assignment(word, known, true)),
+            ProgramKind::Export => arguments.iter().for_each(|word| self.export(word, known)),
             ProgramKind::Set if !texts(arguments).iter().all(|text| text.is_some_and(is_shell_option)) => {
                 self.outside("`set` changes how the shell reads the command".to_owned());
             }
@@ -193,10 +196,10 @@ impl Examiner<'_> {
     /// Modules that filters of `jq` name, in words or in files.
     fn modules_of_jq(&mut self, words: &[ShellWord]) {
         let has_modules = words.iter().filter_map(|word| word.text.as_deref()).any(|text| {
-            programs::names_module(text)
+            evaluation::names_module(text)
                 || match self.lookup.path(&self.directory, text) {
                     WordPath::File(file) => {
-                        self.lookup.text(&file).is_none_or(|text| programs::names_module(&text))
+                        self.lookup.text(&file).is_none_or(|text| evaluation::names_module(&text))
                     }
                     _ => false,
                 }
@@ -230,8 +233,18 @@ impl Examiner<'_> {
         }
     }
 
+    fn export(&mut self, word: &ShellWord, known: &[String]) {
+        match assignment(self.line, word) {
+            Some(_) => self.assignment(word, known, true),
+            None => self.outside(format!("what `export {}` passes on is not known", self.shown(word))),
+        }
+    }
+
     fn assignment(&mut self, word: &ShellWord, known: &[String], reaches_program: bool) {
         let Some((name, value)) = assignment(self.line, word) else { return };
+        if evaluation::is_evaluated_in(&name, value.as_deref()) {
+            self.outside(format!("a shell may evaluate what `{name}` is set to"));
+        }
         if known.contains(&name) {
             self.outside(format!("it sets `{name}`"));
         } else if programs::decides_what_runs(&name) {

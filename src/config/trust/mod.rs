@@ -4,6 +4,7 @@ mod apply;
 #[cfg(feature = "cli")]
 mod copy_writer;
 mod coverage;
+mod evaluation;
 mod in_place;
 mod inspect;
 mod programs;
@@ -17,12 +18,11 @@ mod store;
 mod store_writer;
 mod tree;
 
-#[cfg(any(feature = "cli", feature = "daemon"))]
-pub(crate) use apply::data_directory;
+#[cfg(feature = "daemon")]
+pub(crate) use apply::state_directory;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
-pub(in crate::config) use record::sha256;
 #[cfg(feature = "cli")]
 pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
 #[cfg(feature = "cli")]

@@ -202,66 +202,6 @@ pub(super) fn is_bounded(name: &str) -> bool {
     matches!(kind(name), ProgramKind::Plain | ProgramKind::Reader | ProgramKind::Writer)
 }
 
-/// The word with which a program evaluates another one, or reads files that no word names.
-pub(super) fn evaluated<'w>(name: &str, words: &[Option<&'w str>]) -> Option<&'w str> {
-    let mut literal = words.iter().copied().flatten();
-    // A cluster of short options with one of these letters.
-    let has_letter =
-        |word: &str, letter: char| word.starts_with('-') && !word.starts_with("--") && word.contains(letter);
-    match name {
-        // The index of an array is evaluated.
-        "test" | "[" => literal.find(|word| *word == "-v" || word.contains("$(") || word.contains('`')),
-        "wait" => literal.find(|word| has_letter(word, 'p')),
-        "printf" => words.first().copied().flatten().filter(|word| word.starts_with("-v")),
-        "jq" => literal.find(|word| has_letter(word, 'L') || word.starts_with("--library-path")),
-        "grep" | "egrep" | "fgrep" => recursion(words),
-        _ => None,
-    }
-}
-
-/// The option with which `grep` reads directories.
-fn recursion<'w>(words: &[Option<&'w str>]) -> Option<&'w str> {
-    const LONG: [&str; 3] = ["--recursive", "--dereference-recursive", "--directories"];
-    let mut words = words.iter().copied();
-    while let Some(word) = words.next() {
-        let Some(word) = word else { continue };
-        if word == "--" {
-            return None;
-        }
-        if word.starts_with("--") {
-            let option = word.split('=').next().unwrap_or(word);
-            // An option may be shortened.
-            if LONG.iter().any(|long| long.starts_with(option)) {
-                return Some(word);
-            }
-            if ["--regexp", "--file"].contains(&word) {
-                words.next();
-            }
-            continue;
-        }
-        for (at, letter) in word.strip_prefix('-').unwrap_or_default().char_indices() {
-            match letter {
-                'r' | 'R' | 'd' => return Some(word),
-                // The rest of the word is its value, or the next word.
-                'A' | 'B' | 'C' | 'D' | 'e' | 'f' | 'm' => {
-                    if at + 2 == word.len() {
-                        words.next();
-                    }
-                    break;
-                }
-                _ => {}
-            }
-        }
-    }
-    None
-}
-
-/// Whether a filter of `jq` has the word that names a module.
-pub(super) fn names_module(filter: &str) -> bool {
-    let mut words = filter.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    words.any(|word| word == "include" || word == "import")
-}
-
 /// Whether a variable makes programs run or find other files.
 pub(super) fn decides_what_runs(name: &str) -> bool {
     let begins = DECIDING_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));

@@ -197,6 +197,9 @@ impl<'a> Reader<'a> {
         if is_descriptor {
             return;
         }
+        if raw.starts_with('{') && raw.ends_with('}') && self.rest().starts_with(['<', '>']) {
+            self.note("a descriptor in a variable");
+        }
         if !command.words.is_empty() {
             command.words.push(word);
         } else if command.assignments.is_empty() && KEYWORDS.contains(&raw) {
@@ -228,7 +231,7 @@ impl<'a> Reader<'a> {
                 }
                 ('\\', None | Some('"')) => self.escape(quote, &mut text),
                 ('$', None | Some('"')) => {
-                    let value = self.expansion();
+                    let value = self.expansion(quote);
                     text = text.zip(value).map(|(text, value)| text + &value);
                 }
                 ('`', None | Some('"')) => {
@@ -275,11 +278,18 @@ impl<'a> Reader<'a> {
     }
 
     /// The value of a variable that is known; everything else that `$` begins is unknown.
-    fn expansion(&mut self) -> Option<String> {
+    fn expansion(&mut self, quote: Option<char>) -> Option<String> {
         self.skip('$');
         let rest = self.rest();
-        if rest.starts_with('(') {
-            self.note("a command substitution");
+        let construct = match rest.chars().next() {
+            Some('(') => Some("a command substitution"),
+            Some('[') => Some("an arithmetic expansion"),
+            // Other shells read it as two words.
+            Some('\'' | '"') if quote.is_none() => Some("a quotation of bash"),
+            _ => None,
+        };
+        if let Some(construct) = construct {
+            self.note(construct);
             return None;
         }
         let (name, length) = if let Some(inner) = rest.strip_prefix('{') {
@@ -370,6 +380,11 @@ mod tests {
             "echo 'a",
             "echo $((1+1))",
             "echo $@",
+            "echo $[X]",
+            "echo \"$[X]\"",
+            "echo $'\\''; sh a #'",
+            "echo $\"a\"",
+            "echo {a[X]}>b",
             "[[ -f x ]]",
         ] {
             let is_unknown = read(line).commands.iter().any(|command| texts(&command.words).contains(&"?"));

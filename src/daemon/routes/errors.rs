@@ -12,6 +12,10 @@ pub(super) const EVENT_ERRORS: &[ErrorResponse] = &[
     (500, "The event was lost"),
     (508, "The request comes from one of hookyard's own hooks"),
 ];
+pub(super) const HANDOVER_ERRORS: &[ErrorResponse] = &[
+    (400, "The body is invalid"),
+    (409, "Another daemon takes over already, or that socket cannot be used"),
+];
 pub(super) const INVALID_ID: &[ErrorResponse] = &[(400, "The ID is invalid")];
 pub(super) const INVALID_QUERY: &[ErrorResponse] = &[(400, "The query is invalid")];
 pub(super) const INVALID_REGISTRATION: &[ErrorResponse] =

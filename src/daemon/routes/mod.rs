@@ -1,7 +1,6 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
 mod data_status;
-mod drain;
 mod errors;
 mod events;
 mod extract;
@@ -16,13 +15,14 @@ mod reload;
 mod router;
 mod runs;
 mod status;
+mod stop;
 mod stream;
 mod table;
 mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::{AuditStatus, DataStatus, LastGoodFile};
+pub use data_status::{AuditStatus, DataStatus};
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;
@@ -33,3 +33,4 @@ pub use status::{
 };
 pub use trust::NotTrusted;
 pub(super) use unasked::{AnsweredError, RefusedGuards, answer_refused};
+pub(super) use workspaces::register_again;

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use super::{
     data_status::{AUDIT_STATUS, DATA_STATUS},
-    drain,
     errors::{
         BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
         SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE,
@@ -28,6 +27,7 @@ use super::{
         self, BROKEN_WORKSPACE, DEGRADED_HOOK, NOT_LOADED_WORKSPACE, POWERLESS_SWITCHES, REQUIRED_MISSING,
         STATUS,
     },
+    stop::{DRAIN, HANDOVER, HANDOVER_REQUEST},
     stream,
     workspaces::{self, CHANGES_VIEW, KIND, REGISTRATION, WORKSPACE_DETAILS, WORKSPACE_VIEW},
 };
@@ -43,7 +43,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 21] = [
+static COMPONENTS: [&Component; 22] = [
     &AUDIT_STATUS,
     &RELOAD_VIEW,
     &DATA_STATUS,
@@ -53,6 +53,7 @@ static COMPONENTS: [&Component; 21] = [
     &ERROR_BODY,
     &ERROR_TEXT,
     &EVENT,
+    &HANDOVER_REQUEST,
     &KIND,
     &OUTCOME,
     &PROCESS_ANSWER,
@@ -70,7 +71,7 @@ static COMPONENTS: [&Component; 21] = [
 const PLAIN_TEXT: ResponseContent = Text("text/plain");
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 15] = [
+pub(super) static ROUTES: [Route; 16] = [
     Route {
         path: "/v1/events",
         limit: RequestLimit::Counted,
@@ -264,27 +265,8 @@ pub(super) static ROUTES: [Route; 15] = [
             handler: |method| on(method, reload::reload),
         }],
     },
-    Route {
-        path: "/v1/drain",
-        limit: RequestLimit::Exempt,
-        operations: &[Operation {
-            method: RouteMethod::Post,
-            id: "drain",
-            tag: "operation",
-            right: AccessRight::Control,
-            summary: "Stop the daemon as SIGTERM does.",
-            description: "`/readyz` answers 503 at once. Events are taken until `listen.lameduck` is over; then those in flight finish, and the daemon ends.",
-            parameters: &[],
-            request: None,
-            success: &[SuccessResponse {
-                status: 202,
-                description: "The daemon begins to stop",
-                body: Empty,
-            }],
-            errors: &[],
-            handler: |method| on(method, drain::drain),
-        }],
-    },
+    DRAIN,
+    HANDOVER,
     Route {
         path: "/v1/status",
         limit: RequestLimit::Exempt,
@@ -389,7 +371,7 @@ pub(super) static ROUTES: [Route; 15] = [
     },
 ];
 
-const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
+pub(super) const fn ok(description: &'static str, body: ResponseContent) -> SuccessResponse {
     SuccessResponse { status: 200, description, body }
 }
 

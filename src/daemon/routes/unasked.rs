@@ -4,7 +4,7 @@
 use axum::{
     body::Bytes,
     extract::Request,
-    http::{HeaderName, HeaderValue, StatusCode, Uri},
+    http::{HeaderName, HeaderValue, StatusCode, Uri, header::ALLOW},
     response::{IntoResponse, Response},
 };
 
@@ -49,6 +49,10 @@ impl AnsweredError {
     pub(super) fn mark(self, response: &mut Response) {
         response.headers_mut().insert(ERROR, HeaderValue::from_static(self.code));
         response.headers_mut().insert(RETRY, HeaderValue::from_static(self.retry.as_str()));
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            // The only method of agents' events.
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+        }
         response.extensions_mut().insert(self);
     }
 }
@@ -84,21 +88,37 @@ impl UnaskedEvent {
     }
 
     fn block(&self, state: &DaemonState) -> Option<Outcome> {
+        let why = format!("{}; {}", self.error, self.error.hint());
         match &self.guards {
             GuardScope::Nowhere => None,
-            GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &self.error),
-            GuardScope::AnyWorkspace => state.orchestrator.block_unasked(None, &self.event, &self.error),
+            GuardScope::Workspace(id) => state.orchestrator.block_unasked(Some(id), &self.event, &why),
+            GuardScope::AnyWorkspace => state.orchestrator.block_unasked(None, &self.event, &why),
             // To block the end of a turn means to make the agent go on, without end.
             GuardScope::NotLoaded => (self.event.may_be_stopped() && !self.event.ends_turn()).then(|| {
-                let reason = format!("the hooks could not be asked: {}", self.error);
+                let what = if self.has_asked() {
+                    "the answer of the hooks is lost"
+                } else {
+                    "the hooks could not be asked"
+                };
+                let reason = format!("{what}: {why}");
                 Outcome { verdict: Verdict::Block, reason: Some(reason.into()), ..self.proceed() }
             }),
         }
     }
 
+    /// Whether hooks may have run.
+    fn has_asked(&self) -> bool {
+        self.error.retry() == Retry::MayRepeat
+    }
+
     fn no_opinion(&self) -> Outcome {
         let mut outcome = self.proceed();
-        let text = format!("hookyard ran no hooks for this event: {}; {}", self.error, self.error.hint());
+        let what = if self.has_asked() {
+            "hookyard lost the answer of the hooks for this event"
+        } else {
+            "hookyard ran no hooks for this event"
+        };
+        let text = format!("{what}: {}; {}", self.error, self.error.hint());
         outcome.notes.extend(Note::of_hookyard(&text));
         outcome
     }

@@ -9,10 +9,9 @@ use axum::{
     http::{HeaderMap, StatusCode},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    data_status::{LastGoodFile, last_good_schema},
     extract::{PathParameter, unknown_workspace, workspace_id},
     trust::{HookTrustView, hook_trust_schema},
 };
@@ -23,13 +22,13 @@ use crate::{
         error::ApiError,
         request_body::{self, SMALL_BODY_BYTES},
         schema::{Component, object, string, strings, unsigned, unsigned_as},
-        state::{DaemonState, RequestContext},
+        state::{DaemonState, Registration, RequestContext},
     },
     model::{Diagnostic, DialectName, HookName, WorkspaceId},
 };
 
 /// The body of a registration.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WorkspaceRegistration {
     root: String,
@@ -85,7 +84,6 @@ pub(super) struct WorkspaceView {
     hooks: usize,
     errors: usize,
     kept: Vec<String>,
-    last_good: Vec<LastGoodFile>,
     changes: ChangesView,
 }
 
@@ -100,8 +98,7 @@ pub(super) static WORKSPACE_VIEW: Component = Component::built("WorkspaceView", 
             ("content", string("A hash over the definitions and scripts of its hooks.")),
             ("hooks", unsigned("The number of its hooks.")),
             ("errors", unsigned("The number of errors in its files.")),
-            ("kept", strings("The broken files whose previous rules are known.")),
-            ("last_good", last_good_schema()),
+            ("kept", strings("The broken files whose previous rules are kept.")),
             ("changes", CHANGES_VIEW.described("What the last load changed.")),
         ],
         &[],
@@ -170,8 +167,7 @@ impl WorkspaceView {
             content: report.content.to_string(),
             hooks: report.hooks,
             errors: report.errors().count(),
-            kept: report.kept.iter().map(|kept| kept.file.display().to_string()).collect(),
-            last_good: report.kept.iter().map(LastGoodFile::from).collect(),
+            kept: paths(&report.kept),
             changes: ChangesView {
                 added: names(&changes.added),
                 removed: names(&changes.removed),
@@ -210,13 +206,17 @@ pub(super) async fn register(
     let id = workspace_id(&id)?;
     let bounds = share.body_bounds(SMALL_BODY_BYTES);
     let registration: WorkspaceRegistration = request_body::read_as(&headers, body, bounds).await?;
+    let body = json!(registration);
     let settings = registration.settings()?;
+    let permit = state.handover.registration().ok_or_else(ApiError::shutting_down)?;
     let known = state.orchestrator.load_report(&id).is_some();
     // A task of its own: a client that disconnects must not leave a workspace half registered.
     let registered = tokio::spawn(async move {
-        let report = state.orchestrator.register(&id, settings).await?;
+        let _permit = permit;
+        let report = state.orchestrator.register(&id, settings.clone()).await?;
         state.watch.rescan(&id);
         state.forget_unloaded(&id);
+        state.registrations.lock().insert(id.clone(), Registration { body, settings });
         Ok::<_, crate::WorkspaceError>(WorkspaceDetails::of(&id, &report, &state.orchestrator))
     });
     let details = registered.await.map_err(|_| ApiError::shutting_down())??;
@@ -244,6 +244,21 @@ impl WorkspaceRegistration {
     }
 }
 
+/// Has a workspace registered as a client has registered it with the daemon that this one replaces.
+///
+/// Returns an error if the body is not one of this version.
+pub(in crate::daemon) fn register_again(
+    state: &DaemonState,
+    id: &WorkspaceId,
+    body: Value,
+) -> Result<(), String> {
+    let registration: WorkspaceRegistration =
+        serde_json::from_value(body.clone()).map_err(|error| error.to_string())?;
+    let settings = registration.settings().map_err(|error| error.to_string())?;
+    state.registrations.lock().insert(id.clone(), Registration { body, settings });
+    Ok(())
+}
+
 pub(super) async fn show(
     State(state): State<Arc<DaemonState>>,
     PathParameter(id): PathParameter,
@@ -259,7 +274,10 @@ pub(super) async fn remove(
 ) -> Result<StatusCode, ApiError> {
     let id = workspace_id(&id)?;
     let removed = id.clone();
+    let permit = state.handover.registration().ok_or_else(ApiError::shutting_down)?;
     let gone = tokio::spawn(async move {
+        let _permit = permit;
+        state.registrations.lock().remove(&removed);
         let was_loaded = state.orchestrator.unregister(&removed).await;
         state.watch.rescan(&removed);
         let was_unloaded = state.forget_unloaded(&removed);

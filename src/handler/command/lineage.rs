@@ -4,8 +4,9 @@
 //! has the mark in the environment it was started with, unless it was given another one. Where a cgroup is delegated to
 //! this process, all that its hooks start is in that one.
 
-use std::{fs, io, process::id};
+use std::{fs, io, path::PathBuf, process::id};
 
+use parking_lot::RwLock;
 use rustix::process::Pid;
 
 #[cfg(feature = "cli")]
@@ -14,6 +15,39 @@ use super::{environment::OF_A_HOOK, ledger};
 
 /// How often the ancestors are listed again because one of them has ended meanwhile.
 const MAX_ATTEMPTS: usize = 8;
+
+/// The daemons that this process has replaced. Global, because process ids are.
+static PREDECESSORS: RwLock<Vec<Predecessor>> = RwLock::new(Vec::new());
+
+/// A daemon that this process has replaced. Its hooks count as hooks of this process while it lives.
+#[derive(Debug)]
+struct Predecessor {
+    pid: i32,
+    /// The record of its process groups.
+    ledger: PathBuf,
+    /// The mark of its hooks.
+    mark: Option<String>,
+}
+
+/// RAII guard: the hooks of another daemon count as hooks of this process.
+#[derive(Debug)]
+pub(crate) struct AdoptedHooks {
+    pid: i32,
+}
+
+impl AdoptedHooks {
+    pub(crate) fn of(pid: i32, ledger: PathBuf) -> Self {
+        let (mark, _) = ledger::read_ledger(&ledger);
+        PREDECESSORS.write().push(Predecessor { pid, ledger, mark });
+        Self { pid }
+    }
+}
+
+impl Drop for AdoptedHooks {
+    fn drop(&mut self) {
+        PREDECESSORS.write().retain(|predecessor| predecessor.pid != self.pid);
+    }
+}
 
 /// What is known of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +66,13 @@ pub(crate) fn lineage(pid: Pid) -> Lineage {
     let Ok(chain) = chain(pid) else { return Lineage::Unknown };
     let own = i32::try_from(id()).unwrap_or_default();
     // This process itself may use its own sockets, as an embedding program does.
-    if chain.iter().skip(1).any(|kin| kin.pid == own) {
+    if chain.iter().skip(1).any(|kin| kin.pid == own || is_predecessor(kin.pid)) {
         return Lineage::Hook;
     }
-    let groups = ledger::recorded_groups();
+    let mut groups = ledger::recorded_groups();
+    for predecessor in PREDECESSORS.read().iter() {
+        groups.extend(ledger::read_ledger(&predecessor.ledger).1);
+    }
     if chain.iter().any(|kin| groups.contains(&kin.group)) {
         return Lineage::Hook;
     }
@@ -51,6 +88,18 @@ pub(crate) fn lineage(pid: Pid) -> Lineage {
     // The environments of ancestors that belong to other users cannot be read, and those are no hooks.
     let is_marked = chain.iter().skip(1).any(|kin| has_mark(kin.pid).unwrap_or(false));
     if is_marked { Lineage::Hook } else { Lineage::Other }
+}
+
+/// Whether a mark is that of hooks of this process, or of a daemon that it has replaced.
+pub(crate) fn is_own_mark(mark: &[u8]) -> bool {
+    let is_adopted = |predecessor: &Predecessor| {
+        predecessor.mark.as_ref().is_some_and(|adopted| adopted.as_bytes() == mark)
+    };
+    ledger::is_own_mark(mark) || PREDECESSORS.read().iter().any(is_adopted)
+}
+
+fn is_predecessor(pid: i32) -> bool {
+    PREDECESSORS.read().iter().any(|predecessor| predecessor.pid == pid)
 }
 
 /// A process, with its parent and its group.

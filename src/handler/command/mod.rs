@@ -28,11 +28,11 @@ pub(crate) use environment::TRACEPARENT;
 #[cfg(feature = "cli")]
 pub(crate) use environment::is_inside_hook;
 #[cfg(feature = "daemon")]
-pub(crate) use ledger::is_own_mark;
+pub(crate) use ledger::LockedLedger;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use ledger::mark_of_environment;
 pub use ledger::{GroupLedger, LedgerError, Reaped};
 #[cfg(feature = "daemon")]
-pub(crate) use lineage::{Lineage, lineage};
+pub(crate) use lineage::{AdoptedHooks, Lineage, is_own_mark, lineage};
 pub use reap::unreaped;
 pub(crate) use runner::CommandRunner;

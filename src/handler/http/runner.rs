@@ -58,11 +58,11 @@ impl HttpRunner {
         let envelope = invocation.envelope.clone();
         let request = PreparedRequest::new(handler, &invocation.event, envelope, self.limits.body)?;
         tokio::select! {
+            // In this order: nothing is started for an event that is cancelled.
+            biased;
+            () = cancel.cancelled() => Err(Failure::cancelled()),
             result = tokio::time::timeout(invocation.timeout, self.attempt(request, invocation)) => {
                 result.unwrap_or_else(|_| Err(timed_out(&handler.address, invocation)))
-            }
-            () = cancel.cancelled() => {
-                Err(Failure::cancelled())
             }
         }
     }

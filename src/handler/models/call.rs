@@ -39,13 +39,13 @@ pub(in crate::handler) async fn run_call(
     let spent = TokensSpent::default();
     let answer = ask(ModelCall { router, invocation, spent: &spent });
     let result = tokio::select! {
+        // In this order: nothing is started for an event that is cancelled.
+        biased;
+        () = cancel.cancelled() => Err(Failure::cancelled()),
         result = tokio::time::timeout(invocation.timeout, answer) => result.unwrap_or_else(|_| {
             let message = format!("no answer of the model within {:?}", invocation.timeout);
             Err(Failure::new(Ended::TimedOut, message))
         }),
-        () = cancel.cancelled() => {
-            Err(Failure::cancelled())
-        }
     };
     HandlerOutput { tokens: spent.0.into_inner(), ..result.into() }
 }

@@ -99,6 +99,27 @@ fn a_guard_that_fails_closed_blocks_what_cannot_be_read() {
 }
 
 #[test]
+fn a_native_answer_to_what_cannot_be_read_is_no_opinion_and_a_note_where_no_guard_fails_closed() {
+    let open = workspace(&[("audit", &hook("audit", "before_tool_dispatch", "touch ran; exit 2", ""))]);
+    std::fs::write(open.path().join("small.yaml"), "limits: { payload: 64B }\n").unwrap();
+    let read = r#"{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{}"#;
+    for dialect in ["openharness", "claude", "codebuddy", "gemini", "clawd"] {
+        let arguments = ["fire", "--event", "-", "--native", "--dialect", dialect, "--config", "small.yaml"];
+        for event in ["{\"event\":", "", "[]", read, &"x".repeat(100), "{\"hook_event_name\": \"Unheard\"}"] {
+            let done = run_with(open.path(), &arguments, event);
+            assert_eq!(done.code, 0, "{dialect}, {event:?}: {done:?}");
+            // ClawdCode has no field for the person.
+            let note = if dialect == "clawd" { Value::Null } else { done.json()["systemMessage"].clone() };
+            let has_note =
+                note.as_str().is_some_and(|note| note.starts_with("hookyard ran no hooks for this event: "));
+            assert!(has_note || dialect == "clawd", "{dialect}, {event:?}: {done:?}");
+            assert!(done.err.is_empty() || dialect == "clawd", "{dialect}, {event:?}: {done:?}");
+        }
+    }
+    assert!(!open.path().join("ran").exists());
+}
+
+#[test]
 fn an_event_of_another_dialect_or_without_a_name_gets_a_hint() {
     let arguments = ["explain", "--event", "-", "--dialect", "openharness"];
     let done = run_with(shop().path(), &arguments, &tool("ls"));

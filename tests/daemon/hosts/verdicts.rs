@@ -463,6 +463,18 @@ fn a_wrong_path_or_method_below_the_events_gets_a_verdict() {
             let refused = daemon.client().send(method, path, Some(body.as_bytes())).unwrap();
             assert_eq!(refused.status, status, "canonical hosts get the error");
         }
+        for (path, has_method) in [("/v1/events/claude", false), ("/v1/events/claude/x", true)] {
+            let request = String::from_utf8(post(path, JSON, body.as_bytes())).unwrap();
+            let request = if has_method { request } else { request.replacen("POST", "PUT", 1) };
+            let mut stream = UnixStream::connect(daemon.socket()).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert_eq!(text.contains("\r\nallow: POST\r\n"), !has_method, "{text}");
+            // A block says what to do as a note does.
+            let hint = if has_method { "lists the routes" } else { "use a method from the `Allow` header" };
+            assert!(text.contains(hint), "{text}");
+        }
         let marked = post("/v1/events/claude/x", "x-hookyard-event: x\r\n", body.as_bytes());
         let mut stream = UnixStream::connect(daemon.socket()).unwrap();
         stream.write_all(&marked).unwrap();

@@ -25,13 +25,10 @@ use rustix::{
 use crate::handler::command::environment::is_inside_hook;
 
 use super::{
-    format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, PidScope, now},
+    format::{GroupRecord, HEADER, LINE, LedgerHeader, MARK, MAX_GROUPS, PidScope, Slots, now},
     survivors,
 };
 use crate::handler::private_file::{PrivateFileError, open_private};
-
-/// The most groups that are recorded at once: half a mebibyte, and far more than one machine runs.
-const MAX_GROUPS: usize = 8192;
 
 /// The open ledger of this process. Global, because process groups are.
 static INSTALLED: ArcSwapOption<LedgerFile> = ArcSwapOption::const_empty();
@@ -164,16 +161,19 @@ impl LockedLedger {
         }
     }
 
+    /// Ends what its last owner left running, and removes it: this process has another one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn clear(self) -> Result<Reaped, LedgerError> {
+        let (_, reaped) = self.take_over()?;
+        fs::remove_file(&self.path).map_err(|source| self.refused(source))?;
+        Ok(reaped)
+    }
+
     /// Opens it, as [`GroupLedger::open`] does.
     pub(crate) fn open(self) -> Result<(GroupLedger, Reaped), LedgerError> {
+        let (head, reaped) = self.take_over()?;
+        self.file.set_len(HEADER as u64).map_err(|source| self.refused(source))?;
         let Self { file, path } = self;
-        let refused = |source| LedgerError::Io { path: path.clone(), source };
-        let head =
-            LedgerHeader { pid_scope: pid_scope()?, pid: getpid().as_raw_nonzero().get(), since: now() };
-        let left = take_over(&file, &head).map_err(refused)?;
-        let mark = left.mark.map(|mark| format!("{MARK}={mark}"));
-        let groups = survivors::end(&left.records, mark.as_deref());
-        file.set_len(HEADER as u64).map_err(refused)?;
         let ledger = LedgerFile {
             file,
             mark: head.mark(),
@@ -183,9 +183,23 @@ impl LockedLedger {
         let ledger = Arc::new(ledger);
         let former = INSTALLED.compare_and_swap(&None::<Arc<LedgerFile>>, Some(Arc::clone(&ledger)));
         match *former {
-            None => Ok((GroupLedger { ledger, path, removed_when_done: false }, Reaped { groups })),
+            None => Ok((GroupLedger { ledger, path, removed_when_done: false }, reaped)),
             Some(_) => Err(LedgerError::Second { path }),
         }
+    }
+
+    /// Writes the header of this process, and ends what the last owner left running.
+    fn take_over(&self) -> Result<(LedgerHeader, Reaped), LedgerError> {
+        let head =
+            LedgerHeader { pid_scope: pid_scope()?, pid: getpid().as_raw_nonzero().get(), since: now() };
+        let left = take_over(&self.file, &head).map_err(|source| self.refused(source))?;
+        let mark = left.mark.map(|mark| format!("{MARK}={mark}"));
+        let groups = survivors::end(&left.records, mark.as_deref());
+        Ok((head, Reaped { groups }))
+    }
+
+    fn refused(&self, source: io::Error) -> LedgerError {
+        LedgerError::Io { path: self.path.clone(), source }
     }
 }
 
@@ -208,24 +222,6 @@ struct LedgerFile {
     slots: Mutex<Slots>,
     /// Whether it was logged that groups are not recorded.
     has_warned: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Slots {
-    free: Vec<usize>,
-    /// The first slot that was never taken.
-    next: usize,
-}
-
-impl Slots {
-    /// Takes the slot that was freed last, so that the file stays short.
-    fn take(&mut self) -> Option<usize> {
-        self.free.pop().or_else(|| {
-            let slot = self.next;
-            self.next = (slot + 1).min(MAX_GROUPS);
-            (slot < MAX_GROUPS).then_some(slot)
-        })
-    }
 }
 
 impl LedgerFile {
@@ -256,7 +252,7 @@ pub(in crate::handler::command) fn mark() -> Option<(OsString, OsString)> {
 /// Whether a mark is that of the processes of the open ledger: whoever has it is a hook of this process, or was started
 /// by one.
 #[cfg(feature = "daemon")]
-pub(crate) fn is_own_mark(mark: &[u8]) -> bool {
+pub(in crate::handler::command) fn is_own_mark(mark: &[u8]) -> bool {
     INSTALLED.load().as_ref().is_some_and(|ledger| ledger.mark.as_bytes() == mark)
 }
 

@@ -17,6 +17,9 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
+/// The most groups that are recorded at once: half a mebibyte, and far more than one machine runs.
+pub(super) const MAX_GROUPS: usize = 8192;
+
 /// The environment variable whose value tells the processes of one ledger from all others.
 pub(in crate::handler::command) const MARK: &str = "HOOKYARD_LIFE";
 
@@ -142,6 +145,25 @@ fn padded<const LENGTH: usize>(text: std::fmt::Arguments<'_>) -> [u8; LENGTH] {
 /// The text of one whole line.
 fn words(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(line).ok()?.strip_suffix('\n').filter(|text| !text.contains('\n'))
+}
+
+/// The slots of a file, each for one group.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    pub(super) free: Vec<usize>,
+    /// The first slot that was never taken.
+    pub(super) next: usize,
+}
+
+impl Slots {
+    /// Takes the slot that was freed last, so that the file stays short.
+    pub(super) fn take(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| {
+            let slot = self.next;
+            self.next = (slot + 1).min(MAX_GROUPS);
+            (slot < MAX_GROUPS).then_some(slot)
+        })
+    }
 }
 
 #[cfg(test)]

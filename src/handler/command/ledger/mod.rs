@@ -14,12 +14,14 @@ mod format;
 mod survivors;
 
 #[cfg(feature = "daemon")]
-pub(crate) use file::is_own_mark;
+pub(crate) use file::LockedLedger;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use file::mark_of_environment;
-#[cfg(feature = "daemon")]
-pub(super) use file::recorded_groups;
 pub use file::{GroupLedger, LedgerError, Reaped};
 pub(super) use file::{PendingRecord, RecordedGroup, mark};
+#[cfg(feature = "daemon")]
+pub(super) use file::{is_own_mark, recorded_groups};
 pub(super) use format::MARK;
+#[cfg(feature = "daemon")]
+pub(super) use survivors::read_ledger;
 pub(super) use survivors::{PROCESS_MARK, count_marked, end_marked, process_mark};

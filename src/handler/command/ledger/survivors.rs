@@ -4,12 +4,16 @@
 //! id alone proves little; then only those members are ended whose environment marks them as part of a hook.
 
 use std::{collections::BTreeSet, fs, sync::LazyLock, thread, time::Duration};
+#[cfg(feature = "daemon")]
+use std::{fs::File, io::Read, path::Path};
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpgrp, getpid, getuid, kill_process_group, pidfd_open, pidfd_send_signal,
 };
 
 use super::format::{GroupRecord, MARK, now};
+#[cfg(feature = "daemon")]
+use super::format::{HEADER, LINE, LedgerHeader, MAX_GROUPS};
 use crate::handler::command::environment::OF_A_HOOK;
 
 /// The environment variable that tells the processes of one invocation from all others, also those that left its
@@ -28,6 +32,18 @@ const MAX_COUNT_TIME: Duration = Duration::from_millis(100);
 
 /// Between two checks of what is left.
 const POLL: Duration = Duration::from_millis(5);
+
+/// The mark of the process that has written a ledger, and the ids of the groups that it has recorded. What cannot be read
+/// is not known.
+#[cfg(feature = "daemon")]
+pub(in crate::handler::command) fn read_ledger(path: &Path) -> (Option<String>, Vec<i32>) {
+    let Ok(file) = File::open(path) else { return (None, Vec::new()) };
+    let mut text = Vec::new();
+    _ = file.take((HEADER + MAX_GROUPS * LINE) as u64).read_to_end(&mut text);
+    let groups = GroupRecord::read_all(&text);
+    let groups = groups.iter().map(|record| record.group.as_raw_nonzero().get()).collect();
+    (LedgerHeader::read(&text).map(|header| header.mark()), groups)
+}
 
 /// Ends the recorded groups that still run, and all other processes with the mark, given as `NAME=value`. Blocks its
 /// thread for up to little more than a second.

@@ -1,0 +1,109 @@
+//! The last steps of a start: the workspaces are loaded and connections accepted.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use serde_json::Value;
+
+use super::{
+    admission::Admission,
+    connections::OpenListener,
+    handed_over::ListenerOwner,
+    handover::{ReplaceError, Replacement, serve_predecessor},
+    routes,
+    server::Daemon,
+    socket::SocketFile,
+    start_error::ServeError,
+    state::{DaemonPhase, DaemonState},
+    watch::{self, WatchContext},
+};
+use crate::{config, model::WorkspaceId};
+
+/// A listener and its share.
+type AdmittedListener = (OpenListener, Admission);
+
+impl Daemon {
+    /// Accepts connections and loads the workspaces: hosts wait meanwhile, and are not refused.
+    pub(super) async fn begin(&mut self, listeners: Vec<AdmittedListener>) -> Result<(), ServeError> {
+        self.accept(listeners)?;
+        self.state.register_workspaces().await;
+        self.follow_changes();
+        self.state.set_phase(DaemonPhase::Ready);
+        Ok(())
+    }
+
+    /// Loads the workspaces and accepts connections in place of another daemon. What takes time comes first; nobody waits
+    /// for it.
+    pub(super) async fn take_over(
+        &mut self,
+        listeners: Vec<AdmittedListener>,
+        (mut replacement, data): (Replacement, Option<PathBuf>),
+    ) -> Result<(), ServeError> {
+        let registered = replacement.workspaces().await?;
+        self.register_again(&registered)?;
+        self.state.register_workspaces().await;
+        self.follow_changes();
+        let registered_now = replacement.released().await?;
+        if registered_now != registered {
+            self.state.registrations.lock().clear();
+            self.register_again(&registered_now)?;
+            for (id, _) in registered.iter().filter(|(id, body)| registered_now.get(id) != Some(*body)) {
+                self.state.orchestrator.unregister(id).await;
+            }
+            self.state.register_workspaces().await;
+        }
+        if let Some(data) = data {
+            self.state.orchestrator.open_store(data).await.map_err(crate::StartError::from)?;
+        }
+        let files = self.own_files(&listeners);
+        replacement.may_begin(&self.state.orchestrator).await?;
+        self.state.set_phase(DaemonPhase::Ready);
+        self.accept(listeners)?;
+        replacement.started().await;
+        files.iter().for_each(SocketFile::own);
+        self.predecessor.spawn(serve_predecessor(replacement, self.state.orchestrator.clone()));
+        Ok(())
+    }
+
+    /// Has the workspaces registered that clients of the other daemon have registered.
+    fn register_again(&self, registrations: &BTreeMap<WorkspaceId, Value>) -> Result<(), ReplaceError> {
+        for (id, body) in registrations {
+            let registered = routes::register_again(&self.state, id, body.clone());
+            registered.map_err(|why| ReplaceError::Workspace { id: id.clone(), why })?;
+        }
+        Ok(())
+    }
+
+    /// Loads workspaces again whose files change, and those that could not be loaded.
+    fn follow_changes(&mut self) {
+        self.tasks.spawn(Arc::clone(&self.state).retry_until_loaded());
+        if self.state.settings.watch {
+            self.tasks.spawn(watch::watch(watch_context(&self.state)));
+        }
+    }
+
+    /// Accepts connections, and keeps the listeners for a daemon that replaces this one.
+    fn accept(&mut self, listeners: Vec<AdmittedListener>) -> Result<(), ServeError> {
+        let kept = listeners.iter().map(|(open, _)| open.for_handover()).collect::<Result<_, _>>();
+        self.state.handover.keep(kept.map_err(ServeError::Descriptor)?, self.own_files(&listeners));
+        for (listener, admission) in listeners {
+            self.accept_loops.spawn(self.connections.clone().accept(listener, admission));
+        }
+        Ok(())
+    }
+
+    /// The files of the sockets that belong to the daemon. The first two listeners are those of the sockets.
+    fn own_files(&self, listeners: &[AdmittedListener]) -> Vec<SocketFile> {
+        let sockets = self.sockets.iter().zip(listeners);
+        let owned = sockets.filter(|(_, (open, _))| open.owner == ListenerOwner::Daemon);
+        owned.map(|(socket, _)| socket.file.clone()).collect()
+    }
+}
+
+fn watch_context(state: &DaemonState) -> WatchContext {
+    WatchContext {
+        orchestrator: state.orchestrator.clone(),
+        system: config::system_directory(&state.settings),
+        home: state.home.clone(),
+        state: Arc::clone(&state.watch),
+    }
+}

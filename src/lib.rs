@@ -138,8 +138,8 @@ pub mod telemetry;
 pub mod testing;
 
 pub use orchestrator::{
-    Builder, CancelSummary, DispatchError, LoadReport, NativeHook, NoticeStream, NoticesLost, Orchestrator,
-    Overload, Run, RunCount, RunFilter, RunList, StartError, ToolCall, WorkspaceError,
+    Builder, CancelSummary, DispatchError, KeptFile, LoadReport, NativeHook, NoticeStream, NoticesLost,
+    Orchestrator, Overload, Run, RunCount, RunFilter, RunList, StartError, ToolCall, WorkspaceError,
 };
 pub use run::{
     ActiveEvent, FinishedEvent, Halt, Notice, OutcomeObserver, RunActivity, RunPhase, RunRef, RunStatus,

@@ -144,6 +144,14 @@ def internals():
             most=1,
         ),
         lines(
+            "Broken files",
+            "Broken hook files, by what became of the rules that they last had: kept in force, their events denied, or unknown.",
+            "none",
+            [each("hookyard_broken_files", HERE, "rules")],
+            colors={"kept": YELLOW, "denied": PINK, "unknown": RED},
+            stacked=True,
+        ),
+        lines(
             "Required hooks missing",
             "Required hooks that are not in force, over all workspaces of the instance. Their events are blocked.",
             "none",

@@ -88,6 +88,7 @@ impl CheckCommand {
                 Err(exit) => return Ok(exit),
             }
         }
+        loaded.warn(found.last_good_remarks(&loaded));
         let diagnostics = found.diagnostics.iter().chain(&loaded.diagnostics);
         let diagnostics: Vec<_> = diagnostics.cloned().map(as_error).collect();
         let diagnostics: Vec<&Diagnostic> = diagnostics.iter().collect();

@@ -10,8 +10,10 @@ use super::{
     flags::JsonFlag,
     page::Page,
     screen::Screen,
+    status::last_good_fact,
     units::plural,
 };
+use crate::daemon::LastGoodFile;
 
 const FOOTER: &str = "\
 Examples:
@@ -55,6 +57,8 @@ struct ReloadedWorkspace {
     hooks: usize,
     errors: usize,
     kept: Vec<String>,
+    #[serde(default)]
+    last_good: Vec<LastGoodFile>,
     changes: HookChanges,
 }
 
@@ -123,7 +127,7 @@ fn add_workspace(workspace: &ReloadedWorkspace, page: &mut Page, screen: &Screen
         let check = format!("`hookyard check --workspace {}` shows them", escape::line(&workspace.root));
         page.line(&format!("  {} {errors}; {check}", paint.red("broken")));
     }
-    for file in &workspace.kept {
-        page.line(&format!("  {} keeps its previous rules", escape::line(file)));
+    for file in &workspace.last_good {
+        page.line(&format!("  {}", escape::line(&last_good_fact(file))));
     }
 }

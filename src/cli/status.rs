@@ -1,6 +1,6 @@
 //! `status`: show daemon status.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use clap::Args;
 
@@ -14,7 +14,13 @@ use super::{
     screen::Screen,
     units::{coarse_duration, plural},
 };
-use crate::daemon::{AuditStatus, DaemonStatus, DataStatus};
+use crate::{
+    daemon::{AuditStatus, DaemonStatus, DataStatus, LastGoodFile},
+    model::Timestamp,
+};
+
+/// How many digits of a hash are shown.
+const SHOWN_DIGITS: usize = 12;
 
 const FOOTER: &str = "\
 Examples:
@@ -55,8 +61,8 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
         let errors = plural(broken.errors, "error");
         page.line(&format!("{} {}: {errors}", paint.red("broken"), escape::line(&broken.id)));
         page.line(&format!("  {}", escape::line(&broken.first)));
-        for file in &broken.kept {
-            page.line(&format!("  {} keeps its previous rules", escape::line(file)));
+        for file in &broken.last_good {
+            page.line(&format!("  {}", escape::line(&last_good_fact(file))));
         }
     }
     for workspace in &status.not_loaded {
@@ -96,6 +102,21 @@ fn view(status: &DaemonStatus, paint: Paint) -> String {
         page.line(&format!("  {}", escape::line(&powerless.first)));
     }
     page.into_text()
+}
+
+/// What becomes of the rules of a broken file.
+pub(super) fn last_good_fact(known: &LastGoodFile) -> String {
+    let fate = if known.policy == "deny" {
+        "has its events blocked; its previous rules are not in force"
+    } else {
+        "keeps its previous rules"
+    };
+    let digits = known.sha256.as_deref().map(|sha256| sha256.get(..SHOWN_DIGITS).unwrap_or(sha256));
+    let since = known.since.map(|seconds| Timestamp::of(UNIX_EPOCH + Duration::from_secs(seconds)));
+    match digits.zip(since) {
+        Some((digits, since)) => format!("{} {fate} ({digits}, of {since})", known.file),
+        None => format!("{} {fate}", known.file),
+    }
 }
 
 /// What there is to say about a daemon, each with its label.

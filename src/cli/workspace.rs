@@ -13,7 +13,8 @@ use super::{
 };
 use crate::{
     config::{
-        self, HOOK_FILES, LoadContext, LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkspaceSettings,
+        self, HOOK_FILES, LastGoodStore, LoadContext, LoadedWorkspace, OuterSearch, Settings, TrustPolicy,
+        WorkspaceSettings,
     },
     model::{Diagnostic, Severity, WorkspaceId},
     registry::Snapshot,
@@ -128,11 +129,30 @@ impl LocatedWorkspace {
         let environment = |name: &str| std::env::var(name).ok();
         let context = LoadContext { search: OuterSearch::EveryParent, ..LoadContext::new(&environment) };
         let (id, workspace) = self.declared();
-        let mut loaded = config::load_in_context(&workspace, id, &self.settings, &context);
+        let mut loaded = config::load_in_context(&workspace, id.as_ref(), &self.settings, &context);
         let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;
         let (_, missing) = config::require(&self.settings.required, workspace, outer, hooks, diagnostics);
         loaded.warn(missing);
         loaded
+    }
+
+    /// What a daemon would do about broken files: use the rules that they last had, say. Nothing if none is broken, or the
+    /// data directory cannot be read.
+    pub(super) fn last_good_remarks(&self, loaded: &LoadedWorkspace) -> Vec<Diagnostic> {
+        if !loaded.diagnostics.iter().any(Diagnostic::is_of_broken_file) {
+            return Vec::new();
+        }
+        let environment = |name: &str| std::env::var(name).ok();
+        let Some(data) = config::data_directory(&self.settings, &environment) else { return Vec::new() };
+        let store = LastGoodStore::read_only(&data);
+        let context = LoadContext {
+            search: OuterSearch::EveryParent,
+            last_good: Some(&store),
+            ..LoadContext::new(&environment)
+        };
+        let (id, workspace) = self.declared();
+        let found = config::load_in_context(&workspace, id.as_ref(), &self.settings, &context).diagnostics;
+        found.into_iter().filter(|remark| remark.code == Diagnostic::LAST_GOOD).collect()
     }
 
     /// Prints a note on standard error if hooks are left out, or if there are none.

@@ -1,11 +1,15 @@
 //! Hooks from the settings files of agents: which files there are, and how they are read.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Settings,
     account::home_directory,
     files::{self, DefinitionFiles, FileBytes},
+    last_good_store::{GoodFiles, NO_GOOD_FILES},
     own_settings::SwitchExceptions,
     settings_levels::{self, SettingsLevel},
     workspace_files::WorkspaceFiles,
@@ -56,6 +60,8 @@ pub(super) struct SettingsDirectories<'a> {
     workspace: &'a WorkspaceFiles,
     home: Option<PathBuf>,
     system: PathBuf,
+    /// The files that are read as they were.
+    good: &'a GoodFiles,
 }
 
 /// How settings files are read.
@@ -93,7 +99,12 @@ impl<'a> SettingsDirectories<'a> {
         environment: Environment<'_>,
     ) -> Self {
         let home = home_directory(settings, environment);
-        Self { workspace, home, system: system_directory(settings) }
+        Self { workspace, home, system: system_directory(settings), good: &NO_GOOD_FILES }
+    }
+
+    /// The same, which read these files as they were.
+    pub(super) fn with_good(self, good: &'a GoodFiles) -> Self {
+        Self { good, ..self }
     }
 
     /// The settings files of a dialect that exist.
@@ -101,7 +112,9 @@ impl<'a> SettingsDirectories<'a> {
         let files = native.files().iter();
         let all: Vec<_> = files.filter_map(|file| Some((self.path_of(file)?, *file))).collect();
         let mut existing = all.clone();
-        existing.retain(|(path, file)| path.symlink_metadata().is_ok() && !is_of_user_too(path, file, &all));
+        existing.retain(|(path, file)| {
+            (is_there(path) || self.good.contains_key(path)) && !is_of_user_too(path, file, &all)
+        });
         existing
     }
 
@@ -113,13 +126,30 @@ impl<'a> SettingsDirectories<'a> {
         }
     }
 
+    /// Reads a hook file of the workspace.
+    pub(super) fn read_hook_file(&self, path: PathBuf) -> Result<FileBytes, Box<Diagnostic>> {
+        match self.good.get(&path) {
+            Some(good) => Ok(FileBytes { bytes: good.bytes.to_vec(), path }),
+            None => self.workspace.read(path, LastLink::Refused),
+        }
+    }
+
     /// A file of the workspace must be inside of it; others may be links, as the dotfiles of a user often are.
     fn read(&self, path: PathBuf, file: SettingsFile) -> Result<FileBytes, Box<Diagnostic>> {
+        if let Some(good) = self.good.get(&path) {
+            return Ok(FileBytes { bytes: good.bytes.to_vec(), path });
+        }
         match file.location {
             SettingsLocation::Workspace(_) => self.workspace.read(path, LastLink::Followed),
             SettingsLocation::System(_) | SettingsLocation::Home(_) => files::read_anywhere(path),
         }
     }
+}
+
+/// Whether there is something at a path, or nobody can tell: what cannot be looked at may be the file of a guard.
+fn is_there(path: &Path) -> bool {
+    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    path.symlink_metadata().map_or_else(|error| !absent.contains(&error.kind()), |_| true)
 }
 
 /// Whether a file of the workspace is that of the user as well, as it is where the home directory is the workspace.

@@ -68,6 +68,12 @@ pub(super) fn hook_files(workspace: &WorkspaceFiles) -> (Vec<PathBuf>, Vec<Diagn
     (names.into_iter().map(|name| directory.join(name)).collect(), diagnostics)
 }
 
+/// Those of these files that are hook files of a workspace by their paths.
+pub(super) fn hook_files_of<'p>(root: &Path, files: impl Iterator<Item = &'p PathBuf>) -> BTreeSet<PathBuf> {
+    let directory = root.join(WORKSPACE_DIRECTORY).join("hooks");
+    files.filter(|file| file.parent() == Some(&*directory)).cloned().collect()
+}
+
 /// The names of the hook files that are loaded, and the number of all hook files.
 fn hook_file_names(directory: OwnedFd) -> Result<(BTreeSet<OsString>, usize), String> {
     let mut names = BTreeSet::new();

@@ -1,7 +1,10 @@
 //! Loading of a workspace: its kind, its hooks, and diagnostics about its files.
 //! An invalid file costs its own hook and nothing else.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use super::{
     Settings, WorkspaceSettings,
@@ -12,6 +15,8 @@ use super::{
     files::{self, FileBytes},
     guards,
     hook_checks::{duplicate_commands, hook_rules, missing_features, refused_targets, unique_names},
+    last_good::{BrokenFileRules, load_with_last_good, note_versions},
+    last_good_store::GoodFiles,
     loaded_workspace::{LoadContext, LoadedWorkspace, RegisteredWorkspace},
     models::ModelCatalog,
     outer::OuterHooks,
@@ -42,27 +47,29 @@ const LARGEST_TOTAL: usize = 16 << 20;
 /// let loaded = load_workspace(directory.path(), None, &Settings::default(), &|name| std::env::var(name).ok());
 /// assert!(loaded.hooks.is_empty() && loaded.diagnostics.is_empty());
 /// ```
+#[expect(clippy::needless_pass_by_value, reason = "callers give the id away, as they do to the builder")]
 pub fn load_workspace(
     root: &Path,
     workspace_id: Option<WorkspaceId>,
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> LoadedWorkspace {
-    load_in_context(&WorkspaceSettings::new(root), workspace_id, settings, &LoadContext::new(environment))
+    let workspace = WorkspaceSettings::new(root);
+    load_in_context(&workspace, workspace_id.as_ref(), settings, &LoadContext::new(environment))
 }
 
 /// Loads a workspace for an embedding program, which may have models of its own, or again; with the hooks of the
 /// workspaces around it.
 pub(crate) fn load_in_context(
     workspace: &WorkspaceSettings,
-    workspace_id: Option<WorkspaceId>,
+    workspace_id: Option<&WorkspaceId>,
     settings: &Settings,
     context: &LoadContext<'_>,
 ) -> LoadedWorkspace {
     let root = workspace.root.canonicalize();
     let alone = |outer: &RegisteredWorkspace, project_roots: &[PathBuf]| {
         let context = LoadContext { previous: None, project_roots, ..*context };
-        load_alone(&outer.settings, Some(outer.id.clone()), settings, &context)
+        load_alone(&outer.settings, Some(&outer.id), settings, &context)
     };
     let outer = root.map(|root| OuterHooks::load(&root, workspace, settings, context, &alone));
     load_with(workspace, workspace_id, settings, context, outer.unwrap_or_default())
@@ -71,7 +78,7 @@ pub(crate) fn load_in_context(
 /// Loads a workspace without those around it.
 fn load_alone(
     workspace: &WorkspaceSettings,
-    workspace_id: Option<WorkspaceId>,
+    workspace_id: Option<&WorkspaceId>,
     settings: &Settings,
     context: &LoadContext<'_>,
 ) -> LoadedWorkspace {
@@ -80,7 +87,7 @@ fn load_alone(
 
 fn load_with(
     workspace: &WorkspaceSettings,
-    workspace_id: Option<WorkspaceId>,
+    workspace_id: Option<&WorkspaceId>,
     settings: &Settings,
     context: &LoadContext<'_>,
     mut outer: OuterHooks,
@@ -88,8 +95,20 @@ fn load_with(
     let project_roots = [context.project_roots, &outer.project_roots].concat();
     let context =
         &LoadContext { project_roots: &project_roots, previous: context.previous.clone(), ..*context };
-    let mut loaded = read_workspace(workspace, workspace_id, settings, context, &mut outer.hooks);
-    loaded.check_trust(workspace, settings, context);
+    let load = |good: &GoodFiles, outer: &mut Vec<Hook>| {
+        let context = &LoadContext { good, previous: context.previous.clone(), ..*context };
+        let mut loaded = read_workspace(workspace, workspace_id.cloned(), settings, context, outer);
+        loaded.check_trust(workspace, settings, context);
+        loaded
+    };
+    let mut loaded = if let Some(store) = context.last_good {
+        let rules = BrokenFileRules { given: workspace, policy: settings.broken };
+        load_with_last_good(store, &rules, &mut outer.hooks, &load)
+    } else {
+        let mut loaded = load(context.good, &mut outer.hooks);
+        note_versions(&mut loaded);
+        loaded
+    };
     outer.join(&mut loaded);
     loaded.sort();
     loaded
@@ -160,13 +179,14 @@ impl LoadedWorkspace {
     ) {
         let root = self.workspace.root.clone();
         let Some(workspace) = self.open(&root) else { return };
-        let (own, mut paths) = self.examine(&workspace, context.previous.as_ref());
+        let (own, mut paths) = self.examine(&workspace, context);
         // What the operator says about the workspace overrides what the workspace says about itself.
         self.kind = given.kind.unwrap_or(own.kind);
         self.dialects = given.dialects.clone().unwrap_or_else(|| own.dialects.clone());
         let operators = given.dialects.clone().unwrap_or_default();
         paths.retain(|_| operators.has(DialectName::OpenHarness));
-        let directories = SettingsDirectories::new(&workspace, settings, context.environment);
+        let directories =
+            SettingsDirectories::new(&workspace, settings, context.environment).with_good(context.good);
         let natives_in_use: Vec<_> = natives().filter(|native| operators.has(native.name())).collect();
         if given.kind == Some(WorkspaceKind::Chat) {
             let others = natives_in_use.iter().flat_map(|native| directories.files(native));
@@ -192,9 +212,9 @@ impl LoadedWorkspace {
             let others = natives_in_use.iter().flat_map(|native| directories.files(native));
             let others = others.filter(|(_, file)| file.is_of_workspace());
             self.ignore(paths.len() + others.count(), &root);
-            self.report_unread_guards(&workspace, paths, reading.rules, &resolver);
+            self.report_unread_guards(&directories, paths, reading.rules, &resolver);
         } else {
-            self.read_hook_files(&workspace, paths, reading.rules, &resolver);
+            self.read_hook_files(&directories, paths, reading.rules, &resolver);
         }
         for native in natives_in_use {
             self.read_settings_files(native, &reading, outer);
@@ -235,27 +255,29 @@ impl LoadedWorkspace {
     fn examine(
         &mut self,
         workspace: &WorkspaceFiles,
-        former: Option<&(WorkspaceKind, DialectSelection)>,
+        context: &LoadContext<'_>,
     ) -> (OwnSettings, Vec<PathBuf>) {
+        let former = context.previous.as_ref();
+        let good = discover::hook_files_of(workspace.root(), context.good.keys());
         match workspace.has_directory(Path::new(WORKSPACE_DIRECTORY)) {
-            Ok(false) => (OwnSettings::default(), Vec::new()),
+            Ok(false) => (OwnSettings::default(), good.into_iter().collect()),
             Ok(true) => {
                 let own = self.read_own_settings(workspace, former);
                 let (paths, diagnostics) = discover::hook_files(workspace);
                 self.diagnostics.extend(diagnostics);
-                (own, paths)
+                (own, paths.into_iter().chain(good).collect::<BTreeSet<_>>().into_iter().collect())
             }
             Err(why) => {
                 let directory = workspace.root().join(WORKSPACE_DIRECTORY);
                 self.error("unreadable", &directory, format!("the directory {why}"));
-                (former.map(OwnSettings::former).unwrap_or_default(), Vec::new())
+                (former.map(OwnSettings::former).unwrap_or_default(), good.into_iter().collect())
             }
         }
     }
 
     fn read_hook_files(
         &mut self,
-        workspace: &WorkspaceFiles,
+        directories: &SettingsDirectories<'_>,
         paths: Vec<PathBuf>,
         rules: &HookRules,
         resolver: &ReferenceResolver<'_>,
@@ -264,7 +286,7 @@ impl LoadedWorkspace {
         let mut total = 0;
         for path in paths {
             self.files.push(path.clone());
-            match workspace.read(path, LastLink::Refused) {
+            match directories.read_hook_file(path) {
                 Ok(file) if total + file.bytes.len() > LARGEST_TOTAL => {
                     let why = format!("not loaded: hook files may have {LARGEST_TOTAL} bytes together");
                     self.error("too-large", &file.path, why);
@@ -287,14 +309,14 @@ impl LoadedWorkspace {
     /// Reports the guards among hook files that are not loaded, because the workspace says that it is a chat.
     fn report_unread_guards(
         &mut self,
-        workspace: &WorkspaceFiles,
+        directories: &SettingsDirectories<'_>,
         paths: Vec<PathBuf>,
         rules: &HookRules,
         resolver: &ReferenceResolver<'_>,
     ) {
         let mut unread = Self::empty(self.workspace.clone());
-        unread.read_hook_files(workspace, paths, rules, resolver);
-        let file = discover::own_settings_file(workspace.root());
+        unread.read_hook_files(directories, paths, rules, resolver);
+        let file = discover::own_settings_file(&self.workspace.root);
         self.diagnostics.extend(guards::unread(&unread.hooks, &file));
     }
 

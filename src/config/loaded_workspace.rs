@@ -1,6 +1,7 @@
 //! What a workspace is loaded with besides the settings, and the workspace as it was loaded.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -8,6 +9,7 @@ use std::{
 use super::{
     WorkspaceSettings,
     files::DefinitionFiles,
+    last_good_store::{GoodFiles, LastGoodStore, NO_GOOD_FILES, RulesVersion},
     workspace_options::{DialectSelection, WorkspaceKind},
 };
 use crate::model::{Diagnostic, Hook, Workspace, WorkspaceId};
@@ -44,6 +46,10 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) search: OuterSearch,
     /// Directories of the project besides the workspace's own: no programs are taken from these.
     pub(crate) project_roots: &'a [PathBuf],
+    /// Where the last good rules are kept, if they are.
+    pub(crate) last_good: Option<&'a LastGoodStore>,
+    /// The files that are read as they were.
+    pub(crate) good: &'a GoodFiles,
 }
 
 impl<'a> LoadContext<'a> {
@@ -56,6 +62,8 @@ impl<'a> LoadContext<'a> {
             registered: &|_| Vec::new(),
             search: OuterSearch::default(),
             project_roots: &[],
+            last_good: None,
+            good: &NO_GOOD_FILES,
         }
     }
 }
@@ -86,6 +94,10 @@ pub struct LoadedWorkspace {
     pub diagnostics: Vec<Diagnostic>,
     /// The files with the definitions of the workspace's hooks, as they were read.
     pub(super) definitions: DefinitionFiles,
+    /// The content of each file with hooks that has no mistakes.
+    pub(crate) versions: BTreeMap<PathBuf, RulesVersion>,
+    /// The broken files that were read as they were when nothing was wrong with them.
+    pub(crate) last_good: BTreeMap<PathBuf, RulesVersion>,
     /// The directories of the project, from which hooks take no programs: its own and those around it.
     pub(crate) project_roots: Vec<PathBuf>,
 }
@@ -106,6 +118,8 @@ impl LoadedWorkspace {
             around: Vec::new(),
             diagnostics: Vec::new(),
             definitions: DefinitionFiles::new(),
+            versions: BTreeMap::new(),
+            last_good: BTreeMap::new(),
         }
     }
 

@@ -2,11 +2,14 @@
 
 mod account;
 mod agent_settings;
+mod broken_hooks;
 mod content;
 mod discover;
 mod files;
 mod guards;
 mod hook_checks;
+mod last_good;
+mod last_good_store;
 mod load;
 mod loaded_workspace;
 mod models;
@@ -31,11 +34,15 @@ pub use account::home_directory;
 pub(crate) use agent_settings::dialect_of_file;
 #[cfg(feature = "daemon")]
 pub(crate) use agent_settings::system_directory;
+pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, take_placeholders};
 pub(crate) use content::hash_of_all;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
 
+pub(crate) use last_good::kept;
+pub(crate) use last_good_store::LastGoodStore;
+pub use last_good_store::{LastGoodError, RulesVersion};
 pub(crate) use load::load_in_context;
 pub use load::load_workspace;
 pub use loaded_workspace::LoadedWorkspace;
@@ -52,11 +59,11 @@ pub use settings::{
     PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings,
     WorkerPoolSettings, WorkspaceSettings,
 };
-#[cfg(feature = "daemon")]
-pub(crate) use trust::state_directory;
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use trust::data_directory;
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]
 pub(crate) use watch::{PathState, WatchPlan, WatchedEntry, WatchedWorkspace};
 pub(crate) use workspace_options::require;
-pub use workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind};
+pub use workspace_options::{BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind};

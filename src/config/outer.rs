@@ -1,7 +1,7 @@
 //! The workspaces around a workspace: their hooks apply in it too and run first, and its own files only add to them.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,6 +11,7 @@ use super::{
     DialectSelection, Settings, WorkspaceKind, WorkspaceSettings,
     account::{home_directory, moved_home},
     discover::{self, WORKSPACE_DIRECTORY},
+    last_good_store::RulesVersion,
     loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
 };
 use crate::model::{
@@ -47,6 +48,7 @@ pub(super) struct OuterHooks {
     files: Vec<PathBuf>,
     missing_files: Vec<PathBuf>,
     watched: Vec<PathBuf>,
+    last_good: BTreeMap<PathBuf, RulesVersion>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -77,7 +79,11 @@ impl OuterHooks {
     }
 
     fn add(&mut self, loaded: LoadedWorkspace, distance: usize, dialects: &DialectSelection) {
-        let LoadedWorkspace { workspace, hooks, files, missing_files, watched, diagnostics, .. } = loaded;
+        let LoadedWorkspace {
+            workspace, hooks, files, missing_files, watched, last_good, diagnostics, ..
+        } = loaded;
+        let is_own = |file: &PathBuf| file.starts_with(&workspace.root);
+        self.last_good.extend(last_good.into_iter().filter(|(file, _)| is_own(file)));
         let workspace = Arc::new(workspace);
         let own = hooks.into_iter().filter(|hook| {
             matches!(hook.source.scope, Scope::Project | Scope::Local) && dialects.has(hook.dialect.name())
@@ -105,6 +111,7 @@ impl OuterHooks {
             files,
             missing_files,
             watched,
+            last_good,
             diagnostics,
         } = self;
         add_new(&mut loaded.project_roots, project_roots);
@@ -114,6 +121,7 @@ impl OuterHooks {
             return;
         }
         loaded.outer = workspaces;
+        loaded.last_good.extend(last_good);
         add_new(&mut loaded.files, files);
         add_new(&mut loaded.missing_files, missing_files);
         add_new(&mut loaded.watched, watched);

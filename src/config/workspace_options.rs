@@ -271,6 +271,30 @@ fn report(missing: &MissingHook, root: &Path) -> Diagnostic {
         .help("its events are blocked until it is; `required` is in the operator's settings")
 }
 
+/// What becomes of the rules of a file with hooks that is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum BrokenFilePolicy {
+    /// Those that it last had stay in force.
+    #[default]
+    Keep,
+    /// The events that they guarded are blocked.
+    Deny,
+}
+
+impl BrokenFilePolicy {
+    /// Both policies.
+    pub(in crate::config) const ALL: [Self; 2] = [Self::Keep, Self::Deny];
+
+    /// The word for it in the settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// Whether hooks of workspaces need trust before they run. Hooks of the user's own and of managed files never do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]

@@ -49,8 +49,8 @@ pub(crate) use listeners::ListenerSource;
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, NotLoadedWorkspace, NotTrusted,
-    PowerlessSwitches, RequiredMissing,
+    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile, NotLoadedWorkspace,
+    NotTrusted, PowerlessSwitches, RequiredMissing,
 };
 pub use server::Daemon;
 pub use socket::{SocketError, default_control_socket, default_socket};

@@ -151,13 +151,11 @@ fn data_directory(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<PathBuf>, StartError> {
-    match &settings.data {
-        DataDirectory::Memory => Ok(None),
-        DataDirectory::At(directory) => Ok(Some(directory.clone())),
-        DataDirectory::Auto => {
-            let directory = config::state_directory(settings, environment);
-            Ok(Some(directory.ok_or(StoreError::NoDirectory)?))
-        }
+    let directory = config::data_directory(settings, environment);
+    match (&settings.data, directory) {
+        (DataDirectory::Memory, _) => Ok(None),
+        (_, None) => Err(StoreError::NoDirectory.into()),
+        (_, directory) => Ok(directory),
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
     state::{DaemonPhase, DaemonState},
     watch::{self, WatchContext},
 };
-use crate::{config, model::WorkspaceId};
+use crate::{StartError, config, model::WorkspaceId};
 
 /// A listener and its share.
 type AdmittedListener = (OpenListener, Admission);
@@ -39,6 +39,10 @@ impl Daemon {
         (mut replacement, data): (Replacement, Option<PathBuf>),
     ) -> Result<(), ServeError> {
         let registered = replacement.workspaces().await?;
+        if let Some(data) = &data {
+            // No lock is on these records: the workspaces need them now.
+            self.state.orchestrator.open_last_good(data).map_err(StartError::from)?;
+        }
         self.register_again(&registered)?;
         self.state.register_workspaces().await;
         self.follow_changes();
@@ -52,7 +56,7 @@ impl Daemon {
             self.state.register_workspaces().await;
         }
         if let Some(data) = data {
-            self.state.orchestrator.open_store(data).await.map_err(crate::StartError::from)?;
+            self.state.orchestrator.open_store(data).await.map_err(StartError::from)?;
         }
         let files = self.own_files(&listeners);
         replacement.may_begin(&self.state.orchestrator).await?;

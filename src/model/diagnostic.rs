@@ -86,6 +86,9 @@ impl Diagnostic {
     /// The code of a hook that denies when it fails and that a file of the workspace switches off.
     pub(crate) const SILENT_GUARD: &str = "silent-guard";
 
+    /// The code of what becomes of the rules of a broken file.
+    pub(crate) const LAST_GOOD: &str = "last-good";
+
     /// Whether it means that a file could not be read as it is. A hook that this build cannot run was read, and so
     /// was one that is not trusted or may not ask its server.
     pub(crate) fn is_of_broken_file(&self) -> bool {
@@ -96,6 +99,7 @@ impl Diagnostic {
             Self::HTTP_TARGET,
             Self::BROKEN_GUARD,
             Self::SILENT_GUARD,
+            Self::LAST_GOOD,
         ];
         self.severity == Severity::Error && !of_hooks.contains(&self.code)
     }

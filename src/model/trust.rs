@@ -18,11 +18,14 @@ pub enum TrustState {
     Missing,
     /// Nobody has agreed to it.
     Untrusted,
+    /// Its file is broken, and it does not run as it was before.
+    Broken,
 }
 
 impl TrustState {
     /// Every state.
-    pub const ALL: [Self; 5] = [Self::Managed, Self::Trusted, Self::Modified, Self::Missing, Self::Untrusted];
+    pub const ALL: [Self; 6] =
+        [Self::Managed, Self::Trusted, Self::Modified, Self::Missing, Self::Untrusted, Self::Broken];
 
     /// The name, as in listings.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +35,7 @@ impl TrustState {
             Self::Modified => "modified",
             Self::Missing => "missing",
             Self::Untrusted => "untrusted",
+            Self::Broken => "broken",
         }
     }
 }
@@ -180,7 +184,7 @@ pub enum HookTrust {
         /// What the agreement does not cover.
         not_covered: Arc<[String]>,
     },
-    /// It may not: each of its invocations ends `untrusted`.
+    /// It may not: each of its invocations ends `untrusted`, or `failed` if its file is broken.
     Refused {
         /// What is known about the trust in it.
         state: TrustState,

@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64},
     },
     time::Duration,
@@ -221,8 +221,9 @@ impl Builder {
     }
 
     /// Keeps halts, the hooks that have run once in their run, and how often in a row an agent was kept from stopping, in
-    /// this directory, so that they survive a restart. A halt is on disk before it is answered. Without a directory, they
-    /// are forgotten at the end of the program. The setting `data` is the daemon's and does not count here.
+    /// this directory, so that they survive a restart. A halt is on disk before it is answered. The rules of files without
+    /// mistakes are kept there too, for a start that finds the files broken. Without a directory, all of it is forgotten
+    /// at the end of the program. The setting `data` is the daemon's and does not count here.
     #[cfg(feature = "store")]
     #[must_use]
     pub fn data(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -270,14 +271,15 @@ impl Builder {
             models: self.models,
             workspaces: WorkspaceTable::default(),
             outer_search: self.outer_search,
+            last_good: OnceLock::new(),
             event_log: self.event_log,
         }));
         #[cfg(feature = "store")]
         if let Some(data) = self.data {
-            orchestrator.open_store(data).await?;
+            orchestrator.open_data(data).await?;
         }
         if workspaces.is_empty() && matches!(self.without_workspaces, WithoutWorkspaces::NativeWorkspace) {
-            orchestrator.publish(LoadedWorkspace::empty(native_place()?)).await?;
+            orchestrator.publish(LoadedWorkspace::empty(native_place()?), None).await?;
         }
         let mut errors = Vec::new();
         for (id, settings) in workspaces {

@@ -30,6 +30,9 @@ pub enum StartError {
     #[cfg(feature = "store")]
     #[error(transparent)]
     Store(#[from] crate::store::StoreError),
+    /// The last good rules cannot be kept in the directory given for them.
+    #[error(transparent)]
+    LastGood(#[from] crate::config::LastGoodError),
     /// The internal supervisor task did not start.
     #[error("the supervisor did not start: {0}")]
     Supervisor(String),

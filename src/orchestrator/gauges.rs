@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::{handle::Orchestrator, load_report::LoadReport};
 use crate::{
-    config,
+    config::{self, BrokenFilePolicy},
     handler::command,
-    model::{DialectName, Hook},
+    model::{DialectName, Hook, TrustState},
     telemetry::{HookState, RunGaugeState},
 };
 
@@ -44,6 +44,14 @@ impl Orchestrator {
         let reports = self.load_reports();
         let missing = snapshots.iter().map(|snapshot| snapshot.missing_hooks().len());
         self.0.context.meters.set_required_missing(missing.sum());
+        let kept = |policy| {
+            reports.values().flat_map(|report| &report.kept).filter(move |kept| kept.policy == policy)
+        };
+        self.0.context.meters.set_broken_files(
+            kept(BrokenFilePolicy::Keep).count(),
+            kept(BrokenFilePolicy::Deny).count(),
+            reports.values().map(|report| report.lost().count()).sum(),
+        );
         let broken: Vec<_> = reports.values().flat_map(dialects_of_broken_files).collect();
         for dialect in DialectName::ALL {
             let hooks = snapshots.iter().flat_map(|snapshot| snapshot.hooks()).map(|known| &known.hook);
@@ -51,11 +59,13 @@ impl Orchestrator {
             let (enabled, disabled): (Vec<&Hook>, Vec<_>) = own.partition(|hook| hook.enabled);
             let (approved, refused): (Vec<&Hook>, Vec<_>) =
                 enabled.into_iter().partition(|hook| hook.trust.approval().is_some());
+            let untrusted = refused.iter().filter(|hook| hook.trust.state() != Some(TrustState::Broken));
+            let untrusted = untrusted.count();
             let invalid = broken.iter().filter(|broken| *broken == dialect).count();
             self.0.context.meters.set_hooks(*dialect, |state| match state {
                 HookState::Enabled => approved.len(),
                 HookState::Disabled => disabled.len(),
-                HookState::Untrusted => refused.len(),
+                HookState::Untrusted => untrusted,
                 HookState::Invalid => invalid,
             });
         }

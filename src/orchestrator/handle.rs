@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
-    config::{OuterSearch, Settings},
+    config::{LastGoodStore, OuterSearch, Settings},
     handler::{DegradedWorkers, ModelClient},
     model::{Hook, WorkspaceId},
     registry::Snapshot,
@@ -69,6 +69,8 @@ pub(super) struct Inner {
     pub(super) workspaces: WorkspaceTable,
     /// How far up the workspaces around a workspace are looked for.
     pub(super) outer_search: OuterSearch,
+    /// Where the last good rules are kept, if they are.
+    pub(super) last_good: OnceLock<LastGoodStore>,
     /// Records dispatched events, in test doubles only.
     pub(super) event_log: Option<Arc<EventLog>>,
 }

@@ -1,12 +1,78 @@
 //! What loading a workspace found: its hooks, its files and their mistakes.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use crate::{
-    config::{DialectSelection, WorkspaceKind},
-    model::{Diagnostic, Severity},
+    config::{self, BrokenFilePolicy, DialectSelection, RulesVersion, WorkspaceKind},
+    model::{Diagnostic, Hook, Severity},
     registry::HookChanges,
 };
+
+/// A broken file, and what becomes of the rules that it last had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptFile {
+    /// The file.
+    pub file: PathBuf,
+    /// Whether its last good rules stay in force, or their events are blocked.
+    pub policy: BrokenFilePolicy,
+    /// The content with those rules; none if the file always had some mistake.
+    pub version: Option<RulesVersion>,
+}
+
+/// Takes over since when files are what they are, and what kept ones were.
+pub(super) fn carry_versions(
+    versions: &mut BTreeMap<PathBuf, RulesVersion>,
+    kept: &[PathBuf],
+    before: Option<&LoadReport>,
+) {
+    let Some(before) = before else { return };
+    for (file, version) in versions.iter_mut() {
+        if let Some(known) = before.versions.get(file).filter(|known| known.sha256 == version.sha256) {
+            version.since = version.since.min(known.since);
+        }
+    }
+    for file in kept {
+        if let Some(known) = before.versions.get(file) {
+            versions.entry(file.clone()).or_insert_with(|| known.clone());
+        }
+    }
+}
+
+/// The broken files whose former rules are among the hooks, from memory or from their record.
+pub(super) fn kept_files(
+    policy: BrokenFilePolicy,
+    in_memory: Vec<PathBuf>,
+    last_good: &BTreeMap<PathBuf, RulesVersion>,
+    versions: &BTreeMap<PathBuf, RulesVersion>,
+    hooks: &[Hook],
+) -> Vec<KeptFile> {
+    let has_rules = |file: &PathBuf| {
+        let mut own = hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
+        own.any(|hook| !config::is_placeholder(hook))
+    };
+    let in_memory = in_memory.into_iter().filter(has_rules);
+    let files: BTreeSet<PathBuf> = in_memory.chain(last_good.keys().cloned()).collect();
+    let kept = files.into_iter().map(|file| {
+        let version = versions.get(&file).cloned();
+        KeptFile { file, policy, version }
+    });
+    kept.collect()
+}
+
+/// What is said of kept files that nothing was said of yet.
+pub(super) fn kept_remarks(kept: &[KeptFile], known: &[Diagnostic]) -> Vec<Diagnostic> {
+    let is_new = |kept: &&KeptFile| {
+        !known.iter().any(|known| known.code == Diagnostic::LAST_GOOD && known.file == kept.file)
+    };
+    let new = kept.iter().filter(is_new);
+    new.map(|kept| config::kept(&kept.file, kept.version.as_ref(), kept.policy)).collect()
+}
 
 /// What was found when a workspace was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,13 +102,22 @@ pub struct LoadReport {
     pub diagnostics: Vec<Diagnostic>,
     /// Hooks added, removed and changed since the version before.
     pub changes: HookChanges,
-    /// The broken files whose former hooks stay in use.
-    pub kept: Vec<PathBuf>,
+    /// The broken files whose last good rules are known: they stay in force, or their events are blocked.
+    pub kept: Vec<KeptFile>,
+    /// The content of each file with hooks when it had no mistakes last.
+    pub versions: BTreeMap<PathBuf, RulesVersion>,
     /// When reading began: every change made before that is in this report.
     pub at: SystemTime,
 }
 
 impl LoadReport {
+    /// The files that are broken and have no former rules: their hooks are not loaded.
+    pub fn lost(&self) -> impl Iterator<Item = &Path> {
+        let broken = self.diagnostics.iter().filter(|diagnostic| diagnostic.is_of_broken_file());
+        let files: BTreeSet<&Path> = broken.map(|diagnostic| diagnostic.file.as_path()).collect();
+        files.into_iter().filter(|file| !self.kept.iter().any(|kept| kept.file.starts_with(file)))
+    }
+
     /// The diagnostics that are errors: each leaves out a hook or a file.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)

@@ -26,7 +26,7 @@ pub use builder::Builder;
 pub use error::{DispatchError, Overload, StartError, WorkspaceError};
 pub(crate) use event_log::EventLog;
 pub use handle::{Orchestrator, RunCount};
-pub use load_report::LoadReport;
+pub use load_report::{KeptFile, LoadReport};
 pub use native_hook::NativeHook;
 pub use notice_stream::{NoticeStream, NoticesLost};
 pub use run::Run;

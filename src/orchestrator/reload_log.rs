@@ -1,14 +1,11 @@
 //! The log lines of a load: each broken file once, when it breaks and when it is fixed, and which hooks changed.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fmt, path::Path};
 
-use super::load_report::LoadReport;
+use super::load_report::{KeptFile, LoadReport};
 use crate::{
-    model::{Diagnostic, HookName, Severity, WorkspaceId},
+    config::BrokenFilePolicy,
+    model::{Diagnostic, HookName, Severity, Timestamp, WorkspaceId},
     registry::HookChanges,
 };
 
@@ -21,10 +18,20 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             continue;
         }
         let file = file.display();
-        if is_kept(&first.file, &report.kept) {
-            tracing::error!(workspace = %id, %file, "a hook file is broken; its former rules stay: {first}");
-        } else {
-            tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are not loaded: {first}");
+        match kept_below(&first.file, &report.kept) {
+            Some(KeptFile { policy, version, .. }) => {
+                let sha256 = version.as_ref().map_or("unknown", |version| &version.sha256);
+                let since = version.as_ref().map(|version| Timestamp::of(version.since).to_string());
+                let since = since.as_deref().unwrap_or("unknown");
+                let fate = match policy {
+                    BrokenFilePolicy::Deny => "the events of its former rules are blocked",
+                    _ => "its former rules stay",
+                };
+                tracing::error!(workspace = %id, %file, sha256, since, "a hook file is broken; {fate}: {first}");
+            }
+            None => {
+                tracing::error!(workspace = %id, %file, "a hook file is broken; its hooks are not loaded: {first}");
+            }
         }
     }
     for warning in new_losses(before, report) {
@@ -99,7 +106,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.code == other.code && one.message == other.message
 }
 
-/// Whether the former hooks of a broken file, or of files in an unreadable directory, stay in use.
-fn is_kept(broken: &Path, kept: &[PathBuf]) -> bool {
-    kept.iter().any(|file| file.starts_with(broken))
+/// The broken file, or the first one in a directory that cannot be read, whose former rules are known.
+fn kept_below<'r>(broken: &Path, kept: &'r [KeptFile]) -> Option<&'r KeptFile> {
+    kept.iter().find(|kept| kept.file.starts_with(broken))
 }

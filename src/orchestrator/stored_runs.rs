@@ -1,19 +1,30 @@
-//! The store of the state of runs: opened, given to another process, and asked how it is.
+//! What an orchestrator keeps on disk: the store of the state of runs, opened, given to another process, and asked how it
+//! is; and the records of the last good rules.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use super::handle::Orchestrator;
+use super::{error::StartError, handle::Orchestrator};
+use crate::{
+    config::{LastGoodError, LastGoodStore},
+    store::{StoreError, StoreStatus},
+    supervisor::SupervisorMessage,
+};
 #[cfg(feature = "daemon")]
 use crate::{
     model::RunKey,
     store::{RunStore, StoredRun},
 };
-use crate::{
-    store::{StoreError, StoreStatus},
-    supervisor::SupervisorMessage,
-};
 
 impl Orchestrator {
+    /// Opens all that is kept in a directory.
+    pub(super) async fn open_data(&self, data: PathBuf) -> Result<(), StartError> {
+        self.open_store(data.clone()).await?;
+        Ok(self.open_last_good(&data)?)
+    }
+
     /// Opens the store in a directory and takes over what it has. What was kept in memory until now stays; halts among it
     /// are stored.
     pub(crate) async fn open_store(&self, data: PathBuf) -> Result<(), StoreError> {
@@ -23,6 +34,15 @@ impl Orchestrator {
         let restored = opened.expect("the store opens or says why not")?;
         // A send fails only if the orchestrator is shutting down, and then nothing is forgotten any more.
         drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
+        Ok(())
+    }
+
+    /// Opens the records of the last good rules in a directory. Workspaces that are loaded from now on use them.
+    ///
+    /// Returns an error if they cannot be kept there.
+    pub(crate) fn open_last_good(&self, data: &Path) -> Result<(), LastGoodError> {
+        // Set once: a second call would find the same directory.
+        drop(self.0.last_good.set(LastGoodStore::open(data)?));
         Ok(())
     }
 

@@ -13,14 +13,14 @@ use tokio::sync::OwnedMutexGuard;
 use super::{
     error::{DispatchError, WorkspaceError},
     handle::Orchestrator,
-    load_report::LoadReport,
+    load_report::{KeptFile, LoadReport, carry_versions, kept_files, kept_remarks},
     reload_log,
     workspace_table::{InsertedWorkspace, WorkspaceEntry},
 };
 use crate::{
     config::{self, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
-    registry::{HookChanges, Snapshot, keep_rules_of_broken_files},
+    registry::{HookChanges, RegisteredHook, Snapshot, keep_rules_of_broken_files},
     supervisor::{PublishedSnapshot, SupervisorMessage},
     telemetry::ConfigLoaded,
 };
@@ -184,19 +184,21 @@ impl Orchestrator {
         let client = self.0.models.clone();
         let registered = self.registered_around(&given.root);
         let search = self.0.outer_search;
+        let last_good = self.0.last_good.get().cloned();
         let load = move || {
+            let environment = |name: &str| std::env::var(name).ok();
             let context = config::LoadContext {
-                environment: &|name| std::env::var(name).ok(),
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 previous: former,
                 registered: &|_| registered.clone(),
                 search,
-                project_roots: &[],
+                last_good: last_good.as_ref(),
+                ..config::LoadContext::new(&environment)
             };
-            config::load_in_context(&given, Some(name), &settings, &context)
+            config::load_in_context(&given, Some(&name), &settings, &context)
         };
         let loaded = tokio::task::spawn_blocking(load).await.map_err(|_| DispatchError::ShuttingDown)?;
-        let report = LoadReport { at, ..self.publish(loaded).await? };
+        let report = LoadReport { at, ..self.publish(loaded, before.as_ref()).await? };
         *workspace.report() = Some(report.clone());
         reload_log::log_load(id, before.as_ref(), &report);
         self.update_hook_gauges();
@@ -204,8 +206,16 @@ impl Orchestrator {
         Ok(report)
     }
 
-    /// Makes a new snapshot of what was loaded and has all later events use it.
-    pub(super) async fn publish(&self, loaded: LoadedWorkspace) -> Result<LoadReport, DispatchError> {
+    /// Makes a new snapshot of what was loaded and has all later events use it. `before` is the report of the load
+    /// before it.
+    pub(super) async fn publish(
+        &self,
+        mut loaded: LoadedWorkspace,
+        before: Option<&LoadReport>,
+    ) -> Result<LoadReport, DispatchError> {
+        let former = self.snapshot(Some(&loaded.workspace.id));
+        let old = former.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
+        let kept = self.settle_broken_files(&mut loaded, old, before);
         let LoadedWorkspace {
             workspace: place,
             kind,
@@ -217,19 +227,16 @@ impl Orchestrator {
             outer,
             around,
             project_roots,
+            versions,
             mut diagnostics,
             ..
         } = loaded;
-        let before = self.snapshot(Some(&place.id));
-        let old = before.as_ref().map_or(&[][..], |snapshot| snapshot.hooks());
-        let kept = keep_rules_of_broken_files(old, &mut hooks, &place.root, &diagnostics);
         diagnostics.extend(self.0.native.iter().filter_map(|native| shadow(&mut hooks, native)));
         hooks.extend(self.0.native.iter().cloned());
         let (missing, reports) =
             config::require(&self.0.settings.required, &place, &outer, &mut hooks, &diagnostics);
         diagnostics.extend(reports);
         let version = self.0.version.fetch_add(1, Ordering::Relaxed) + 1;
-        let root = place.root.clone();
         let content: Arc<str> = config::hash_of_all(hooks.iter()).into();
         let snapshot = Snapshot::new(version, Arc::new(place), hooks)
             .with_missing(missing)
@@ -239,7 +246,7 @@ impl Orchestrator {
         let report = LoadReport {
             version,
             content,
-            root,
+            root: snapshot.workspace().root.clone(),
             kind,
             dialects,
             hooks: snapshot.hooks().len(),
@@ -250,6 +257,7 @@ impl Orchestrator {
             diagnostics,
             changes: HookChanges::between(old, snapshot.hooks()),
             kept,
+            versions,
             at: SystemTime::now(),
         };
         ractor::call!(self.0.supervisor, |reply| SupervisorMessage::Publish(published, reply))
@@ -259,6 +267,37 @@ impl Orchestrator {
             registered.hook.events.iter().for_each(|kind| self.0.context.meters.expect(kind));
         }
         Ok(report)
+    }
+
+    /// Has broken files keep their former rules, or their events blocked, as the settings say. `old` are the hooks in
+    /// force. Returns these files.
+    fn settle_broken_files(
+        &self,
+        loaded: &mut LoadedWorkspace,
+        old: &[Arc<RegisteredHook>],
+        before: Option<&LoadReport>,
+    ) -> Vec<KeptFile> {
+        let LoadedWorkspace { workspace, hooks, versions, last_good, diagnostics, .. } = loaded;
+        // What was read as it was is not taken from memory: the trust in it was checked just now.
+        let others = diagnostics.iter().filter(|diagnostic| !last_good.contains_key(&diagnostic.file));
+        let others: Vec<Diagnostic> = others.cloned().collect();
+        let placeholders = config::take_placeholders(hooks);
+        let in_memory = keep_rules_of_broken_files(old, hooks, &workspace.root, &others);
+        config::add_placeholders(hooks, placeholders);
+        carry_versions(versions, &in_memory, before);
+        versions.extend(last_good.clone());
+        let policy = self.0.settings.broken;
+        let kept = kept_files(policy, in_memory, last_good, versions, hooks);
+        // What is in force from memory needs no record.
+        let is_kept = |file: &Path| kept.iter().any(|kept| kept.file == file);
+        diagnostics.retain(|diagnostic| {
+            let is_error = diagnostic.code == Diagnostic::LAST_GOOD && diagnostic.skipped;
+            !is_error || !is_kept(&diagnostic.file)
+        });
+        let remarks = kept_remarks(&kept, diagnostics);
+        diagnostics.extend(remarks);
+        config::apply_policy(policy, hooks, kept.iter().map(|kept| kept.file.as_path()));
+        kept
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     handler::{Invocation, native},
-    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, Verdict},
+    model::{Conclusion, Ended, Handler, NativeHandler, RunKey, TrustState, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
 };
@@ -254,7 +254,9 @@ impl RunActor {
         let registered = Arc::clone(running.course.step(invocation.step));
         let hook = &registered.hook;
         if let Some(reason) = hook.trust.refusal() {
-            return Some(Conclusion::not_run(Ended::Untrusted, reason));
+            let is_broken = hook.trust.state() == Some(TrustState::Broken);
+            let ended = if is_broken { Ended::Failed } else { Ended::Untrusted };
+            return Some(Conclusion::not_run(ended, reason));
         }
         if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));

@@ -132,7 +132,7 @@ impl Course {
                 self.merger.decide(name, report.verdict, Some(reason.into()));
             }
         }
-        if failure.ended == Ended::Untrusted && report.verdict == Verdict::Proceed {
+        if hook.trust.refusal().is_some() && report.verdict == Verdict::Proceed {
             self.note_missing_guard(hook, &failure.message);
         }
         report.error = Some(failure.message.into());
@@ -144,7 +144,8 @@ impl Course {
 
     /// Tells the person that the event goes on without a hook that was once agreed to.
     fn note_missing_guard(&mut self, hook: &Hook, why: &str) {
-        if matches!(hook.trust.state(), Some(TrustState::Modified | TrustState::Missing)) {
+        if matches!(hook.trust.state(), Some(TrustState::Modified | TrustState::Missing | TrustState::Broken))
+        {
             let text = format!("the hook `{}` did not run: {why}", hook.name);
             self.merger.add_notes(hook, self.event.kind, vec![(NoteKind::SystemMessage, text)]);
         }

@@ -45,6 +45,8 @@ pub(crate) struct Meters {
     sessions: Share,
     hooks: Vec<[OnceLock<Share>; HookState::ALL.len()]>,
     required_missing: Share,
+    /// Broken files whose rules are kept, denied and unknown.
+    broken_files: [Share; 3],
     /// Runs with a state that is not on disk: halted ones, and others.
     unsaved_runs: OnceLock<[Share; 2]>,
 }
@@ -82,6 +84,8 @@ impl Meters {
             sessions: Share::of(names::SESSIONS.gauge([RunGaugeState::Active.as_str()])),
             hooks: DialectName::ALL.iter().map(|_| Default::default()).collect(),
             required_missing: Share::of(names::REQUIRED_HOOKS_MISSING.gauge([])),
+            broken_files: ["kept", "denied", "unknown"]
+                .map(|rules| Share::of(names::BROKEN_FILES.gauge([rules]))),
             unsaved_runs: OnceLock::new(),
         };
         for (at, reason) in SHEDDING {
@@ -141,6 +145,14 @@ impl Meters {
     /// Sets how many required hooks are not in force.
     pub(crate) fn set_required_missing(&self, count: usize) {
         self.required_missing.set(count);
+    }
+
+    /// Sets how many files are broken: those whose last good rules are kept in force, those whose events are denied, and
+    /// those whose rules are unknown.
+    pub(crate) fn set_broken_files(&self, kept: usize, denied: usize, unknown: usize) {
+        for (share, count) in self.broken_files.iter().zip([kept, denied, unknown]) {
+            share.set(count);
+        }
     }
 
     /// Sets how many hooks of a dialect are in each state. A dialect that never had any has no series.

@@ -143,6 +143,8 @@ table! {
         "Tokens that models read and wrote.";
     HOOKS_LOADED "hookyard_hooks_loaded" Gauge Count ["dialect" "state"]
         "Hooks of all workspaces; invalid counts files with errors.";
+    BROKEN_FILES "hookyard_broken_files" Gauge Count ["rules"]
+        "Broken hook files, by what became of the rules that they last had: kept in force, their events denied, or unknown.";
     REQUIRED_HOOKS_MISSING "hookyard_required_hooks_missing" Gauge Count []
         "Required hooks that are not in force, over all workspaces; their events are blocked.";
     WORKSPACES_NOT_LOADED "hookyard_workspaces_not_loaded" Gauge Count []

@@ -12,6 +12,7 @@ mod hidden_memory;
 mod hostile_repository;
 mod hosts;
 mod http_server;
+mod last_good;
 mod openapi;
 mod reload;
 mod replace;

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     super::workspace_options::{
-        DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
+        BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
     data::DataDirectory,
@@ -210,7 +210,7 @@ macro_rules! describe_words {
     )+};
 }
 
-describe_words! { AuditPatches FilesystemAccess JsonOutput ModelApi NetworkAccess TrustPolicy WorkspaceKind }
+describe_words! { AuditPatches BrokenFilePolicy FilesystemAccess JsonOutput ModelApi NetworkAccess TrustPolicy WorkspaceKind }
 
 impl DescribedValue for HttpTarget {
     fn form() -> ValueForm {

@@ -36,8 +36,17 @@ pub(super) const QUOTE: &str = "put a text in quotes, `\"…\"`, and a list in b
 
 /// The top-level keys that no variable sets: an agent takes variables from the files of a project, which must neither
 /// free its own hooks nor move the files of others out of sight.
-pub(super) const NO_VARIABLES: [&str; 8] =
-    ["data", "home", "levels", "required", "sandbox", "state_directory", "system_directory", "trust"];
+pub(super) const NO_VARIABLES: [&str; 9] = [
+    "broken",
+    "data",
+    "home",
+    "levels",
+    "required",
+    "sandbox",
+    "state_directory",
+    "system_directory",
+    "trust",
+];
 
 /// Whether a key is one that no variable sets.
 pub(super) fn is_no_variable(key: &str) -> bool {

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::workspace_options::{DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind},
+    super::workspace_options::{
+        BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind,
+    },
     audit::{AuditDestination, AuditPatches, AuditSync},
     boundaries::{HttpSettings, LevelSettings, LimitSettings},
     data::DataDirectory,
@@ -109,6 +111,11 @@ settings! {
         /// directory of `state_directory`, or `null` to keep it in memory only. One daemon uses it at a time.
         #[example = "/var/lib/hookyard"]
         data: DataDirectory = DataDirectory::Auto,
+
+        /// What becomes of the rules of a hook file, or of an agent's settings file, that is broken: `keep` uses those
+        /// that it last had, also after a restart if there is a `data` directory; `deny` blocks the events that they
+        /// guarded. Only the settings file and `--set` can say so, not an environment variable.
+        broken: BrokenFilePolicy as NullIsDefault<BrokenFilePolicy> = BrokenFilePolicy::default(),
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),

@@ -3,7 +3,10 @@
 use std::{marker::PhantomData, net::SocketAddr, num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use super::{
-    super::{quantity, workspace_options::TrustPolicy},
+    super::{
+        quantity,
+        workspace_options::{BrokenFilePolicy, TrustPolicy},
+    },
     keys::{KeyType, ValueType},
 };
 use crate::{
@@ -299,6 +302,14 @@ impl ValueType for ModelApi {
 
     fn parse(value: &Value<'_>) -> Option<Self> {
         value.choice(&Self::ALL.map(|api| (api.as_str(), api)))
+    }
+}
+
+impl ValueType for BrokenFilePolicy {
+    type Field = Self;
+
+    fn parse(value: &Value<'_>) -> Option<Self> {
+        value.choice(&Self::ALL.map(|policy| (policy.as_str(), policy)))
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     super::{
-        Settings, WorkspaceSettings,
+        DataDirectory, Settings, WorkspaceSettings,
         account::home_directory,
         files::DefinitionFiles,
         workspace_options::{TrustPolicy, WorkspaceKind},
@@ -36,6 +36,15 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
     let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
     settings.state_directory.clone().or_else(of_home)
+}
+
+/// The directory of what the daemon keeps, unless it keeps it in memory only or no directory is known.
+pub(crate) fn data_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+    match &settings.data {
+        DataDirectory::Memory => None,
+        DataDirectory::At(directory) => Some(directory.clone()),
+        DataDirectory::Auto => state_directory(settings, environment),
+    }
 }
 
 /// The store for a workspace.

@@ -18,11 +18,12 @@ mod store;
 mod store_writer;
 mod tree;
 
-#[cfg(feature = "daemon")]
-pub(crate) use apply::state_directory;
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use apply::data_directory;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
+pub(in crate::config) use record::sha256;
 #[cfg(feature = "cli")]
 pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
 #[cfg(feature = "cli")]

@@ -1,11 +1,12 @@
-//! The parts of the status about what the daemon writes: the state of runs, and the audit.
+//! The parts of the status about what the daemon writes: the state of runs, the last good rules, and the audit.
 
-use std::sync::atomic::Ordering;
+use std::{sync::atomic::Ordering, time::UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    KeptFile,
     daemon::{
         audit::Audit,
         schema::{Component, object, optional_string, string, unsigned, unsigned_as},
@@ -53,6 +54,50 @@ impl From<StoreStatus> for DataStatus {
     fn from(status: StoreStatus) -> Self {
         let StoreStatus { directory, restored, unsaved, unsaved_halts, error } = status;
         Self { directory: directory.display().to_string(), restored, unsaved, unsaved_halts, error }
+    }
+}
+
+/// A broken file, and what becomes of the rules that it last had.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LastGoodFile {
+    /// The file.
+    pub file: String,
+    /// `keep`: the rules stay in force; `deny`: their events are blocked.
+    pub policy: String,
+    /// The SHA-256 of the content with those rules; none if the file always had some mistake.
+    pub sha256: Option<String>,
+    /// Since when the file had that content, in seconds since 1970.
+    pub since: Option<u64>,
+}
+
+/// The list of them.
+pub(super) fn last_good_schema() -> Value {
+    let mut since = unsigned_as("int64", "Since when the file had that content, in seconds since 1970.");
+    since["type"] = json!(["integer", "null"]);
+    let file = object(
+        "A broken file, and what becomes of the rules that it last had.",
+        [
+            ("file", string("The file.")),
+            ("policy", string("`keep`: the rules stay in force; `deny`: their events are blocked.")),
+            ("sha256", optional_string("The SHA-256 of the content with those rules.")),
+            ("since", since),
+        ],
+        &["sha256", "since"],
+    );
+    let description = "The broken files whose previous rules are known, with what becomes of these.";
+    json!({ "type": "array", "items": file, "description": description })
+}
+
+impl From<&KeptFile> for LastGoodFile {
+    fn from(kept: &KeptFile) -> Self {
+        let since = kept.version.as_ref().map(|version| version.since.duration_since(UNIX_EPOCH));
+        Self {
+            file: kept.file.display().to_string(),
+            policy: kept.policy.as_str().to_owned(),
+            sha256: kept.version.as_ref().map(|version| version.sha256.to_string()),
+            since: since.map(|since| since.unwrap_or_default().as_secs()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::{AuditStatus, DataStatus};
+pub use data_status::{AuditStatus, DataStatus, LastGoodFile};
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    data_status::{AUDIT_STATUS, AuditStatus, DataStatus, nullable_data_status},
+    data_status::{
+        AUDIT_STATUS, AuditStatus, DataStatus, LastGoodFile, last_good_schema, nullable_data_status,
+    },
     trust::{self, NotTrusted},
 };
 use crate::Orchestrator;
@@ -99,8 +101,11 @@ pub struct BrokenWorkspace {
     pub errors: usize,
     /// The first error.
     pub first: String,
-    /// The broken files whose previous rules are kept.
+    /// The broken files whose previous rules are known.
     pub kept: Vec<String>,
+    /// The same files, with what becomes of their rules.
+    #[serde(default)]
+    pub last_good: Vec<LastGoodFile>,
 }
 
 /// A workspace whose files tried to switch off hooks of a higher level, and could not.
@@ -222,7 +227,8 @@ pub(super) static BROKEN_WORKSPACE: Component = Component::built("BrokenWorkspac
             ("id", string("Its ID.")),
             ("errors", unsigned("The number of errors.")),
             ("first", string("The first error.")),
-            ("kept", strings("The broken files whose previous rules are kept.")),
+            ("kept", strings("The broken files whose previous rules are known.")),
+            ("last_good", last_good_schema()),
         ],
         &[],
     )
@@ -291,7 +297,8 @@ impl DaemonStatus {
             id: id.to_string(),
             errors: report.errors().count(),
             first: report.errors().next().map(ToString::to_string).unwrap_or_default(),
-            kept: report.kept.iter().map(|path| path.display().to_string()).collect(),
+            kept: report.kept.iter().map(|kept| kept.file.display().to_string()).collect(),
+            last_good: report.kept.iter().map(LastGoodFile::from).collect(),
         });
         let powerless = reports.iter().filter_map(|(id, report)| {
             let first = report.powerless_switches().next()?.to_string();

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
+    data_status::{LastGoodFile, last_good_schema},
     extract::{PathParameter, unknown_workspace, workspace_id},
     trust::{HookTrustView, hook_trust_schema},
 };
@@ -84,6 +85,7 @@ pub(super) struct WorkspaceView {
     hooks: usize,
     errors: usize,
     kept: Vec<String>,
+    last_good: Vec<LastGoodFile>,
     changes: ChangesView,
 }
 
@@ -98,7 +100,8 @@ pub(super) static WORKSPACE_VIEW: Component = Component::built("WorkspaceView", 
             ("content", string("A hash over the definitions and scripts of its hooks.")),
             ("hooks", unsigned("The number of its hooks.")),
             ("errors", unsigned("The number of errors in its files.")),
-            ("kept", strings("The broken files whose previous rules are kept.")),
+            ("kept", strings("The broken files whose previous rules are known.")),
+            ("last_good", last_good_schema()),
             ("changes", CHANGES_VIEW.described("What the last load changed.")),
         ],
         &[],
@@ -167,7 +170,8 @@ impl WorkspaceView {
             content: report.content.to_string(),
             hooks: report.hooks,
             errors: report.errors().count(),
-            kept: paths(&report.kept),
+            kept: report.kept.iter().map(|kept| kept.file.display().to_string()).collect(),
+            last_good: report.kept.iter().map(LastGoodFile::from).collect(),
             changes: ChangesView {
                 added: names(&changes.added),
                 removed: names(&changes.removed),

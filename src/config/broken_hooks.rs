@@ -1,0 +1,147 @@
+//! What takes the place of hooks whose file is broken: their former rules, or a block of the events that they guarded.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use super::workspace_options::BrokenFilePolicy;
+use crate::{
+    dialect,
+    model::{
+        Capabilities, CommandHandler, CommandLine, CommandMode, Delivery, DialectName, EventKind,
+        ExecutionPolicy, FailurePolicy, Handler, Hook, HookName, HookSource, HookTrust, Matcher, Scope,
+        TrustState,
+    },
+    registry::RequiredEvents,
+};
+
+/// Why a hook of a broken file does not run, with `broken: deny`.
+const DENIED: &str = "its file is broken, and the setting `broken` is `deny`; run `hookyard check`";
+
+/// Why a hook does not run whose former rule cannot be used either.
+const UNUSABLE: &str = "its file is broken, and what it was before cannot be used; run `hookyard check`";
+
+/// What is kept of a hook that could stop events, besides its file: when it counts, and what its failure counts as.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordedHook {
+    pub(super) name: String,
+    pub(super) dialect: String,
+    pub(super) scope: String,
+    pub(super) events: Vec<String>,
+    pub(super) host_event: Option<String>,
+    /// The expression that its matcher searches for.
+    pub(super) matcher: Option<String>,
+    pub(super) on_error: String,
+}
+
+impl RecordedHook {
+    /// What there is to keep of a hook; nothing if it could not stop an event.
+    pub(super) fn of(hook: &Hook) -> Option<Self> {
+        could_stop(hook).then(|| Self {
+            name: hook.name.to_string(),
+            dialect: hook.dialect.name().to_string(),
+            scope: hook.source.scope.to_string(),
+            events: hook.events.iter().map(|kind| kind.as_str().to_owned()).collect(),
+            host_event: hook.execution.host_event.as_deref().map(str::to_owned),
+            matcher: hook.matcher.as_ref().map(|matcher| matcher.expression().to_owned()),
+            on_error: hook.on_error.as_str().to_owned(),
+        })
+    }
+}
+
+/// A hook that never runs, in the place of one whose file is broken.
+pub(super) fn placeholder(recorded: &RecordedHook, file: &Path) -> Option<Hook> {
+    let dialect = DialectName::ALL.iter().find(|name| name.as_str() == recorded.dialect);
+    let scopes = [Scope::Local, Scope::User, Scope::Managed];
+    let scope = scopes.into_iter().find(|scope| scope.as_str() == recorded.scope);
+    // An unknown word was written by a later version: fail closed.
+    let policy = FailurePolicy::from_name(&recorded.on_error).unwrap_or(FailurePolicy::Deny);
+    let line = CommandLine::Shell("(broken)".to_owned());
+    Some(Hook {
+        name: HookName::new(&recorded.name).ok()?,
+        dialect: dialect::named(dialect.copied().unwrap_or(DialectName::OpenHarness)),
+        events: recorded.events.iter().filter_map(|name| EventKind::from_name(name)).collect(),
+        matcher: recorded.matcher.as_deref().and_then(|expression| Matcher::search(expression).ok()),
+        handler: Handler::Command(CommandHandler {
+            line,
+            cwd: file.parent().unwrap_or(file).to_owned(),
+            environment: Vec::new(),
+            mode: CommandMode::Oneshot,
+            sandbox: None,
+        }),
+        capabilities: Capabilities::default(),
+        priority: 0,
+        enabled: true,
+        timeout: Duration::from_secs(1),
+        max_concurrency: None,
+        on_error: policy,
+        on_timeout: policy,
+        execution: ExecutionPolicy {
+            host_event: recorded.host_event.as_deref().map(Into::into),
+            ..ExecutionPolicy::default()
+        },
+        source: HookSource {
+            scope: scope.unwrap_or(Scope::Project),
+            file: Some(file.into()),
+            line: 0,
+            position: 0,
+            content: None,
+        },
+        trust: HookTrust::refused(TrustState::Broken, UNUSABLE),
+    })
+}
+
+/// Whether a hook only takes the place of one whose rule is not known any more.
+pub(crate) fn is_placeholder(hook: &Hook) -> bool {
+    hook.trust.refusal() == Some(UNUSABLE)
+}
+
+/// Takes the hooks away that only take the place of others.
+pub(crate) fn take_placeholders(hooks: &mut Vec<Hook>) -> Vec<Hook> {
+    let (placeholders, others) = std::mem::take(hooks).into_iter().partition(is_placeholder);
+    *hooks = others;
+    placeholders
+}
+
+/// Adds those whose file, or whatever is below it, has no rules in force.
+pub(crate) fn add_placeholders(hooks: &mut Vec<Hook>, placeholders: Vec<Hook>) {
+    for placeholder in placeholders {
+        let file = placeholder.source.file.as_deref();
+        let has_rules = hooks.iter().any(|hook| {
+            let own = hook.source.file.as_deref().zip(file);
+            !is_placeholder(hook) && own.is_some_and(|(own, file)| own.starts_with(file))
+        });
+        if !has_rules && !hooks.iter().any(|hook| hook.name == placeholder.name) {
+            hooks.push(placeholder);
+        }
+    }
+}
+
+/// Has hooks of broken files do as the operator says. With `deny`, those that could stop an event do not run, and block
+/// it. `files` are the broken ones whose former hooks stay.
+pub(crate) fn apply_policy<'f>(
+    policy: BrokenFilePolicy,
+    hooks: &mut [Hook],
+    files: impl Iterator<Item = &'f Path>,
+) {
+    if policy == BrokenFilePolicy::Keep {
+        return;
+    }
+    let files: BTreeSet<&Path> = files.collect();
+    for hook in hooks.iter_mut().filter(|hook| could_stop(hook)) {
+        let is_kept = hook.source.file.as_deref().is_some_and(|file| files.contains(file));
+        if is_kept && hook.trust.approval().is_some() {
+            hook.trust = HookTrust::refused(TrustState::Broken, DENIED);
+        }
+        if hook.trust.state() == Some(TrustState::Broken) {
+            hook.on_error = FailurePolicy::Deny;
+            hook.on_timeout = FailurePolicy::Deny;
+        }
+    }
+}
+
+/// Whether a hook could have stopped an event.
+fn could_stop(hook: &Hook) -> bool {
+    hook.enabled && hook.execution.delivery == Delivery::Awaited && !RequiredEvents::of(hook).is_empty()
+}

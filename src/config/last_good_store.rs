@@ -1,0 +1,317 @@
+//! The record of the last good rules: a file for each workspace in the data directory, for this user alone.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File},
+    io::{self, Read, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::Errno,
+    process::geteuid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{broken_hooks::RecordedHook, trust::sha256};
+use crate::model::{Timestamp, io_reason};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The largest record, in bytes: hook files have 16 MiB together, and JSON escapes some characters.
+const LARGEST_RECORD: u64 = 48 << 20;
+
+/// How many workspaces have a record.
+const MOST_RECORDS: usize = 20_000;
+
+/// The directory of the records, in the data directory.
+const DIRECTORY: &str = "rules";
+
+/// The ending of a record that is being written.
+const UNFINISHED: &str = "new";
+
+/// A record that was not finished for so long is that of a daemon that was killed.
+#[cfg(feature = "store")]
+const UNFINISHED_FOR: Duration = Duration::from_mins(10);
+
+/// How many digits of a hash people are shown.
+const SHOWN_DIGITS: usize = 12;
+
+/// The content of a file with hooks, and since when it has been that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RulesVersion {
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: Arc<str>,
+    /// When it was loaded first.
+    pub since: SystemTime,
+}
+
+impl RulesVersion {
+    /// The version of a content that is loaded now. A record has whole seconds.
+    pub(super) fn now(content: &[u8]) -> Self {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self { sha256: sha256(content).into(), since: UNIX_EPOCH + Duration::from_secs(seconds) }
+    }
+
+    /// The beginning of the hash, and the time, for people.
+    pub fn shown(&self) -> String {
+        let digits = self.sha256.get(..SHOWN_DIGITS).unwrap_or(&self.sha256);
+        format!("{digits}, in force since {}", Timestamp::of(self.since))
+    }
+}
+
+/// A file with hooks as it was when nothing was wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GoodFile {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) version: RulesVersion,
+    /// Its hooks that could stop events.
+    pub(super) hooks: Vec<RecordedHook>,
+}
+
+/// Files with hooks as they were when nothing was wrong with them.
+pub(crate) type GoodFiles = BTreeMap<PathBuf, GoodFile>;
+
+/// No file.
+pub(super) static NO_GOOD_FILES: GoodFiles = BTreeMap::new();
+
+/// Why the last good rules cannot be kept.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the last good rules cannot be kept in {}: {why}", path.display())]
+#[non_exhaustive]
+pub struct LastGoodError {
+    /// The directory.
+    pub path: PathBuf,
+    /// What is wrong with it, and what to do.
+    pub why: String,
+}
+
+/// Only the version, which a later format keeps.
+#[derive(Deserialize)]
+struct WrittenVersion {
+    version: u32,
+}
+
+/// A record as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenRecord {
+    version: u32,
+    /// The directory of the workspace.
+    root: String,
+    files: Vec<WrittenFile>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFile {
+    path: String,
+    sha256: String,
+    /// Seconds since 1970.
+    since: u64,
+    text: String,
+    hooks: Vec<RecordedHook>,
+}
+
+/// The records of the last good rules of one data directory.
+#[derive(Debug, Clone)]
+pub(crate) struct LastGoodStore {
+    directory: PathBuf,
+    /// How many records there are, where they may be written.
+    written: Option<Arc<AtomicUsize>>,
+}
+
+impl LastGoodStore {
+    /// The store in a data directory, made if it is missing.
+    ///
+    /// Returns an error unless it belongs to this user, and nobody else may write to it.
+    #[cfg(feature = "store")]
+    pub(crate) fn open(data: &Path) -> Result<Self, LastGoodError> {
+        let directory = data.join(DIRECTORY);
+        let fault = |why: String| LastGoodError { path: directory.clone(), why };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        made.map_err(|error| fault(io_reason(&error)))?;
+        check_directory(&directory).map_err(fault)?;
+        let mut count = 0;
+        for entry in fs::read_dir(&directory).map_err(|error| fault(io_reason(&error)))? {
+            let path = entry.map_err(|error| fault(io_reason(&error)))?.path();
+            if path.extension().is_some_and(|ending| ending == UNFINISHED) {
+                remove_old(&path);
+            } else {
+                count += 1;
+            }
+        }
+        Ok(Self { directory, written: Some(Arc::new(AtomicUsize::new(count))) })
+    }
+
+    /// The store in a data directory, from which records are only read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read_only(data: &Path) -> Self {
+        Self { directory: data.join(DIRECTORY), written: None }
+    }
+
+    /// The file with the record of a workspace.
+    pub(super) fn file_of(&self, root: &Path) -> PathBuf {
+        let digest = sha256(root.as_os_str().as_bytes());
+        self.directory.join(format!("{}.json", digest.get(..32).unwrap_or(&digest)))
+    }
+
+    /// The files of a workspace as they were when nothing was wrong with them; none if nothing is known.
+    ///
+    /// Returns why if the record cannot be used.
+    pub(super) fn read(&self, root: &Path) -> Result<GoodFiles, String> {
+        if self.directory.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(GoodFiles::new());
+        }
+        check_directory(&self.directory).map_err(|why| format!("its directory: {why}"))?;
+        match read_private(&self.file_of(root))? {
+            Some(bytes) => parse(&bytes, root),
+            None => Ok(GoodFiles::new()),
+        }
+    }
+
+    /// Replaces the record of a workspace, at once or not at all.
+    ///
+    /// Returns why if it cannot be written.
+    pub(super) fn write(&self, root: &Path, good: &GoodFiles) -> Result<(), String> {
+        let Some(written) = &self.written else { return Ok(()) };
+        let path = self.file_of(root);
+        let is_new = path.symlink_metadata().is_err();
+        if is_new && good.is_empty() {
+            return Ok(());
+        }
+        if is_new && written.load(Ordering::Relaxed) >= MOST_RECORDS {
+            let directory = self.directory.display();
+            return Err(format!(
+                "{MOST_RECORDS} workspaces have a record; remove those from {directory} that are gone"
+            ));
+        }
+        let bytes = encode(root, good)?;
+        if bytes.len() as u64 > LARGEST_RECORD {
+            return Err(format!("the record would be larger than {LARGEST_RECORD} bytes"));
+        }
+        replace(&path, &bytes).map_err(|error| io_reason(&error))?;
+        if is_new {
+            written.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// Removes what a daemon was writing when it was killed, and not what another one writes now.
+#[cfg(feature = "store")]
+fn remove_old(unfinished: &Path) {
+    let written = unfinished.symlink_metadata().and_then(|metadata| metadata.modified());
+    let age = written.ok().and_then(|written| SystemTime::now().duration_since(written).ok());
+    if age.is_some_and(|age| age > UNFINISHED_FOR) {
+        drop(fs::remove_file(unfinished));
+    }
+}
+
+/// Writes a file under another name, which it takes once all of it is on disk.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Tells the files apart that threads write for the same workspace.
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let unfinished = path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let write = || {
+        let mut file = File::from(open(&unfinished, flags, Mode::RUSR | Mode::WUSR)?);
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        // Where the machine fails before the directory is on disk, the former record is there.
+        fs::rename(&unfinished, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&unfinished)))
+}
+
+fn check_directory(directory: &Path) -> Result<(), String> {
+    let metadata = directory.symlink_metadata().map_err(|error| io_reason(&error))?;
+    let why = match () {
+        () if metadata.is_symlink() => "it is a symbolic link",
+        () if !metadata.is_dir() => "it is no directory",
+        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+        () if metadata.mode() & 0o022 != 0 => "others may write to it; run `chmod go-w` on it",
+        () => return Ok(()),
+    };
+    Err(why.to_owned())
+}
+
+/// The bytes of a record that nobody else can have written, if there is one.
+fn read_private(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match open(path, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err("it is a symbolic link".to_owned()),
+        Err(error) => return Err(io_reason(&error.into())),
+    };
+    let metadata = file.metadata().map_err(|error| io_reason(&error))?;
+    let why = match () {
+        () if !metadata.is_file() => Some("it is no regular file"),
+        () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
+        () if metadata.mode() & 0o077 != 0 => Some("others may read or write it"),
+        () if metadata.nlink() > 1 => Some("it has another name"),
+        () if metadata.len() > LARGEST_RECORD => Some("it is too large"),
+        () => None,
+    };
+    if let Some(why) = why {
+        return Err(why.to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_RECORD).read_to_end(&mut bytes).map_err(|error| io_reason(&error))?;
+    Ok(Some(bytes))
+}
+
+fn encode(root: &Path, good: &GoodFiles) -> Result<Vec<u8>, String> {
+    let utf8 = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| "the path of a file is not UTF-8".to_owned())
+    };
+    let mut files = Vec::with_capacity(good.len());
+    for (path, GoodFile { bytes, version, hooks }) in good {
+        let text = std::str::from_utf8(bytes).map_err(|_| "a file is not UTF-8".to_owned())?;
+        files.push(WrittenFile {
+            path: utf8(path)?,
+            sha256: version.sha256.to_string(),
+            since: version.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            text: text.to_owned(),
+            hooks: hooks.clone(),
+        });
+    }
+    let record = WrittenRecord { version: VERSION, root: utf8(root)?, files };
+    serde_json::to_vec(&record).map_err(|error| error.to_string())
+}
+
+fn parse(bytes: &[u8], root: &Path) -> Result<GoodFiles, String> {
+    let damaged = || "it is damaged".to_owned();
+    let WrittenVersion { version } = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+    if version != VERSION {
+        return Err(format!("its version is {version}, and this hookyard knows {VERSION}"));
+    }
+    let record: WrittenRecord = serde_json::from_slice(bytes).map_err(|_| damaged())?;
+    if Path::new(&record.root) != root {
+        return Err("it is that of another workspace".to_owned());
+    }
+    let mut good = GoodFiles::new();
+    for WrittenFile { path, sha256: digest, since, text, hooks } in record.files {
+        if sha256(text.as_bytes()) != digest {
+            return Err(damaged());
+        }
+        let since = UNIX_EPOCH.checked_add(Duration::from_secs(since)).ok_or_else(damaged)?;
+        let version = RulesVersion { sha256: digest.into(), since };
+        good.insert(path.into(), GoodFile { bytes: text.into_bytes().into(), version, hooks });
+    }
+    Ok(good)
+}

@@ -1,0 +1,122 @@
+//! A daemon under load that is killed, frozen, stopped, starved and reloaded, against a reference that knows each verdict.
+//!
+//! Alone in its process and among the tests, because it takes the whole machine. `CHAOS_FOR` says how many seconds it
+//! takes and `CHAOS_SEED` what is done in which order; `scripts/chaos` sets both.
+#![cfg(all(feature = "cli", feature = "daemon"))]
+#![allow(clippy::unwrap_used, reason = "an error fails its test")]
+#![allow(clippy::disallowed_methods, reason = "the daemon is a real one, and so is its clock")]
+
+mod arena;
+mod disturbances;
+mod footprint;
+mod hosts;
+mod policy_server;
+#[path = "../support/random.rs"]
+mod random;
+mod reference;
+#[path = "../support/mod.rs"]
+mod support;
+mod witness;
+mod workspace;
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    arena::Arena,
+    disturbances::Disturber,
+    footprint::Footprint,
+    policy_server::PolicyServer,
+    random::mixed,
+    support::wait::{LONGEST_WAIT, wait_until},
+    witness::Witness,
+};
+
+/// How many hosts send events at a time.
+const HOSTS: u64 = 8;
+
+/// How long it takes unless somebody says otherwise.
+const DEFAULT_SECONDS: u64 = 60;
+
+/// The seed unless somebody says otherwise.
+const DEFAULT_SEED: u64 = 1;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
+
+#[test]
+fn whatever_is_done_to_the_daemon_its_verdicts_are_right_and_nothing_grows() {
+    let length = Duration::from_secs(variable("CHAOS_FOR").unwrap_or(DEFAULT_SECONDS));
+    let seed = variable("CHAOS_SEED").unwrap_or(DEFAULT_SEED);
+    println!("{} s with the seed {seed}; `scripts/chaos --seed {seed}` repeats it", length.as_secs());
+
+    let server = PolicyServer::start(mixed(&[seed, 1]));
+    let setup = workspace::setup(&server.url());
+    let witness = Witness::start(&setup.path().join(workspace::WITNESS));
+    let daemon = workspace::with_flags(setup).serve();
+    let arena = Arena::new(&daemon);
+    let mut disturber = Disturber::new(daemon, mixed(&[seed, 2]));
+
+    let results = thread::scope(|scope| {
+        let hosts: Vec<_> = (0..HOSTS)
+            .map(|number| {
+                let arena = &arena;
+                scope.spawn(move || hosts::Host::new(number, mixed(&[seed, 3, number])).play(arena))
+            })
+            .collect();
+        scope.spawn(|| disturbances::reload_again_and_again(&arena));
+        let _end = arena.end_on_panic();
+        let begun = Instant::now();
+        // At last it is left alone as far as its life goes, so that one process can be measured.
+        disturber.disturb(&arena, begun + length.mul_f64(0.7));
+        let before = measured(&arena, &disturber);
+        disturber.disturb_alive(&arena, begun + length);
+        let after = measured(&arena, &disturber);
+        arena.finish();
+        arena.report(after.growth_since(&before));
+        hosts.into_iter().map(|host| host.join().expect("a host")).collect::<Vec<_>>()
+    });
+
+    // Once more without a warning: what was halted stays so.
+    disturber.kill_and_start(&arena);
+    for host in &results {
+        host.assert_halted_runs(&arena);
+    }
+    let history = disturber.history();
+    let log = disturber.finish();
+    let ran = witness.finish();
+    for host in &results {
+        host.compare_with(&ran, &arena);
+    }
+    let log_file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("chaos.log");
+    fs::write(&log_file, log).unwrap();
+    println!("{}\n{}", arena.summary(), history.summary());
+    arena.assert_nothing_wrong(
+        seed,
+        &format!("{history}\nthe log of the daemon is in {}", log_file.display()),
+    );
+}
+
+/// What the daemon takes while nothing is in flight.
+fn measured(arena: &Arena, disturber: &Disturber) -> Footprint {
+    let _pause = arena.pause();
+    let daemon = disturber.daemon();
+    wait_until("nothing is in flight", || daemon.get("/v1/status")["events_in_flight"] == 0);
+    // Descriptors of connections that have ended, and of workers that end, are closed a moment later.
+    let mut last = Footprint::of(daemon);
+    let deadline = Instant::now() + LONGEST_WAIT;
+    let mut same = 0;
+    while same < 20 && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(20));
+        let now = Footprint::of(daemon);
+        same = if now.is_like(&last) { same + 1 } else { 0 };
+        last = now;
+    }
+    last
+}

@@ -162,6 +162,8 @@ impl ReferenceLookup for ReferenceResolver<'_> {
             return ResolvedPath::Refused(format!("`{relative}` leads outside the workspace"));
         };
         match self.workspace.has_directory(relative_to(root, &path)) {
+            // It is open, whatever another look at it says, which may fail for lack of descriptors.
+            _ if path == root => ResolvedPath::Found(path),
             // The hook will start in it, so the path without links counts, where it leads now.
             Ok(true) => match path.canonicalize() {
                 Ok(real) if real.starts_with(root) => ResolvedPath::Found(real),
@@ -362,10 +364,8 @@ fn unread_message(unread: &UnreadFile, relative: &str) -> String {
 
 /// A path of the workspace, relative to its root.
 fn relative_to<'p>(root: &Path, path: &'p Path) -> &'p Path {
-    match path.strip_prefix(root) {
-        Ok(relative) if !relative.as_os_str().is_empty() => relative,
-        _ => Path::new("."),
-    }
+    let relative = path.strip_prefix(root).ok().filter(|relative| !relative.as_os_str().is_empty());
+    relative.unwrap_or(Path::new("."))
 }
 
 /// A path relative to a directory of the workspace, without `.` and `..`, if it stays in the workspace.

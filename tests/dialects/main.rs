@@ -21,3 +21,4 @@ mod patch_beside_block;
 mod reply_merge;
 mod settings_files;
 mod test_workspace;
+mod unreadable_place;

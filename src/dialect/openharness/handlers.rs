@@ -196,7 +196,7 @@ impl<'d> RawCommand<'d> {
     fn cwd(&self, resolver: &dyn ReferenceLookup) -> Option<PathBuf> {
         let located = match &self.cwd {
             Some(value) => (resolver.directory(value.text()?), value),
-            None => return found_root(resolver),
+            None => return self.root(resolver),
         };
         match located {
             (ResolvedPath::Found(path), _) => Some(path),
@@ -207,6 +207,18 @@ impl<'d> RawCommand<'d> {
             }
             (ResolvedPath::Refused(why), value) => {
                 value.error("cwd", format!("`cwd`: {why}"), "name a directory inside the workspace");
+                None
+            }
+        }
+    }
+
+    /// The directory of a command that names none.
+    fn root(&self, resolver: &dyn ReferenceLookup) -> Option<PathBuf> {
+        match resolver.directory("") {
+            ResolvedPath::Found(path) | ResolvedPath::Missing(path, _) => Some(path),
+            ResolvedPath::Refused(why) => {
+                let mistake = Mistake::error("cwd", self.handler.span(), format!("the workspace: {why}"));
+                self.handler.document().report(mistake.help("check its permissions, and reload"));
                 None
             }
         }
@@ -226,13 +238,6 @@ impl<'d> RawCommand<'d> {
             self.handler.document().report(mistake.help("put the data in a file"));
         }
         total <= LONGEST_COMMAND
-    }
-}
-
-fn found_root(resolver: &dyn ReferenceLookup) -> Option<PathBuf> {
-    match resolver.directory("") {
-        ResolvedPath::Found(path) | ResolvedPath::Missing(path, _) => Some(path),
-        ResolvedPath::Refused(_) => None,
     }
 }
 

@@ -129,8 +129,12 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
         value.error("command", "`command` is empty", "write the program");
         return None;
     }
-    let (ResolvedPath::Found(cwd) | ResolvedPath::Missing(cwd, _)) = context.resolver.directory("") else {
-        return None;
+    let cwd = match context.resolver.directory("") {
+        ResolvedPath::Found(cwd) | ResolvedPath::Missing(cwd, _) => cwd,
+        ResolvedPath::Refused(why) => {
+            value.error("cwd", format!("the workspace: {why}"), "check its permissions, and reload");
+            return None;
+        }
     };
     let root = cwd.display().to_string();
     let mut environment = Vec::new();

@@ -90,7 +90,7 @@ pub(crate) fn setup(server: &str) -> DaemonSetup {
     let sdk = concat!(env!("CARGO_MANIFEST_DIR"), "/config/workers/python");
     let filled = |text: &str| text.replace("$WITNESS", witness.to_str().unwrap()).replace("$SDK", sdk);
     let script = |name: &str| format!("sh {}", shop.join(name).display());
-    let worker = format!("exec {} {}", python(), shop.join("worker.py").display());
+    let worker = format!("exec {} -B {}", python(), shop.join("worker.py").display());
     let before = "before_tool_dispatch";
     let http = format!("{{ type: http, url: '{server}', timeout_seconds: {SERVER_TIMEOUT_SECONDS} }}");
     let hooks = [

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use super::idempotency::OutcomeCache;
 use crate::{
-    model::{Event, EventKind, Frequency, Hook, HookName, Note, NoteKind, Outcome, Verdict},
+    model::{Event, EventKind, Frequency, Hook, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
-    store::StoredRun,
+    store::{StoredRun, TakenTurn},
 };
 
 /// How often in a row hooks may keep an agent from stopping. A hook that is never content would keep it at work,
@@ -18,7 +18,7 @@ const MOST_STOPS_BLOCKED: u8 = 8;
 pub(crate) struct RunState {
     pub(super) answers: OutcomeCache,
     /// The hooks that run once per run and have run.
-    had_turn: HashSet<HookName>,
+    had_turn: HashSet<TakenTurn>,
     stops_blocked: u8,
     /// Whether what the store keeps of it has changed since the last call of [`RunState::take_change`].
     is_changed: bool,
@@ -28,9 +28,9 @@ impl RunState {
     /// Removes the hooks that run once per run and have run. Those that are left count as run from now on.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
         // After a reload, another hook may have the name of one that has run.
-        let plan = plan.filter(event, |hook| !runs_once(hook) || !self.had_turn.contains(&hook.name));
+        let plan = plan.filter(event, |hook| !runs_once(hook) || !self.had_turn.contains(&turn_of(hook)));
         for step in plan.steps().iter().filter(|step| runs_once(&step.hook)) {
-            self.is_changed |= self.had_turn.insert(step.hook.name.clone());
+            self.is_changed |= self.had_turn.insert(turn_of(&step.hook));
         }
         plan
     }
@@ -70,8 +70,8 @@ impl RunState {
 
     /// What the store keeps of it, without the halt.
     pub(super) fn to_stored(&self) -> StoredRun {
-        let mut had_turn: Vec<HookName> = self.had_turn.iter().cloned().collect();
-        had_turn.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        let mut had_turn: Vec<TakenTurn> = self.had_turn.iter().cloned().collect();
+        had_turn.sort_unstable();
         StoredRun { halt: None, had_turn, stops_blocked: self.stops_blocked }
     }
 
@@ -100,6 +100,10 @@ impl RunState {
     }
 }
 
+fn turn_of(hook: &Hook) -> TakenTurn {
+    TakenTurn { hook: hook.name.clone(), definition: hook.execution.definition.clone() }
+}
+
 fn runs_once(hook: &Hook) -> bool {
     hook.execution.frequency == Frequency::OncePerRun
 }
@@ -107,6 +111,7 @@ fn runs_once(hook: &Hook) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::HookName;
 
     #[test]
     fn the_ninth_block_in_a_row_lets_the_agent_stop() {

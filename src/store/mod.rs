@@ -28,7 +28,7 @@ use crate::model::RunKey;
 
 #[cfg(feature = "store")]
 pub use error::StoreError;
-pub(crate) use record::{StoredHalt, StoredRun};
+pub(crate) use record::{StoredHalt, StoredRun, TakenTurn};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
 

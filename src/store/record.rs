@@ -14,10 +14,18 @@ const VERSION: u32 = 1;
 pub(crate) struct StoredRun {
     /// Why its interceptor events are halted, if they are.
     pub(crate) halt: Option<StoredHalt>,
-    /// The hooks that run once per run and have run, in the order of their names.
-    pub(crate) had_turn: Vec<HookName>,
+    /// The hooks that run once per run and have run, in order.
+    pub(crate) had_turn: Vec<TakenTurn>,
     /// How often in a row hooks kept its agent from stopping.
     pub(crate) stops_blocked: u8,
+}
+
+/// A hook that has run, and that runs once per run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct TakenTurn {
+    pub(crate) hook: HookName,
+    /// The SHA-256 of its definition, if it has one: another hook may get its name.
+    pub(crate) definition: Option<Arc<str>>,
 }
 
 /// The halt of a run.
@@ -83,7 +91,7 @@ impl StoredRun {
             reason: halt.reason.clone(),
             by: halt.by.as_ref().map(ToString::to_string),
         });
-        let once = self.had_turn.iter().map(ToString::to_string).collect();
+        let once = self.had_turn.iter().map(TakenTurn::encode).collect();
         let written = Written { v: VERSION, halt, once, stops: self.stops_blocked };
         serde_json::to_string(&written).expect("texts and numbers")
     }
@@ -100,8 +108,31 @@ impl StoredRun {
             Some(halt) => Some(StoredHalt { reason: halt.reason, by: halt.by.map(name).transpose()? }),
             None => None,
         };
-        let had_turn = written.once.into_iter().map(name).collect::<Result<_, _>>()?;
+        let had_turn = written.once.iter().map(|text| TakenTurn::decode(text)).collect::<Result<_, _>>()?;
         Ok(Self { halt, had_turn, stops_blocked: written.stops })
+    }
+}
+
+impl TakenTurn {
+    /// The name, and after a blank the digest of the definition.
+    fn encode(&self) -> String {
+        match &self.definition {
+            Some(definition) => format!("{} {definition}", self.hook),
+            None => self.hook.to_string(),
+        }
+    }
+
+    fn decode(text: &str) -> Result<Self, RecordError> {
+        let (name, definition) = match text.split_once(' ') {
+            Some((name, definition)) => (name, Some(definition)),
+            None => (text, None),
+        };
+        let is_digest = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if definition.is_some_and(|definition| !is_digest(definition)) {
+            return Err(RecordError::Damaged);
+        }
+        let hook = HookName::new(name).map_err(|_| RecordError::Damaged)?;
+        Ok(Self { hook, definition: definition.map(Into::into) })
     }
 }
 
@@ -115,7 +146,13 @@ mod tests {
                 reason: Some("budget \"spent\"\n".into()),
                 by: HookName::new("claude.user.Stop.1.1").ok(),
             }),
-            had_turn: vec![HookName::new("greeting").unwrap()],
+            had_turn: vec![
+                TakenTurn { hook: HookName::new("greeting").unwrap(), definition: None },
+                TakenTurn {
+                    hook: HookName::new("greeting").unwrap(),
+                    definition: Some("ab".repeat(32).into()),
+                },
+            ],
             stops_blocked: 3,
         }
     }

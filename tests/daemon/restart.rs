@@ -99,6 +99,29 @@ fn hooks_that_had_their_turn_and_stops_are_counted_on() {
 }
 
 #[test]
+fn another_hook_in_the_place_of_one_that_had_its_turn_has_its_own() {
+    let daemon = setup().settings("watch: false").serve();
+    let read = event("r", "Read");
+    let reports = |daemon: &Daemon| daemon.post("/v1/events", &read)["hooks"].as_array().unwrap().len();
+    let replace = |daemon: &Daemon, command: &str| {
+        let settings = claude_settings().replace("\"true\"", &format!("{command:?}"));
+        fs::write(daemon.path().join("shop/.claude/settings.json"), settings).unwrap();
+        assert_eq!(daemon.send("POST", "/v1/reload", None).status, 200);
+    };
+    assert_eq!((reports(&daemon), reports(&daemon)), (1, 0));
+    replace(&daemon, "true # other");
+    assert_eq!((reports(&daemon), reports(&daemon)), (1, 0), "another hook with the same name");
+    saved(&daemon);
+    let daemon = killed_and_started(daemon);
+    assert_eq!(reports(&daemon), 0, "both have had their turn");
+    replace(&daemon, "true");
+    assert_eq!(reports(&daemon), 0);
+    replace(&daemon, "true # third");
+    assert_eq!(reports(&daemon), 1);
+    daemon.finish();
+}
+
+#[test]
 fn a_run_that_was_ended_is_not_halted_again() {
     let daemon = setup().serve();
     assert_eq!(verdict(&daemon, "r", "Halt"), "halt");

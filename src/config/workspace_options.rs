@@ -84,8 +84,8 @@ const KEYS: [&str; 4] = ["hook", "sha256", "events", "workspaces"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RequiredHook {
-    /// Its name.
-    pub hook: HookName,
+    /// Its name; `None` means any hook with the definition.
+    pub hook: Option<HookName>,
     /// The SHA-256 of its definition, in hexadecimal digits; `None` means any.
     pub sha256: Option<String>,
     /// The events for which it is required; `None` means its own events, or all of them if it is missing.
@@ -97,7 +97,13 @@ pub struct RequiredHook {
 impl RequiredHook {
     /// A hook that is required in every workspace, for all its events.
     pub fn new(hook: HookName) -> Self {
-        Self { hook, sha256: None, events: None, workspaces: None }
+        Self { hook: Some(hook), sha256: None, events: None, workspaces: None }
+    }
+
+    /// Its name, or one made of the digest of its definition.
+    fn shown(&self) -> Option<HookName> {
+        let of_digest = || HookName::new(format!("sha256.{}", self.sha256.as_deref()?.get(..16)?)).ok();
+        self.hook.clone().or_else(of_digest)
     }
 
     /// Whether it is required in a workspace. It then is in every workspace nested in that one.
@@ -114,10 +120,14 @@ impl RequiredHook {
         }
         let mapping = value.mapping()?;
         mapping.allow_only(&KEYS);
-        let hook = hook_name(&mapping.require("hook", "hook: guard")?)?;
         let sha256 = match mapping.get("sha256").filter(|value| !value.is_null()) {
             Some(value) => Some(digest(&value)?),
             None => None,
+        };
+        let hook = match mapping.get("hook").filter(|value| !value.is_null()) {
+            Some(value) => Some(hook_name(&value)?),
+            None if sha256.is_some() => None,
+            None => Some(hook_name(&mapping.require("hook", "hook: guard")?)?),
         };
         let events = match mapping.get("events").filter(|value| !value.is_null()) {
             Some(value) => Some(events(&value)?),
@@ -184,7 +194,7 @@ pub(crate) fn require(
     };
     let mut reports = Vec::new();
     for requirement in required.iter().filter(is_meant) {
-        let hook = hooks.iter_mut().find(|hook| hook.name == requirement.hook);
+        let hook = meant_hook(hooks, requirement);
         let own = hook.as_ref().map(|hook| RequiredEvents::of(hook)).filter(|events| !events.is_empty());
         let wanted = requirement.events.clone().or(own).unwrap_or_else(RequiredEvents::all);
         let found = match hook {
@@ -192,16 +202,27 @@ pub(crate) fn require(
                 reports.extend(always(hook));
                 missing_part(hook, requirement, wanted)
             }
-            None => Some((wanted, absence(&requirement.hook, diagnostics))),
+            None => Some((wanted, absence(requirement, diagnostics))),
         };
-        missing.extend(found.map(|(events, why)| MissingHook {
-            hook: requirement.hook.clone(),
-            events,
-            why,
-        }));
+        let missing_hook = |(events, why)| Some(MissingHook { hook: requirement.shown()?, events, why });
+        missing.extend(found.and_then(missing_hook));
     }
     reports.extend(missing.iter().map(|missing| report(missing, &workspace.root)));
     (missing, reports)
+}
+
+/// The hook that a requirement names. Of several with the same definition, one that is in force.
+fn meant_hook<'h>(hooks: &'h mut [Hook], requirement: &RequiredHook) -> Option<&'h mut Hook> {
+    let is_meant = |hook: &Hook| match &requirement.hook {
+        Some(name) => hook.name == *name,
+        None => {
+            requirement.sha256.is_some()
+                && requirement.sha256.as_deref() == hook.execution.definition.as_deref()
+        }
+    };
+    let in_force = hooks.iter().position(|hook| is_meant(hook) && defect(hook, requirement).is_none());
+    let meant = in_force.or_else(|| hooks.iter().position(is_meant))?;
+    hooks.get_mut(meant)
 }
 
 /// Has a required hook run for every event: one that had run would not be there for later ones. Returns a warning if
@@ -254,8 +275,11 @@ fn defect(hook: &Hook, requirement: &RequiredHook) -> Option<String> {
     }
 }
 
-/// Why no hook of a name is loaded.
-fn absence(name: &HookName, diagnostics: &[Diagnostic]) -> String {
+/// Why no hook of a name or with a definition is loaded.
+fn absence(requirement: &RequiredHook, diagnostics: &[Diagnostic]) -> String {
+    let Some(name) = &requirement.hook else {
+        return "no hook has this definition; add it, or remove its `sha256` from `required`".to_owned();
+    };
     let errors = || diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let quoted = format!("`{name}`");
     let broken = errors().find(|error| error.message.contains(&quoted)).or_else(|| errors().next());

@@ -103,7 +103,7 @@ settings! {
         /// Maximum number of requests of the metrics address that the daemon processes at the same time.
         metrics_requests: NonZeroUsize = count(64),
 
-        /// Maximum number of readers of the daemon's event stream.
+        /// Maximum number of readers of the daemon's event stream, for each listener.
         streams: NonZeroUsize = count(64),
 
         /// Longest time in which the head of a request must arrive.

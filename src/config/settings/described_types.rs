@@ -234,7 +234,7 @@ impl DescribedValue for VariablePattern {
 
 impl DescribedValue for RequiredHook {
     fn form() -> ValueForm {
-        let about = "Name of the hook.";
+        let about = "Name of the hook; without it, any hook with the definition.";
         let name = json!({ "type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$", "description": about });
         let about = "SHA-256 of its definition, as `hookyard list --json` shows it; `null` means any.";
         let sha256 = json!({ "type": ["string", "null"], "pattern": "^[0-9a-f]{64}$", "description": about });
@@ -246,7 +246,7 @@ impl DescribedValue for RequiredHook {
             json!({ "type": ["array", "null"], "items": { "type": "string" }, "description": about });
         let requirement = json!({
             "type": "object",
-            "required": ["hook"],
+            "anyOf": [{ "required": ["hook"] }, { "required": ["sha256"] }],
             "additionalProperties": false,
             "properties": { "hook": name, "sha256": sha256, "events": events, "workspaces": workspaces },
         });
@@ -256,7 +256,7 @@ impl DescribedValue for RequiredHook {
     fn show(field: &Self) -> Json {
         let RequiredHook { hook, sha256, events, workspaces } = field;
         let events = events.as_ref().map(RequiredEvents::named);
-        json!({ "hook": hook.as_str(), "sha256": sha256, "events": events, "workspaces": workspaces })
+        json!({ "hook": hook.as_ref().map(|hook| hook.as_str()), "sha256": sha256, "events": events, "workspaces": workspaces })
     }
 }
 

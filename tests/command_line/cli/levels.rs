@@ -160,6 +160,32 @@ fn a_required_hook_can_be_required_by_its_definition() {
 }
 
 #[test]
+fn a_definition_can_be_required_under_any_name() {
+    let directory = leveled("kind: project\n", "");
+    fs::remove_file(directory.path().join("home/.claude/settings.json")).unwrap();
+    let rows = with_settings(&directory, &["list", "--json"], "").json();
+    let digest = rows[0]["sha256"].as_str().unwrap().to_owned();
+    let require = |item: &str| {
+        write(directory.path(), "s.yaml", &format!("trust: off\nrequired: [{{ {item} }}]\n"));
+    };
+    let fire = || with_settings(&directory, &["fire", "--event", "-", "--json"], &tool("ls")).json();
+    require(&format!("sha256: {digest}"));
+    assert_eq!(with_settings(&directory, &["check"], "").code, 0);
+    assert_eq!(fire()["reason"], "guarded", "it is the one");
+    let moved = hook("moved", "before_tool_dispatch", "exit 0", "on_error: deny");
+    write(directory.path(), ".openharness/hooks/guard.yaml", &moved);
+    let outcome = fire();
+    let reason = outcome["reason"].as_str().unwrap();
+    let expected =
+        format!("the required hook `sha256.{}` is not in force: no hook has this definition", &digest[..16]);
+    assert!(outcome["verdict"] == "block" && reason.starts_with(&expected), "{outcome}");
+    assert_eq!(with_settings(&directory, &["check"], "").code, 1);
+    require("events: [before_tool_dispatch]");
+    let wrong = with_settings(&directory, &["check"], "");
+    assert!(wrong.code == 1 && wrong.out.contains("`hook`"), "{}{}", wrong.out, wrong.err);
+}
+
+#[test]
 fn a_required_hook_of_host_events_is_required_for_exactly_these() {
     let native = |event: &str| {
         json!({ "session_id": "s", "hook_event_name": event, "cwd": "/", "tool_name": "Bash", "tool_input": {},

@@ -1,5 +1,5 @@
-//! What the clients of one listener may take at most: connections, requests and bytes of bodies. Each listener has a share
-//! of its own, so that none takes what another needs.
+//! What the clients of one listener may take at most: connections, requests, bytes of bodies and streams. Each listener has
+//! a share of its own, so that none takes what another needs.
 
 use std::{
     num::NonZeroUsize,
@@ -88,6 +88,8 @@ pub(super) struct ListenerShare {
     requests: Arc<Semaphore>,
     requests_setting: &'static str,
     bodies: Arc<BodyBudget>,
+    /// Permits for readers of the stream.
+    streams: Arc<Semaphore>,
     body_timeout: Duration,
     meters: ListenerMeters,
 }
@@ -100,7 +102,7 @@ impl ListenerShare {
             ListenerLimit::new(limits.connections, "limits.connections"),
             ListenerLimit::new(limits.requests, "limits.requests"),
             ListenerLimit { number: limits.request_bodies, setting: "limits.request_bodies" },
-            limits.body_timeout,
+            limits,
         )
     }
 
@@ -111,7 +113,7 @@ impl ListenerShare {
             ListenerLimit::new(limits.control_connections, "limits.control_connections"),
             ListenerLimit::new(limits.control_requests, "limits.control_requests"),
             ListenerLimit { number: limits.control_request_bodies, setting: "limits.control_request_bodies" },
-            limits.body_timeout,
+            limits,
         )
     }
 
@@ -127,7 +129,7 @@ impl ListenerShare {
             ListenerLimit::new(connections, "limits.tcp_connections"),
             ListenerLimit::new(limits.tcp_requests, "limits.tcp_requests"),
             ListenerLimit { number: limits.tcp_request_bodies, setting: "limits.tcp_request_bodies" },
-            limits.body_timeout,
+            limits,
         )
     }
 
@@ -139,7 +141,7 @@ impl ListenerShare {
             ListenerLimit::new(connections, "limits.metrics_connections"),
             ListenerLimit::new(limits.metrics_requests, "limits.metrics_requests"),
             ListenerLimit { number: METRICS_BODIES, setting: "limits.metrics_requests" },
-            limits.body_timeout,
+            limits,
         )
     }
 
@@ -149,7 +151,7 @@ impl ListenerShare {
         connections: ListenerLimit,
         requests: ListenerLimit,
         bodies: ListenerLimit,
-        body_timeout: Duration,
+        limits: &LimitSettings,
     ) -> Arc<Self> {
         let meters = ListenerMeters::resolve(kind.as_str());
         Arc::new(Self {
@@ -161,7 +163,8 @@ impl ListenerShare {
             requests: Arc::new(Semaphore::new(requests.number.min(Semaphore::MAX_PERMITS))),
             requests_setting: requests.setting,
             bodies: BodyBudget::new(bodies.number, bodies.setting, meters.bodies()),
-            body_timeout,
+            streams: Arc::new(Semaphore::new(limits.streams.get().min(Semaphore::MAX_PERMITS))),
+            body_timeout: limits.body_timeout,
             meters,
         })
     }
@@ -204,6 +207,16 @@ impl ListenerShare {
             self.meters.request_refused();
             let setting = self.requests_setting;
             ApiError::overloaded(format!("the limit of requests in flight, `{setting}`, is reached"))
+        })
+    }
+
+    /// A permit for a reader of the stream.
+    ///
+    /// Returns an error if all are taken.
+    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            self.meters.stream_refused();
+            ApiError::overloaded("the stream has reached its limit of readers, `limits.streams`")
         })
     }
 

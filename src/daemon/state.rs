@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -14,7 +14,7 @@ use std::{
 use axum::{extract::FromRef, http::HeaderValue};
 use serde_json::Value;
 use tokio::{
-    sync::{Mutex, Semaphore, watch},
+    sync::{Mutex, watch},
     task::spawn_blocking,
     time::{Instant, sleep, timeout},
 };
@@ -111,8 +111,8 @@ pub(super) struct DaemonState {
     pub(super) observers: Observers,
     pub(super) denials: Arc<Denials>,
     pub(super) tokens: Arc<TcpTokens>,
-    /// Permits for readers of the stream (`limits.streams`).
-    pub(super) streams: Arc<Semaphore>,
+    /// How many readers the stream has, at all listeners.
+    pub(super) stream_readers: Arc<AtomicUsize>,
     /// Cancelled when a client of the API asks the daemon to stop.
     pub(super) stop_requested: CancellationToken,
     /// Cancelled to end the lame duck phase before its time.
@@ -187,7 +187,7 @@ impl DaemonState {
             denials: Denials::new(observers.audit.clone()),
             observers,
             tokens: Arc::clone(tokens),
-            streams: Arc::new(Semaphore::new(settings.limits.streams.get())),
+            stream_readers: Arc::default(),
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),
             draining: CancellationToken::new(),

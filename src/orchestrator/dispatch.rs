@@ -194,7 +194,7 @@ impl Inner {
             snapshot,
             meters,
             accepted,
-            caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, _permit: permit }) },
+            caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
         };
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
         actor.cast(RunMessage::Dispatch(Box::new(request))).map_err(|_| DispatchError::RunLost)?;
@@ -222,7 +222,7 @@ impl Inner {
             EventSender::Known => None,
             EventSender::Anonymous => Some(take(&self.anonymous)?),
         };
-        Ok(AdmissionPermit { _permit: take(&self.admission)?, _anonymous: anonymous })
+        Ok(AdmissionPermit { _permit: take(&self.admission)?, anonymous })
     }
 
     /// Why there is no admission permit. A shutdown takes all of them.

@@ -4,56 +4,54 @@ use std::collections::VecDeque;
 
 use super::job::JobClass;
 
-/// Invocations that wait: interceptors go before lifecycle hooks, each in order of arrival.
+/// Invocations that wait, by their classes, each in order of arrival.
 #[derive(Debug)]
-pub(super) struct WaitQueue<T> {
-    interceptors: VecDeque<T>,
-    lifecycle: VecDeque<T>,
-}
+pub(super) struct WaitQueue<T>([VecDeque<T>; JobClass::NUMBER]);
 
 impl<T> Default for WaitQueue<T> {
     fn default() -> Self {
-        Self { interceptors: VecDeque::new(), lifecycle: VecDeque::new() }
+        Self(std::array::from_fn(|_| VecDeque::new()))
     }
 }
 
 impl<T> WaitQueue<T> {
     pub(super) fn len(&self) -> usize {
-        self.interceptors.len() + self.lifecycle.len()
+        self.0.iter().map(VecDeque::len).sum()
     }
 
     pub(super) fn push(&mut self, class: JobClass, item: T) {
-        match class {
-            JobClass::Interceptor => self.interceptors.push_back(item),
-            JobClass::Lifecycle => self.lifecycle.push_back(item),
-        }
+        self.0[class.rank()].push_back(item);
     }
 
     /// The next to go.
     pub(super) fn peek(&self) -> Option<&T> {
-        self.interceptors.front().or_else(|| self.lifecycle.front())
+        self.0.iter().find_map(VecDeque::front)
     }
 
     /// Takes out the next to go.
     pub(super) fn pop(&mut self) -> Option<T> {
-        self.interceptors.pop_front().or_else(|| self.lifecycle.pop_front())
+        self.0.iter_mut().find_map(VecDeque::pop_front)
     }
 
-    /// Takes out the one to drop when the queue is too long: one that nobody waits for any more, else the oldest
-    /// lifecycle hook, else the newest interceptor, since those before it have waited longer for the same permit.
+    /// Takes out the one to drop when the queue is too long: one that nobody waits for any more, else one for an event of
+    /// an anonymous sender; the oldest lifecycle hook, else the newest interceptor, since those before it have waited
+    /// longer for the same permit.
     pub(super) fn shed(&mut self, is_abandoned: impl Fn(&T) -> bool) -> Option<T> {
-        for queue in [&mut self.interceptors, &mut self.lifecycle] {
+        for queue in &mut self.0 {
             if let Some(position) = queue.iter().position(&is_abandoned) {
                 return queue.remove(position);
             }
         }
-        self.lifecycle.pop_front().or_else(|| self.interceptors.pop_back())
+        let [interceptors, lifecycle, anonymous_interceptors, anonymous_lifecycle] = &mut self.0;
+        let anonymous = anonymous_lifecycle.pop_front().or_else(|| anonymous_interceptors.pop_back());
+        anonymous.or_else(|| lifecycle.pop_front()).or_else(|| interceptors.pop_back())
     }
 
     /// Keeps those for which the condition holds.
     pub(super) fn retain_mut(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
-        self.interceptors.retain_mut(&mut keep);
-        self.lifecycle.retain_mut(keep);
+        for queue in &mut self.0 {
+            queue.retain_mut(&mut keep);
+        }
     }
 }
 
@@ -82,6 +80,25 @@ mod tests {
         let queue = queue(&[10, 20], &[30, 40]);
         assert_eq!((queue.len(), queue.peek()), (4, Some(&10)));
         assert_eq!(drained(queue, WaitQueue::pop), [10, 20, 30, 40]);
+    }
+
+    #[test]
+    fn what_anonymous_senders_want_goes_last_and_is_shed_first() {
+        let all = || {
+            let mut queue = WaitQueue::default();
+            for (class, items) in [
+                (JobClass::AnonymousLifecycle, [70, 80]),
+                (JobClass::AnonymousInterceptor, [50, 60]),
+                (JobClass::Lifecycle, [30, 40]),
+                (JobClass::Interceptor, [10, 20]),
+            ] {
+                items.into_iter().for_each(|item| queue.push(class, item));
+            }
+            queue
+        };
+        assert_eq!((all().len(), all().peek()), (8, Some(&10)));
+        assert_eq!(drained(all(), WaitQueue::pop), [10, 20, 30, 40, 50, 60, 70, 80]);
+        assert_eq!(drained(all(), |queue| queue.shed(|_| false)), [70, 80, 60, 50, 30, 40, 20, 10]);
     }
 
     #[test]

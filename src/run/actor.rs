@@ -268,9 +268,10 @@ impl RunActor {
             drop(actor.cast(RunMessage::Concluded { invocation, conclusion }));
         });
         let cancel = running.cancel.clone();
+        let is_anonymous = running.is_anonymous();
         let (course, submitted) = (&mut running.course, Instant::now());
         course.submitted(invocation.step, submitted);
-        let class = if course.event().is_interceptor() { JobClass::Interceptor } else { JobClass::Lifecycle };
+        let class = JobClass::of(course.event().is_interceptor(), is_anonymous);
         if let Handler::Native(NativeHandler::Task(make)) = &hook.handler {
             let (make, draft) = (Arc::clone(make), course.draft().clone());
             let task = NativeTask { submitted, hook: Arc::clone(&registered), make, draft, cancel, reply };

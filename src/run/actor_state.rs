@@ -94,6 +94,12 @@ impl InFlightEvent {
         }
     }
 
+    /// Whether only anonymous senders want the outcome.
+    pub(super) fn is_anonymous(&self) -> bool {
+        let mut guards = self.callers.iter().map(|caller| &caller.guard).chain(&self.detached);
+        guards.all(|guard| guard.is_anonymous())
+    }
+
     /// Adds a caller: it waits for the outcome, or is answered at once if the event is detached.
     pub(super) fn take_in(&mut self, event: &Event, snapshot_version: u64, caller: Caller) {
         if event.delivery == Delivery::Detached && !event.is_interceptor() {

@@ -109,7 +109,7 @@ pub(crate) struct AdmissionPermit {
     /// One of the permits of `limits.in_flight`.
     pub(crate) _permit: OwnedSemaphorePermit,
     /// One of those that anonymous senders share.
-    pub(crate) _anonymous: Option<OwnedSemaphorePermit>,
+    pub(crate) anonymous: Option<OwnedSemaphorePermit>,
 }
 
 /// RAII guard of one event: its admission permit and its lease of the run.
@@ -117,7 +117,14 @@ pub(crate) struct AdmissionPermit {
 pub(crate) struct InFlightGuard {
     /// Keeps the actor from going away while the event is in its hands.
     pub(crate) _lease: RunLease,
-    pub(crate) _permit: AdmissionPermit,
+    pub(crate) permit: AdmissionPermit,
+}
+
+impl InFlightGuard {
+    /// Whether the event comes from an anonymous sender.
+    pub(super) fn is_anonymous(&self) -> bool {
+        self.permit.anonymous.is_some()
+    }
 }
 
 impl Caller {

@@ -79,6 +79,7 @@ pub(crate) struct ListenerMeters {
     connections: RefusalCounter,
     requests: RefusalCounter,
     bodies: RefusalCounter,
+    streams: RefusalCounter,
 }
 
 /// A counter of what is refused beyond one limit.
@@ -93,7 +94,12 @@ impl ListenerMeters {
             counter.increment(0);
             RefusalCounter(counter)
         };
-        Self { connections: of("connections"), requests: of("requests"), bodies: of("bodies") }
+        Self {
+            connections: of("connections"),
+            requests: of("requests"),
+            bodies: of("bodies"),
+            streams: of("streams"),
+        }
     }
 
     pub(crate) fn connection_refused(&self) {
@@ -102,6 +108,10 @@ impl ListenerMeters {
 
     pub(crate) fn request_refused(&self) {
         self.requests.count();
+    }
+
+    pub(crate) fn stream_refused(&self) {
+        self.streams.count();
     }
 
     /// The counter of bodies beyond the limit.

@@ -172,7 +172,7 @@ table! {
     API_DENIED "hookyard_api_denied_total" Counter Count ["listener" "code"]
         "Requests to the daemon without the right to their operation, by listener and error code.";
     LISTENER_REFUSALS "hookyard_listener_refusals_total" Counter Count ["listener" "limit"]
-        "Connections, requests and bodies beyond a limit of their listener.";
+        "Connections, requests, bodies and streams beyond a limit of their listener.";
     LABEL_OVERFLOW "hookyard_label_overflow_total" Counter Count []
         "Hooks without a label of their own, since there are too many names; they share __other__.";
 }

@@ -1,6 +1,10 @@
 //! The status of the daemon: what it serves, what is in flight, and which hook files are broken.
 
-use std::{collections::BTreeMap, sync::Arc, time::UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::UNIX_EPOCH,
+};
 
 use axum::{Json, extract::State};
 use serde::{Deserialize, Serialize};
@@ -291,7 +295,6 @@ impl DaemonStatus {
         let orchestrator = &state.orchestrator;
         let reports = orchestrator.load_reports();
         let runs = orchestrator.run_count();
-        let settings = &state.settings;
         let wrong = reports.iter().filter(|(_, report)| report.errors().next().is_some());
         let broken = wrong.take(MAX_BROKEN).map(|(id, report)| BrokenWorkspace {
             id: id.to_string(),
@@ -324,7 +327,7 @@ impl DaemonStatus {
             runs: runs.known,
             active_runs: runs.active,
             events_in_flight: orchestrator.in_flight(),
-            streams: settings.limits.streams.get().saturating_sub(state.streams.available_permits()),
+            streams: state.stream_readers.load(Ordering::Relaxed),
             watch: state.watch.as_str().to_owned(),
             audit: state.observers.audit.as_deref().map(AuditStatus::of),
             data: orchestrator.store_status().map(DataStatus::from),

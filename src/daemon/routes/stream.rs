@@ -1,6 +1,13 @@
 //! Streams finished invocations and outcomes as server-sent events. A slow reader loses the oldest.
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{
+    fmt::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -16,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::extract::{ApiQuery, workspace_id};
 use crate::{
     Notice, NoticeStream, NoticesLost, RunRef,
-    daemon::{error::ApiError, state::DaemonState, tokens::TokensReplaced},
+    daemon::{error::ApiError, state::RequestContext, tokens::TokensReplaced},
     model::{EventKind, HookReport, Outcome, Verdict, WorkspaceId},
     telemetry::ApiMeters,
 };
@@ -48,7 +55,26 @@ struct StreamReader {
     /// Cancelled when the reader's token may no longer be valid.
     tokens_replaced: CancellationToken,
     meters: Arc<ApiMeters>,
+    _place: StreamPlace,
+}
+
+/// The place of a reader at its listener, and its part in the number of all.
+struct StreamPlace {
+    readers: Arc<AtomicUsize>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl StreamPlace {
+    fn take(readers: &Arc<AtomicUsize>, permit: OwnedSemaphorePermit) -> Self {
+        readers.fetch_add(1, Ordering::Relaxed);
+        Self { readers: Arc::clone(readers), _permit: permit }
+    }
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        self.readers.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The data of an event of the stream.
@@ -65,21 +91,19 @@ struct NoticeData<'a> {
 }
 
 pub(super) async fn follow(
-    State(state): State<Arc<DaemonState>>,
+    State(RequestContext { daemon: state, share }): State<RequestContext>,
     tokens: Option<Extension<TokensReplaced>>,
     ApiQuery(query): ApiQuery<StreamQuery>,
 ) -> Result<Response, ApiError> {
     let filter = StreamFilter::of(&query)?;
-    let permit = Arc::clone(&state.streams)
-        .try_acquire_owned()
-        .map_err(|_| ApiError::overloaded("the stream has reached its limit of readers, `limits.streams`"))?;
+    let permit = share.stream()?;
     let reader = StreamReader {
         notices: state.orchestrator.subscribe(),
         filter,
         closing: state.closing.clone(),
         tokens_replaced: tokens.map(|Extension(TokensReplaced(replaced))| replaced).unwrap_or_default(),
         meters: Arc::clone(&state.meters),
-        _permit: permit,
+        _place: StreamPlace::take(&state.stream_readers, permit),
     };
     // A comment at once tells the reader that it is subscribed: it misses nothing from here on.
     let hello = stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from_static(b": hookyard\n\n"))]);

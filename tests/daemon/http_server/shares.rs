@@ -1,10 +1,10 @@
 //! Each listener has a share of connections, requests, bodies, runs and events of its own.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use bytes::Bytes;
 use h2::client::{Builder, SendRequest};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::{
@@ -182,6 +182,102 @@ fn without_a_token_a_quarter_of_the_events_in_flight_is_kept_for_the_sockets() {
     assert_eq!(sent(RawConnection::unix(&daemon), &quick("e")).status, 200);
     fs::write(daemon.path().join("shop/go"), "").unwrap();
     wait_until("there is room again", || sent(RawConnection::tcp(&address), &quick("d")).status == 200);
+    daemon.finish();
+}
+
+/// Follows the stream of a listener that takes anybody's or this token.
+fn stream(mut wire: RawConnection, token: &str) -> (RawConnection, u16) {
+    let request =
+        format!("GET /v1/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n");
+    wire.send(request);
+    while !wire.text().contains("\r\n\r\n") {
+        wire.more().unwrap();
+    }
+    let status = wire.text().split(' ').nth(1).unwrap().parse().unwrap();
+    (wire, status)
+}
+
+#[test]
+fn streams_of_one_listener_take_no_places_of_another() {
+    let daemon = DaemonSetup::new()
+        .file("token", "control-token-of-a-test-0123456789\n")
+        .settings("listen: { tcp: 127.0.0.1:0, control_token_file: $DIR/token }\nlimits: { streams: 2 }");
+    fs::set_permissions(daemon.path().join("token"), fs::Permissions::from_mode(0o600)).unwrap();
+    let daemon = daemon.serve();
+    let token = "control-token-of-a-test-0123456789";
+    let address = daemon.tcp();
+    let mut open = Vec::new();
+    for (number, expected) in [200, 200, 503].into_iter().enumerate() {
+        let (wire, status) = stream(RawConnection::tcp(&address), token);
+        assert_eq!(status, expected, "{number}");
+        open.push(wire);
+    }
+    for expected in [200, 200, 503] {
+        let (wire, status) = stream(RawConnection::unix_at(&daemon.control_socket()), token);
+        assert_eq!(status, expected);
+        open.push(wire);
+    }
+    assert_eq!(daemon.get("/v1/status")["streams"], 4);
+    let counted = ["tcp", "event_socket", "control_socket"].map(|name| refusals(&daemon, name, "streams"));
+    assert_eq!(counted, [1, 0, 1]);
+    drop(open);
+    wait_until("the places are free", || daemon.get("/v1/status")["streams"] == 0);
+    daemon.finish();
+}
+
+#[test]
+fn without_a_token_events_wait_in_a_pool_behind_those_of_the_sockets() {
+    let setup = DaemonSetup::new();
+    let directory = setup.path();
+    // Each run of the hook keeps its event, and goes on until there is the file `go`.
+    let turn = format!(
+        "name: turn\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: 'cat >> {0}/ran; echo >> \
+         {0}/ran; until [ -e {0}/go ]; do sleep 0.02; done'\n",
+        directory.display()
+    );
+    let daemon = setup
+        .file("shop/.openharness/hooks/turn.yaml", &turn)
+        .settings(
+            "workspaces: { shop: { root: $DIR/shop } }\npools: { command: { concurrency: 1, queue: 2 } }",
+        )
+        .argument("--tcp")
+        .argument("127.0.0.1:0")
+        .serve();
+    let address = daemon.tcp();
+    let ran = || {
+        let text = fs::read_to_string(directory.join("ran")).unwrap_or_default();
+        let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.map(|event| event["run_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let waiting = |number: usize| {
+        let metrics = daemon.control().send("GET", "/metrics", None).unwrap();
+        let text = String::from_utf8(metrics.body).unwrap();
+        text.contains(&format!("hookyard_queue_depth{{pool=\"command\"}} {number}\n"))
+    };
+    let mut wires = Vec::new();
+    let mut send = |mut wire: RawConnection, run: &str| {
+        wire.send(post("/v1/events", event(run).as_bytes()));
+        wires.push(wire);
+    };
+    send(RawConnection::tcp(&address), "first");
+    wait_until("the only place is taken", || ran() == ["first"]);
+    send(RawConnection::tcp(&address), "tcp1");
+    wait_until("one waits", || waiting(1));
+    send(RawConnection::tcp(&address), "tcp2");
+    wait_until("the queue is full", || waiting(2));
+    // Each takes the place of one of the others in the queue.
+    send(RawConnection::unix(&daemon), "unix1");
+    let shed = wires[2].reply().json();
+    assert_eq!(shed["hooks"][0]["ended"], "shed", "{shed}");
+    wires.push(RawConnection::unix(&daemon));
+    wires[4].send(post("/v1/events", event("unix2").as_bytes()));
+    let shed = wires[1].reply().json();
+    assert_eq!(shed["hooks"][0]["ended"], "shed", "{shed}");
+    fs::write(directory.join("go"), "").unwrap();
+    for number in [0, 3, 4] {
+        assert_eq!(wires[number].reply().json()["hooks"][0]["ended"], "completed", "{number}");
+    }
+    assert_eq!(ran(), ["first", "unix1", "unix2"]);
     daemon.finish();
 }
 

@@ -205,7 +205,8 @@ impl ApiError {
     pub(super) fn handover_under_way() -> Self {
         let message = "another daemon is taking over already, or this one is about to stop";
         let hint = "wait for it, and look at `hookyard status`";
-        Self::new(StatusCode::CONFLICT, "handover_under_way", message, hint)
+        let error = Self::new(StatusCode::CONFLICT, "handover_under_way", message, hint);
+        Self { retry: Retry::Safe, ..error }
     }
 
     /// The daemon that wants to take over cannot be reached.

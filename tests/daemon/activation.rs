@@ -165,6 +165,8 @@ fn what_is_no_socket_of_its_own_is_refused() {
     assert!(said.contains("neither the event socket nor the control socket"), "{said}");
     let said = refusal(setting(), &Handed { count: "5", ..Handed::new(vec![(&stream, "events")]) });
     assert!(said.contains("at most 4 sockets"), "{said}");
+    let said = refusal(setting(), &Handed { count: "2", ..Handed::new(vec![(&stream, "events")]) });
+    assert!(said.contains("the socket 2 that was handed over"), "{said}");
     let said = refusal(setting(), &Handed { count: "x", ..Handed::new(vec![(&stream, "events")]) });
     assert!(said.contains("`LISTEN_FDS` is \"x\""), "{said}");
     drop(connected);
@@ -186,6 +188,19 @@ fn a_socket_that_others_can_open_is_refused() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o666)).unwrap();
     let said = refusal(setting, &Handed::new(vec![(&events, "events"), (&control, "control")]));
     assert!(said.contains("can be opened by other users"), "{said}");
+}
+
+#[test]
+fn a_socket_of_another_user_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT RUN: only root can give a socket to another user");
+        return;
+    }
+    let setting = setting();
+    let (events, control, path) = sockets(&setting);
+    std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+    let said = refusal(setting, &Handed::new(vec![(&events, "events"), (&control, "control")]));
+    assert!(said.contains("a socket of another user"), "{said}");
 }
 
 #[test]

@@ -1,9 +1,16 @@
 //! `serve --replace`: another daemon takes over, and no client notices.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "programs are started, and waits measured, as their users see them"
+)]
 
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    os::unix::{fs::PermissionsExt, net::UnixListener},
+    os::unix::{
+        fs::PermissionsExt,
+        net::{UnixListener, UnixStream},
+    },
     path::Path,
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -149,7 +156,6 @@ fn clients_of_a_daemon_that_is_replaced_three_times_notice_nothing() {
 }
 
 /// Passes an event of an agent to the daemon, without `--wait`. Returns the exit code and the reason of the block.
-#[allow(clippy::disallowed_methods, reason = "the program is started as agents start it")]
 fn relay(socket: &Path) -> (i32, String) {
     let event = json!({ "hook_event_name": "PreToolUse", "session_id": "relayed", "tool_name": "Bash", "tool_input": {},
                         "cwd": socket.with_file_name("shop") });
@@ -354,7 +360,7 @@ fn a_hook_of_the_replaced_daemon_controls_no_daemon() {
         ask("reload", "reload --socket ../hookyard.sock"),
         ask("replace", "serve --socket ../hookyard.sock --config ../hookyard.yaml --replace"),
     );
-    let hides = hook("Hides", &format!("touch begun; setsid --wait env -i sh ../script.sh"));
+    let hides = hook("Hides", "touch begun; setsid --wait env -i sh ../script.sh");
     let daemon =
         setting().file("shop/.openharness/hooks/hides.yaml", &hides).file("script.sh", &script).serve();
     let mut late = RawConnection::unix(&daemon);
@@ -521,4 +527,54 @@ fn only_who_controls_the_daemon_can_take_over() {
     assert_eq!(refused.status, 409, "{}", String::from_utf8_lossy(&refused.body));
     assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
     daemon.finish();
+}
+
+/// A daemon of another version, at the sockets of a setting. It answers the request for its listeners with this status, and
+/// makes this offer.
+fn other_version(control: &UnixListener, status: &str, offer: Option<&str>) {
+    // One connection shows its process, the other has the request.
+    let (_, (mut stream, _)) = (control.accept().unwrap(), control.accept().unwrap());
+    let mut request = String::new();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    while !request.contains('}') {
+        let bytes = reader.fill_buf().unwrap();
+        assert!(!bytes.is_empty(), "{request}");
+        request.push_str(&String::from_utf8_lossy(bytes));
+        let length = bytes.len();
+        reader.consume(length);
+    }
+    if let Some(offer) = offer {
+        let (_, body) = request.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let mut link = UnixStream::connect(body["socket"].as_str().unwrap()).unwrap();
+        writeln!(link, "{offer}").unwrap();
+    }
+    write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();
+}
+
+#[test]
+fn a_daemon_of_another_version_is_left_alone() {
+    let listeners = r#"[{"role":"events","path":"/s","of_service_manager":false}]"#;
+    let without = format!(r#"{{"protocol":1,"pid":1,"listeners":{listeners}}}"#);
+    for (status, offer, expected) in [
+        ("404 Not Found", None, "does not hand over"),
+        ("202 Accepted", Some(r#"{"protocol":99,"pid":1,"listeners":[]}"#), "by another protocol (99)"),
+        ("202 Accepted", Some("nonsense"), "cannot take over"),
+        ("202 Accepted", Some(&without), "cannot take over"),
+    ] {
+        let setting = setting();
+        let path = setting.path().join("hookyard-control.sock");
+        let control = UnixListener::bind(&path).unwrap();
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        let answers = thread::spawn({
+            let offer = offer.map(str::to_owned);
+            move || other_version(&control, status, offer.as_deref())
+        });
+        let mut successor = setting.argument("--replace").spawn();
+        assert_eq!(successor.wait().code(), Some(1), "{}", successor.log());
+        answers.join().unwrap();
+        let log = successor.log().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(log.contains(expected), "{expected}: {log}");
+        assert!(path.exists(), "its socket is its own");
+    }
 }

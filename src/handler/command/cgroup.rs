@@ -82,11 +82,11 @@ impl Drop for HookCgroup {
     }
 }
 
-/// Whether another process is in the cgroup that this one made for itself and its hooks. Nobody else enters it, so such
-/// a process was started by a hook, whatever it has done to its parents, its group and its environment.
-pub(super) fn is_in_own(pid: i32) -> bool {
-    let Some(own) = path_of("self") else { return false };
-    let name = format!("{NAME}{}", process::id());
+/// Whether a process is in the cgroup that a daemon made for itself and its hooks. Nobody else enters it, so such a process
+/// was started by a hook, whatever it has done to its parents, its group and its environment.
+pub(super) fn is_in_that_of(daemon: i32, pid: i32) -> bool {
+    let Some(own) = path_of(&daemon.to_string()) else { return false };
+    let name = format!("{NAME}{daemon}");
     let is_made = Path::new(&own).file_name().is_some_and(|last| last == name.as_str());
     is_made && path_of(&pid.to_string()).is_some_and(|path| Path::new(&path).starts_with(&own))
 }

@@ -66,7 +66,8 @@ pub(crate) fn lineage(pid: Pid) -> Lineage {
     let Ok(chain) = chain(pid) else { return Lineage::Unknown };
     let own = i32::try_from(id()).unwrap_or_default();
     // This process itself may use its own sockets, as an embedding program does.
-    if chain.iter().skip(1).any(|kin| kin.pid == own || is_predecessor(kin.pid)) {
+    let predecessors = predecessors();
+    if chain.iter().skip(1).any(|kin| kin.pid == own || predecessors.contains(&kin.pid)) {
         return Lineage::Hook;
     }
     let mut groups = ledger::recorded_groups();
@@ -77,7 +78,8 @@ pub(crate) fn lineage(pid: Pid) -> Lineage {
         return Lineage::Hook;
     }
     #[cfg(feature = "cli")]
-    if pid != own && cgroup::is_in_own(pid) {
+    if predecessors.into_iter().chain([own]).any(|daemon| pid != daemon && cgroup::is_in_that_of(daemon, pid))
+    {
         return Lineage::Hook;
     }
     match has_mark(pid) {
@@ -98,8 +100,9 @@ pub(crate) fn is_own_mark(mark: &[u8]) -> bool {
     ledger::is_own_mark(mark) || PREDECESSORS.read().iter().any(is_adopted)
 }
 
-fn is_predecessor(pid: i32) -> bool {
-    PREDECESSORS.read().iter().any(|predecessor| predecessor.pid == pid)
+/// The processes of the daemons that this process has replaced and that have not ended.
+fn predecessors() -> Vec<i32> {
+    PREDECESSORS.read().iter().map(|predecessor| predecessor.pid).collect()
 }
 
 /// A process, with its parent and its group.

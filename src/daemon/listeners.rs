@@ -22,7 +22,7 @@ use super::{
     handed_over::{Assigned, AssignedListeners, HandedOver, ListenerOwner, ListenerRole},
     handover::Replacement,
     listener_share::ListenerShare,
-    socket::{Socket, SocketError, default_control_socket},
+    socket::{self, Socket, SocketError, default_control_socket},
     start_error::ServeError,
     state::{DaemonAddresses, DaemonState},
     tokens::TcpTokens,
@@ -97,6 +97,13 @@ impl GivenListeners {
     pub(super) fn prepare(&self) -> Result<(), SocketError> {
         Socket::prepare(&self.event_path)?;
         Socket::prepare(&self.control_path)
+    }
+
+    /// Waits a moment for what a killed daemon has left, unless the sockets are handed over.
+    pub(super) async fn wait_for_release(&self) {
+        if self.replacement.is_none() && self.assigned.events.is_none() {
+            socket::wait_for_release(&self.event_path).await;
+        }
     }
 
     /// Opens the sockets that were not handed over.

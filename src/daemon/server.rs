@@ -72,6 +72,7 @@ impl Daemon {
         let tokens = Arc::new(TcpTokens::read(&settings.listen)?);
         let given = source.resolve(&settings.listen, default_socket(environment)).await?;
         given.prepare()?;
+        given.wait_for_release().await;
         let claimed = LedgerClaim::claim(&given.event_path, given.replacement.is_some())?;
         // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
         // killed daemon left behind are ended.

@@ -13,6 +13,7 @@ use std::{
     },
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use nix::{
@@ -25,7 +26,10 @@ use rustix::{
     net::listen,
     process::{Pid, geteuid},
 };
-use tokio::net::{UnixListener, unix::UCred};
+use tokio::{
+    net::{UnixListener, unix::UCred},
+    time::{Instant, sleep},
+};
 
 use crate::handler::command::{self, Lineage};
 
@@ -37,6 +41,12 @@ const MAX_PATH_BYTES: usize = 107;
 
 /// The most connections that wait in a socket that was handed over; the system has a limit of its own.
 const BACKLOG: i32 = 4096;
+
+/// How long a start waits for the descriptors of a daemon that was killed.
+const MAX_RELEASE_TIME: Duration = Duration::from_millis(500);
+
+/// How long it waits before it looks again.
+const RELEASE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why the Unix socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -291,10 +301,30 @@ fn check_path(path: &Path) -> Result<(), SocketError> {
     if metadata.uid() != geteuid().as_raw() {
         return foreign("a socket of another user");
     }
+    if has_listener(path) { Err(SocketError::Taken(path.to_owned())) } else { Ok(()) }
+}
+
+fn has_listener(path: &Path) -> bool {
     match StdUnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        // Other errors, such as a full backlog, come from a live daemon.
-        _ => Err(SocketError::Taken(path.to_owned())),
+        Ok(_) => true,
+        Err(error) => {
+            // Other errors, such as a full backlog, come from a live daemon.
+            error.kind() != io::ErrorKind::ConnectionRefused && error.kind() != io::ErrorKind::NotFound
+        }
+    }
+}
+
+/// Waits a moment for a socket without a daemon: a process that a killed one was about to start has its descriptors until
+/// it runs its program.
+pub(super) async fn wait_for_release(path: &Path) {
+    let begun = Instant::now();
+    let is_own =
+        |metadata: fs::Metadata| metadata.file_type().is_socket() && metadata.uid() == geteuid().as_raw();
+    if !fs::symlink_metadata(path).is_ok_and(is_own) {
+        return;
+    }
+    while has_listener(path) && begun.elapsed() < MAX_RELEASE_TIME {
+        sleep(RELEASE_PAUSE).await;
     }
 }
 

@@ -1,6 +1,9 @@
 //! What a restart forgets and what not, however the daemon ended.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{
+    fs,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -74,6 +77,21 @@ fn a_halt_that_was_answered_holds_after_a_kill() {
     assert_eq!(daemon.get("/v1/status")["data"]["restored"], 100);
     let run = &daemon.get("/v1/runs/run-0?workspace_id=shop");
     assert_eq!(run["halted"]["by"], "budget", "{run}");
+    daemon.finish();
+}
+
+#[test]
+fn a_start_waits_for_a_socket_that_a_killed_daemon_has_just_left() {
+    let setup = setup();
+    let left = UnixListener::bind(setup.path().join("hookyard.sock")).unwrap();
+    let daemon = setup.spawn();
+    // The process that a killed daemon was starting runs its program, and closes what it had.
+    drop(left.accept().unwrap());
+    drop(left);
+    wait_until("the daemon serves", || {
+        daemon.client().send("GET", "/v1/status", None).is_ok_and(|status| status.status == 200)
+    });
+    assert_eq!(verdict(&daemon, "r", "Bash"), "proceed", "{}", daemon.log());
     daemon.finish();
 }
 

@@ -28,6 +28,10 @@ enum Disturbance {
     Kill,
     /// SIGTERM, and a new start.
     Terminate,
+    /// Another daemon takes over.
+    Replace,
+    /// The file of a guard is broken for a while, also across a new start.
+    BreakFile,
     /// SIGSTOP, and later SIGCONT.
     Freeze,
     /// No file may grow any more, as on a full disk.
@@ -39,10 +43,13 @@ enum Disturbance {
 /// Those after which the same process goes on.
 const SURVIVED: [Disturbance; 3] = [Disturbance::Freeze, Disturbance::FullDisk, Disturbance::NoDescriptors];
 
-const ALL: [Disturbance; 6] = [
+const ALL: [Disturbance; 9] = [
     Disturbance::Kill,
     Disturbance::Kill,
     Disturbance::Terminate,
+    Disturbance::Replace,
+    Disturbance::Replace,
+    Disturbance::BreakFile,
     Disturbance::Freeze,
     Disturbance::FullDisk,
     Disturbance::NoDescriptors,
@@ -114,6 +121,8 @@ impl Disturber {
             match disturbance {
                 Disturbance::Kill => self.kill_and_start(arena),
                 Disturbance::Terminate => self.terminate_and_start(),
+                Disturbance::Replace => self.replace(),
+                Disturbance::BreakFile => self.break_file(length, arena),
                 Disturbance::Freeze => self.freeze(length),
                 Disturbance::FullDisk => self.fill_disk(length),
                 Disturbance::NoDescriptors => self.take_descriptors(length, arena),
@@ -140,6 +149,25 @@ impl Disturber {
         daemon.signal(Signal::TERM);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
         self.daemon = Some(workspace::with_flags(daemon.again()).serve());
+    }
+
+    fn replace(&mut self) {
+        let mut former = self.daemon.take().expect("a daemon");
+        let successor = former.replace();
+        assert_eq!(former.wait().code(), Some(0), "{}", former.log());
+        wait_until("the successor serves", || successor.get("/v1/status")["pid"] == successor.pid());
+        self.daemon = Some(successor);
+    }
+
+    fn break_file(&mut self, length: Duration, arena: &Arena) {
+        let hooks = workspace::hooks_of(&self.daemon().path());
+        let whole = fs::read_to_string(hooks.join("guard.yaml")).unwrap();
+        workspace::put(&hooks, "guard.yaml", &whole[..whole.len() / 2]);
+        if self.random.one_in(2) {
+            self.kill_and_start(arena);
+        }
+        thread::sleep(length);
+        workspace::put(&hooks, "guard.yaml", &whole);
     }
 
     fn freeze(&self, length: Duration) {
@@ -176,27 +204,33 @@ impl Disturber {
     }
 
     /// Ends the daemon as its users do, and sees to it that nothing is left. Returns its log.
-    pub(crate) fn finish(self) -> String {
-        let daemon = self.daemon.expect("a daemon");
+    pub(crate) fn finish(mut self) -> String {
+        let daemon = self.daemon.take().expect("a daemon");
         let log = daemon.log();
         daemon.finish();
         log
     }
 }
 
+impl Drop for Disturber {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            println!("{}", self.history);
+        }
+    }
+}
+
 /// Reloads ten times a second, at times with a hook that has changed.
 pub(crate) fn reload_again_and_again(arena: &Arena) {
     let socket = arena.control().socket().to_owned();
-    let hooks = socket.parent().unwrap().join("shop/.openharness/hooks");
+    let hooks = workspace::hooks_of(socket.parent().unwrap());
     for number in 0.. {
         if arena.is_over() {
             return;
         }
         let turn = arena.turn();
         if number % RELOADS_PER_CHANGE == 0 {
-            let new = hooks.join(".new");
-            fs::write(&new, workspace::bystander(number)).unwrap();
-            fs::rename(new, hooks.join("bystander.yaml")).unwrap();
+            workspace::put(&hooks, "bystander.yaml", &workspace::bystander(number));
         }
         let reloaded = arena.control().send("POST", "/v1/reload", None);
         if reloaded.is_ok_and(|reloaded| reloaded.status == 200) {

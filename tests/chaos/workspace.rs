@@ -1,5 +1,10 @@
 //! The hooks that decide about events, each in its own way and all by the same rule, and the settings of the daemon.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
 use serde_json::json;
 
 use crate::support::{daemon::DaemonSetup, python::python};
@@ -114,6 +119,18 @@ pub(crate) fn setup(server: &str) -> DaemonSetup {
             "workspaces: { shop: { root: $DIR/shop } }\ndata: $DIR/data\nhttp: { allow: [127.0.0.0/8] }",
         )
         .settings("run_forget: 24h\nshutdown_deadline: 2s")
+}
+
+/// The directory of the hook files, below that of the daemon.
+pub(crate) fn hooks_of(directory: &Path) -> PathBuf {
+    directory.join("shop/.openharness/hooks")
+}
+
+/// Puts a hook file there at once.
+pub(crate) fn put(hooks: &Path, name: &str, text: &str) {
+    let new = hooks.join(format!(".{name}"));
+    fs::write(&new, text).unwrap();
+    fs::rename(new, hooks.join(name)).unwrap();
 }
 
 /// The flags of each start.

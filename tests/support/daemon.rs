@@ -48,6 +48,7 @@ pub(crate) struct Daemon {
     socket: PathBuf,
     /// What it was started with.
     arguments: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl Default for DaemonSetup {
@@ -165,9 +166,9 @@ impl DaemonSetup {
         fs::write(here.join("hookyard.yaml"), settings).expect("a settings file");
         let socket = here.join(socket);
         let mut command = program(&launcher, open_files);
-        command.env("HOOKYARD_TEST_HOME", here.join("home")).envs(variables).stdout(stdout);
+        command.env("HOOKYARD_TEST_HOME", here.join("home")).envs(variables.clone()).stdout(stdout);
         let child = start(command, &here, &socket, &arguments);
-        Daemon { child, directory, socket, arguments }
+        Daemon { child, directory, socket, arguments, variables }
     }
 }
 
@@ -297,10 +298,12 @@ impl Daemon {
         let mut arguments: Vec<_> = self.arguments.iter().cloned().chain(more).collect();
         arguments.push("--replace".to_owned());
         let mut command = program(&[], None);
-        command.env("HOOKYARD_TEST_HOME", self.path().join("home"));
+        let variables = self.variables.clone();
+        command.env("HOOKYARD_TEST_HOME", self.path().join("home")).envs(variables.clone());
         let child = start(command, &self.path(), &self.socket, &arguments);
         arguments.pop();
-        Self { child, directory: Arc::clone(&self.directory), socket: self.socket.clone(), arguments }
+        let directory = Arc::clone(&self.directory);
+        Self { child, directory, socket: self.socket.clone(), arguments, variables }
     }
 
     /// What it was started in, to start another daemon there. It must have ended.

@@ -75,16 +75,35 @@ pub(super) struct Database {
     connection: Connection,
     path: PathBuf,
     identity: Option<FileIdentity>,
+    /// Whether the file says that it is open.
+    is_marked: bool,
 }
 
 impl Database {
     /// Opens the database in a directory, made if it is missing, and reads all of it.
     pub(super) fn open(directory: &Path) -> Result<(Self, StoredRuns), StoreError> {
-        let (database, stored) = Self::read(directory)?;
-        let marked = database.connection.execute_batch(MARK_OPEN);
-        let marked = marked.and_then(|()| keep_log_when_closed(&database.connection, false));
-        marked.map_err(|error| StoreError::of_database(&database.path, &error))?;
+        let (mut database, stored) = Self::read(directory)?;
+        match database.mark() {
+            // A daemon whose disk is full is better than none. The mark is made once something can be written.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                tracing::warn!(%error, "the state of runs can be read and not written");
+            }
+            marked => marked.map_err(|error| StoreError::of_database(&database.path, &error))?,
+        }
         Ok((database, stored))
+    }
+
+    /// Marks the database as open.
+    fn mark(&mut self) -> rusqlite::Result<()> {
+        let marked = self.connection.execute_batch(MARK_OPEN);
+        if marked.is_err() && !self.connection.is_autocommit() {
+            // What it returns says nothing more.
+            self.connection.execute_batch("ROLLBACK").ok();
+        }
+        marked?;
+        keep_log_when_closed(&self.connection, false)?;
+        self.is_marked = true;
+        Ok(())
     }
 
     /// Opens the database and reads it, without a mark that says so.
@@ -110,13 +129,16 @@ impl Database {
         }
         let identity = FileIdentity::at(&path);
         let stored = read_all(&connection, &path)?;
-        Ok((Self { connection, path, identity }, stored))
+        Ok((Self { connection, path, identity, is_marked: false }, stored))
     }
 
     /// Writes changes in one transaction and syncs it.
     pub(super) fn write(&mut self, batch: &ChangeBatch) -> Result<(), WriteError> {
         if FileIdentity::at(&self.path) != self.identity {
             return Err(WriteError::Replaced);
+        }
+        if !self.is_marked {
+            self.mark()?;
         }
         let transaction = self.connection.transaction()?;
         write_runs(&transaction, batch)?;
@@ -556,6 +578,28 @@ mod tests {
         database.write(&save("a", large.clone())).unwrap();
         drop(database);
         assert_eq!(open(&small).unwrap().runs, [(key("a"), large)]);
+    }
+
+    #[test]
+    fn a_disk_that_is_full_at_the_start_keeps_the_mark_for_later() {
+        let full = directory();
+        let (mut database, _) = Database::read(full.path()).unwrap();
+        let limit = |database: &Database, pages: i64| {
+            let connection = &database.connection;
+            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+        };
+        limit(&database, 1);
+        let error = WriteError::from(database.mark().unwrap_err());
+        assert!(error.is_full() && !database.is_marked, "{error}");
+        assert!(database.write(&save("a", halted("spent"))).unwrap_err().is_full());
+        limit(&database, 1000);
+        database.write(&save("a", halted("spent"))).unwrap();
+        assert!(database.is_marked);
+        let whole = fs::read(file(&full)).unwrap();
+        let left = directory_with(&[("runs.db", &whole)]);
+        assert!(refusal(&left).contains("was not closed"));
+        drop(database);
+        assert_eq!(open(&full).unwrap().runs, [(key("a"), halted("spent"))]);
     }
 
     #[test]

@@ -44,6 +44,8 @@ mod screen;
 mod sd_notify;
 #[cfg(feature = "daemon")]
 mod serve;
+#[cfg(feature = "daemon")]
+mod serve_check;
 mod session;
 mod settings;
 #[cfg(feature = "daemon")]
@@ -133,6 +135,8 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Trust(trust) => trust.run(&screen),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Serve(serve) => {
             serve.listener_source().and_then(|source| on_runtime(Box::pin(serve.run(source, &screen))))

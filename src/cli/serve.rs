@@ -20,6 +20,7 @@ use super::{
     paths::display_path,
     screen::{MessageFormat, Screen},
     sd_notify,
+    serve_check::ServeCheckFlags,
     session::start_error,
     settings::{VariablePolicy, settings_of, tell},
     units::plural,
@@ -28,7 +29,7 @@ use crate::{
     config::{Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource},
     handler::command::HookCgroup,
-    model::WorkspaceId,
+    model::{Severity, WorkspaceId},
 };
 
 /// The port in advice.
@@ -41,6 +42,7 @@ Examples:
   hookyard serve --workspace ~/projects/shop
   hookyard serve --config /etc/hookyard/hookyard.yaml
   hookyard serve --set 'workspace_roots=[/srv]' --tcp 127.0.0.1:8787
+  hookyard serve --config /etc/hookyard/hookyard.yaml --check
   hookyard serve --config /etc/hookyard/hookyard.yaml --replace
 
 Then, in another terminal:
@@ -48,7 +50,10 @@ Then, in another terminal:
   curl --unix-socket $XDG_RUNTIME_DIR/hookyard.sock --json @event.json http://hookyard/v1/events
 
 Signals: SIGTERM and SIGINT stop the daemon once `listen.lameduck` is over and in-flight events are done; a second one \
-stops it at once. SIGHUP reloads hook files and tokens.";
+stops it at once. SIGHUP reloads hook files and tokens.
+
+Exit codes of `--check`: 0 the daemon would start, though hook files may have errors without `--strict`; 1 it would not, \
+or with `--strict` something is wrong.";
 
 /// Start the daemon, which runs hooks for hosts in any language
 ///
@@ -98,6 +103,9 @@ pub(super) struct ServeCommand {
     log: LogFormat,
 
     #[command(flatten)]
+    check: ServeCheckFlags,
+
+    #[command(flatten)]
     settings: SettingsFlags,
 }
 
@@ -122,7 +130,20 @@ fn tcp_address(text: &str) -> Result<SocketAddr, String> {
 
 impl ServeCommand {
     pub(super) fn log_format(&self) -> LogFormat {
-        self.log
+        if self.check.check { LogFormat::Human } else { self.log }
+    }
+
+    /// Whether it only checks what a start needs.
+    pub(super) fn only_checks(&self) -> bool {
+        self.check.check
+    }
+
+    /// Shows what a start would find.
+    pub(super) fn show_check(self, screen: &Screen) -> CliResult {
+        let (settings, diagnostics) = settings_of(&self.settings, VariablePolicy::Read)?;
+        let is_wrong = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+        let settings = if is_wrong { Err(CliError::AlreadyReported) } else { self.with_flags(settings) };
+        self.check.run(&settings, &diagnostics, self.replace, screen)
     }
 
     /// Where its listeners come from. Call it before there are other threads.

@@ -156,6 +156,16 @@ impl LastGoodStore {
         Ok(Self { directory, written: Some(Arc::new(AtomicUsize::new(count))) })
     }
 
+    /// Whether the records could be kept in a data directory, as far as it is there.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn check(data: &Path) -> Result<(), LastGoodError> {
+        let path = data.join(DIRECTORY);
+        if path.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        check_directory(&path).map_err(|why| LastGoodError { path, why })
+    }
+
     /// The store in a data directory, from which records are only read.
     #[cfg(feature = "cli")]
     pub(crate) fn read_only(data: &Path) -> Self {

@@ -19,6 +19,8 @@ mod ledger_claim;
 mod listener_share;
 mod listeners;
 mod monitored_io;
+#[cfg(feature = "cli")]
+mod preflight;
 mod request_body;
 mod routes;
 mod schema;
@@ -46,6 +48,8 @@ pub use handed_over::HandedOverError;
 pub use handover::ReplaceError;
 #[cfg(feature = "cli")]
 pub(crate) use listeners::ListenerSource;
+#[cfg(feature = "cli")]
+pub(crate) use preflight::{StartFinding, StartFindingLevel, preflight};
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{

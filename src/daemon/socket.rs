@@ -18,7 +18,10 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{getsockopt, sockopt::PeerPidfd},
+    sys::socket::{
+        getsockopt,
+        sockopt::{PeerCredentials, PeerPidfd},
+    },
 };
 use parking_lot::Mutex;
 use rustix::{
@@ -176,6 +179,24 @@ impl Socket {
         })?;
         let identity = Some((metadata.dev(), metadata.ino()));
         Ok((Self { file: SocketFile::new(path, identity) }, listener))
+    }
+
+    /// Checks that a daemon could listen at a path that has been prepared.
+    #[cfg(feature = "cli")]
+    pub(super) fn probe(path: &Path) -> Result<(), SocketError> {
+        check_path(path)?;
+        let unfinished = directory(path).join(format!(".hookyard-{}.sock", std::process::id()));
+        drop(fs::remove_file(&unfinished));
+        let bound = StdUnixListener::bind(&unfinished);
+        drop(fs::remove_file(&unfinished));
+        bound.map(drop).map_err(|source| SocketError::System { path: path.to_owned(), source })
+    }
+
+    /// The process that listens at a path.
+    #[cfg(feature = "cli")]
+    pub(super) fn listener_pid(path: &Path) -> Option<i32> {
+        let stream = StdUnixStream::connect(path).ok()?;
+        getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid())
     }
 
     /// Takes a listener that another process has opened, and checks its file. The file is not removed.

@@ -148,6 +148,15 @@ impl Database {
     }
 }
 
+/// Whether a daemon could keep its state in a directory. One that is not there is not made.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
+    if location::has_file(directory) {
+        return Database::open(directory).map(drop);
+    }
+    location::check_absent(directory)
+}
+
 /// A database that is closed needs no log.
 impl Drop for Database {
     fn drop(&mut self) {

@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use rustix::fs::{Access, access};
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
@@ -53,16 +55,7 @@ impl FileIdentity {
 pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     made.map_err(|error| StoreError::io(directory, &error))?;
-    let directory = directory.canonicalize().map_err(|error| StoreError::io(directory, &error))?;
-    let metadata = fs::metadata(&directory).map_err(|error| StoreError::io(&directory, &error))?;
-    let why = match () {
-        () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
-        () if metadata.mode() & 0o022 != 0 => Some("others may write to it; run `chmod go-w` on it"),
-        () => None,
-    };
-    if let Some(why) = why {
-        return Err(StoreError::unusable(&directory, why));
-    }
+    let directory = check_directory(directory)?;
     let path = directory.join(FILE);
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // An existing file is not opened: closing it would give up the locks that this process has on it.
@@ -77,6 +70,42 @@ pub(super) fn prepare(directory: &Path) -> Result<PathBuf, StoreError> {
     }
     check_length(&path, SMALLEST_PAGE)?;
     Ok(path)
+}
+
+/// The real path of the directory, unless it belongs to another user, or others may write it.
+fn check_directory(directory: &Path) -> Result<PathBuf, StoreError> {
+    let directory = directory.canonicalize().map_err(|error| StoreError::io(directory, &error))?;
+    let metadata = fs::metadata(&directory).map_err(|error| StoreError::io(&directory, &error))?;
+    let why = match () {
+        () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
+        () if metadata.mode() & 0o022 != 0 => Some("others may write to it; run `chmod go-w` on it"),
+        () => None,
+    };
+    if let Some(why) = why {
+        return Err(StoreError::unusable(&directory, why));
+    }
+    Ok(directory)
+}
+
+/// Whether the directory has a file of the store.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(super) fn has_file(directory: &Path) -> bool {
+    directory.join(FILE).symlink_metadata().is_ok()
+}
+
+/// Checks a directory without a file of the store: whether one can be made there.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(super) fn check_absent(directory: &Path) -> Result<(), StoreError> {
+    let is_there = |path: &&Path| path.symlink_metadata().is_ok();
+    let nearest = directory.ancestors().find(is_there).unwrap_or(Path::new("/"));
+    if !nearest.is_dir() {
+        return Err(StoreError::unusable(nearest, "it is no directory; set `data` to another path"));
+    }
+    if nearest == directory {
+        check_directory(directory)?;
+    }
+    let usable = access(nearest, Access::WRITE_OK | Access::EXEC_OK);
+    usable.map_err(|error| StoreError::io(nearest, &error.into()))
 }
 
 /// Refuses a file that ends in the middle of a page, unless its log may have the rest. The database would take a file

@@ -26,6 +26,8 @@ use tokio::sync::oneshot;
 
 use crate::model::RunKey;
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use database::check;
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use record::{StoredHalt, StoredRun, TakenTurn};

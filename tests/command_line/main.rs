@@ -10,3 +10,4 @@ mod authoring;
 mod cli;
 mod example_workspace;
 mod nested;
+mod serve_check;

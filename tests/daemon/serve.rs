@@ -55,3 +55,41 @@ fn an_event_is_answered_with_its_outcome() {
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
     assert!(!daemon.socket().exists());
 }
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
+fn a_check_beside_a_running_daemon_names_it_and_takes_nothing_from_it() {
+    let daemon = DaemonSetup::new()
+        .file("shop/.openharness/hooks/guard.yaml", GUARD)
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .settings("data: $DIR/data")
+        .argument("--tcp")
+        .argument("127.0.0.1:0")
+        .serve();
+    let check = |flags: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+            .args(["serve", "--check", "--json", "--config"])
+            .arg(daemon.path().join("hookyard.yaml"))
+            .args(["--socket".as_ref(), daemon.socket().as_os_str()])
+            .args(["--tcp", &daemon.tcp()])
+            .args(flags)
+            .args(crate::support::trust::OFF)
+            .env("HOOKYARD_TEST_HOME", daemon.path().join("home"))
+            .output()
+            .unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let named = format!("pid {}", daemon.pid());
+        let found = report["findings"].as_array().unwrap().iter();
+        let found = found.filter(|finding| finding["message"].as_str().unwrap().contains(&named));
+        let found = found.map(|finding| (finding["subject"].to_string(), finding["level"].clone()));
+        (output.status.code(), found.collect::<Vec<_>>())
+    };
+    let used = ["listen.socket", "listen.control_socket", "listen.tcp", "data"];
+    let all = |level: &str| used.map(|subject| (format!("{subject:?}"), json!(level))).to_vec();
+    assert_eq!(check(&[]), (Some(0), all("warning")));
+    assert_eq!(check(&["--strict"]), (Some(1), all("warning")));
+    assert_eq!(check(&["--strict", "--replace"]), (Some(0), all("ok")));
+    assert_eq!(daemon.post("/v1/events", &event("shop", "Bash"))["verdict"], "block");
+    assert_eq!(daemon.get("/v1/status")["data"]["error"], json!(null));
+    daemon.finish();
+}

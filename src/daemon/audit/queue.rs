@@ -90,6 +90,21 @@ impl Audit {
         Ok(Some(Arc::new(Self::on(sink, destination, settings)?)))
     }
 
+    /// Opens the destination of the settings, if there is one, and closes it again.
+    ///
+    /// Returns an error if it cannot be used.
+    #[cfg(feature = "cli")]
+    pub(in crate::daemon) fn check(settings: &AuditSettings) -> Result<(), AuditError> {
+        let Some(AuditDestination::File(path)) = &settings.to else { return Ok(()) };
+        let was_there = path.symlink_metadata().is_ok();
+        let opened = RotatingFile::open(path, settings.max_size as u64, settings.keep.get());
+        let file = opened.map_err(|why| AuditError::File { path: path.clone(), why })?;
+        if !was_there && file.is_empty() {
+            drop(std::fs::remove_file(path));
+        }
+        Ok(())
+    }
+
     pub(super) fn on(
         sink: Box<dyn AuditSink>,
         destination: String,

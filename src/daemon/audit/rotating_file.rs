@@ -42,6 +42,12 @@ impl RotatingFile {
         Ok(Self { path: path.to_owned(), file, identity, size, max_size, keep, no_rotation_until: None })
     }
 
+    /// Whether it had no lines when it was opened.
+    #[cfg(feature = "cli")]
+    pub(super) fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
     fn reopen(&mut self) -> io::Result<()> {
         // A later sync does not reach the previous file.
         drop(self.file.sync_data());

@@ -4,7 +4,6 @@ mod agent_file;
 mod dialect;
 mod envelope;
 mod event;
-mod foreign_events;
 mod handlers;
 mod hook_file;
 mod keys;

@@ -3,14 +3,23 @@
 use super::{
     super::{
         Mapping, Span, Value,
+        claude::CLAUDE,
+        clawd::CLAWD,
+        codebuddy::CODEBUDDY,
+        gemini::GEMINI,
         suggest::{did_you_mean, shorten},
     },
     event,
-    foreign_events::canonical_kind,
     handlers::{self, RawHandler},
     keys::HOOK_KEYS,
 };
 use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, MatcherError};
+
+/// The kind that an agent's name for an event means, if OpenHarness has it.
+pub(super) fn canonical_kind(name: &str) -> Option<EventKind> {
+    let rows = [&CLAUDE, &CODEBUDDY, &CLAWD, &GEMINI].into_iter().filter_map(|native| native.row_named(name));
+    rows.map(|row| row.kind).find(|kind| event::has_kind(*kind))
+}
 
 /// A value of a file, and its position.
 #[derive(Debug, Clone)]

@@ -11,9 +11,8 @@ use super::{
     arguments::GrepArguments,
     contents::{self, ContentsError},
     escape,
-    output::ToolOutput,
+    output::{ToolOutput, refusal},
     pattern::PathPattern,
-    refusal::refusal,
     walk::{STOPPED_NOTE, WalkEntry, walk},
 };
 use crate::{

@@ -8,7 +8,6 @@ mod grep;
 mod output;
 mod pattern;
 mod read_file;
-mod refusal;
 mod walk;
 
 use std::{io, path::Path, sync::atomic::AtomicBool};

@@ -2,7 +2,11 @@
 
 use std::{path::Path, sync::atomic::AtomicBool};
 
-use super::{arguments::ReadFileArguments, contents, escape, output::ToolOutput, refusal::refusal};
+use super::{
+    arguments::ReadFileArguments,
+    contents, escape,
+    output::{ToolOutput, refusal},
+};
 use crate::root_dir::{OpenedPath, RootDir};
 
 /// The largest file, in bytes.

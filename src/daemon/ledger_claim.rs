@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{socket::SocketError, start_error::ServeError};
+use super::{handover::ReplaceError, socket::SocketError, start_error::ServeError};
 use crate::handler::command::{GroupLedger, LedgerError, LockedLedger};
 
 /// The locked ledger of a daemon that starts.
@@ -39,7 +39,10 @@ impl LedgerClaim {
                 }
             },
             Err(LedgerError::InUse { .. }) if is_replacing => {
-                let ledger = GroupLedger::claim(&second).map_err(taken)?;
+                let ledger = GroupLedger::claim(&second).map_err(|error| match error {
+                    LedgerError::InUse { .. } => ReplaceError::StillFinishing.into(),
+                    other => taken(other),
+                })?;
                 Ok(Self { ledger, left: None, predecessor: Some(first) })
             }
             Err(error) => Err(taken(error)),

@@ -506,6 +506,42 @@ fn of_two_daemons_that_replace_a_third_one_wins() {
 }
 
 #[test]
+fn one_daemon_finishes_at_a_time() {
+    let mut first = setting().serve();
+    let mut late = RawConnection::unix(&first);
+    late.send(bytes("late", "Late"));
+    wait_until("the hook runs", || first.path().join("shop/begun").exists());
+    let second = first.replace();
+    serves(&second, second.pid());
+    let mut third = second.replace();
+    assert_eq!(third.wait().code(), Some(1), "{}", third.log());
+    assert!(third.log().contains("still finishes its events"), "{}", third.log());
+    assert_eq!(second.get("/v1/status")["pid"], second.pid());
+    fs::write(first.path().join("shop/go"), "").unwrap();
+    assert_eq!(late.reply().json()["verdict"], "halt");
+    assert_eq!(first.wait().code(), Some(0), "{}", first.log());
+    // The halt of the first is known to the third.
+    let mut third = None;
+    wait_until("the daemon takes back what the other has given up", || {
+        let mut another = second.replace();
+        wait_until("it serves, or has given up", || {
+            another.has_ended() || {
+                let status = another.client().send("GET", "/v1/status", None);
+                status.is_ok_and(|answer| read(&answer)["pid"] == another.pid())
+            }
+        });
+        let serves = !another.has_ended();
+        third = serves.then_some(another);
+        serves
+    });
+    let third = third.unwrap();
+    assert_eq!(third.post("/v1/events", &event("late", "Read"))["verdict"], "halt");
+    let mut second = second;
+    assert_eq!(second.wait().code(), Some(0), "{}", second.log());
+    third.finish();
+}
+
+#[test]
 fn without_a_daemon_to_replace_it_starts_as_usual() {
     let mut daemon = setting().argument("--replace").serve();
     assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");

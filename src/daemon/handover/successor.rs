@@ -54,6 +54,9 @@ pub enum ReplaceError {
     /// The other daemon is of a version with another protocol.
     #[error("the running hookyard hands over by another protocol ({0}); stop it and start this one")]
     Protocol(u32),
+    /// The running daemon has taken over itself, and the one before it has not ended.
+    #[error("the daemon before the running one still finishes its events; try again when it has ended")]
+    StillFinishing,
     /// A workspace that a client has registered cannot be registered again.
     #[error("the running hookyard has a workspace `{id}` that this one cannot register: {why}")]
     Workspace {

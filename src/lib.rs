@@ -109,7 +109,7 @@
 // `dialect/patch_merge.rs`           merges a patch into the payload
 // `model/outcome.rs`                 the outcome
 // `run/completion.rs`                remembers the outcome, halts the run, answers the callers
-// `run/halt_receipt.rs`              waits until a halt is on disk
+// `run/record.rs`                    waits until a halt is on disk
 // `run/announce.rs`                  tells observers and subscribers
 // `run/log.rs`                       writes the log lines
 // `orchestrator/dispatch.rs`         returns the outcome

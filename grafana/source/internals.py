@@ -253,6 +253,37 @@ def internals():
             colors={"halted": RED, "other": GREY},
             stacked=True,
         ),
+        lines(
+            "Outbox",
+            "Lifecycle events whose hooks have not ended. Dead letters are not tried any more.",
+            "none",
+            [each("hookyard_outbox_records", HERE, "state")],
+            colors={"under_way": GREY, "dead": RED},
+            stacked=True,
+        ),
+        lines(
+            "Oldest in the outbox",
+            "Age of the oldest lifecycle event that is to be delivered.",
+            "s",
+            [(f"hookyard_outbox_oldest_seconds{{{HERE}}}", "{{instance}}")],
+        ),
+        lines(
+            "Deliveries",
+            "How deliveries of lifecycle events ended. Failed ones are tried again.",
+            "ops",
+            [by("hookyard_outbox_deliveries_total", HERE, "result")],
+            stacked=True,
+        ),
+        lines(
+            "Dead letters",
+            "Lifecycle events that could not be delivered, and dead letters that were dropped because there were too many.",
+            "ops",
+            [
+                by("hookyard_outbox_dead_letters_total", HERE, "reason"),
+                (f"sum(rate(hookyard_outbox_dead_letters_dropped_total{{{HERE}}}[$__rate_interval]))", "dropped"),
+            ],
+            stacked=True,
+        ),
     ]
     process = [
         lines(

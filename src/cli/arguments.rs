@@ -4,8 +4,8 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 #[cfg(feature = "daemon")]
 use super::{
-    audit::AuditCommand, log::LogCommand, relay::RelayCommand, reload::ReloadCommand, runs::RunsCommand,
-    serve::ServeCommand, status::StatusCommand, top::TopCommand,
+    audit::AuditCommand, log::LogCommand, outbox::OutboxCommand, relay::RelayCommand, reload::ReloadCommand,
+    runs::RunsCommand, serve::ServeCommand, status::StatusCommand, top::TopCommand,
 };
 use super::{
     check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
@@ -72,6 +72,8 @@ pub(super) enum CliCommand {
     Log(LogCommand),
     #[cfg(feature = "daemon")]
     Audit(AuditCommand),
+    #[cfg(feature = "daemon")]
+    Outbox(OutboxCommand),
     #[cfg(feature = "daemon")]
     Reload(ReloadCommand),
     Completions(CompletionsCommand),

@@ -27,6 +27,8 @@ mod list;
 mod log;
 mod logs;
 mod new;
+#[cfg(feature = "daemon")]
+mod outbox;
 mod outcome_view;
 mod page;
 mod paint;
@@ -153,6 +155,8 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Log(log) => log.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Audit(audit) => audit.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Outbox(outbox) => outbox.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Reload(reload) => reload.run(&screen),
         CliCommand::Completions(completions) => completions.run(&mut command(), &screen),

@@ -56,8 +56,8 @@ pub(crate) use sandbox::KernelSandbox;
 pub use settings::{
     AuditDestination, AuditPatches, AuditSettings, AuditSync, DataDirectory, HttpSettings,
     LevelSandboxSettings, LevelSettings, LimitSettings, ListenSettings, ModelSettings, NativePoolSettings,
-    PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings, TraceSettings,
-    WorkerPoolSettings, WorkspaceSettings,
+    OutboxSettings, PoolSettings, SandboxLimitSettings, SandboxSettings, SecretSources, Settings,
+    TraceSettings, WorkerPoolSettings, WorkspaceSettings,
 };
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::data_directory;

@@ -279,6 +279,12 @@ impl From<DispatchError> for ApiError {
                 message,
                 "send the event again if its hooks may run twice; the log has the cause",
             ),
+            DispatchError::NotStored(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not_stored",
+                message,
+                "make room in the directory of `data`; `hookyard status` says what is wrong with it",
+            ),
             DispatchError::ShuttingDown => Self::shutting_down(),
             DispatchError::Interrupted => Self::interrupted(),
         }

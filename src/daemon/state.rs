@@ -273,6 +273,21 @@ impl DaemonState {
             self.register(id).await;
         }
         self.publish_unloaded();
+        self.register_workspaces_of_outbox().await;
+    }
+
+    /// Registers the workspaces of events that are to be delivered again, as those events did when they came.
+    async fn register_workspaces_of_outbox(&self) {
+        for (workspace, mut event) in self.orchestrator.workspaces_missing_for_outbox() {
+            // Only by its directory: the workspace that it was in is not registered.
+            event.workspace_id = None;
+            if let Err(error) = self.locator.locate(&self.orchestrator, &event).await {
+                let error = ApiError::from(error);
+                tracing::warn!(
+                    %workspace, %error, "the workspace of events that are to be delivered again is not registered"
+                );
+            }
+        }
     }
 
     /// Tries the workspaces that are not loaded again.

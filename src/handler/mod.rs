@@ -6,7 +6,6 @@ pub mod command;
 pub(crate) mod http;
 #[cfg(feature = "_http-client")]
 pub(crate) mod http_client;
-mod limits;
 pub mod models;
 pub(crate) mod native;
 mod own_listeners;
@@ -19,7 +18,6 @@ mod unavailable;
 
 pub use models::ModelClient;
 
-pub(crate) use limits::{CommandLimits, HttpLimits};
 pub(crate) use own_listeners::OwnListeners;
-pub(crate) use runner::{DegradedWorkers, HandlerOutput, Invocation, Runner};
+pub(crate) use runner::{CommandLimits, DegradedWorkers, HandlerOutput, HttpLimits, Invocation, Runner};
 pub(crate) use select::{api_client, http_runner};

@@ -9,7 +9,7 @@ use super::http::HttpRunner;
 use super::models::ApiClient;
 #[cfg(not(feature = "http"))]
 use super::unavailable::UnavailableRunner;
-use super::{limits::HttpLimits, models::ModelClient, own_listeners::OwnListeners, runner::Runner};
+use super::{models::ModelClient, own_listeners::OwnListeners, runner::HttpLimits, runner::Runner};
 use crate::model::HttpTarget;
 
 /// The runner of http hooks. Needs the feature `http`.

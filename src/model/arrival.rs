@@ -14,12 +14,22 @@ use super::DecisionId;
 pub struct Arrival {
     since_epoch: Duration,
     id: DecisionId,
+    delivery: u32,
 }
 
 impl Arrival {
     /// The arrival of an event at this time, with an id that no other event has. It becomes the id of the decision.
     pub fn new(time: SystemTime, id: DecisionId) -> Self {
-        Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id }
+        Self { since_epoch: time.duration_since(UNIX_EPOCH).unwrap_or_default(), id, delivery: 1 }
+    }
+
+    /// The same event, given to its hooks for this time.
+    #[cfg_attr(
+        not(feature = "store"),
+        expect(dead_code, reason = "without a store no event is delivered again")
+    )]
+    pub(crate) fn delivered(self, delivery: u32) -> Self {
+        Self { delivery, ..self }
     }
 
     /// When it was, by the machine's clock.
@@ -40,7 +50,7 @@ impl Arrival {
     /// How often the event has been given to its hooks, this time included. A hook that has an effect outside can tell a
     /// repetition by it and by the id of the event.
     pub fn delivery(&self) -> u32 {
-        1
+        self.delivery
     }
 
     /// An id of this event alone, in the form of a UUID (version 8).

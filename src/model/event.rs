@@ -397,6 +397,11 @@ impl Event {
         }
     }
 
+    /// Whether it is delivered again. The run that it belonged to may have ended since, and another may have its name.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.arrival.is_some_and(|arrival| arrival.delivery() > 1)
+    }
+
     /// Whether its hooks may change or stop things.
     pub fn is_interceptor(&self) -> bool {
         match &self.host_event {

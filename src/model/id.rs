@@ -252,6 +252,12 @@ impl DecisionId {
         Self { node, ..self }
     }
 
+    /// The name of the daemon, the number of the process, and the number within the process.
+    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "only the store writes its parts"))]
+    pub(crate) fn parts(self) -> (&'static str, u64, u64) {
+        (self.node, self.process, self.number)
+    }
+
     /// The id as one number.
     pub(super) fn bits(self) -> u128 {
         u128::from(self.process) << 64 | u128::from(self.number)

@@ -13,7 +13,6 @@ mod hook;
 mod hook_source;
 mod http_target;
 mod id;
-mod io_reason;
 mod json;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 mod json_diff;
@@ -56,7 +55,6 @@ pub(crate) use id::RunKey;
 pub use id::{
     DecisionId, DialectName, EventId, HookName, IdError, RunId, SessionId, ToolCallId, WorkspaceId,
 };
-pub(crate) use io_reason::io_reason;
 pub(crate) use json::check as check_json;
 pub use json::{Json, JsonError, JsonFields};
 #[cfg(any(feature = "cli", feature = "daemon"))]
@@ -81,6 +79,7 @@ pub use sandbox::{FilesystemAccess, NetworkAccess, ResourceLimits, Sandbox};
 pub(crate) use secret::SecretReference;
 pub use secret::{Secret, SecretText};
 pub(crate) use shown_text::escaped_line;
+pub(crate) use shown_text::io_reason;
 #[cfg(feature = "cli")]
 pub(crate) use shown_text::is_unsafe_to_show;
 pub use trace::{EventSpan, Sampling, TraceParent, TraceParentError};

@@ -1,7 +1,7 @@
-//! Text from hooks, hosts and file names on one line. Control characters in it could move the cursor, recolour the
+//! Texts for people. Those from hooks, hosts and file names are on one line. Control characters in it could move the cursor, recolour the
 //! screen, begin another line or reverse the reading order; invisible ones could hide what a text says.
 
-use std::{borrow::Cow, fmt::Write, ops::RangeInclusive};
+use std::{borrow::Cow, fmt::Write, io, ops::RangeInclusive};
 
 /// The characters without a shape of their own: `Default_Ignorable_Code_Point` of Unicode 16.0
 /// (DerivedCoreProperties.txt), in order. A test compares them with the table of the regular expressions.
@@ -57,6 +57,14 @@ fn push_escaped(c: char, shown: &mut String) {
     }
 }
 
+/// An I/O error without its number, to follow a colon: `no such file or directory`.
+pub(crate) fn io_reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" (os error").unwrap_or(text.len());
+    let mut letters = text[..end].chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +92,11 @@ mod tests {
         ] {
             assert_eq!(escaped_line(text), shown);
         }
+    }
+
+    #[test]
+    fn reasons_read_like_a_part_of_a_sentence() {
+        assert_eq!(io_reason(&io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(io_reason(&io::Error::other("Too late")), "too late");
     }
 }

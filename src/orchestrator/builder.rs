@@ -10,15 +10,14 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use ractor::Actor;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::{
     error::{DispatchError, StartError, WorkspaceError},
-    event_log::EventLog,
-    handle::{Inner, Orchestrator, most_anonymous, most_in_flight},
+    handle::{EventLog, Inner, Orchestrator, most_anonymous, most_in_flight},
     native_hook::NativeHook,
     workspace_table::WorkspaceTable,
     workspaces::with_canonical_root,
@@ -345,6 +344,7 @@ fn run_context(
         pending_deadline: settings.limits.pending_deadline,
         answers: settings.limits.answers_per_run.get(),
         meters,
+        outbox: ArcSwapOption::empty(),
     }
 }
 

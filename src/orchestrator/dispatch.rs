@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     dialect,
-    model::{Arrival, DialectName, Event, EventError, Outcome, RunKey, WorkspaceId},
+    model::{Arrival, Delivery, DialectName, Event, EventError, Outcome, RunKey, WorkspaceId},
     registry::Plan,
     run::{
-        AdmissionPermit, Caller, EventRequest, EventSender, IdempotencyKey, InFlightGuard, LeaseError,
-        RunLease, RunMessage, RunRejection, next_decision_id,
+        AdmissionPermit, Caller, CourseTicket, EventRequest, EventSender, IdempotencyKey, InFlightGuard,
+        LeaseError, OutboxFull, RunLease, RunMessage, RunRejection, next_decision_id,
     },
     supervisor::{PublishedSnapshot, SpawnRunError, SupervisorMessage},
     telemetry::{ShedReason, ShedStage},
@@ -186,15 +186,18 @@ impl Inner {
         let permit = self.admit(sender)?;
         let (waiter, answer) = oneshot::channel();
         let lease = self.lease(&key, sender).await?;
+        let event = Arc::new(event);
+        let ticket = if event.is_interceptor() { None } else { self.accept(&key.workspace, &event).await? };
         let actor = lease.actor().clone();
         let request = EventRequest {
             key: IdempotencyKey::of(&event),
-            event: Arc::new(event),
+            event,
             plan,
             snapshot,
             meters,
             accepted,
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
+            ticket: ticket.map(CourseTicket::sent),
         };
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
         actor.cast(RunMessage::Dispatch(Box::new(request))).map_err(|_| DispatchError::RunLost)?;
@@ -211,15 +214,32 @@ impl Inner {
         }
     }
 
+    /// Puts a lifecycle event into the outbox, if there is one. If nobody waits for its outcome, it is on disk then.
+    ///
+    /// Returns an error if it cannot be, and nobody would hear what became of it.
+    async fn accept(
+        &self,
+        workspace: &WorkspaceId,
+        event: &Arc<Event>,
+    ) -> Result<Option<CourseTicket>, DispatchError> {
+        let Some(outbox) = self.context.outbox.load_full() else { return Ok(None) };
+        let is_awaited = event.delivery == Delivery::Awaited;
+        match outbox.accept(workspace, event, is_awaited) {
+            Ok(accepted) => accepted.stored().await.map(Some).map_err(DispatchError::NotStored),
+            Err(OutboxFull) if is_awaited => Ok(None),
+            Err(OutboxFull) => Err(self.shed(Overload::Outbox)),
+        }
+    }
+
     /// The permit of an event of this sender.
     ///
     /// Returns an error if all that it may have are taken.
-    fn admit(&self, sender: EventSender) -> Result<AdmissionPermit, DispatchError> {
+    pub(super) fn admit(&self, sender: EventSender) -> Result<AdmissionPermit, DispatchError> {
         let take = |permits: &Arc<Semaphore>| {
             Arc::clone(permits).try_acquire_owned().map_err(|_| self.not_admitted())
         };
         let anonymous = match sender {
-            EventSender::Known => None,
+            EventSender::Known | EventSender::Outbox => None,
             EventSender::Anonymous => Some(take(&self.anonymous)?),
         };
         Ok(AdmissionPermit { _permit: take(&self.admission)?, anonymous })
@@ -231,7 +251,7 @@ impl Inner {
     }
 
     /// A lease of the run's actor; the supervisor spawns the actor if there is none.
-    async fn lease(&self, key: &RunKey, sender: EventSender) -> Result<RunLease, DispatchError> {
+    pub(super) async fn lease(&self, key: &RunKey, sender: EventSender) -> Result<RunLease, DispatchError> {
         let limit = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);
         let mut handle = self.context.directory.find(key).and_then(|record| record.handle());
         for _ in 0..MAX_ATTEMPTS {
@@ -256,7 +276,7 @@ impl Inner {
 
     fn shed(&self, overload: Overload) -> DispatchError {
         let at = match overload {
-            Overload::InFlight | Overload::Runs => ShedStage::Admission,
+            Overload::InFlight | Overload::Runs | Overload::Outbox => ShedStage::Admission,
             Overload::PendingPerRun | Overload::PendingDeadline => ShedStage::Run,
         };
         self.context.meters.shed(at, ShedReason::Full);

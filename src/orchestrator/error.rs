@@ -1,7 +1,7 @@
 //! The errors of the library's entry point: why an orchestrator does not start, why a directory is not a workspace,
 //! and why an event got no outcome.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use crate::model::{Diagnostic, EventError, IdError, JsonError, WorkspaceId};
 
@@ -100,6 +100,9 @@ pub enum DispatchError {
     /// The actor of the run died while it worked on the event; hooks may have run.
     #[error("the run's actor died while it worked on the event; hooks may have run")]
     RunLost,
+    /// The event could not be written to the outbox. No hook has run.
+    #[error("the event could not be stored: {0}")]
+    NotStored(Arc<str>),
     /// hookyard takes no more events. No hook has run.
     #[error("hookyard is shutting down")]
     ShuttingDown,
@@ -121,6 +124,9 @@ pub enum Overload {
     /// `limits.pending_deadline`
     #[error("the event waited longer for its turn than `limits.pending_deadline`")]
     PendingDeadline,
+    /// `outbox.max_size`
+    #[error("as much waits to be delivered as `outbox.max_size` allows")]
+    Outbox,
     /// `limits.runs`
     #[error("as many runs are known as `limits.runs` allows")]
     Runs,

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use super::{handle::Orchestrator, load_report::LoadReport};
+#[cfg(feature = "store")]
+use crate::run::OutboxCounts;
 use crate::{
     config::{self, BrokenFilePolicy},
     handler::command,
@@ -34,6 +36,12 @@ impl Orchestrator {
         context.pools.sample();
         if let Some(status) = context.directory.store().map(|store| store.status()) {
             meters.set_unsaved_runs(status.unsaved_halts, status.unsaved);
+        }
+        #[cfg(feature = "store")]
+        if let Some(outbox) = context.outbox.load_full() {
+            let OutboxCounts { under_way, waiting, dead, oldest } = outbox.counts();
+            let records = [("under_way", under_way), ("waiting", waiting), ("dead", dead)];
+            meters.set_outbox(records, oldest.unwrap_or_default());
         }
         self.update_hook_gauges();
     }

@@ -14,11 +14,11 @@ use parking_lot::Mutex;
 use ractor::{ActorRef, concurrency::JoinHandle};
 use tokio::sync::Semaphore;
 
-use super::{event_log::EventLog, notice_stream::NoticeStream, workspace_table::WorkspaceTable};
+use super::{notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
     config::{LastGoodStore, OuterSearch, Settings},
     handler::{DegradedWorkers, ModelClient},
-    model::{Hook, WorkspaceId},
+    model::{Event, Hook, WorkspaceId},
     registry::Snapshot,
     run::{EventSender, RunContext},
     supervisor::{SupervisorMessage, WorkspaceSnapshots},
@@ -75,6 +75,26 @@ pub(super) struct Inner {
     pub(super) event_log: Option<Arc<EventLog>>,
 }
 
+/// Every event that was dispatched, in order.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog(Mutex<Vec<Event>>);
+
+impl EventLog {
+    pub(super) fn record(&self, event: &Event) {
+        self.0.lock().push(event.clone());
+    }
+
+    /// The events so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.0.lock().clone()
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
 /// How many runs are known, and how many of them have an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -124,6 +144,7 @@ impl Orchestrator {
     /// their processes. Returns whether everything finished in time.
     pub async fn shutdown(&self, deadline: Duration) -> bool {
         self.0.closed.store(true, Ordering::Release);
+        self.0.context.close_outbox();
         // A send fails only if the supervisor is gone already.
         drop(self.0.supervisor.cast(SupervisorMessage::Drain));
         let all = u32::try_from(most_in_flight(&self.0.settings)).unwrap_or(u32::MAX);
@@ -159,6 +180,7 @@ pub(super) fn most_anonymous(settings: &Settings) -> usize {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.context.close_outbox();
         self.supervisor.stop(None);
     }
 }

@@ -4,13 +4,14 @@
 mod builder;
 mod dispatch;
 mod error;
-mod event_log;
 mod fail_closed;
 mod gauges;
 mod handle;
 mod load_report;
 mod native_hook;
 mod notice_stream;
+#[cfg(feature = "daemon")]
+mod outbox;
 mod reload_log;
 mod run;
 mod runs;
@@ -24,11 +25,13 @@ mod workspaces;
 
 pub use builder::Builder;
 pub use error::{DispatchError, Overload, StartError, WorkspaceError};
-pub(crate) use event_log::EventLog;
+pub(crate) use handle::EventLog;
 pub use handle::{Orchestrator, RunCount};
 pub use load_report::{KeptFile, LoadReport};
 pub use native_hook::NativeHook;
 pub use notice_stream::{NoticeStream, NoticesLost};
+#[cfg(feature = "daemon")]
+pub(crate) use outbox::{OutboxEvent, OutboxSelection};
 pub use run::Run;
 pub use runs::{CancelSummary, RunFilter, RunList};
 pub use tool_call::ToolCall;

@@ -1,22 +1,39 @@
 //! What an orchestrator keeps on disk: the store of the state of runs, opened, given to another process, and asked how it
-//! is; and the records of the last good rules.
+//! is; the records of the last good rules; and the courier, which delivers events of the outbox again.
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
+    time::Duration,
 };
 
-use super::{error::StartError, handle::Orchestrator};
-use crate::{
-    config::{LastGoodError, LastGoodStore},
-    store::{StoreError, StoreStatus},
-    supervisor::SupervisorMessage,
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::Instant,
+};
+
+use super::{
+    error::StartError,
+    handle::{Inner, Orchestrator},
 };
 #[cfg(feature = "daemon")]
+use crate::store::{RunStore, StoredRun};
 use crate::{
+    config::{LastGoodError, LastGoodStore},
     model::RunKey,
-    store::{RunStore, StoredRun},
+    run::{Caller, DueEvent, EventRequest, EventSender, InFlightGuard, Outbox, OutboxLimits, RunMessage},
+    store::{StoreError, StoreStatus},
+    supervisor::{PublishedSnapshot, SupervisorMessage},
 };
+
+/// The wait before an event is tried again for which there was no room.
+const ROOM_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long an event waits for a workspace that no settings declare. Its host may register it after a restart.
+const WORKSPACE_PATIENCE: Duration = Duration::from_mins(5);
+
+/// How often a workspace of the settings is looked for that is not loaded. It is noticed at once when it is.
+const WORKSPACE_PAUSE: Duration = Duration::from_mins(1);
 
 impl Orchestrator {
     /// Opens all that is kept in a directory.
@@ -28,12 +45,14 @@ impl Orchestrator {
     /// Opens the store in a directory and takes over what it has. What was kept in memory until now stays; halts among it
     /// are stored.
     pub(crate) async fn open_store(&self, data: PathBuf) -> Result<(), StoreError> {
-        let directory = Arc::clone(&self.0.context.directory);
-        let opened = tokio::task::spawn_blocking(move || directory.open_store(&data)).await;
+        let context = Arc::clone(&self.0.context);
+        let limits = self.outbox_limits();
+        let opened = tokio::task::spawn_blocking(move || context.open_store(&data, limits)).await;
         // It ends without a result only if it panicked, which nothing in it does.
         let restored = opened.expect("the store opens or says why not")?;
         // A send fails only if the orchestrator is shutting down, and then nothing is forgotten any more.
         drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
+        self.start_courier();
         Ok(())
     }
 
@@ -46,13 +65,28 @@ impl Orchestrator {
         Ok(())
     }
 
+    fn outbox_limits(&self) -> OutboxLimits {
+        let settings = &self.0.settings.outbox;
+        OutboxLimits {
+            size: settings.max_size,
+            dead: settings.dead_letters.get(),
+            dead_size: settings.dead_size,
+        }
+    }
+
+    fn start_courier(&self) {
+        if let Some(outbox) = self.0.context.outbox.load_full() {
+            tokio::spawn(deliver(Arc::downgrade(&self.0), outbox));
+        }
+    }
+
     /// Sends all changes to the store of another process from now on, and closes this one's, so that the other may open it.
     /// Returns its directory. Without a store, all that is known of runs is sent.
     #[cfg(feature = "daemon")]
     pub(crate) async fn hand_store_over(&self, successor: Arc<dyn RunStore>) -> Option<PathBuf> {
-        let directory = Arc::clone(&self.0.context.directory);
-        let handed_over = tokio::task::spawn_blocking(move || match directory.hand_store_over(successor) {
-            None => Err(directory.save_all()),
+        let context = Arc::clone(&self.0.context);
+        let handed_over = tokio::task::spawn_blocking(move || match context.hand_store_over(successor) {
+            None => Err(context.directory.save_all()),
             Some(data) => Ok(data),
         });
         // It ends without a result only while the runtime shuts down.
@@ -70,10 +104,11 @@ impl Orchestrator {
     /// [`Orchestrator::set_store`] is called.
     #[cfg(feature = "daemon")]
     pub(crate) async fn reopen_store(&self, data: PathBuf) -> Result<Arc<dyn RunStore>, StoreError> {
-        let directory = Arc::clone(&self.0.context.directory);
-        let opened = tokio::task::spawn_blocking(move || directory.reopen_store(&data)).await;
+        let (context, limits) = (Arc::clone(&self.0.context), self.outbox_limits());
+        let opened = tokio::task::spawn_blocking(move || context.reopen_store(&data, limits)).await;
         let (store, restored) = opened.expect("the store opens or says why not")?;
         drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
+        self.start_courier();
         Ok(store)
     }
 
@@ -121,5 +156,69 @@ impl Orchestrator {
     #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "the daemon shows it"))]
     pub(crate) fn store_status(&self) -> Option<StoreStatus> {
         self.0.context.directory.store().map(|store| store.status())
+    }
+}
+
+/// Delivers what is due until the outbox is closed.
+async fn deliver(orchestrator: Weak<Inner>, outbox: Arc<Outbox>) {
+    while let Some(place) = outbox.place().await
+        && let Some(due) = outbox.next().await
+        && let Some(inner) = orchestrator.upgrade()
+    {
+        inner.deliver_again(&outbox, due, place).await;
+    }
+}
+
+impl Inner {
+    /// Gives an event to its hooks again, by the hooks that are loaded now.
+    async fn deliver_again(&self, outbox: &Arc<Outbox>, due: DueEvent, place: OwnedSemaphorePermit) {
+        let Some(published) = self.registry.load().find(Some(&due.workspace)).cloned() else {
+            return self.wait_for_workspace(outbox, &due);
+        };
+        let PublishedSnapshot { snapshot, meters } = published;
+        if let Some(missing) = snapshot.missing_for(&due.event) {
+            return outbox.undeliverable(&due, &missing.reason());
+        }
+        let plan = snapshot.plan(&due.event);
+        let plan = plan.filter(&due.event, |hook| !due.progress.done.contains(&hook.name));
+        if plan.is_empty() {
+            return outbox.unwanted(due.id);
+        }
+        let key = RunKey::new(&due.workspace, &due.event.run_id);
+        let Ok(permit) = self.admit(EventSender::Outbox) else {
+            return outbox.postpone(due.id, ROOM_PAUSE);
+        };
+        let Ok(lease) = self.lease(&key, EventSender::Outbox).await else {
+            return outbox.postpone(due.id, ROOM_PAUSE);
+        };
+        let Some((event, ticket)) = outbox.begin(&due, place).await else { return };
+        let actor = lease.actor().clone();
+        // Nobody waits for the outcome.
+        let (waiter, _) = oneshot::channel();
+        let request = EventRequest {
+            // It repeats an event that may have an outcome already.
+            key: None,
+            event: Arc::new(event),
+            plan,
+            snapshot,
+            meters,
+            accepted: Instant::now(),
+            caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
+            ticket: Some(ticket.sent()),
+        };
+        // A send fails only if the actor has just died; the ticket goes with the message, and the event is tried again.
+        drop(actor.cast(RunMessage::Dispatch(Box::new(request))));
+    }
+
+    /// Has an event wait for its workspace, or gives it up.
+    fn wait_for_workspace(&self, outbox: &Outbox, due: &DueEvent) {
+        if self.settings.workspaces.contains_key(&due.workspace) {
+            return outbox.wait_for_workspace(due.id, WORKSPACE_PAUSE);
+        }
+        let waited = due.without_workspace.map_or(Duration::ZERO, |since| since.elapsed());
+        match WORKSPACE_PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
+            Some(left) => outbox.wait_for_workspace(due.id, left),
+            None => outbox.no_workspace(due.id),
+        }
     }
 }

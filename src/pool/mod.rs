@@ -5,7 +5,6 @@ mod job;
 mod job_queue;
 mod load;
 mod native;
-mod stderr_log;
 mod wait_queue;
 mod workers;
 

@@ -29,17 +29,19 @@ use super::{
     job::{Job, JobKey},
     job_queue::{JobQueue, ShedJobs},
     load::{BusyGuard, PoolLoad},
-    stderr_log::log_errors,
 };
 use crate::{
     handler::{DegradedWorkers, HandlerOutput, Invocation, Runner},
-    model::{Conclusion, Ended, Failure, HandlerKind},
+    model::{Conclusion, Ended, Failure, HandlerKind, RawReply},
     registry::RegisteredHook,
-    telemetry::{Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
+    telemetry::{EVENTS_TARGET, Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
 };
 
 /// The factory's actor.
 type Factory = ActorRef<FactoryMessage<JobKey, Job>>;
+
+/// How much of a program's standard error is logged, in bytes.
+const MOST_LOGGED: usize = 4096;
 
 /// Bounds of a pool.
 #[derive(Debug, Clone, Copy)]
@@ -198,6 +200,19 @@ impl Pool {
         // A failed send drops the job, and its port then reports the loss.
         drop(factory.cast(FactoryMessage::Dispatch(job)));
     }
+}
+
+/// Logs the standard error of a program at level debug.
+fn log_errors(registered: &RegisteredHook, raw: &Result<RawReply, Failure>) {
+    let Ok(RawReply::Command { stderr, .. }) = raw else { return };
+    if stderr.is_empty() || !tracing::enabled!(target: EVENTS_TARGET, tracing::Level::DEBUG) {
+        return;
+    }
+    let text = String::from_utf8_lossy(stderr);
+    // Redacted before it is cut: a part of a secret would not be recognised.
+    let text = registered.redactor.text(&text);
+    let shown = &text[..text.floor_char_boundary(MOST_LOGGED)];
+    tracing::debug!(target: EVENTS_TARGET, hook = %registered.hook.name, stderr = shown.trim_end(), "standard error of a hook");
 }
 
 /// Runs one hook at a time.

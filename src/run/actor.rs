@@ -17,6 +17,7 @@ use super::{
     log,
     message::{EventRequest, InvocationId, RunMessage, RunRejection},
     notify::{EndedEvent, NoticeKind},
+    outbox::CourseTicket,
     record::RunRecord,
 };
 use crate::{
@@ -160,7 +161,7 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, key, plan, snapshot, meters, accepted, caller } = request;
+        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, ticket } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -174,20 +175,25 @@ impl RunActor {
             );
             return self.context.directory.answer_halted(&state.record, caller, outcome);
         }
-        let (awaited, background) = state.run_state.take_turns(&event, plan).split(&event);
+        let is_repeated = event.is_repeated();
+        let again = ticket.as_ref().filter(|_| is_repeated).map(CourseTicket::failed_before);
+        let plan = state.run_state.take_turns(&event, plan, &again.unwrap_or_default());
+        let (awaited, background) = plan.split(&event);
         self.save_change(state);
         if !background.is_empty() {
             let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
             running.detached = Some(Arc::clone(&caller.guard));
+            running.ticket = ticket.as_ref().map(CourseTicket::for_course);
             self.drive(state, running, progress);
         }
         let version = snapshot.version();
         let (course, progress) = Course::begin(Arc::clone(&event), awaited, snapshot);
         let mut running = InFlightEvent::new(course, meters, CourseRole::Answering, accepted);
         running.key = key;
+        running.ticket = ticket;
         running.take_in(&event, version, caller);
-        if running.detached.is_some() {
+        if running.detached.is_some() && !is_repeated {
             self.answered(event.kind, Verdict::Proceed, accepted.elapsed(), Duration::ZERO);
         }
         self.drive(state, running, progress);

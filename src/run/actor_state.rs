@@ -15,6 +15,7 @@ use super::{
     directory::{RunDirectory, SessionGuard},
     idempotency::IdempotencyKey,
     message::{Caller, EventRequest, InFlightGuard, RunMessage},
+    outbox::CourseTicket,
     record::RunRecord,
     run_state::RunState,
     status::{ActiveEvent, RunActivity},
@@ -58,6 +59,8 @@ pub(super) struct InFlightEvent {
     /// Cancels the invocations when the event is dropped, also by the death of the actor.
     pub(super) _cancel_on_drop: DropGuard,
     pub(super) accepted: Instant,
+    /// What the outbox waits for, if the event is in it.
+    pub(super) ticket: Option<CourseTicket>,
 }
 
 /// Whether the outcome of a course is the answer to its event.
@@ -83,6 +86,7 @@ impl InFlightEvent {
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             accepted,
+            ticket: None,
         }
     }
 
@@ -98,6 +102,19 @@ impl InFlightEvent {
     pub(super) fn is_anonymous(&self) -> bool {
         let mut guards = self.callers.iter().map(|caller| &caller.guard).chain(&self.detached);
         guards.all(|guard| guard.is_anonymous())
+    }
+
+    /// Takes over the ticket of a repetition that is on disk already, since its host was told so. Any other repetition
+    /// needs none of its own.
+    fn join_ticket(&mut self, repeated: Option<CourseTicket>) {
+        let spare =
+            if self.detached.is_some() { std::mem::replace(&mut self.ticket, repeated) } else { repeated };
+        spare.into_iter().for_each(CourseTicket::cancel);
+    }
+
+    /// The event is not to be delivered again.
+    pub(super) fn cancel_delivery(&mut self) {
+        self.ticket.take().into_iter().for_each(CourseTicket::cancel);
     }
 
     /// Adds a caller: it waits for the outcome, or is answered at once if the event is detached.
@@ -118,6 +135,7 @@ impl RunActorState {
     pub(super) fn join(&mut self, request: EventRequest, directory: &RunDirectory) -> Option<EventRequest> {
         let Some(key) = &request.key else { return Some(request) };
         if let Some(outcome) = self.run_state.answers.get(key).cloned() {
+            request.ticket.into_iter().for_each(CourseTicket::cancel);
             match outcome.verdict {
                 Verdict::Halt => directory.answer_halted(&self.record, request.caller, outcome),
                 _ => request.caller.answer(Ok(outcome)),
@@ -128,6 +146,7 @@ impl RunActorState {
             |running: &&mut Box<InFlightEvent>| running.key.as_ref().is_some_and(|known| known.is_same(key));
         let Some(running) = self.running.values_mut().find(twin) else { return Some(request) };
         running.take_in(&request.event, request.snapshot.version(), request.caller);
+        running.join_ticket(request.ticket);
         None
     }
 

@@ -10,10 +10,9 @@ use super::{
     decision_id::next_decision_id,
     directory::RunDirectory,
     halt::Halt,
-    halt_receipt::HaltReceipt,
     message::{Caller, OutcomeSender, RunLease},
     notify::{EndedEvent, NoticeKind},
-    record::RunRecord,
+    record::{HaltReceipt, RunRecord},
     run_state::RunState,
 };
 use crate::model::{DecisionId, Event, EventKind, Failure, Outcome, Verdict};
@@ -25,13 +24,17 @@ const CANCELLED: &str = "the run was cancelled";
 impl RunActor {
     /// An event is done: tell the observers, apply its effects on the run, answer the callers.
     pub(super) fn finish(&self, state: &mut RunActorState, running: InFlightEvent) {
-        let InFlightEvent { course, key, role, callers, detached, accepted, .. } = running;
+        let InFlightEvent { course, key, role, callers, detached, accepted, ticket, .. } = running;
         let event = Arc::clone(course.event());
         let redactor = course.redactor().clone();
         let in_hooks = course.time_in_hooks();
         let mut outcome = course.into_outcome(decision_id(&event, role));
         let ended =
             |outcome| EndedEvent { event: &event, outcome, waited: accepted.elapsed(), redactor: &redactor };
+        let is_answered = role == CourseRole::Answering && detached.is_none();
+        if let Some(ticket) = ticket {
+            ticket.report(&outcome.hooks, &redactor, is_answered);
+        }
         if role == CourseRole::Background {
             return self.context.announce(&self.key, ended(&outcome), NoticeKind::Background);
         }
@@ -43,7 +46,7 @@ impl RunActor {
             self.answered(event.kind, outcome.verdict, accepted.elapsed(), in_hooks);
         }
         self.context.announce(&self.key, ended(&outcome), NoticeKind::Outcome);
-        state.ended |= event.ends_run();
+        state.ended |= event.ends_run() && !event.is_repeated();
         if let Some(key) = key {
             state.run_state.answers.remember(key, outcome.clone(), self.context.answers);
         }
@@ -79,12 +82,14 @@ impl RunActor {
 
     /// A caller is gone: cancels the events that nobody waits for any more and kills their processes.
     pub(super) fn abandon(&self, state: &mut RunActorState) {
-        for running in state.abandoned() {
+        for mut running in state.abandoned() {
+            running.cancel_delivery();
             self.cancel_unanswered(running, Failure::ABANDONED);
         }
     }
 
-    /// Shutdown: cancels every event. Callers get no answer; their closed channel tells them.
+    /// Shutdown: cancels every event. Callers get no answer; their closed channel tells them. What is in the outbox stays
+    /// there for the next start.
     pub(super) fn cancel_all(&self, state: &mut RunActorState) {
         for running in std::mem::take(&mut state.running).into_values() {
             self.cancel_unanswered(*running, "hookyard is shutting down");
@@ -95,7 +100,8 @@ impl RunActor {
     /// its way to this actor becomes the first of the next run of this id.
     pub(super) fn cancel(&self, state: &mut RunActorState, lease: RunLease) -> usize {
         let mut answers: Vec<(Vec<OutcomeSender>, Outcome)> = Vec::new();
-        for running in std::mem::take(&mut state.running).into_values() {
+        for mut running in std::mem::take(&mut state.running).into_values() {
+            running.cancel_delivery();
             let accepted = running.accepted;
             let is_detached = running.detached.is_some();
             if running.role == CourseRole::Background {

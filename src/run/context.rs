@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
 
-use super::{directory::RunDirectory, message::Notice, notify::OutcomeObserver};
+use super::{directory::RunDirectory, message::Notice, notify::OutcomeObserver, outbox::Outbox};
 use crate::{pool::HandlerPools, telemetry::Meters};
 
 /// What the actors of all runs share.
@@ -22,4 +23,15 @@ pub(crate) struct RunContext {
     /// How many outcomes are kept for repeated events.
     pub(crate) answers: usize,
     pub(crate) meters: Arc<Meters>,
+    /// Keeps lifecycle events until their hooks have ended, if there is a store.
+    pub(crate) outbox: ArcSwapOption<Outbox>,
+}
+
+impl RunContext {
+    /// Delivers no event again any more. What is in the outbox stays for the next start.
+    pub(crate) fn close_outbox(&self) {
+        if let Some(outbox) = self.outbox.load_full() {
+            outbox.close();
+        }
+    }
 }

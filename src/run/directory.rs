@@ -15,9 +15,8 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     halt::Halt,
-    halt_receipt::HaltReceipt,
     message::{RunHandle, RunMessage},
-    record::RunRecord,
+    record::{HaltReceipt, RunRecord},
     run_state::RunState,
     status::{RunPhase, RunStatus},
 };

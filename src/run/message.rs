@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{idempotency::IdempotencyKey, status::RunActivity};
+use super::{idempotency::IdempotencyKey, outbox::CourseTicket, status::RunActivity};
 #[cfg(feature = "daemon")]
 use crate::store::StoredRun;
 use crate::{
@@ -73,6 +73,8 @@ pub(crate) struct EventRequest {
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
     pub(crate) caller: Caller,
+    /// What the outbox waits for, if the event is in it.
+    pub(crate) ticket: Option<CourseTicket>,
 }
 
 /// Who waits for an event, with the guard that keeps it in flight.
@@ -90,6 +92,9 @@ pub(crate) enum EventSender {
     Known,
     /// Anybody who reaches an address without a token.
     Anonymous,
+    /// The outbox, which delivers an event again.
+    #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
+    Outbox,
 }
 
 impl EventSender {
@@ -97,7 +102,7 @@ impl EventSender {
     /// ones.
     pub(crate) fn part_of(self, limit: usize) -> usize {
         match self {
-            Self::Known => limit,
+            Self::Known | Self::Outbox => limit,
             Self::Anonymous => limit - limit / 4,
         }
     }

@@ -9,11 +9,12 @@ mod course;
 mod decision_id;
 mod directory;
 mod halt;
-mod halt_receipt;
 mod idempotency;
 mod log;
 mod message;
 mod notify;
+#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "there is no store in this build"))]
+mod outbox;
 mod record;
 #[cfg(feature = "store")]
 mod restore;
@@ -38,4 +39,9 @@ pub(crate) use message::{
 };
 pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};
+pub(crate) use outbox::{CourseTicket, Outbox, OutboxFull};
+#[cfg(feature = "store")]
+pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};
+#[cfg(feature = "daemon")]
+pub(crate) use outbox::{OutboxEntry, OutboxPhase};
 pub use status::{ActiveEvent, RunActivity, RunPhase, RunStatus};

@@ -1,14 +1,22 @@
 //! What is kept of one run, whether or not it has an actor.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::{halt::Halt, message::RunHandle, run_state::RunState};
+use crate::telemetry::StoreFailure;
+
+/// How long an answer waits for its halt to be on disk. A disk that hangs must not take the verdict away.
+const LONGEST_SAVE: Duration = Duration::from_secs(2);
 
 /// What is known of a run, whether or not it has an actor. There may be a million, so it is kept small; points in
 /// time are milliseconds since the directory was made.
@@ -96,5 +104,24 @@ impl RunRecord {
     pub(super) fn unpark(&self) -> RunState {
         let parked = self.parked.lock().take();
         parked.map_or_else(RunState::default, |run_state| *run_state)
+    }
+}
+
+/// A halt that is not on disk yet.
+#[derive(Debug)]
+pub(crate) struct HaltReceipt {
+    pub(super) record: Arc<RunRecord>,
+    pub(super) flushed: oneshot::Receiver<()>,
+}
+
+impl HaltReceipt {
+    /// Waits until the halt is on disk or cannot be. A halt that cannot be stored is still a halt.
+    pub(crate) async fn settled(self) {
+        // An error means that the store is closed.
+        if timeout(LONGEST_SAVE, self.flushed).await.is_err() {
+            StoreFailure::Slow.emit();
+            tracing::error!("a halt is answered before it is on disk: the disk takes too long");
+        }
+        self.record.is_halt_settled.store(true, Ordering::Release);
     }
 }

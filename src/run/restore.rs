@@ -7,32 +7,53 @@ use std::{path::Path, sync::Arc};
 #[cfg(feature = "daemon")]
 use tokio::sync::oneshot;
 
-use super::directory::RunDirectory;
+use super::{
+    context::RunContext,
+    outbox::{Outbox, OutboxLimits},
+};
 #[cfg(feature = "daemon")]
-use super::{halt::Halt, message::RunMessage, record::RunRecord};
+use super::{directory::RunDirectory, halt::Halt, message::RunMessage, record::RunRecord};
 #[cfg(feature = "daemon")]
-use crate::store::{RunStore, StoredRun};
+use crate::store::StoredRun;
 use crate::{
     model::RunKey,
-    store::{FileRunStore, StoreError},
+    store::{FileRunStore, OutboxStore, RunStore, StoreError},
 };
 
-impl RunDirectory {
+impl RunContext {
     /// Opens the store in a directory of files, takes over what it has, and sends all changes to it from now on. Returns
     /// the runs that were not known. Blocks.
-    pub(crate) fn open_store(&self, data: &Path) -> Result<Vec<RunKey>, StoreError> {
-        let (store, stored) = FileRunStore::open(data)?;
-        let restored = self.restore(stored);
-        self.set_store(Some(Arc::new(store)));
-        self.save_halts();
+    pub(crate) fn open_store(&self, data: &Path, limits: OutboxLimits) -> Result<Vec<RunKey>, StoreError> {
+        let (store, restored) = self.open_files(data, limits)?;
+        self.directory.set_store(Some(store));
+        self.directory.save_halts();
         Ok(restored)
+    }
+
+    /// Opens the store, and takes over what it has. Changes of the outbox go to it from now on.
+    fn open_files(
+        &self,
+        data: &Path,
+        limits: OutboxLimits,
+    ) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
+        let (store, mut stored) = FileRunStore::open(data)?;
+        let store = Arc::new(store);
+        let outbox = std::mem::take(&mut stored.outbox);
+        let restored = self.directory.restore(stored);
+        let of_outbox = Arc::clone(&store) as Arc<dyn OutboxStore>;
+        self.outbox.store(Some(Outbox::new(of_outbox, limits, outbox)));
+        Ok((store, restored))
     }
 
     /// Sends all changes to this store from now on, writes what is left for the former one and closes it, so that another
     /// process may open it. Returns its directory, if there was one. Blocks.
     #[cfg(feature = "daemon")]
     pub(crate) fn hand_store_over(&self, successor: Arc<dyn RunStore>) -> Option<PathBuf> {
-        let former = self.set_store(Some(successor))?;
+        // What is under way is delivered again by that process: it finds it in the store.
+        if let Some(outbox) = self.outbox.swap(None) {
+            outbox.close();
+        }
+        let former = self.directory.set_store(Some(successor))?;
         let directory = former.status().directory;
         former.close();
         Some(directory)
@@ -40,9 +61,12 @@ impl RunDirectory {
 
     /// Opens the store again that was handed over. What it has and is not known is taken over. Blocks.
     #[cfg(feature = "daemon")]
-    pub(crate) fn reopen_store(&self, data: &Path) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
-        let (store, stored) = FileRunStore::open(data)?;
-        Ok((Arc::new(store), self.restore(stored)))
+    pub(crate) fn reopen_store(
+        &self,
+        data: &Path,
+        limits: OutboxLimits,
+    ) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
+        self.open_files(data, limits)
     }
 }
 

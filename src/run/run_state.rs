@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::idempotency::OutcomeCache;
 use crate::{
-    model::{Event, EventKind, Frequency, Hook, Note, NoteKind, Outcome, Verdict},
+    model::{Event, EventKind, Frequency, Hook, HookName, Note, NoteKind, Outcome, Verdict},
     registry::Plan,
     store::{StoredRun, TakenTurn},
 };
@@ -25,10 +25,13 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
-    /// Removes the hooks that run once per run and have run. Those that are left count as run from now on.
-    pub(super) fn take_turns(&mut self, event: &Event, plan: Plan) -> Plan {
+    /// Removes the hooks that run once per run and have run, but for those that failed for the same event and are tried
+    /// again. Those that are left count as run from now on.
+    pub(super) fn take_turns(&mut self, event: &Event, plan: Plan, again: &[HookName]) -> Plan {
         // After a reload, another hook may have the name of one that has run.
-        let plan = plan.filter(event, |hook| !runs_once(hook) || !self.had_turn.contains(&turn_of(hook)));
+        let plan = plan.filter(event, |hook| {
+            !runs_once(hook) || !self.had_turn.contains(&turn_of(hook)) || again.contains(&hook.name)
+        });
         for step in plan.steps().iter().filter(|step| runs_once(&step.hook)) {
             self.is_changed |= self.had_turn.insert(turn_of(&step.hook));
         }

@@ -14,6 +14,7 @@ use super::{
     ENDED_REMEMBERED, StoredRuns,
     error::StoreError,
     location::{self, FileIdentity},
+    outbox::table as outbox_table,
     pending::{ChangeBatch, RunChange},
     record::StoredRun,
 };
@@ -22,13 +23,16 @@ use crate::model::{RunId, RunKey, WorkspaceId};
 /// Marks a database as hookyard's: the letters `hkyd`.
 const APPLICATION: i64 = 0x686b_7964;
 
+/// What makes each version of the format out of the one before, the first out of nothing.
+const STEPS: [&str; 2] = [RUN_TABLES, outbox_table::TABLE];
+
 /// The version of the format: of the tables, and of the records in them.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// The size to which the write-ahead log is cut after it has grown, in bytes.
 const KEPT_LOG: i64 = 16 << 20;
 
-const TABLES: &str = "
+const RUN_TABLES: &str = "
     CREATE TABLE runs (
         workspace TEXT NOT NULL, run TEXT NOT NULL, state TEXT NOT NULL, PRIMARY KEY (workspace, run)
     ) WITHOUT ROWID, STRICT;
@@ -143,6 +147,7 @@ impl Database {
         let transaction = self.connection.transaction()?;
         write_runs(&transaction, batch)?;
         write_ended(&transaction, &batch.ended)?;
+        outbox_table::write(&transaction, &batch.outbox)?;
         transaction.commit()?;
         Ok(())
     }
@@ -194,7 +199,7 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")
 }
 
-/// Makes the tables of an empty database.
+/// Makes the tables of an empty database, and those that one of an earlier version lacks.
 fn check_version(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let number = |connection: &Connection, pragma: &str| {
@@ -209,14 +214,18 @@ fn check_version(connection: &mut Connection, path: &Path) -> Result<(), StoreEr
         (APPLICATION, found) if found > VERSION => {
             Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
         }
-        (0, 0) if tables == 0 => make_tables(connection).map_err(of_database),
+        (APPLICATION, found) if found > 0 => upgrade(connection, found).map_err(of_database),
+        (0, 0) if tables == 0 => upgrade(connection, 0).map_err(of_database),
         _ => Err(StoreError::unusable(path, "it is no file of hookyard's; move it away")),
     }
 }
 
-fn make_tables(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Makes the tables that a database of this version lacks.
+fn upgrade(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(TABLES)?;
+    for step in STEPS.iter().skip(usize::try_from(version).unwrap_or_default()) {
+        transaction.execute_batch(step)?;
+    }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
@@ -252,6 +261,7 @@ fn read_all(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreErr
         let key = run_key(&mut last, &workspace, &run);
         stored.ended.push(key.ok_or_else(|| damaged(&workspace, &run, "no id".into()))?);
     }
+    stored.outbox = outbox_table::read(connection, path)?;
     Ok(stored)
 }
 
@@ -514,9 +524,9 @@ mod tests {
 
         let newer = directory();
         drop(history(&newer));
-        Connection::open(file(&newer)).unwrap().execute_batch("PRAGMA user_version = 2").unwrap();
+        Connection::open(file(&newer)).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
         assert!(
-            refusal(&newer).contains("has the format 2, and this hookyard knows 1"),
+            refusal(&newer).contains(&format!("has the format 99, and this hookyard knows {VERSION}")),
             "{}",
             refusal(&newer)
         );

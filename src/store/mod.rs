@@ -1,18 +1,24 @@
-//! What survives a restart: halts, hooks that had their turn, stop counters and ended runs.
+//! What survives a restart: halts, hooks that had their turn, stop counters and ended runs, and lifecycle events whose
+//! hooks have not ended.
 //!
 //! Runs live in memory, and no event reads the store. Runs report changes; the store writes the latest state of each
 //! run within a second, and a halt at once. What is in the store is read once, at the start.
 //!
 //! ```text
 //! run::RunDirectory ── save, forget, end ──▶ PendingChanges ── ChangeBatch ──▶ StoreWriter's thread ──▶ Database
+//! run::Outbox ── add, update, remove ──▶ OutboxChanges ──────┘
 //! ```
 
 #[cfg(feature = "store")]
 mod database;
 #[cfg(feature = "store")]
 mod error;
+#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
+mod event_record;
 #[cfg(feature = "store")]
 mod location;
+#[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
+mod outbox;
 #[cfg(feature = "store")]
 mod pending;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
@@ -30,6 +36,10 @@ use crate::model::RunKey;
 pub(crate) use database::check;
 #[cfg(feature = "store")]
 pub use error::StoreError;
+pub(crate) use event_record::encode as encode_event;
+#[cfg(feature = "store")]
+pub(crate) use outbox::StoredOutbox;
+pub(crate) use outbox::{DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore};
 pub(crate) use record::{StoredHalt, StoredRun, TakenTurn};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
@@ -69,6 +79,7 @@ pub(crate) struct StoredRuns {
     pub(crate) runs: Vec<(RunKey, StoredRun)>,
     /// Runs that have ended, oldest first.
     pub(crate) ended: Vec<RunKey>,
+    pub(crate) outbox: StoredOutbox,
 }
 
 /// How the store is.

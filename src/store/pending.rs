@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{ENDED_REMEMBERED, record::StoredRun};
+use super::{ENDED_REMEMBERED, outbox::OutboxChanges, record::StoredRun};
 use crate::model::RunKey;
 
 /// What becomes of what is kept of a run.
@@ -23,11 +23,12 @@ pub(super) struct ChangeBatch {
     pub(super) later: Vec<(RunKey, RunChange)>,
     /// Runs that have ended, oldest first.
     pub(super) ended: Vec<RunKey>,
+    pub(super) outbox: OutboxChanges,
 }
 
 impl ChangeBatch {
     pub(super) fn is_empty(&self) -> bool {
-        self.urgent.is_empty() && self.later.is_empty() && self.ended.is_empty()
+        self.urgent.is_empty() && self.later.is_empty() && self.ended.is_empty() && self.outbox.is_empty()
     }
 }
 
@@ -37,6 +38,7 @@ pub(super) struct PendingChanges {
     urgent: HashMap<RunKey, RunChange>,
     later: HashMap<RunKey, RunChange>,
     ended: VecDeque<RunKey>,
+    pub(super) outbox: OutboxChanges,
 }
 
 impl PendingChanges {
@@ -69,7 +71,7 @@ impl PendingChanges {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.urgent.is_empty() && self.later.is_empty() && self.ended.is_empty()
+        self.urgent.is_empty() && self.later.is_empty() && self.ended.is_empty() && self.outbox.is_empty()
     }
 
     /// How many runs have a change.
@@ -87,11 +89,12 @@ impl PendingChanges {
         let urgent: Vec<_> = self.urgent.drain().collect();
         let keys: Vec<RunKey> = self.later.keys().take(most).cloned().collect();
         let later = keys.into_iter().filter_map(|key| self.later.remove_entry(&key)).collect();
-        ChangeBatch { urgent, later, ended: self.ended.drain(..).collect() }
+        ChangeBatch { urgent, later, ended: self.ended.drain(..).collect(), outbox: self.outbox.take() }
     }
 
     /// Takes back changes that could not be written. Changes that came meanwhile are newer.
     pub(super) fn put_back(&mut self, batch: ChangeBatch) {
+        self.outbox.put_back(batch.outbox);
         for (key, change) in batch.urgent {
             // The newer change takes over the urgency of the older one.
             let change = self.later.remove(&key).unwrap_or(change);

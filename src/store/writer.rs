@@ -12,8 +12,9 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     RunStore, StoreStatus, StoredRun, StoredRuns,
-    database::{Database, WriteError},
+    database::Database,
     error::StoreError,
+    outbox::{DeliveryProgress, OutboxRow, OutboxStore, SettledRow},
     pending::{ChangeBatch, PendingChanges},
 };
 use crate::{
@@ -83,10 +84,32 @@ impl StoreQueue {
         }
     }
 
+    /// Makes a change of a row of the outbox that somebody waits for.
+    fn change_awaited(
+        &self,
+        id: u64,
+        change: impl FnOnce(&mut PendingChanges),
+    ) -> oneshot::Receiver<Result<(), Arc<str>>> {
+        let mut state = self.state.lock();
+        if state.is_closing {
+            let (sender, receiver) = oneshot::channel();
+            // The receiver is there.
+            sender.send(Err("the store is closed".into())).ok();
+            return receiver;
+        }
+        change(&mut state.pending);
+        let receiver = state.pending.outbox.wait_for(id);
+        drop(state);
+        self.wake.notify_one();
+        receiver
+    }
+
     /// Waits for changes that are due. `is_full` says that the last batch left some.
     fn next_batch(&self, is_full: bool) -> Option<(ChangeBatch, Vec<oneshot::Sender<()>>)> {
         let mut state = self.state.lock();
-        let is_due = |state: &QueueState| !state.waiters.is_empty() || state.is_closing;
+        let is_due = |state: &QueueState| {
+            !state.waiters.is_empty() || state.pending.outbox.is_awaited() || state.is_closing
+        };
         while state.pending.is_empty() && !is_due(&state) {
             self.wake.wait(&mut state);
         }
@@ -103,10 +126,9 @@ impl StoreQueue {
 
     /// Takes note of what became of a batch. Returns whether the state of the store changed with it, from failing to
     /// working or back.
-    fn conclude(&self, batch: ChangeBatch, error: Option<&WriteError>) -> bool {
+    fn conclude(&self, batch: ChangeBatch, error: Option<String>) -> bool {
         let mut state = self.state.lock();
         state.writing = (0, 0);
-        let error = error.map(ToString::to_string);
         if error.is_some() {
             state.pending.put_back(batch);
         }
@@ -174,6 +196,31 @@ impl RunStore for FileRunStore {
     }
 }
 
+impl OutboxStore for FileRunStore {
+    fn add(&self, row: OutboxRow) {
+        self.queue.change(false, |pending| pending.outbox.add(row));
+    }
+
+    fn add_now(&self, row: OutboxRow) -> oneshot::Receiver<Result<(), Arc<str>>> {
+        let id = row.id;
+        self.queue.change_awaited(id, |pending| pending.outbox.add(row))
+    }
+
+    fn update(&self, id: u64, progress: &DeliveryProgress) {
+        let progress = progress.encode();
+        self.queue.change(false, |pending| pending.outbox.update(id, progress));
+    }
+
+    fn update_now(&self, id: u64, progress: &DeliveryProgress) -> oneshot::Receiver<Result<(), Arc<str>>> {
+        let progress = progress.encode();
+        self.queue.change_awaited(id, |pending| pending.outbox.update(id, progress))
+    }
+
+    fn remove(&self, id: u64) {
+        self.queue.change(false, |pending| pending.outbox.remove(id));
+    }
+}
+
 impl Drop for FileRunStore {
     fn drop(&mut self) {
         self.queue.state.lock().is_closing = true;
@@ -219,11 +266,15 @@ impl StoreWriter {
         }
         let started = Instant::now();
         let result = self.database.write(&batch);
+        let mut batch = batch;
+        let error = result.as_ref().err().map(ToString::to_string);
+        let settled = batch.outbox.settle(error.as_deref());
         self.meter.wrote(started.elapsed());
         if let Err(error) = &result {
             StoreFailure::of(error.is_full()).emit();
         }
-        let has_changed = self.queue.conclude(batch, result.as_ref().err());
+        let has_changed = self.queue.conclude(batch, error);
+        settled.into_iter().for_each(SettledRow::notify);
         match &result {
             Err(error) if has_changed => {
                 tracing::error!(%error, "the state of runs cannot be written; a restart would forget what is halted now");

@@ -105,7 +105,11 @@ impl Actor for Supervisor {
             }
             SupervisorMessage::Publish(snapshot, reply) => {
                 let registry = &state.arguments.registry;
+                let workspace = snapshot.snapshot.workspace().id.clone();
                 registry.store(Arc::new(WorkspaceSnapshots::clone(&registry.load()).with(snapshot)));
+                if let Some(outbox) = state.arguments.context.outbox.load_full() {
+                    outbox.workspace_loaded(&workspace);
+                }
                 drop(reply.send(()));
             }
             SupervisorMessage::Retire(id, reply) => {
@@ -184,7 +188,7 @@ impl SupervisorState {
         if let Some(handle) = record.handle().filter(|handle| handle.is_open() && self.knows(handle)) {
             return Ok(handle);
         }
-        if ended_before {
+        if ended_before && sender != EventSender::Outbox {
             tracing::warn!(run = %key.run, "an event came for a run that has ended; it gets a fresh record");
         }
         let actor = RunActor { context: Arc::clone(context), key: key.clone(), record: Arc::clone(&record) };

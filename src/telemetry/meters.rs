@@ -49,6 +49,13 @@ pub(crate) struct Meters {
     broken_files: [Share; 3],
     /// Runs with a state that is not on disk: halted ones, and others.
     unsaved_runs: OnceLock<[Share; 2]>,
+    outbox: OnceLock<OutboxShares>,
+}
+
+/// The metric handles of the outbox.
+struct OutboxShares {
+    records: [Share; 3],
+    oldest: Gauge,
 }
 
 /// The metric handles of one kind of event.
@@ -87,6 +94,7 @@ impl Meters {
             broken_files: ["kept", "denied", "unknown"]
                 .map(|rules| Share::of(names::BROKEN_FILES.gauge([rules]))),
             unsaved_runs: OnceLock::new(),
+            outbox: OnceLock::new(),
         };
         for (at, reason) in SHEDDING {
             meters.shed_counter(at, reason);
@@ -120,6 +128,20 @@ impl Meters {
         let [of_halted, of_others] = self.unsaved_runs.get_or_init(shares);
         of_halted.set(halted);
         of_others.set(all.saturating_sub(halted));
+    }
+
+    /// Sets how many events the outbox has in each state, and how old the oldest is that is to be delivered.
+    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "there is no store in this build"))]
+    pub(crate) fn set_outbox(&self, counts: [(&'static str, usize); 3], oldest: Duration) {
+        let shares = || OutboxShares {
+            records: counts.map(|(state, _)| Share::of(names::OUTBOX_RECORDS.gauge([state]))),
+            oldest: names::OUTBOX_OLDEST.gauge([]),
+        };
+        let shares = self.outbox.get_or_init(shares);
+        for (share, (_, count)) in shares.records.iter().zip(counts) {
+            share.set(count);
+        }
+        shares.oldest.set(oldest.as_secs_f64());
     }
 
     /// Counts work that was shed.

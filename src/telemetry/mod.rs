@@ -36,7 +36,10 @@ pub use names::PROCESS_METRICS;
 pub use names::{METRICS, Metric, MetricKind};
 #[cfg(feature = "store")]
 pub(crate) use occurrences::StoreWriteMeter;
-pub(crate) use occurrences::{ActorRestarted, ConfigLoaded, LateReply, Panicked, StoreFailure};
+pub(crate) use occurrences::{
+    ActorRestarted, ConfigLoaded, DeliveryEnded, LateReply, LetterDied, LettersDropped, Panicked,
+    StoreFailure,
+};
 #[cfg(feature = "daemon")]
 pub(crate) use occurrences::{ApiDenied, RecordsLost};
 pub(crate) use worker_meters::{WaitingGauge, WorkerMeters, WorkerThere, WorkersDegraded};

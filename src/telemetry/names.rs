@@ -161,6 +161,16 @@ table! {
         "Writes of the state of runs that failed, and halts that were answered before they were on disk.";
     STORE_UNSAVED "hookyard_store_unsaved_runs" Gauge Count ["state"]
         "Runs whose latest state is not on disk yet: halted ones, and others.";
+    OUTBOX_RECORDS "hookyard_outbox_records" Gauge Count ["state"]
+        "Lifecycle events in the outbox: under way, waiting to be delivered again, and dead letters.";
+    OUTBOX_OLDEST "hookyard_outbox_oldest_seconds" Gauge Seconds []
+        "Age of the oldest event in the outbox that is to be delivered; 0 if there is none.";
+    OUTBOX_DELIVERIES "hookyard_outbox_deliveries_total" Counter Count ["result"]
+        "Deliveries of lifecycle events to their hooks, by how they ended.";
+    DEAD_LETTERS "hookyard_outbox_dead_letters_total" Counter Count ["reason"]
+        "Lifecycle events that became dead letters.";
+    DEAD_LETTERS_DROPPED "hookyard_outbox_dead_letters_dropped_total" Counter Count []
+        "Dead letters that were dropped, because there were too many.";
     STREAM_DROPPED "hookyard_stream_dropped_total" Counter Count []
         "Notices that readers of the stream were too slow for.";
     AUDIT_DROPPED "hookyard_audit_dropped_total" Counter Count ["reason"]

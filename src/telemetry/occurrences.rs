@@ -155,6 +155,69 @@ impl std::fmt::Debug for StoreWriteMeter {
     }
 }
 
+/// A delivery of an event in the outbox has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeliveryEnded {
+    /// All its hooks have ended.
+    Delivered,
+    /// Hooks failed.
+    Failed,
+    /// The actor of its run died.
+    Interrupted,
+    /// Its host or an operator took it back.
+    Cancelled,
+}
+
+impl DeliveryEnded {
+    /// Creates all series at zero.
+    pub(crate) fn expect_all() {
+        for ended in [Self::Delivered, Self::Failed, Self::Interrupted, Self::Cancelled] {
+            ended.add(0);
+        }
+    }
+
+    pub(crate) fn emit(self) {
+        self.add(1);
+    }
+
+    fn add(self, count: u64) {
+        let result = match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Cancelled => "cancelled",
+        };
+        names::OUTBOX_DELIVERIES.counter([result]).increment(count);
+    }
+}
+
+/// An event became a dead letter, for this reason.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LetterDied(pub(crate) &'static str);
+
+impl LetterDied {
+    /// Creates all series at zero, so that the rate of the first one is seen.
+    pub(crate) fn expect_all() {
+        for reason in ["tries", "no_workspace"] {
+            names::DEAD_LETTERS.counter([reason]).increment(0);
+        }
+    }
+
+    pub(crate) fn emit(self) {
+        names::DEAD_LETTERS.counter([self.0]).increment(1);
+    }
+}
+
+/// So many dead letters were dropped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LettersDropped(pub(crate) usize);
+
+impl LettersDropped {
+    pub(crate) fn emit(self) {
+        names::DEAD_LETTERS_DROPPED.counter([]).increment(u64::try_from(self.0).unwrap_or(u64::MAX));
+    }
+}
+
 /// A request to the daemon was denied.
 #[cfg(feature = "daemon")]
 #[derive(Debug, Clone, Copy)]

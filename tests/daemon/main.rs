@@ -14,6 +14,7 @@ mod hosts;
 mod http_server;
 mod last_good;
 mod openapi;
+mod outbox;
 mod reload;
 mod replace;
 mod restart;

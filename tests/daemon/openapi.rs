@@ -96,6 +96,15 @@ const TABLE: &[Row] = &[
     ("DELETE", "/v1/workspaces/{id}", "/v1/workspaces/%0a", None, 400),
     ("POST", "/v1/handover", "/v1/handover", Some("{}"), 400),
     ("POST", "/v1/handover", "/v1/handover", Some(r#"{"socket":"$DIR/nobody"}"#), 409),
+    ("GET", "/v1/outbox", "/v1/outbox", None, 200),
+    ("GET", "/v1/outbox", "/v1/outbox?state=dead&limit=5", None, 200),
+    ("GET", "/v1/outbox", "/v1/outbox?state=no", None, 400),
+    ("GET", "/v1/outbox", "/v1/outbox?limit=0", None, 400),
+    ("POST", "/v1/outbox/retry", "/v1/outbox/retry", Some(r#"{"ids":[1,2]}"#), 200),
+    ("POST", "/v1/outbox/retry", "/v1/outbox/retry", Some(r#"{"dead":true}"#), 200),
+    ("POST", "/v1/outbox/retry", "/v1/outbox/retry", Some(r#"{"dead":false}"#), 400),
+    ("POST", "/v1/outbox/drop", "/v1/outbox/drop", Some(r#"{"ids":[]}"#), 200),
+    ("POST", "/v1/outbox/drop", "/v1/outbox/drop", Some("{}"), 400),
     // It takes events until it is sent a signal.
     ("POST", "/v1/drain", "/v1/drain", None, 202),
 ];

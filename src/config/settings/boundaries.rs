@@ -1,5 +1,5 @@
 //! The settings of what hooks may connect to, what levels of configuration may switch off, and how much there may be of
-//! anything.
+//! anything, undelivered events among it.
 
 use std::{num::NonZeroUsize, time::Duration};
 
@@ -117,5 +117,20 @@ settings! {
 
         /// Maximum number of registered workspaces.
         workspaces: NonZeroUsize = count(10_000),
+    }
+}
+
+settings! {
+    /// Lifecycle events that are kept in `data` until their hooks have ended. Sizes are in bytes.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub section OutboxSettings {
+        /// Maximum size of all events that are to be delivered; further ones with `wait: false` are rejected.
+        max_size: usize as Size = 64 * MIB,
+
+        /// Maximum number of dead letters, which are events that could not be delivered; the oldest are dropped.
+        dead_letters: NonZeroUsize = count(1000),
+
+        /// Maximum size of all dead letters; the oldest are dropped.
+        dead_size: usize as Size = 16 * MIB,
     }
 }

@@ -9,10 +9,9 @@ use super::{
         BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind, required_event_names,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
-    data::DataDirectory,
+    data::{DataDirectory, NodeName},
     described::{DescribedEntry, DescribedValue, ValueForm},
     entries::LONGEST_MODEL_NAME,
-    node::NodeName,
     table::{ModelSettings, WorkspaceSettings},
     value_types::{
         Fraction, HookNameText, LARGEST_COUNT, LONGEST_SOCKET, ModelUrl, Size, SocketPath, Temperature,

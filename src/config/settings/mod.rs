@@ -17,17 +17,15 @@ mod keys;
 mod layer_tests;
 mod layers;
 mod listen;
-mod node;
 mod overrides;
 mod sandbox;
 mod table;
 #[cfg(test)]
 mod tests;
 mod value_types;
-mod workspace_types;
 
 pub use audit::{AuditDestination, AuditPatches, AuditSync};
-pub use boundaries::{HttpSettings, LevelSettings, LimitSettings};
+pub use boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings};
 pub use data::DataDirectory;
 pub use listen::ListenSettings;
 pub use sandbox::{LevelSandboxSettings, SandboxLimitSettings, SandboxSettings};

@@ -7,11 +7,10 @@ use super::{
         BrokenFilePolicy, DialectSelection, RequiredHook, TrustPolicy, WorkspaceKind,
     },
     audit::{AuditDestination, AuditPatches, AuditSync},
-    boundaries::{HttpSettings, LevelSettings, LimitSettings},
-    data::DataDirectory,
+    boundaries::{HttpSettings, LevelSettings, LimitSettings, OutboxSettings},
+    data::{DataDirectory, NodeName},
     declare::settings,
     listen::ListenSettings,
-    node::NodeName,
     sandbox::SandboxSettings,
     value_types::{
         Fraction, KIB, MIB, ModelUrl, NullIsDefault, Required, Size, Temperature, TraceUrl, VariablePattern,
@@ -116,6 +115,9 @@ settings! {
         /// that it last had, also after a restart if there is a `data` directory; `deny` blocks the events that they
         /// guarded. Only the settings file and `--set` can say so, not an environment variable.
         broken: BrokenFilePolicy as NullIsDefault<BrokenFilePolicy> = BrokenFilePolicy::default(),
+
+        /// Lifecycle events that are kept in `data` until their hooks have ended. Sizes are in bytes.
+        outbox: OutboxSettings = OutboxSettings::default(),
 
         /// What the processes of command hooks may do, by the level of the file that configures them.
         sandbox: SandboxSettings = SandboxSettings::default(),

@@ -16,11 +16,13 @@ pub(super) const HANDOVER_ERRORS: &[ErrorResponse] = &[
     (400, "The body is invalid"),
     (409, "Another daemon takes over already, or that socket cannot be used"),
 ];
+pub(super) const INVALID_BODY: &[ErrorResponse] = &[(400, "The body is invalid")];
 pub(super) const INVALID_ID: &[ErrorResponse] = &[(400, "The ID is invalid")];
 pub(super) const INVALID_QUERY: &[ErrorResponse] = &[(400, "The query is invalid")];
 pub(super) const INVALID_REGISTRATION: &[ErrorResponse] =
     &[(400, "The ID, the body or the directory is invalid")];
 pub(super) const NO_METRICS: &[ErrorResponse] = &[(404, "The embedding program collects the metrics itself")];
+pub(super) const NO_OUTBOX: &[ErrorResponse] = &[(409, "The daemon keeps its state in memory only")];
 pub(super) const RUN_ERRORS: &[ErrorResponse] = &[
     (400, "An ID is invalid"),
     (404, "The run is unknown"),

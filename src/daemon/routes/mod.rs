@@ -10,6 +10,7 @@ mod native_events;
 mod native_response;
 mod openapi;
 mod operation;
+mod outbox;
 mod parameters;
 mod reload;
 mod router;

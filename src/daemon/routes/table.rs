@@ -18,6 +18,7 @@ use super::{
         ResponseContent::{self, Empty, Json, Text},
         Route, RouteMethod, SuccessResponse,
     },
+    outbox::{self, OUTBOX_CHANGE_VIEW, OUTBOX_CHOICE, OUTBOX_VIEW},
     parameters::{
         AS, DIALECT, EVENT_KIND, ONE_WORKSPACE, RUN_ID, RUN_LIMIT, VERDICT, WORKSPACE_ID, WORKSPACE_OF_RUN,
     },
@@ -43,7 +44,7 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 22] = [
+static COMPONENTS: [&Component; 25] = [
     &AUDIT_STATUS,
     &RELOAD_VIEW,
     &DATA_STATUS,
@@ -55,6 +56,9 @@ static COMPONENTS: [&Component; 22] = [
     &EVENT,
     &HANDOVER_REQUEST,
     &KIND,
+    &OUTBOX_CHANGE_VIEW,
+    &OUTBOX_CHOICE,
+    &OUTBOX_VIEW,
     &OUTCOME,
     &PROCESS_ANSWER,
     &REGISTRATION,
@@ -71,7 +75,7 @@ static COMPONENTS: [&Component; 22] = [
 const PLAIN_TEXT: ResponseContent = Text("text/plain");
 
 /// Every route of the daemon.
-pub(super) static ROUTES: [Route; 16] = [
+pub(super) static ROUTES: [Route; 19] = [
     Route {
         path: "/v1/events",
         limit: RequestLimit::Counted,
@@ -267,6 +271,9 @@ pub(super) static ROUTES: [Route; 16] = [
     },
     DRAIN,
     HANDOVER,
+    Route { path: "/v1/outbox", limit: RequestLimit::Exempt, operations: &[outbox::LIST] },
+    Route { path: "/v1/outbox/retry", limit: RequestLimit::Exempt, operations: &[outbox::RETRY] },
+    Route { path: "/v1/outbox/drop", limit: RequestLimit::Exempt, operations: &[outbox::DROP] },
     Route {
         path: "/v1/status",
         limit: RequestLimit::Exempt,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     handler::{
-        limits::CommandLimits,
+        runner::CommandLimits,
         runner::{HandlerOutput, Invocation},
     },
     model::{Ended, Failure, RawReply},

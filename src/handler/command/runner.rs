@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{
     handler::{
-        limits::CommandLimits,
+        runner::CommandLimits,
         runner::{DegradedWorkers, HandlerOutput, Invocation, Runner},
     },
     model::{

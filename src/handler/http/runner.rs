@@ -12,8 +12,8 @@ use super::{request::PreparedRequest, sockets::SocketClients, targets::CheckedCl
 use crate::{
     handler::{
         http_client::{HttpClientError, RequestError},
-        limits::HttpLimits,
         own_listeners::OwnListeners,
+        runner::HttpLimits,
         runner::{HandlerOutput, Invocation, Runner},
     },
     model::{Address, Approval, Ended, Failure, Handler, HttpTarget, RawReply},

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     handler::{
         http_client::{BodyError, HttpClients, RequestError, read_beginning, read_whole},
-        limits::HttpLimits,
+        runner::HttpLimits,
     },
     model::{ApiModel, Approval, Model, ModelAccess, ModelApi},
 };

@@ -38,7 +38,7 @@ use crate::{
             group::{ExitWatch, ProcessGroup, StdioPipes},
             spawn::SpawnError,
         },
-        limits::CommandLimits,
+        runner::CommandLimits,
     },
     telemetry::{WorkerState, WorkerThere},
 };

@@ -389,7 +389,7 @@ mod tests {
                 spawn::Program,
                 worker::limits::{FleetMeters, StderrLogging, WorkerTimeouts},
             },
-            limits::CommandLimits,
+            runner::CommandLimits,
         },
         model::{Approval, WorkerBounds},
         telemetry::{ProcessMeters, WorkerMeters},

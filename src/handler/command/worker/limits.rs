@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    handler::{command::spawn::Program, limits::CommandLimits},
+    handler::{command::spawn::Program, runner::CommandLimits},
     model::WorkerBounds,
     telemetry::{ProcessMeters, WorkerMeters},
 };

@@ -1,0 +1,372 @@
+//! The outbox: lifecycle events from their acceptance until their hooks have ended, so that a crash loses none. What
+//! fails is delivered again; what fails too often becomes a dead letter.
+//!
+//! ```text
+//! accept ──▶ under way ── all hooks ended ──▶ removed
+//!              │  ▲
+//!   hooks failed  │ next, begin
+//!              ▼  │
+//!            waiting ── no try left, no workspace ──▶ dead letter ── retry ──▶ waiting
+//! ```
+
+mod state;
+mod ticket;
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
+    time::{Instant, timeout},
+};
+
+pub(crate) use state::{DueEvent, OutboxCounts, OutboxEntry, OutboxLimits, OutboxPhase};
+pub(crate) use ticket::{CourseTicket, HookResults};
+
+use self::{
+    state::OutboxState,
+    ticket::{DeliveryTicket, TicketOwner},
+};
+use crate::{
+    model::{Delivery, Event, HookName, WorkspaceId},
+    store::{
+        DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore, StoredOutbox, encode_event,
+    },
+    telemetry::{DeliveryEnded, LetterDied, LettersDropped},
+};
+
+/// How often an event is given to its hooks.
+const MOST_TRIES: u32 = 5;
+
+/// The wait before the second try; each further one is four times as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// How many events are delivered again at the same time. They take places of runs and pools from events whose hosts
+/// wait.
+const MOST_REPEATED: usize = 16;
+
+/// How long a row may take to be on disk before its event is refused.
+const LONGEST_WRITE: Duration = Duration::from_secs(2);
+
+/// The outbox of an orchestrator.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    store: Arc<dyn OutboxStore>,
+    state: Mutex<OutboxState>,
+    /// Notified when there may be something to deliver again.
+    changed: Notify,
+    /// Permits for deliveries after the first.
+    places: Arc<Semaphore>,
+}
+
+/// An event that was accepted.
+#[derive(Debug)]
+pub(crate) struct AcceptedEvent {
+    pub(crate) ticket: CourseTicket,
+    /// Notified when it is on disk, for an event that nobody waits for.
+    stored: Option<oneshot::Receiver<Result<(), Arc<str>>>>,
+}
+
+/// As many bytes wait to be delivered as may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutboxFull;
+
+impl AcceptedEvent {
+    /// Waits until the event is on disk, if that matters. Returns its ticket.
+    ///
+    /// Returns an error if it cannot be written; then it is forgotten.
+    pub(crate) async fn stored(self) -> Result<CourseTicket, Arc<str>> {
+        let Some(stored) = self.stored else { return Ok(self.ticket) };
+        match timeout(LONGEST_WRITE, stored).await {
+            Ok(Ok(Ok(()))) => Ok(self.ticket),
+            Ok(Ok(Err(error))) => Err(error),
+            Ok(Err(_)) => Err("the store is closed".into()),
+            Err(_) => Err("the disk takes too long".into()),
+        }
+    }
+}
+
+impl Outbox {
+    /// An outbox with what its store has. Everything in it is due.
+    pub(crate) fn new(store: Arc<dyn OutboxStore>, limits: OutboxLimits, stored: StoredOutbox) -> Arc<Self> {
+        DeliveryEnded::expect_all();
+        LetterDied::expect_all();
+        LettersDropped(0).emit();
+        let outbox = Self {
+            store,
+            state: Mutex::new(OutboxState::new(limits, stored)),
+            changed: Notify::new(),
+            places: Arc::new(Semaphore::new(MOST_REPEATED)),
+        };
+        // The limits may be lower than they were.
+        outbox.trim(&mut outbox.state.lock());
+        Arc::new(outbox)
+    }
+
+    /// Takes an event in. If nobody waits for its outcome, it is written to disk at once, else within a second: many have
+    /// ended by then.
+    ///
+    /// Returns an error if there is no room for it.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        workspace: &WorkspaceId,
+        event: &Arc<Event>,
+        is_awaited: bool,
+    ) -> Result<AcceptedEvent, OutboxFull> {
+        let text: Arc<str> = encode_event(event).into();
+        let mut state = self.state.lock();
+        let progress = DeliveryProgress::first();
+        let id = state.add(workspace, event, text.len(), progress.clone()).ok_or(OutboxFull)?;
+        let row = OutboxRow { id, workspace: workspace.clone(), event: Arc::clone(event), text, progress };
+        // While the state is locked, so that nothing about the row can be written before it.
+        let stored = if is_awaited {
+            self.store.add(row);
+            None
+        } else {
+            Some(self.store.add_now(row))
+        };
+        drop(state);
+        Ok(AcceptedEvent { ticket: self.ticket(id, None), stored })
+    }
+
+    /// A permit to deliver an event again.
+    pub(crate) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// Waits for an event that is to be delivered again, or for the end of the outbox.
+    pub(crate) async fn next(&self) -> Option<DueEvent> {
+        loop {
+            let changed = self.changed.notified();
+            let next = {
+                let mut state = self.state.lock();
+                if state.is_closed {
+                    return None;
+                }
+                state.take_due(Instant::now())
+            };
+            match next {
+                Ok(due) => return Some(due),
+                Err(Some(at)) => drop(tokio::time::timeout_at(at, changed).await),
+                Err(None) => changed.await,
+            }
+        }
+    }
+
+    /// Begins another delivery of an event. Waits until that is on disk, so that an event whose hooks end hookyard itself
+    /// does so a few times only. Returns the event as its hooks get it, and its ticket.
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        due: &DueEvent,
+        place: OwnedSemaphorePermit,
+    ) -> Option<(Event, CourseTicket)> {
+        let (event, written) = {
+            let mut state = self.state.lock();
+            let entry = state.begin(due.id)?;
+            let written = self.store.update_now(due.id, &entry.progress);
+            let mut event = Event::clone(&entry.event);
+            event.arrival = event.arrival.map(|arrival| arrival.delivered(entry.progress.deliveries));
+            event.delivery = Delivery::Detached;
+            event.span = None;
+            (event, written)
+        };
+        let ticket = self.ticket(due.id, Some(place));
+        // An event is delivered all the same if that cannot be written.
+        drop(timeout(LONGEST_WRITE, written).await);
+        Some((event, ticket))
+    }
+
+    fn ticket(self: &Arc<Self>, id: u64, place: Option<OwnedSemaphorePermit>) -> CourseTicket {
+        CourseTicket::new(DeliveryTicket::new(Arc::clone(self) as Arc<dyn TicketOwner>, id, place))
+    }
+
+    /// Has a failed delivery tried again, unless it was the last try.
+    fn failed(&self, state: &mut OutboxState, id: u64, results: HookResults) {
+        let Some(progress) = state.note(id, results) else { return };
+        if progress.tries >= MOST_TRIES {
+            return self.bury(state, id, DeadLetterReason::Tries);
+        }
+        self.store.update(id, &progress);
+        state.wait(id, Instant::now() + pause_after(progress.tries));
+    }
+
+    /// An event could not be given to its hooks for a reason of its own: that counts as a try.
+    pub(crate) fn undeliverable(&self, due: &DueEvent, why: &str) {
+        let mut state = self.state.lock();
+        if state.begin(due.id).is_none() {
+            return;
+        }
+        let results = HookResults { error: Some(why.into()), ..HookResults::default() };
+        self.failed(&mut state, due.id, results);
+        drop(state);
+        DeliveryEnded::Failed.emit();
+        self.changed.notify_one();
+    }
+
+    /// There was no room for an event: it is tried again later, and that counts as no try.
+    pub(crate) fn postpone(&self, id: u64, pause: Duration) {
+        self.state.lock().wait(id, Instant::now() + pause);
+        self.changed.notify_one();
+    }
+
+    /// No hook wants an event any more.
+    pub(crate) fn unwanted(&self, id: u64) {
+        self.state.lock().remove(id);
+        self.store.remove(id);
+        DeliveryEnded::Delivered.emit();
+        self.changed.notify_one();
+    }
+
+    /// The workspace of an event is not registered: it waits for it.
+    pub(crate) fn wait_for_workspace(&self, id: u64, pause: Duration) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.miss_workspace(id, now);
+        state.wait(id, now + pause);
+    }
+
+    /// A workspace was loaded.
+    pub(crate) fn workspace_loaded(&self, workspace: &WorkspaceId) {
+        self.state.lock().find_workspace(workspace, Instant::now());
+        self.changed.notify_one();
+    }
+
+    /// The workspaces that events wait for, each with the first of them.
+    #[cfg_attr(not(feature = "daemon"), expect(dead_code, reason = "only the daemon registers by directory"))]
+    pub(crate) fn missing_workspaces(&self) -> Vec<(WorkspaceId, Arc<Event>)> {
+        self.state.lock().workspaces_of_waiting()
+    }
+
+    /// The workspace of an event stays away.
+    pub(crate) fn no_workspace(&self, id: u64) {
+        self.bury(&mut self.state.lock(), id, DeadLetterReason::NoWorkspace);
+        self.changed.notify_one();
+    }
+
+    /// Makes an event a dead letter.
+    fn bury(&self, state: &mut OutboxState, id: u64, reason: DeadLetterReason) {
+        let letter = DeadLetter { reason, at: SystemTime::now() };
+        let Some(entry) = state.bury(id, letter) else { return };
+        let (workspace, event, tries) = (&entry.workspace, entry.event.kind, entry.progress.tries);
+        tracing::warn!(
+            id, %workspace, %event, tries, reason = reason.as_str(),
+            "an event could not be delivered and is a dead letter now"
+        );
+        self.store.update(id, &entry.progress);
+        LetterDied(reason.as_str()).emit();
+        self.trim(state);
+    }
+
+    /// Drops the oldest dead letters beyond the limits.
+    fn trim(&self, state: &mut OutboxState) {
+        let dropped = state.trim_dead();
+        for id in &dropped {
+            self.store.remove(*id);
+        }
+        if !dropped.is_empty() {
+            tracing::warn!(
+                letters = dropped.len(),
+                "the oldest dead letters are dropped: there are more than `outbox.dead_letters` and \
+                 `outbox.dead_size` allow"
+            );
+            LettersDropped(dropped.len()).emit();
+        }
+    }
+
+    /// Has events delivered again soon, dead letters among them. Returns the ids that were found.
+    pub(crate) fn retry(&self, ids: &[u64]) -> Vec<u64> {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        let retried: Vec<u64> = ids.iter().copied().filter(|id| state.revive(*id, now)).collect();
+        for id in &retried {
+            if let Some(entry) = state.entry(*id) {
+                self.store.update(*id, &entry.progress);
+            }
+        }
+        drop(state);
+        self.changed.notify_one();
+        retried
+    }
+
+    /// Removes events that are not under way. Returns the ids that were found.
+    pub(crate) fn discard(&self, ids: &[u64]) -> Vec<u64> {
+        let mut state = self.state.lock();
+        let idle = |state: &OutboxState, id: u64| {
+            state.entry(id).is_some_and(|entry| entry.phase != OutboxPhase::UnderWay)
+        };
+        let dropped: Vec<u64> = ids.iter().copied().filter(|id| idle(&state, *id)).collect();
+        for id in &dropped {
+            state.remove(*id);
+            self.store.remove(*id);
+        }
+        drop(state);
+        self.changed.notify_one();
+        dropped
+    }
+
+    /// The ids of all dead letters.
+    pub(crate) fn dead_letters(&self) -> Vec<u64> {
+        self.state.lock().dead_letters()
+    }
+
+    /// Copies of all entries for which the condition holds, in the order in which they were accepted, up to `most`; and how
+    /// many more there are.
+    pub(crate) fn list(
+        &self,
+        most: usize,
+        wanted: impl Fn(&OutboxEntry) -> bool,
+    ) -> (Vec<(u64, OutboxEntry)>, usize) {
+        let state = self.state.lock();
+        let mut found = state.entries().filter(|(_, entry)| wanted(entry));
+        let listed: Vec<_> = found.by_ref().take(most).map(|(id, entry)| (id, entry.clone())).collect();
+        (listed, found.count())
+    }
+
+    /// How much there is.
+    pub(crate) fn counts(&self) -> OutboxCounts {
+        self.state.lock().counts()
+    }
+
+    /// Begins no more deliveries. What is interrupted from now on stays for the next start.
+    pub(crate) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+}
+
+impl TicketOwner for Outbox {
+    fn concluded(&self, id: u64, results: HookResults) {
+        let mut state = self.state.lock();
+        let ended = if results.is_cancelled {
+            DeliveryEnded::Cancelled
+        } else if !results.failed.is_empty() {
+            DeliveryEnded::Failed
+        } else if results.is_interrupted {
+            DeliveryEnded::Interrupted
+        } else {
+            DeliveryEnded::Delivered
+        };
+        if matches!(ended, DeliveryEnded::Cancelled | DeliveryEnded::Delivered) {
+            state.remove(id);
+            self.store.remove(id);
+        } else if !state.is_closed || ended == DeliveryEnded::Failed {
+            // During a shutdown, what was interrupted stays as it is for the next start.
+            self.failed(&mut state, id, results);
+        }
+        drop(state);
+        ended.emit();
+        self.changed.notify_one();
+    }
+
+    fn failed_before(&self, id: u64) -> Vec<HookName> {
+        self.state.lock().entry(id).map(|entry| entry.progress.failed.clone()).unwrap_or_default()
+    }
+}
+
+/// The pause after this many tries.
+fn pause_after(tries: u32) -> Duration {
+    FIRST_WAIT.saturating_mul(4_u32.saturating_pow(tries.saturating_sub(1)))
+}

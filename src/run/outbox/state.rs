@@ -1,0 +1,384 @@
+//! What is in the outbox, and what is due. Writes nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+
+use super::ticket::HookResults;
+use crate::{
+    model::{Event, RunKey, WorkspaceId},
+    store::{DeadLetter, DeliveryProgress, OutboxRow, StoredOutbox},
+};
+
+/// An event in the outbox.
+#[derive(Debug, Clone)]
+pub(crate) struct OutboxEntry {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) event: Arc<Event>,
+    pub(crate) progress: DeliveryProgress,
+    pub(crate) phase: OutboxPhase,
+    /// The bytes of its record.
+    pub(super) size: usize,
+    /// How old it was at `since`, by the machine's clock. From then on its age does not depend on that clock.
+    age: Duration,
+    since: Instant,
+    /// Since when its workspace is missing.
+    pub(super) without_workspace: Option<Instant>,
+}
+
+/// What becomes of an event in the outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutboxPhase {
+    /// Its hooks run.
+    UnderWay,
+    /// It is given to its hooks again at this time.
+    Waiting(Instant),
+    /// It is not delivered any more.
+    Dead,
+}
+
+impl OutboxPhase {
+    /// The name, in lists and as a metric label.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::UnderWay => "under_way",
+            Self::Waiting(_) => "waiting",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl OutboxEntry {
+    /// An event whose first delivery begins.
+    pub(super) fn new(
+        workspace: &WorkspaceId,
+        event: &Arc<Event>,
+        size: usize,
+        progress: DeliveryProgress,
+    ) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            event: Arc::clone(event),
+            progress,
+            phase: OutboxPhase::UnderWay,
+            size,
+            age: Duration::ZERO,
+            since: Instant::now(),
+            without_workspace: None,
+        }
+    }
+
+    /// An event that a store had.
+    pub(super) fn of_stored(row: OutboxRow, now: Instant) -> Self {
+        let arrived = row.event.arrival.map(|arrival| arrival.time());
+        // A clock that was set back makes it new.
+        let age = arrived.and_then(|arrived| SystemTime::now().duration_since(arrived).ok());
+        let is_dead = row.progress.dead.is_some();
+        Self {
+            phase: if is_dead { OutboxPhase::Dead } else { OutboxPhase::Waiting(now) },
+            workspace: row.workspace,
+            event: row.event,
+            progress: row.progress,
+            size: row.text.len(),
+            age: age.unwrap_or_default(),
+            since: now,
+            without_workspace: None,
+        }
+    }
+
+    /// How long ago it was accepted.
+    pub(crate) fn age(&self) -> Duration {
+        self.age.saturating_add(self.since.elapsed())
+    }
+}
+
+/// How much an outbox may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutboxLimits {
+    /// The bytes of all events that are to be delivered.
+    pub(crate) size: usize,
+    /// The number of dead letters.
+    pub(crate) dead: usize,
+    /// Their bytes.
+    pub(crate) dead_size: usize,
+}
+
+/// An event that is to be delivered again.
+#[derive(Debug)]
+pub(crate) struct DueEvent {
+    pub(crate) id: u64,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) event: Arc<Event>,
+    pub(crate) progress: DeliveryProgress,
+    /// Since when its workspace is missing, if it is known to be.
+    pub(crate) without_workspace: Option<Instant>,
+}
+
+/// What is in the outbox.
+#[derive(Debug)]
+pub(super) struct OutboxState {
+    limits: OutboxLimits,
+    /// In the order in which the events were accepted.
+    entries: BTreeMap<u64, OutboxEntry>,
+    /// When each waiting event is due.
+    due: BTreeSet<(Instant, u64)>,
+    /// The dead letters, oldest first.
+    dead: Vec<u64>,
+    /// The runs with an event that is being delivered again: one at a time, so that they begin in order.
+    busy: HashMap<RunKey, u64>,
+    last_id: u64,
+    /// The bytes of all events that are to be delivered.
+    size: usize,
+    /// The bytes of the dead letters.
+    dead_size: usize,
+    pub(super) is_closed: bool,
+}
+
+/// How much there is in an outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutboxCounts {
+    pub(crate) under_way: usize,
+    pub(crate) waiting: usize,
+    pub(crate) dead: usize,
+    /// The age of the oldest event that is to be delivered.
+    pub(crate) oldest: Option<Duration>,
+}
+
+fn run_key(entry: &OutboxEntry) -> RunKey {
+    RunKey::new(&entry.workspace, &entry.event.run_id)
+}
+
+impl OutboxState {
+    pub(super) fn new(limits: OutboxLimits, stored: StoredOutbox) -> Self {
+        let now = Instant::now();
+        let mut state = Self {
+            limits,
+            entries: BTreeMap::new(),
+            due: BTreeSet::new(),
+            dead: Vec::new(),
+            busy: HashMap::new(),
+            last_id: stored.last_id,
+            size: 0,
+            dead_size: 0,
+            is_closed: false,
+        };
+        for row in stored.rows {
+            let (id, entry) = (row.id, OutboxEntry::of_stored(row, now));
+            state.last_id = state.last_id.max(id);
+            if entry.phase == OutboxPhase::Dead {
+                state.dead.push(id);
+                state.dead_size += entry.size;
+            } else {
+                state.due.insert((now, id));
+                state.size += entry.size;
+            }
+            state.entries.insert(id, entry);
+        }
+        let died = |id: &u64| state.entries.get(id).and_then(|entry| Some(entry.progress.dead?.at));
+        state.dead.sort_by_key(died);
+        state
+    }
+
+    /// Adds an event, unless there is no room for it.
+    pub(super) fn add(
+        &mut self,
+        workspace: &WorkspaceId,
+        event: &Arc<Event>,
+        size: usize,
+        progress: DeliveryProgress,
+    ) -> Option<u64> {
+        if self.size.saturating_add(size) > self.limits.size {
+            return None;
+        }
+        self.last_id += 1;
+        self.size += size;
+        self.entries.insert(self.last_id, OutboxEntry::new(workspace, event, size, progress));
+        Some(self.last_id)
+    }
+
+    pub(super) fn entry(&self, id: u64) -> Option<&OutboxEntry> {
+        self.entries.get(&id)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u64, &OutboxEntry)> {
+        self.entries.iter().map(|(id, entry)| (*id, entry))
+    }
+
+    /// Takes the first event that is due, or returns when there will be one. It counts as under way until something else
+    /// is said of it.
+    pub(super) fn take_due(&mut self, now: Instant) -> Result<DueEvent, Option<Instant>> {
+        let is_free =
+            |id: &u64| !self.entries.get(id).is_some_and(|entry| self.busy.contains_key(&run_key(entry)));
+        let found = self.due.iter().find(|(at, id)| *at > now || is_free(id)).copied();
+        let Some((at, id)) = found else { return Err(None) };
+        if at > now {
+            return Err(Some(at));
+        }
+        self.due.remove(&(at, id));
+        let Some(entry) = self.entries.get_mut(&id) else { return Err(Some(now)) };
+        entry.phase = OutboxPhase::UnderWay;
+        self.busy.insert(run_key(entry), id);
+        Ok(DueEvent {
+            id,
+            workspace: entry.workspace.clone(),
+            event: Arc::clone(&entry.event),
+            progress: entry.progress.clone(),
+            without_workspace: entry.without_workspace,
+        })
+    }
+
+    /// Counts another delivery.
+    pub(super) fn begin(&mut self, id: u64) -> Option<&OutboxEntry> {
+        let entry = self.entries.get_mut(&id)?;
+        entry.without_workspace = None;
+        entry.progress.deliveries = entry.progress.deliveries.saturating_add(1);
+        entry.progress.tries = entry.progress.tries.saturating_add(1);
+        Some(entry)
+    }
+
+    /// Notes how a delivery ended that was not the last.
+    pub(super) fn note(&mut self, id: u64, results: HookResults) -> Option<DeliveryProgress> {
+        let entry = self.entries.get_mut(&id)?;
+        let progress = &mut entry.progress;
+        for hook in results.done {
+            if !progress.done.contains(&hook) {
+                progress.done.push(hook);
+            }
+        }
+        progress.failed = results.failed;
+        let interrupted = || "the actor of its run died".into();
+        progress.error = Some(results.error.unwrap_or_else(interrupted));
+        Some(progress.clone())
+    }
+
+    /// Has an event wait until this time.
+    pub(super) fn wait(&mut self, id: u64, until: Instant) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if let OutboxPhase::Waiting(former) = entry.phase {
+            self.due.remove(&(former, id));
+        }
+        entry.phase = OutboxPhase::Waiting(until);
+        let key = run_key(entry);
+        self.free(id, &key);
+        self.due.insert((until, id));
+    }
+
+    /// Notes that the workspace of an event is missing.
+    pub(super) fn miss_workspace(&mut self, id: u64, now: Instant) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.without_workspace.get_or_insert(now);
+        }
+    }
+
+    /// Has the events be due that wait for a workspace.
+    pub(super) fn find_workspace(&mut self, workspace: &WorkspaceId, now: Instant) {
+        let waits = |entry: &OutboxEntry| entry.without_workspace.is_some() && entry.workspace == *workspace;
+        let found: Vec<u64> = self.entries().filter(|(_, entry)| waits(entry)).map(|(id, _)| id).collect();
+        for id in found {
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.without_workspace = None;
+            }
+            if matches!(self.entries.get(&id).map(|entry| entry.phase), Some(OutboxPhase::Waiting(_))) {
+                self.wait(id, now);
+            }
+        }
+    }
+
+    /// The workspaces of all waiting events, each with its first event.
+    pub(super) fn workspaces_of_waiting(&self) -> Vec<(WorkspaceId, Arc<Event>)> {
+        let mut first: BTreeMap<&WorkspaceId, &Arc<Event>> = BTreeMap::new();
+        let waiting = self.entries.values().filter(|entry| entry.phase != OutboxPhase::Dead);
+        for entry in waiting.filter(|entry| entry.event.cwd.is_some()) {
+            first.entry(&entry.workspace).or_insert(&entry.event);
+        }
+        first.into_iter().map(|(id, event)| (id.clone(), Arc::clone(event))).collect()
+    }
+
+    /// Makes an event a dead letter.
+    pub(super) fn bury(&mut self, id: u64, letter: DeadLetter) -> Option<OutboxEntry> {
+        let entry = self.entries.get_mut(&id).filter(|entry| entry.phase != OutboxPhase::Dead)?;
+        if let OutboxPhase::Waiting(at) = entry.phase {
+            self.due.remove(&(at, id));
+        }
+        entry.phase = OutboxPhase::Dead;
+        entry.progress.dead = Some(letter);
+        let entry = entry.clone();
+        self.free(id, &run_key(&entry));
+        self.size = self.size.saturating_sub(entry.size);
+        self.dead_size += entry.size;
+        self.dead.push(id);
+        Some(entry)
+    }
+
+    /// Removes the oldest dead letters beyond the limits. Returns their ids.
+    pub(super) fn trim_dead(&mut self) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        while self.dead.len() > self.limits.dead || self.dead_size > self.limits.dead_size {
+            let Some(oldest) = self.dead.first().copied() else { break };
+            self.remove(oldest);
+            dropped.push(oldest);
+        }
+        dropped
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        match entry.phase {
+            OutboxPhase::Dead => {
+                self.dead.retain(|known| *known != id);
+                self.dead_size = self.dead_size.saturating_sub(entry.size);
+                return;
+            }
+            OutboxPhase::Waiting(at) => drop(self.due.remove(&(at, id))),
+            OutboxPhase::UnderWay => self.free(id, &run_key(&entry)),
+        }
+        self.size = self.size.saturating_sub(entry.size);
+    }
+
+    /// The run of an event that was delivered again may have its next one.
+    fn free(&mut self, id: u64, key: &RunKey) {
+        if self.busy.get(key) == Some(&id) {
+            self.busy.remove(key);
+        }
+    }
+
+    /// Has an event that is not under way be due, with all tries before it. Returns whether there is one.
+    pub(super) fn revive(&mut self, id: u64, now: Instant) -> bool {
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        match entry.phase {
+            OutboxPhase::UnderWay => return false,
+            OutboxPhase::Waiting(_) => {}
+            OutboxPhase::Dead => {
+                let size = entry.size;
+                self.dead.retain(|known| *known != id);
+                self.dead_size = self.dead_size.saturating_sub(size);
+                self.size += size;
+            }
+        }
+        entry.progress.tries = 0;
+        entry.progress.dead = None;
+        entry.without_workspace = None;
+        self.wait(id, now);
+        true
+    }
+
+    pub(super) fn dead_letters(&self) -> Vec<u64> {
+        self.dead.clone()
+    }
+
+    pub(super) fn counts(&self) -> OutboxCounts {
+        let waiting = self.due.len();
+        let dead = self.dead.len();
+        let oldest = self.entries.values().find(|entry| entry.phase != OutboxPhase::Dead);
+        OutboxCounts {
+            under_way: self.entries.len().saturating_sub(waiting + dead),
+            waiting,
+            dead,
+            oldest: oldest.map(OutboxEntry::age),
+        }
+    }
+}

@@ -34,7 +34,7 @@ const OPENHARNESS: [(&str, &str); 6] = [
     (
         "asker",
         "events: [before_tool_dispatch]\ncapabilities: [rewrite_tool_request]\n\
-         handler: { type: http, url: 'http://127.0.0.1:9/x', headers: { X-Home: 'a ${env.HOME}' } }",
+         handler: { type: http, url: 'http://127.0.0.1:9/x', headers: { X-Home: 'a ${env.SHOP}' } }",
     ),
     (
         "judge",
@@ -59,7 +59,7 @@ fn settings() -> Settings {
 fn load(root: &Path) -> LoadedWorkspace {
     let environment = |name: &str| match name {
         "PATH" => Some("/bin:/usr/bin".to_owned()),
-        "HOME" => Some("/home/me".to_owned()),
+        "SHOP" => Some("/home/me".to_owned()),
         _ => None,
     };
     load_workspace(root, None, &settings(), &environment)

@@ -14,13 +14,22 @@ use std::{
 
 use hookyard::daemon::Client;
 
-use crate::support::{daemon::Daemon, wait::LONGEST_WAIT};
+use crate::{
+    reference::{HALT_UNDONE, Tool},
+    support::{daemon::Daemon, wait::LONGEST_WAIT},
+};
 
 /// How many faults are kept.
 const MOST_FAULTS: usize = 50;
 
-/// How long after the daemon lacked descriptors a hook may still fail for it.
+/// How long after the daemon lacked descriptors a process may still fail for it.
 const AFTER_STARVATION: Duration = Duration::from_secs(3);
+
+/// The same for a worker, which may take long to start, and has the limit that held then for all its life.
+const WORKER_AFTER_STARVATION: Duration = Duration::from_secs(20);
+
+/// What the log says when a halt is not on disk in time, after which a kill may undo it, as the documents say.
+const SLOW_DISK: &str = "a halt is answered before it is on disk";
 
 /// What hosts and disturbances share.
 pub(crate) struct Arena {
@@ -120,9 +129,10 @@ impl Arena {
     }
 
     /// Whether it lacked descriptors at some time since, or shortly before.
-    pub(crate) fn was_starved(&self, since: Moment) -> bool {
+    pub(crate) fn was_starved(&self, since: Moment, tool: Tool) -> bool {
+        let after = if tool == Tool::Work { WORKER_AFTER_STARVATION } else { AFTER_STARVATION };
         let now = self.now();
-        let was_before = self.fed.lock().unwrap().is_some_and(|fed| fed + AFTER_STARVATION > since.at);
+        let was_before = self.fed.lock().unwrap().is_some_and(|fed| fed + after > since.at);
         was_before || since.starvations != now.starvations || now.starvations % 2 == 1
     }
 
@@ -161,6 +171,14 @@ impl Arena {
             writeln!(text, "{count:>9} {what}").unwrap();
         }
         text
+    }
+
+    /// Forgets halts that were undone because the disk took too long.
+    pub(crate) fn allow_for_slow_disk(&self, log: &str) {
+        if log.contains(SLOW_DISK) {
+            println!("the disk was too slow for halts, so that those may be undone");
+            self.faults.lock().unwrap().retain(|fault| !fault.contains(HALT_UNDONE));
+        }
     }
 
     pub(crate) fn assert_nothing_wrong(&self, seed: u64, history: &str) {

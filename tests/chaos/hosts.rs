@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     arena::{Arena, Moment},
     random::Random,
-    reference::{Call, RightAnswer, Tool, judge, judge_native},
+    reference::{Call, HALT_UNDONE, RightAnswer, Tool, judge, judge_native},
     support::wait::LONGEST_WAIT,
     witness::Runs,
     workspace::{FINE, FORBIDDEN, ID},
@@ -128,7 +128,9 @@ impl Host {
         let since = arena.now();
         let outcome = read(&self.send("/v1/events", &event, &id, arena)?);
         match judge(call, &outcome) {
-            Ok(RightAnswer::FailedClosed) if call.tool != Tool::Fetch && !arena.was_starved(since) => {
+            Ok(RightAnswer::FailedClosed)
+                if call.tool != Tool::Fetch && !arena.was_starved(since, call.tool) =>
+            {
                 arena.report([format!("a hook failed without a cause: {event}: {outcome}")]);
                 None
             }
@@ -165,7 +167,9 @@ impl Host {
         let is_instead_of_error = response.header("x-hookyard-error").is_some();
         let answer = read(&response);
         match judge_native(is_forbidden, is_instead_of_error, &answer) {
-            Ok(RightAnswer::FailedClosed) if !is_instead_of_error && !arena.was_starved(since) => {
+            Ok(RightAnswer::FailedClosed)
+                if !is_instead_of_error && !arena.was_starved(since, Tool::Bash) =>
+            {
                 arena.report([format!("a hook failed without a cause: {event}: {answer}")]);
             }
             Ok(right) => {
@@ -237,7 +241,7 @@ impl Host {
             let response =
                 arena.client().send("POST", "/v1/events", Some(event.to_string().as_bytes())).unwrap();
             if read(&response)["verdict"] != "halt" {
-                arena.report([format!("the halt of {run} is undone: {}", read(&response))]);
+                arena.report([format!("{HALT_UNDONE} in {run}: {}", read(&response))]);
             }
             arena.count("halts that held to the end");
         }

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// What is wrong with an answer to an event of a halted run.
+pub(crate) const HALT_UNDONE: &str = "the halt is undone";
+
 /// The tools of events; each has a hook of its own, but for `Read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -65,7 +68,7 @@ pub(crate) fn judge(call: Call, outcome: &Value) -> Result<RightAnswer, String> 
     let failed_closed = verdict == "block" && has_failed;
     if call.is_halted {
         let is_right = verdict == "halt" && hooks.is_empty();
-        return if is_right { Ok(RightAnswer::AlreadyHalted) } else { Err("the halt is undone".to_owned()) };
+        return if is_right { Ok(RightAnswer::AlreadyHalted) } else { Err(HALT_UNDONE.to_owned()) };
     }
     let expected = match call.tool {
         Tool::Halt => "halt",

@@ -118,7 +118,7 @@ pub(crate) fn setup(server: &str) -> DaemonSetup {
         .settings(
             "workspaces: { shop: { root: $DIR/shop } }\ndata: $DIR/data\nhttp: { allow: [127.0.0.0/8] }",
         )
-        .settings("run_forget: 24h\nshutdown_deadline: 2s")
+        .settings("run_forget: 24h\nrun_idle: 1s\nshutdown_deadline: 2s")
 }
 
 /// The directory of the hook files, below that of the daemon.

@@ -14,7 +14,7 @@ use crate::{
     random::Random,
     reference::{Call, HALT_UNDONE, RightAnswer, Tool, judge, judge_native},
     support::wait::LONGEST_WAIT,
-    witness::Runs,
+    witness::{Runs, Witness},
     workspace::{FINE, FORBIDDEN, ID},
 };
 
@@ -30,6 +30,8 @@ pub(crate) struct Host {
     runs: u64,
     /// The runs that were halted, as it was told.
     halted: Vec<String>,
+    /// The events for which it did not wait, and which were accepted.
+    notes: Vec<String>,
     /// What is known of the work for each event, by its id.
     work: HashMap<String, Work>,
 }
@@ -58,7 +60,15 @@ enum Attempt {
 
 impl Host {
     pub(crate) fn new(number: u64, seed: u64) -> Self {
-        Self { number, random: Random::new(seed), sent: 0, runs: 0, halted: Vec::new(), work: HashMap::new() }
+        Self {
+            number,
+            random: Random::new(seed),
+            sent: 0,
+            runs: 0,
+            halted: Vec::new(),
+            notes: Vec::new(),
+            work: HashMap::new(),
+        }
     }
 
     /// Sends events until the arena says that it is over.
@@ -193,8 +203,9 @@ impl Host {
             "event_id": format!("{}{id}{}", ID.0, ID.1), "trigger_type": "user", "run_status": "failed", "wait": false,
         });
         if self.send("/v1/events", &event, &id, arena).is_some() {
-            arena.count("notes");
-            self.work.entry(id).or_default().may_have_begun = true;
+            arena.count("events without waiting");
+            self.work.remove(&id);
+            self.notes.push(id);
         }
     }
 
@@ -245,6 +256,11 @@ impl Host {
             }
             arena.count("halts that held to the end");
         }
+    }
+
+    /// The accepted events for which no hook has run yet.
+    pub(crate) fn undelivered<'h>(&'h self, witness: &'h Witness) -> impl Iterator<Item = &'h String> {
+        self.notes.iter().filter(|id| !witness.has(id))
     }
 
     /// Compares what hooks say that they did with what the answers say.

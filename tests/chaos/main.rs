@@ -26,10 +26,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::{Value, json};
+
 use crate::{
     arena::Arena,
     disturbances::Disturber,
     footprint::Footprint,
+    hosts::Host,
     policy_server::PolicyServer,
     random::mixed,
     support::wait::{LONGEST_WAIT, wait_until},
@@ -67,7 +70,7 @@ fn whatever_is_done_to_the_daemon_its_verdicts_are_right_and_nothing_grows() {
         let hosts: Vec<_> = (0..HOSTS)
             .map(|number| {
                 let arena = &arena;
-                scope.spawn(move || hosts::Host::new(number, mixed(&[seed, 3, number])).play(arena))
+                scope.spawn(move || Host::new(number, mixed(&[seed, 3, number])).play(arena))
             })
             .collect();
         scope.spawn(|| disturbances::reload_again_and_again(&arena));
@@ -88,6 +91,7 @@ fn whatever_is_done_to_the_daemon_its_verdicts_are_right_and_nothing_grows() {
     for host in &results {
         host.assert_halted_runs(&arena);
     }
+    assert_delivered(&results, &witness, &arena);
     let history = disturber.history();
     let log = disturber.finish();
     let ran = witness.finish();
@@ -102,6 +106,27 @@ fn whatever_is_done_to_the_daemon_its_verdicts_are_right_and_nothing_grows() {
         seed,
         &format!("{history}\nthe log of the daemon is in {}", log_file.display()),
     );
+}
+
+/// Each event that was accepted without waiting comes to its hook, whatever was done to the daemon since.
+fn assert_delivered(hosts: &[Host], witness: &Witness, arena: &Arena) {
+    let undelivered = || hosts.iter().flat_map(|host| host.undelivered(witness));
+    let deadline = Instant::now() + LONGEST_WAIT;
+    while undelivered().next().is_some() && Instant::now() < deadline {
+        retry_waiting(arena);
+        thread::sleep(Duration::from_millis(200));
+    }
+    arena.report(undelivered().map(|id| format!("the hook of event {id} never ran, and it was accepted")));
+}
+
+/// Has tried again now what would be tried again later, because its hook failed while the daemon lacked descriptors.
+fn retry_waiting(arena: &Arena) {
+    let waiting: Value = arena.control().ask("GET", "/v1/outbox?state=waiting&limit=10000", None).unwrap();
+    let ids: Vec<&Value> = waiting["events"].as_array().unwrap().iter().map(|event| &event["id"]).collect();
+    if !ids.is_empty() {
+        let body = json!({ "ids": ids }).to_string();
+        arena.control().send("POST", "/v1/outbox/retry", Some(body.as_bytes())).unwrap();
+    }
 }
 
 /// What the daemon takes while nothing is in flight.

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, Write},
     path::Path,
+    sync::{Arc, Mutex},
     thread::{self, JoinHandle},
 };
 
@@ -20,7 +21,8 @@ pub(crate) type Runs = HashMap<String, u32>;
 pub(crate) struct Witness {
     /// Its other end; the directory may be gone before the last line is read.
     pipe: File,
-    reading: JoinHandle<Runs>,
+    runs: Arc<Mutex<Runs>>,
+    reading: JoinHandle<()>,
 }
 
 impl Witness {
@@ -30,24 +32,30 @@ impl Witness {
         // Open in both directions, so that it neither waits for a first hook nor ends with the last one.
         let pipe = File::options().read(true).write(true).open(path).unwrap();
         let other_end = pipe.try_clone().unwrap();
-        Self { pipe: other_end, reading: thread::spawn(move || read(pipe)) }
+        let runs = Arc::<Mutex<Runs>>::default();
+        let of_reader = Arc::clone(&runs);
+        Self { pipe: other_end, runs, reading: thread::spawn(move || read(pipe, &of_reader)) }
     }
 
     /// Everything that hooks have said.
     pub(crate) fn finish(mut self) -> Runs {
         writeln!(self.pipe, "{END}").unwrap();
-        self.reading.join().expect("a reader")
+        self.reading.join().expect("a reader");
+        std::mem::take(&mut *self.runs.lock().unwrap())
+    }
+
+    /// Whether a hook has run for an event.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.runs.lock().unwrap().contains_key(id)
     }
 }
 
-fn read(pipe: File) -> Runs {
-    let mut runs = Runs::new();
+fn read(pipe: File, runs: &Mutex<Runs>) {
     for line in BufReader::new(pipe).lines() {
         let line = line.unwrap();
         if line == END {
             break;
         }
-        *runs.entry(line).or_default() += 1;
+        *runs.lock().unwrap().entry(line).or_default() += 1;
     }
-    runs
 }

@@ -2,12 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, DirBuilder, File},
+    fs::{self, File},
     io::{self, Read, Write},
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{DirBuilderExt, MetadataExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -15,6 +12,9 @@ use std::{
     },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+#[cfg(feature = "store")]
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt};
 
 use rustix::{
     fs::{Mode, OFlags, open},
@@ -36,6 +36,7 @@ const LARGEST_RECORD: u64 = 48 << 20;
 const MOST_RECORDS: usize = 20_000;
 
 /// The directory of the records, in the data directory.
+#[cfg(any(feature = "cli", feature = "store"))]
 const DIRECTORY: &str = "rules";
 
 /// The ending of a record that is being written.

@@ -18,10 +18,7 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{
-        getsockopt,
-        sockopt::{PeerCredentials, PeerPidfd},
-    },
+    sys::socket::{getsockopt, sockopt::PeerPidfd},
 };
 use parking_lot::Mutex;
 use rustix::{
@@ -196,7 +193,7 @@ impl Socket {
     #[cfg(feature = "cli")]
     pub(super) fn listener_pid(path: &Path) -> Option<i32> {
         let stream = StdUnixStream::connect(path).ok()?;
-        getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid())
+        getsockopt(&stream, nix::sys::socket::sockopt::PeerCredentials).ok().map(|peer| peer.pid())
     }
 
     /// Takes a listener that another process has opened, and checks its file. The file is not removed.

@@ -1,6 +1,6 @@
 //! The dialects by name.
 
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 use super::response;
 use super::{
     Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, gemini::GEMINI,

@@ -26,7 +26,7 @@ mod suggest;
 
 pub use canonical::Canonical;
 pub(crate) use catalog::read_partial;
-#[cfg(feature = "daemon")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use catalog::unasked_response;
 pub use catalog::{named, natives, unreadable_event_response};
 pub use convert::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile, convert};

@@ -136,7 +136,10 @@ pub(crate) struct CommandLimits {
 
 /// Limits of an HTTP client.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "_http-client"), expect(dead_code, reason = "no HTTP client is compiled in"))]
+#[cfg_attr(
+    not(any(feature = "http", feature = "models")),
+    expect(dead_code, reason = "no kind of hook with an HTTP client is compiled in")
+)]
 pub(crate) struct HttpLimits {
     /// Bytes of a response body, decoded; more makes the reply invalid.
     pub(crate) body: usize,

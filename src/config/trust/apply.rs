@@ -39,6 +39,7 @@ pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>)
 }
 
 /// The directory of what the daemon keeps, unless it keeps it in memory only or no directory is known.
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) fn data_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
     match &settings.data {
         DataDirectory::Memory => None,

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 const PAGE: &str = include_str!("../../docs/operating.md");
 
-/// The fenced blocks of one language, in order.
+/// The fenced blocks of one language in the incident, in order.
 fn blocks(language: &str) -> Vec<&'static str> {
+    let (_, incident) = PAGE.split_once("\n## Incident: a guard fails open\n").unwrap();
     let fence = format!("\n```{language}\n");
-    let rests: Vec<&str> = PAGE.split(fence.as_str()).skip(1).collect();
+    let rests: Vec<&str> = incident.split(fence.as_str()).skip(1).collect();
     rests.into_iter().map(|rest| rest.split("\n```").next().unwrap()).collect()
 }
 

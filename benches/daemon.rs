@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched halts restart sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched halts outbox restart sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -16,7 +16,7 @@ use std::{
 
 use hookyard::{
     NativeHook, Orchestrator, ToolCall,
-    model::{EventKind, Reply, Verdict},
+    model::{DialectName, EventKind, Reply, Verdict},
 };
 use load::{Connection, Times, request};
 use tempfile::TempDir;
@@ -68,6 +68,9 @@ fn main() {
     }
     if wanted("halts") {
         runtime.block_on(halts());
+    }
+    if wanted("outbox") {
+        runtime.block_on(outbox());
     }
     if wanted("restart") {
         runtime.block_on(restart());
@@ -320,6 +323,38 @@ async fn halts() {
         "| a halt, on disk | p50 {p50:.2} ms, p99 {p99:.2} ms | 4 KiB and a sync: {floor:.2} ms | {:.1} | p50 ≤ 2 ms |",
         p50 / floor
     );
+}
+
+/// What accepting a lifecycle event costs that nobody waits for, and that is on disk before it is answered: one event
+/// after the other, and 64 at once.
+async fn outbox() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let hook = NativeHook::inline("note", [EventKind::RunCompleted], |_| Ok(Reply::proceed()));
+    let builder = Orchestrator::builder().native_hook(hook).data(directory.path().join("data"));
+    let orchestrator = builder.start().await.expect("it starts");
+    let accept = async |number: usize| {
+        let text = format!(
+            r#"{{"event":"run_completed","session_id":"s","run_id":"run-{number}","wait":false,"run_status":"completed"}}"#
+        );
+        let begun = Instant::now();
+        let outcome =
+            orchestrator.dispatch_json(DialectName::Canonical, text.as_bytes()).await.expect("an outcome");
+        assert_eq!(outcome.verdict, Verdict::Proceed);
+        begun.elapsed().as_secs_f64() * 1e3
+    };
+    for together in [1, 64] {
+        let mut times = Vec::new();
+        for round in 0..2_048 / together {
+            let numbers = (0..together).map(|number| accept(round * together + number));
+            times.extend(futures_util::future::join_all(numbers).await);
+        }
+        times.sort_by(f64::total_cmp);
+        let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
+        println!(
+            "| a lifecycle event, on disk, {together} at once | p50 {p50:.2} ms, p99 {p99:.2} ms | – | – | p50 ≤ 0.3 ms |"
+        );
+    }
+    orchestrator.shutdown(Duration::from_secs(1)).await;
 }
 
 /// A start with a million halted runs, written by as many halts of which many wait for one sync.

@@ -304,12 +304,16 @@ mod tests {
         collections::BTreeMap,
         fs,
         os::unix::fs::{PermissionsExt, symlink},
+        sync::Arc,
     };
 
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{model::HookName, store::StoredHalt};
+    use crate::{
+        model::{Event, EventKind, HookName, SessionId},
+        store::{DeliveryProgress, OutboxRow, StoredHalt, encode_event, pending::PendingChanges},
+    };
 
     type Runs = BTreeMap<RunKey, StoredRun>;
 
@@ -401,6 +405,78 @@ mod tests {
         let runs: Runs = stored.runs.into_iter().collect();
         let number = states.iter().position(|state| *state == runs);
         Ok(number.unwrap_or_else(|| panic!("no state of the history: {runs:?}")))
+    }
+
+    fn outbox_row(id: u64) -> OutboxRow {
+        let session = SessionId::new("s").unwrap();
+        let event = Event::new(EventKind::RunCompleted, session, RunId::new(format!("r{id}")).unwrap());
+        OutboxRow {
+            id,
+            workspace: WorkspaceId::new("shop").unwrap(),
+            text: encode_event(&event).into(),
+            event: Arc::new(event),
+            progress: DeliveryProgress::first(),
+        }
+    }
+
+    fn write_outbox(database: &mut Database, change: impl FnOnce(&mut PendingChanges)) {
+        let mut pending = PendingChanges::default();
+        change(&mut pending);
+        database.write(&pending.take(1)).unwrap();
+    }
+
+    #[test]
+    fn an_outbox_that_is_cut_anywhere_has_an_earlier_state() {
+        let live = directory();
+        let (mut database, _) = history(&live);
+        let failed =
+            DeliveryProgress { tries: 2, error: Some("refused".into()), ..DeliveryProgress::first() };
+        write_outbox(&mut database, |pending| pending.outbox.add(outbox_row(1)));
+        write_outbox(&mut database, |pending| pending.outbox.add(outbox_row(2)));
+        write_outbox(&mut database, |pending| pending.outbox.update(1, failed.encode()));
+        write_outbox(&mut database, |pending| pending.outbox.remove(2));
+        let states = [
+            Vec::new(),
+            vec![outbox_row(1)],
+            vec![outbox_row(1), outbox_row(2)],
+            vec![OutboxRow { progress: failed.clone(), ..outbox_row(1) }, outbox_row(2)],
+            vec![OutboxRow { progress: failed, ..outbox_row(1) }],
+        ];
+        let (whole, log) = (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap());
+        drop(database);
+        let mut reached = 0;
+        for cut in (0..log.len()).step_by(7).chain([log.len()]) {
+            let copy = directory_with(&[("runs.db", &whole), ("runs.db-wal", &log[..cut])]);
+            let (database, stored) = match Database::read(copy.path()) {
+                Ok(read) => read,
+                // The log has lost its head.
+                Err(StoreError::NotClosed { .. }) if reached == 0 => continue,
+                Err(error) => panic!("{cut}: {error}"),
+            };
+            database.connection.pragma_update(None, "synchronous", "OFF").unwrap();
+            let rows = stored.outbox.rows;
+            let state = states.iter().position(|state| *state == rows).expect("a state of the history");
+            assert!(state >= reached, "{cut}: state {state} after state {reached}");
+            reached = state;
+        }
+        assert_eq!(reached, states.len() - 1);
+    }
+
+    #[test]
+    fn a_database_of_the_first_version_gets_an_outbox() {
+        let old = directory();
+        let path = location::prepare(old.path()).unwrap();
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(RUN_TABLES).unwrap();
+        connection.pragma_update(None, "application_id", APPLICATION).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        drop(connection);
+        let (mut database, stored) = Database::open(old.path()).unwrap();
+        assert_eq!(stored, StoredRuns::default());
+        write_outbox(&mut database, |pending| pending.outbox.add(outbox_row(7)));
+        drop(database);
+        let stored = open(&old).unwrap().outbox;
+        assert_eq!((stored.rows, stored.last_id), (vec![outbox_row(7)], 7));
     }
 
     #[test]

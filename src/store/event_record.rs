@@ -307,3 +307,58 @@ fn attribute<'a>(attributes: &'a mut EventAttributes, name: &str) -> Option<&'a 
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::run::next_decision_id;
+
+    fn full_event() -> Event {
+        let text = r#"{"event":"notification","session_id":"s","run_id":"r","workspace_id":"shop","event_id":"e","cwd":"/x",
+            "wait":false,"agent_name":"a","notification_type":"idle","message":"it \"waits\"","more":{"a":[1.50,"\u00e9"]}}"#;
+        let mut event = crate::dialect::named(DialectName::Canonical).read_event(text.as_bytes()).unwrap();
+        event.arrival = Some(Arrival::new(UNIX_EPOCH + Duration::from_micros(1_234_567), next_decision_id()));
+        event.origin = Some(EventOrigin::new("tcp", EventPeer::Address([127, 0, 0, 1].into())));
+        event.trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().ok();
+        event
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let plain = Event::new(EventKind::RunFailed, SessionId::new("s").unwrap(), RunId::new("r").unwrap());
+        let mut host = full_event();
+        host.kind = EventKind::HostEvent;
+        host.host_event = Some(HostEvent::lifecycle("TaskCreated").match_text("deploy"));
+        for event in [plain, full_event(), host] {
+            let read = decode(&encode(&event)).unwrap();
+            // A span ends with its process.
+            assert_eq!(format!("{read:?}"), format!("{:?}", Event { span: None, ..event }));
+        }
+    }
+
+    #[test]
+    fn no_part_of_a_record_is_a_record() {
+        let whole = encode(&full_event());
+        for (cut, _) in whole.char_indices() {
+            assert_eq!(decode(&whole[..cut]).unwrap_err(), RecordError::Damaged, "{cut}");
+        }
+        assert_eq!(decode(r#"{"v":2}"#).unwrap_err(), RecordError::Version(2));
+        let tool = whole.replace("\"notification\"", "\"before_tool_dispatch\"");
+        assert_eq!(decode(&tool).unwrap_err(), RecordError::Damaged, "interceptors are never kept");
+    }
+
+    proptest! {
+        #[test]
+        fn no_change_of_a_record_breaks_the_reader(place in 0_usize..400, text in ".{0,3}") {
+            let whole = encode(&full_event());
+            let place = whole.floor_char_boundary(place.min(whole.len()));
+            let changed = format!("{}{text}{}", &whole[..place], &whole[whole.ceil_char_boundary(place + 1)..]);
+            if let Ok(event) = decode(&changed) {
+                prop_assert!(!event.is_interceptor());
+                prop_assert_eq!(encode(&decode(&encode(&event)).unwrap()), encode(&event));
+            }
+        }
+    }
+}

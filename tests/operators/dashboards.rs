@@ -55,6 +55,8 @@ const ALERTS: [&str; 32] = [
     "AuditLinesLost",
     "RequiredHookMissing",
     "RunStateNotSaved",
+    "OutboxOld",
+    "DeadLetters",
     "ConfigReloadFailed",
     "UntrustedHook",
     "LabelOverflow",

@@ -10,6 +10,8 @@
 //! ```
 
 mod state;
+#[cfg(test)]
+mod tests;
 mod ticket;
 
 use std::{

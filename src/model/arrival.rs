@@ -24,10 +24,6 @@ impl Arrival {
     }
 
     /// The same event, given to its hooks for this time.
-    #[cfg_attr(
-        not(feature = "store"),
-        expect(dead_code, reason = "without a store no event is delivered again")
-    )]
     pub(crate) fn delivered(self, delivery: u32) -> Self {
         Self { delivery, ..self }
     }

@@ -253,7 +253,6 @@ impl DecisionId {
     }
 
     /// The name of the daemon, the number of the process, and the number within the process.
-    #[cfg_attr(not(feature = "store"), expect(dead_code, reason = "only the store writes its parts"))]
     pub(crate) fn parts(self) -> (&'static str, u64, u64) {
         (self.node, self.process, self.number)
     }

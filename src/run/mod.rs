@@ -39,7 +39,9 @@ pub(crate) use message::{
 };
 pub use message::{Notice, RunRef};
 pub use notify::{FinishedEvent, OutcomeObserver};
-pub(crate) use outbox::{CourseTicket, Outbox, OutboxFull};
+#[cfg(feature = "store")]
+pub(crate) use outbox::Outbox;
+pub(crate) use outbox::{CourseTicket, OutboxFull};
 #[cfg(feature = "store")]
 pub(crate) use outbox::{DueEvent, OutboxCounts, OutboxLimits};
 #[cfg(feature = "daemon")]

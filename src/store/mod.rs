@@ -37,9 +37,9 @@ pub(crate) use database::check;
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use event_record::encode as encode_event;
-#[cfg(feature = "store")]
-pub(crate) use outbox::StoredOutbox;
-pub(crate) use outbox::{DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore};
+pub(crate) use outbox::{
+    DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore, StoredOutbox,
+};
 pub(crate) use record::{StoredHalt, StoredRun, TakenTurn};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;

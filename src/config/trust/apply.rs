@@ -8,9 +8,11 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(any(feature = "cli", feature = "daemon"))]
+use super::super::DataDirectory;
 use super::{
     super::{
-        DataDirectory, Settings, WorkspaceSettings,
+        Settings, WorkspaceSettings,
         account::home_directory,
         files::DefinitionFiles,
         workspace_options::{TrustPolicy, WorkspaceKind},

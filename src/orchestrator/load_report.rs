@@ -118,6 +118,20 @@ impl LoadReport {
         files.into_iter().filter(|file| !self.kept.iter().any(|kept| kept.file.starts_with(file)))
     }
 
+    /// The directory of the workspace, or that of its hook files, if it cannot be read and none of its former rules are in
+    /// force.
+    pub(super) fn unreadable_directory(&self) -> Option<PathBuf> {
+        let own = self.root.join(".openharness");
+        let directories = [self.root.clone(), own.clone(), own.join("hooks")];
+        let is_unread = |directory: &PathBuf| {
+            self.errors().any(|error| {
+                error.file == *directory && error.message.starts_with("the directory cannot be read")
+            })
+        };
+        let unread = directories.into_iter().find(is_unread)?;
+        (!self.kept.iter().any(|kept| kept.file.starts_with(&unread))).then_some(unread)
+    }
+
     /// The diagnostics that are errors: each leaves out a hook or a file.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)

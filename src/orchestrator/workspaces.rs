@@ -31,7 +31,7 @@ const CONCURRENT_LOADS: usize = 4;
 impl Orchestrator {
     /// Registers a workspace and loads its hooks; one that has the id already is replaced.
     ///
-    /// Returns an error if the directory is not there or is another workspace already, if there are too many, or if
+    /// Returns an error if the directory is not there, cannot be read and has no former rules, or is another workspace already, if there are too many, or if
     /// hookyard is shutting down. Mistakes in hook files are no error: they are in the report.
     pub async fn register(
         &self,
@@ -47,7 +47,14 @@ impl Orchestrator {
             self.0.context.pools.reloaded(&root, &[]);
         }
         let root = entry.settings.root.clone();
+        let is_first = entry.report().is_none();
         let report = self.load(id, &entry, loading).await.map_err(|_| WorkspaceError::ShuttingDown)?;
+        if let Some(path) = report.unreadable_directory().filter(|_| is_first) {
+            // Nobody knows which guards are there.
+            self.unregister(id).await;
+            let source = std::io::ErrorKind::PermissionDenied.into();
+            return Err(WorkspaceError::Directory { path, source });
+        }
         self.reload_nested(&root).await.map_err(|_| WorkspaceError::ShuttingDown)?;
         Ok(report)
     }

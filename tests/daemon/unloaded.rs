@@ -1,9 +1,10 @@
 //! Workspaces of the settings that cannot be loaded: they are there and broken, and nobody else judges their events.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::support::daemon::{Daemon, DaemonSetup};
 use crate::support::wait::wait_until;
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 
 const GUARD: &str =
@@ -117,4 +118,27 @@ fn a_workspace_that_is_not_loaded_can_be_registered_elsewhere_and_removed() {
     assert_eq!(daemon.send("DELETE", "/v1/workspaces/gone", None).status, 204);
     assert_eq!(fate(&daemon, &json!({ "workspace_id": "gone" })).0, 404);
     daemon.finish();
+}
+
+/// Nobody knows which guards are in a directory that cannot be read.
+#[test]
+fn a_workspace_whose_hooks_cannot_be_read_is_not_loaded() {
+    if geteuid().is_root() {
+        println!("skipped: root reads every directory");
+        return;
+    }
+    for unreadable in ["shop", "shop/.openharness", "shop/.openharness/hooks"] {
+        let setup = DaemonSetup::new()
+            .settings("workspaces: { shop: { root: $DIR/shop } }")
+            .file("shop/.openharness/hooks/guard.yaml", GUARD);
+        let directory = setup.path().join(unreadable);
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o000)).unwrap();
+        let daemon = setup.serve();
+        let shop = json!({ "workspace_id": "shop" });
+        assert_eq!(fate(&daemon, &shop), (503, "workspace_not_loaded".to_owned()), "{unreadable}");
+        assert_eq!((daemon.send("GET", "/readyz", None).status, gauge(&daemon)), (503, "1".to_owned()));
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        wait_until("it is loaded", || fate(&daemon, &shop).1 == "block");
+        daemon.finish();
+    }
 }

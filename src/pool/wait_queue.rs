@@ -92,7 +92,9 @@ mod tests {
                 (JobClass::Lifecycle, [30, 40]),
                 (JobClass::Interceptor, [10, 20]),
             ] {
-                items.into_iter().for_each(|item| queue.push(class, item));
+                for item in items {
+                    queue.push(class, item);
+                }
             }
             queue
         };

@@ -54,8 +54,7 @@ impl Place {
         let own = "trust: off\ndata: $DIR/data\nlisten: { socket: $DIR/h.sock }\nworkspaces: { shop: { root: $DIR/shop } }\n";
         let keys: Vec<&str> = settings.lines().filter_map(|line| line.split(':').next()).collect();
         let is_other = |line: &&str| !keys.contains(&line.split(':').next().unwrap_or_default());
-        let text: String =
-            own.lines().filter(is_other).chain(settings.lines()).map(|line| format!("{line}\n")).collect();
+        let text = own.lines().filter(is_other).chain(settings.lines()).collect::<Vec<_>>().join("\n");
         self.write(
             "hookyard.yaml",
             &text.replace("$DIR", self.path("").to_str().unwrap().trim_end_matches('/')),

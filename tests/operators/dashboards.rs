@@ -26,7 +26,7 @@ const AS_THEY_STAND: [(&str, &str); 2] = [
 ];
 
 /// The alerts that operators are promised.
-const ALERTS: [&str; 32] = [
+const ALERTS: [&str; 34] = [
     "AnswerBudgetBurn1h",
     "AnswerBudgetBurn6h",
     "AnswerBudgetBurn1d",

@@ -204,8 +204,8 @@ fn lines_in_the_journal_have_their_priorities() {
         assert!(log.lines().all(|line| ["<3>", "<4>", "<6>"].contains(&&line[..3])), "{log}");
         assert!(log.lines().all(|line| !line[3..].contains("<6>")), "{log}");
         if format == "--log=json" {
-            let lines: String = log.lines().map(|line| format!("{}\n", &line[3..])).collect();
-            objects(&lines);
+            let lines: Vec<_> = log.lines().map(|line| &line[3..]).collect();
+            objects(&lines.join("\n"));
         }
     }
     let mut broken = setting().file("log", "").argument("--log=human").argument("--set=limits.in_fligt=3");

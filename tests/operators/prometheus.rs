@@ -27,7 +27,7 @@ const BUSY: Duration = Duration::from_secs(24);
 const BUSY_FOR_PICTURES: Duration = Duration::from_mins(5);
 
 /// Panels on which nothing needs to move, by dashboard and title. They say zero, which is something.
-const STILL: [(&str, &str, &str); 20] = [
+const STILL: [(&str, &str, &str); 21] = [
     ("overview", "Waiting at hooks", "no hook here has a limit of its own"),
     ("overview", "Degraded workers", "all workers serve here"),
     ("hook-detail", "Waiting", "no hook here has a limit of its own"),
@@ -36,6 +36,7 @@ const STILL: [(&str, &str, &str); 20] = [
     ("internals", "Audit lines lost", "no line is lost here"),
     ("internals", "Failed writes", "the disk works"),
     ("internals", "Not on disk", "writes take moments"),
+    ("internals", "Dead letters", "nothing is tried five times here"),
     ("internals", "Restarts", "no actor dies here"),
     ("internals", "Restarts by actor", "no actor dies here"),
     ("internals", "Panics", "nothing panics here"),

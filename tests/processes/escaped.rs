@@ -105,7 +105,7 @@ async fn what_escapes_and_holds_the_output_is_in_the_warnings_of_its_hook() {
 #[tokio::test]
 async fn what_escapes_from_a_hook_that_times_out_is_in_its_warnings() {
     let line = format!("{DAEMON} </dev/null >/dev/null 2>&1 & {UNTIL_IT_LEFT}; sleep 600");
-    let (orchestrator, workspace) = start("  timeout_seconds: 3\n", &line).await;
+    let (orchestrator, workspace) = start("  timeout_seconds: 10\n", &line).await;
     let outcome = ask(&orchestrator).await;
     let escaped = Escaped::of(&workspace.path().join("pid"));
     let warnings = outcome.hooks[0].warnings.join("\n");

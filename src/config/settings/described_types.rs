@@ -19,7 +19,8 @@ use super::{
     },
 };
 use crate::model::{
-    Address, DialectName, FilesystemAccess, HttpTarget, JsonOutput, ModelApi, NetworkAccess, SecretText,
+    Address, DialectName, FilesystemAccess, HookName, HttpTarget, JsonOutput, ModelApi, NetworkAccess,
+    SecretText,
 };
 use crate::registry::RequiredEvents;
 
@@ -255,7 +256,7 @@ impl DescribedValue for RequiredHook {
     fn show(field: &Self) -> Json {
         let RequiredHook { hook, sha256, events, workspaces } = field;
         let events = events.as_ref().map(RequiredEvents::named);
-        json!({ "hook": hook.as_ref().map(|hook| hook.as_str()), "sha256": sha256, "events": events, "workspaces": workspaces })
+        json!({ "hook": hook.as_ref().map(HookName::as_str), "sha256": sha256, "events": events, "workspaces": workspaces })
     }
 }
 

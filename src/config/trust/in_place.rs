@@ -110,7 +110,9 @@ fn read_files(
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::Instant};
+    use std::fs;
+
+    use tokio::time::Instant;
 
     use super::{
         super::super::{LoadedWorkspace, Settings, TrustPolicy, load_workspace},
@@ -144,7 +146,7 @@ mod tests {
             read.versions.keys().map(|path| path.strip_prefix(root).unwrap().to_str().unwrap()).collect();
         assert_eq!(read_paths, [".openharness", ".openharness/hooks", ".openharness/scripts", SCRIPT]);
         assert!(!read.is_settled && !read.are_unchanged(), "the files are new");
-        let limit = Instant::now() + Duration::from_secs(60);
+        let limit = Instant::now() + Duration::from_mins(1);
         while !agreement.read.lock().is_settled {
             assert!(Instant::now() < limit, "they are never settled");
             agreement.check().unwrap();

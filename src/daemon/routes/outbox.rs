@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::on,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::json;
 
 use super::{
@@ -39,6 +39,9 @@ const STATES: [&str; 3] = ["under_way", "waiting", "dead"];
 
 /// The largest body, which has many ids.
 const MAX_BODY_BYTES: usize = 256 << 10;
+
+/// The largest ID: up to here, all that reads JSON agrees about whole numbers.
+const MAX_ID: f64 = 9_007_199_254_740_992.0;
 
 const OUTBOX_LIMIT: Parameter = Parameter::query(
     "limit",
@@ -76,16 +79,35 @@ pub(super) static OUTBOX_VIEW: Component = Component::built("OutboxView", || {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutboxChoice {
-    #[serde(default)]
-    ids: Option<Vec<u64>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "not_null")]
+    ids: Option<Vec<EventNumber>>,
+    #[serde(default, deserialize_with = "not_null")]
     dead: Option<bool>,
+}
+
+/// Reads a value that may be left out, and may not be null.
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(reader).map(Some)
+}
+
+/// The ID of an event. In JSON, `2` and `2.0` are the same number.
+#[derive(Debug, Clone, Copy)]
+struct EventNumber(u64);
+
+impl<'de> Deserialize<'de> for EventNumber {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        let number = serde_json::Number::deserialize(reader)?;
+        let is_id = |number: &f64| number.fract() == 0.0 && (0.0..=MAX_ID).contains(number);
+        let id = number.as_f64().filter(is_id).map(|number| Self(number as u64));
+        id.ok_or_else(|| D::Error::custom(format!("{number} is not the ID of an event")))
+    }
 }
 
 pub(super) static OUTBOX_CHOICE: Component = Component::built("OutboxChoice", || {
     let ids = json!({
         "type": "array",
-        "items": { "type": "integer", "minimum": 0 },
+        "items": { "type": "integer", "minimum": 0, "maximum": MAX_ID },
         "description": "The IDs of events that are waiting or dead.",
     });
     let dead = json!({ "const": true, "description": "All dead letters, in place of `ids`." });
@@ -214,7 +236,9 @@ async fn selection(
     let bounds = context.share.body_bounds(MAX_BODY_BYTES);
     let choice: OutboxChoice = request_body::read_as(headers, body, bounds).await?;
     match choice {
-        OutboxChoice { ids: Some(ids), dead: None } => Ok(OutboxSelection::Ids(ids)),
+        OutboxChoice { ids: Some(ids), dead: None } => {
+            Ok(OutboxSelection::Ids(ids.into_iter().map(|EventNumber(id)| id).collect()))
+        }
         OutboxChoice { ids: None, dead: Some(true) } => Ok(OutboxSelection::DeadLetters),
         _ => {
             let message = "the body names no events";

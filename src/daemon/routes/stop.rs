@@ -34,8 +34,9 @@ struct HandoverRequest {
 }
 
 pub(super) static HANDOVER_REQUEST: Component = Component::built("HandoverRequest", || {
-    let socket =
+    let mut socket =
         string("The absolute path of the Unix socket on which the other daemon waits for the listeners.");
+    socket["pattern"] = "^/".into();
     object("Where the other daemon waits.", [("socket", socket)], &[])
 });
 

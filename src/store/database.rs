@@ -644,6 +644,7 @@ mod tests {
         fs::write(no_directory.path().join("file"), "").unwrap();
         let error = Database::open(&no_directory.path().join("file/below")).unwrap_err();
         assert!(error.to_string().contains("not a directory"), "{error}");
+        assert!(error.to_string().contains("which forgets the halts"), "{error}");
     }
 
     #[test]

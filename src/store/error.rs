@@ -4,6 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+/// What to do about a directory that cannot be read or written.
+const DISK_ADVICE: &str = "check its permissions and the space on its disk, or set `data` to another directory, which \
+                           forgets the halts and the last good rules in this one";
+
 /// Why the state of runs cannot be kept in a directory.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -19,7 +23,7 @@ pub enum StoreError {
     /// Another hookyard uses it.
     #[error(
         "{} is used by another hookyard; stop that one, or set `data` to another directory, or to `null` to keep the \
-         state of runs in memory only",
+         state of runs in memory only; either begins without the halts in this one",
         path.display()
     )]
     InUse {
@@ -75,8 +79,7 @@ impl StoreError {
     }
 
     pub(super) fn io(path: &Path, error: &std::io::Error) -> Self {
-        let advice = "check its permissions and the space on its disk, or set `data` to another directory";
-        Self::unusable(path, format!("{}; {advice}", crate::model::io_reason(error)))
+        Self::unusable(path, format!("{}; {DISK_ADVICE}", crate::model::io_reason(error)))
     }
 
     pub(super) fn damaged(path: &Path, why: impl Into<String>) -> Self {
@@ -92,11 +95,7 @@ impl StoreError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => {
                 Self::damaged(path, error.to_string())
             }
-            Some(_) => {
-                let advice =
-                    "check its permissions and the space on its disk, or set `data` to another directory";
-                Self::unusable(path, format!("{error}; {advice}"))
-            }
+            Some(_) => Self::unusable(path, format!("{error}; {DISK_ADVICE}")),
         }
     }
 }

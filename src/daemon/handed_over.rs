@@ -6,13 +6,16 @@ use std::env;
 use std::{
     io,
     net::{SocketAddr, TcpListener as StdTcpListener},
-    os::{fd::AsFd, unix::net::UnixListener as StdUnixListener},
+    os::{
+        fd::AsFd,
+        unix::{fs::MetadataExt, net::UnixListener as StdUnixListener},
+    },
     path::{Path, PathBuf},
 };
 
 #[cfg(feature = "cli")]
 use listenfd::ListenFd;
-use rustix::net::sockopt::socket_acceptconn;
+use rustix::{fs::fstat, io::Errno, net::sockopt::socket_acceptconn};
 
 use super::socket::default_control_socket;
 use crate::config::ListenSettings;
@@ -56,6 +59,9 @@ pub enum HandedOverError {
     /// Two sockets are for the same.
     #[error("two sockets for {0} were handed over; hand over one, or name them by `FileDescriptorName=`")]
     Twice(&'static str),
+    /// One socket is for two things: what may only send events would control the daemon.
+    #[error("one socket was handed over for {0} and for {1}; hand over one for each, at places of their own")]
+    Shared(&'static str, &'static str),
     /// The socket is at another place than the settings say.
     #[error(
         "the socket for {role} that was handed over is at {found}, but the settings say {expected}; make them agree"
@@ -199,6 +205,7 @@ impl HandedOver {
             };
             assigned.add((role, ListenerOwner::ServiceManager, listener), listen)?;
         }
+        assigned.check_apart()?;
         Ok(assigned)
     }
 }
@@ -242,6 +249,37 @@ impl AssignedListeners {
         };
         if is_new { Ok(()) } else { Err(HandedOverError::Twice(role.as_str())) }
     }
+
+    /// Returns an error if one socket, or one place, is for two things.
+    pub(super) fn check_apart(&self) -> Result<(), HandedOverError> {
+        let unix = [(ListenerRole::Events, &self.events), (ListenerRole::Control, &self.control)];
+        let unix = unix.into_iter().filter_map(|(role, assigned)| {
+            assigned.as_ref().map(|(listener, path, _)| (role, open_file(listener), file_at(path)))
+        });
+        let tcp = [(ListenerRole::Tcp, &self.tcp), (ListenerRole::Metrics, &self.metrics)];
+        let tcp = tcp.into_iter().filter_map(|(role, assigned)| {
+            assigned.as_ref().map(|(listener, ..)| (role, open_file(listener), None))
+        });
+        let all: Vec<_> = unix.chain(tcp).collect();
+        for (index, (role, socket, file)) in all.iter().enumerate() {
+            for (other, other_socket, other_file) in &all[..index] {
+                if socket == other_socket || (file.is_some() && file == other_file) {
+                    return Err(HandedOverError::Shared(other.as_str(), role.as_str()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The identity of an open socket; none only if the system does not tell, and then it is like no other.
+fn open_file(socket: impl AsFd) -> Result<(u64, u64), Errno> {
+    fstat(socket).map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+/// The identity of the file at a path.
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 fn wrong_family(role: ListenerRole, listener: &StdListener) -> HandedOverError {
@@ -387,6 +425,14 @@ mod tests {
         assert!(error(vec![("", unix(here, "else"))], &settings).contains("neither"));
         assert!(error(vec![("tcp", unix(here, "t"))], &settings).contains("a TCP address"));
         assert!(error(vec![("control", tcp())], &settings).contains("a Unix socket"));
+        let both = StdUnixListener::bind(here.join("both")).unwrap();
+        let again = both.try_clone().unwrap();
+        let both = vec![("events", unix_listener(both).unwrap()), ("control", unix_listener(again).unwrap())];
+        assert!(error(both, &settings).contains("one socket was handed over for events and for control"));
+        let shared = StdTcpListener::bind("127.0.0.1:0").unwrap();
+        let again = shared.try_clone().unwrap();
+        let shared = vec![("tcp", tcp_listener(shared).unwrap()), ("metrics", tcp_listener(again).unwrap())];
+        assert!(error(shared, &settings).contains("one socket was handed over for tcp and for metrics"));
         let listen = ListenSettings { socket: Some(here.join("mine")), ..ListenSettings::default() };
         assert!(error(vec![("events", unix(here, "yours"))], &listen).contains("the settings say"));
         let listen = ListenSettings { tcp: "127.0.0.1:1".parse().ok(), ..ListenSettings::default() };

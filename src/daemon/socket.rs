@@ -18,12 +18,15 @@ use std::{
 
 use nix::{
     errno::Errno,
-    sys::socket::{getsockopt, sockopt::PeerPidfd},
+    sys::socket::{
+        getsockopt,
+        sockopt::{PeerCredentials, PeerPidfd},
+    },
 };
 use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    net::listen,
+    net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, listen, socket_with},
     process::{Pid, geteuid},
 };
 use tokio::{
@@ -62,6 +65,18 @@ pub enum SocketError {
         path: PathBuf,
         /// What it is.
         what: &'static str,
+    },
+    /// The file of a socket that was handed over is gone, or is that of another socket.
+    #[error(
+        "no client can reach the socket that was handed over for {}: {why}; restart what opened it, the socket unit or \
+         the running hookyard",
+        path.display()
+    )]
+    Detached {
+        /// The path.
+        path: PathBuf,
+        /// What became of the file.
+        why: &'static str,
     },
     /// The path is too long for a socket.
     #[error("the path {} is longer than the {MAX_PATH_BYTES} bytes of a socket's; choose a shorter one under `listen` in the settings", .0.display())]
@@ -193,13 +208,17 @@ impl Socket {
     #[cfg(feature = "cli")]
     pub(super) fn listener_pid(path: &Path) -> Option<i32> {
         let stream = StdUnixStream::connect(path).ok()?;
-        getsockopt(&stream, nix::sys::socket::sockopt::PeerCredentials).ok().map(|peer| peer.pid())
+        getsockopt(&stream, PeerCredentials).ok().map(|peer| peer.pid())
     }
 
     /// Takes a listener that another process has opened, and checks its file. The file is not removed.
     pub(super) fn adopt(path: &Path, listener: StdUnixListener) -> Result<(Self, UnixListener), SocketError> {
         let system = |source| SocketError::System { path: path.to_owned(), source };
-        let metadata = fs::symlink_metadata(path).map_err(system)?;
+        let detached = |why| SocketError::Detached { path: path.to_owned(), why };
+        let metadata = fs::symlink_metadata(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => detached("its file was removed"),
+            _ => system(error),
+        })?;
         let foreign = |what| Err(SocketError::Foreign { path: path.to_owned(), what });
         match () {
             () if !metadata.file_type().is_socket() => return foreign("not a socket"),
@@ -213,6 +232,9 @@ impl Socket {
         }
         // Again, for clients to see that it is this process which answers.
         listen(&listener, BACKLOG).map_err(|error| system(error.into()))?;
+        if !leads_to_this_process(path).map_err(|error| system(error.into()))? {
+            return Err(detached("its file was replaced by another one"));
+        }
         listener.set_nonblocking(true).map_err(system)?;
         let listener = UnixListener::from_std(listener).map_err(system)?;
         Ok((Self { file: SocketFile::new(path, None) }, listener))
@@ -227,6 +249,22 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+/// Whether clients that connect to a path come to a socket on which this process was the last to listen. So does one whose
+/// queue is full, and one of root that this user may not open, as far as can be told.
+fn leads_to_this_process(path: &Path) -> rustix::io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    match connect(&stream, &SocketAddrUnix::new(path)?) {
+        Ok(()) => {
+            let peer = getsockopt(&stream, PeerCredentials).map(|peer| peer.pid());
+            Ok(peer.is_ok_and(|pid| u32::try_from(pid) == Ok(std::process::id())))
+        }
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(true),
+        Err(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -322,7 +360,8 @@ fn check_path(path: &Path) -> Result<(), SocketError> {
     if has_listener(path) { Err(SocketError::Taken(path.to_owned())) } else { Ok(()) }
 }
 
-fn has_listener(path: &Path) -> bool {
+/// Whether a process listens at a path.
+pub(super) fn has_listener(path: &Path) -> bool {
     match StdUnixStream::connect(path) {
         Ok(_) => true,
         Err(error) => {

@@ -182,6 +182,32 @@ fn a_socket_that_is_handed_over_twice_is_refused() {
 }
 
 #[test]
+fn one_socket_for_events_and_for_control_is_refused() {
+    let setting = setting();
+    let (events, ..) = sockets(&setting);
+    let both = Handed::new(vec![(&events, "events"), (&events, "control")]);
+    let said = refusal(setting, &both);
+    assert!(said.contains("one socket was handed over for events and for control"), "{said}");
+}
+
+#[test]
+fn a_socket_that_no_client_can_reach_is_refused() {
+    for (other, expected) in [
+        ("none", "its file was removed"),
+        ("another", "its file was replaced by another one"),
+        ("a dead one", "its file was replaced by another one"),
+    ] {
+        let setting = setting();
+        let (events, control, path) = sockets(&setting);
+        std::fs::remove_file(&path).unwrap();
+        let another = (other != "none").then(|| private(&path)).filter(|_| other == "another");
+        let said = refusal(setting, &Handed::new(vec![(&events, "events"), (&control, "control")]));
+        assert!(said.contains(expected) && said.contains("restart what opened it"), "{other}: {said}");
+        drop(another);
+    }
+}
+
+#[test]
 fn a_socket_that_others_can_open_is_refused() {
     let setting = setting();
     let (events, control, path) = sockets(&setting);

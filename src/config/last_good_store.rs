@@ -157,6 +157,31 @@ impl LastGoodStore {
         Ok(Self { directory, written: Some(Arc::new(AtomicUsize::new(count))) })
     }
 
+    /// Takes over the records of another data directory, unless it is this one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn import(&self, data: &Path) -> Result<(), LastGoodError> {
+        let Some(written) = &self.written else { return Ok(()) };
+        let former = data.join(DIRECTORY);
+        if former.canonicalize().ok() == self.directory.canonicalize().ok() {
+            return Ok(());
+        }
+        let fault = |why: String| LastGoodError { path: former.clone(), why };
+        check_directory(&former).map_err(fault)?;
+        for entry in fs::read_dir(&former).map_err(|error| fault(io_reason(&error)))? {
+            let path = entry.map_err(|error| fault(io_reason(&error)))?.path();
+            if path.extension().is_none_or(|ending| ending != "json") {
+                continue;
+            }
+            let Some(name) = path.file_name() else { continue };
+            let Some(bytes) = read_private(&path).map_err(fault)? else { continue };
+            let own = self.directory.join(name);
+            let is_new = own.symlink_metadata().is_err();
+            replace(&own, &bytes).map_err(|error| fault(io_reason(&error)))?;
+            written.fetch_add(usize::from(is_new), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Whether the records could be kept in a data directory, as far as it is there.
     #[cfg(all(feature = "cli", feature = "daemon"))]
     pub(crate) fn check(data: &Path) -> Result<(), LastGoodError> {

@@ -1,9 +1,23 @@
 //! The files in which a daemon records its process groups: two, of which a daemon that takes over uses the free one.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use super::{handover::ReplaceError, socket::SocketError, start_error::ServeError};
+use tokio::time::{Instant, sleep};
+
+use super::{
+    socket::{self, SocketError},
+    start_error::{ReplaceError, ServeError},
+};
 use crate::handler::command::{GroupLedger, LedgerError, LockedLedger};
+
+/// Between two looks whether a daemon has ended.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a daemon may need beyond the deadline of its events, to close what it has open.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
 
 /// The locked ledger of a daemon that starts.
 #[derive(Debug)]
@@ -16,14 +30,44 @@ pub(super) struct LedgerClaim {
 }
 
 impl LedgerClaim {
+    /// Locks a ledger beside the event socket. A daemon that does not listen any more and still finishes its events is
+    /// waited for, as long as this one would take at most.
+    ///
+    /// Returns an error if another daemon is there, other than the one that this one replaces.
+    pub(super) async fn wait_and_claim(
+        socket: &Path,
+        is_replacing: bool,
+        shutdown_deadline: Duration,
+    ) -> Result<Self, ServeError> {
+        let begun = Instant::now();
+        let mut has_warned = false;
+        loop {
+            match Self::claim(socket, is_replacing) {
+                Err(ServeError::Finishing { pid }) if begun.elapsed() < shutdown_deadline + CLOSE_TIME => {
+                    if !std::mem::replace(&mut has_warned, true) {
+                        tracing::warn!(
+                            pid,
+                            "another hookyard still finishes its events; this one starts when it has ended"
+                        );
+                    }
+                    sleep(PAUSE).await;
+                }
+                claimed => return claimed,
+            }
+        }
+    }
+
     /// Locks a ledger beside the event socket.
     ///
     /// Returns an error if another daemon is there, other than the one that this one replaces.
-    pub(super) fn claim(socket: &Path, is_replacing: bool) -> Result<Self, ServeError> {
+    fn claim(socket: &Path, is_replacing: bool) -> Result<Self, ServeError> {
         let [first, second] = paths(socket);
         let taken = |error| match error {
             // The user knows of the socket, not of the ledger.
-            LedgerError::InUse { .. } => SocketError::Taken(socket.to_owned()).into(),
+            LedgerError::InUse { .. } if socket::has_listener(socket) => {
+                SocketError::Taken(socket.to_owned()).into()
+            }
+            LedgerError::InUse { pid, .. } => ServeError::Finishing { pid },
             other => ServeError::from(other),
         };
         match GroupLedger::claim(&first) {

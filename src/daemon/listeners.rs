@@ -1,7 +1,6 @@
 //! Opens the listeners of a daemon, or takes those that were handed over.
 
 use std::{
-    io,
     net::{SocketAddr, TcpListener as StdTcpListener},
     num::NonZeroUsize,
     os::unix::net::UnixListener as StdUnixListener,
@@ -10,10 +9,7 @@ use std::{
 };
 
 use rustix::process::{Resource, getrlimit};
-use tokio::{
-    net::{TcpListener, UnixListener},
-    task::spawn_blocking,
-};
+use tokio::net::{TcpListener, UnixListener};
 
 use super::{
     admission::Admission,
@@ -67,11 +63,7 @@ impl ListenerSource {
             }
             Self::Replace => {
                 let control_path = beside(&event_path);
-                let asked = control_path.clone();
-                let request = spawn_blocking(move || Replacement::request(&asked)).await;
-                // Fails only while the runtime shuts down.
-                let mut replacement =
-                    request.map_err(|error| ServeError::Descriptor(io::Error::other(error)))??;
+                let mut replacement = Replacement::request(&control_path).await?;
                 let assigned = match &mut replacement {
                     Some(replacement) => replacement.assign(listen, [&event_path, &control_path])?,
                     None => AssignedListeners::default(),

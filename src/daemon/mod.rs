@@ -45,7 +45,6 @@ pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use handed_over::HandedOver;
 pub use handed_over::HandedOverError;
-pub use handover::ReplaceError;
 #[cfg(feature = "cli")]
 pub(crate) use listeners::ListenerSource;
 #[cfg(feature = "cli")]
@@ -60,5 +59,5 @@ pub use server::Daemon;
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
-pub use start_error::ServeError;
+pub use start_error::{ReplaceError, ServeError};
 pub use tokens::TokenError;

@@ -73,7 +73,9 @@ impl Daemon {
         let given = source.resolve(&settings.listen, default_socket(environment)).await?;
         given.prepare()?;
         given.wait_for_release().await;
-        let claimed = LedgerClaim::claim(&given.event_path, given.replacement.is_some())?;
+        let is_replacing = given.replacement.is_some();
+        let deadline = settings.shutdown_deadline;
+        let claimed = LedgerClaim::wait_and_claim(&given.event_path, is_replacing, deadline).await?;
         // From here on hosts can connect and wait. A refused connection could pass for consent while the groups that a
         // killed daemon left behind are ended.
         let (mut open, mut replacement) = match given.open_sockets() {

@@ -3,10 +3,10 @@
 use std::{io, net::SocketAddr};
 
 use super::{
-    audit::AuditError, handed_over::HandedOverError, handover::ReplaceError, socket::SocketError,
+    audit::AuditError, client::ClientError, handed_over::HandedOverError, socket::SocketError,
     tokens::TokenError,
 };
-use crate::handler::command::LedgerError;
+use crate::{handler::command::LedgerError, model::WorkspaceId};
 
 /// Why a daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +15,15 @@ pub enum ServeError {
     /// A Unix socket cannot be used.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// Another daemon does not listen any more, and has not ended.
+    #[error(
+        "another hookyard{} does not listen any more and still finishes its events; start this one when it has ended",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    Finishing {
+        /// Its process, if it is known.
+        pid: Option<i32>,
+    },
     /// The record of process groups cannot be kept.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -44,4 +53,38 @@ pub enum ServeError {
     /// The orchestrator cannot start.
     #[error(transparent)]
     Orchestrator(#[from] crate::StartError),
+}
+
+/// Why a daemon cannot take over from another one. The other goes on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplaceError {
+    /// The other daemon refuses.
+    #[error("the running hookyard does not hand over: {0}")]
+    Refused(#[source] ClientError),
+    /// A system call failed, or the other daemon has ended.
+    #[error("cannot take over from the running hookyard: {}", crate::model::io_reason(.0))]
+    System(#[from] io::Error),
+    /// The other daemon is of a version with another protocol.
+    #[error("the running hookyard hands over by another protocol ({0}); stop it and start this one")]
+    Protocol(u32),
+    /// The running daemon has taken over itself, and the one before it has not ended.
+    #[error("the daemon before the running one still finishes its events; try again when it has ended")]
+    StillFinishing,
+    /// A workspace that a client has registered cannot be registered again.
+    #[error("the running hookyard has a workspace `{id}` that this one cannot register: {why}")]
+    Workspace {
+        /// Its id.
+        id: WorkspaceId,
+        /// What is wrong with its registration.
+        why: String,
+    },
+    /// A listener that was handed over cannot be used.
+    #[error("the running hookyard hands over a listener for {role} that {why}")]
+    Listener {
+        /// What it is for.
+        role: String,
+        /// What is wrong with it.
+        why: String,
+    },
 }

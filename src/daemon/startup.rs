@@ -1,22 +1,34 @@
 //! The last steps of a start: the workspaces are loaded and connections accepted.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
+use tokio::time::sleep;
 
 use super::{
     admission::Admission,
     connections::OpenListener,
     handed_over::ListenerOwner,
-    handover::{ReplaceError, Replacement, serve_predecessor},
+    handover::{Replacement, serve_predecessor},
     routes,
     server::Daemon,
     socket::SocketFile,
-    start_error::ServeError,
+    start_error::{ReplaceError, ServeError},
     state::{DaemonPhase, DaemonState},
     watch::{self, WatchContext},
 };
-use crate::{StartError, config, model::WorkspaceId};
+use crate::{StartError, StoreError, config, model::WorkspaceId};
+
+/// How often the store is opened that a killed daemon had open.
+const MAX_STORE_OPENS: u32 = 50;
+
+/// Between two attempts.
+const STORE_PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener and its share.
 type AdmittedListener = (OpenListener, Admission);
@@ -42,12 +54,15 @@ impl Daemon {
         if let Some(data) = &data {
             // No lock is on these records: the workspaces need them now.
             self.state.orchestrator.open_last_good(data).map_err(StartError::from)?;
+            self.state.orchestrator.import_last_good(replacement.data());
         }
         self.register_again(&registered)?;
         self.state.register_workspaces().await;
         self.follow_changes();
-        let registered_now = replacement.released().await?;
-        if registered_now != registered {
+        let registered_now = replacement.released(data.as_deref()).await?;
+        if let Some(registered_now) = registered_now
+            && registered_now != registered
+        {
             self.state.registrations.lock().clear();
             self.register_again(&registered_now)?;
             for (id, _) in registered.iter().filter(|(id, body)| registered_now.get(id) != Some(*body)) {
@@ -55,8 +70,8 @@ impl Daemon {
             }
             self.state.register_workspaces().await;
         }
-        if let Some(data) = data {
-            self.state.orchestrator.open_store(data).await.map_err(StartError::from)?;
+        if let Some(data) = &data {
+            self.open_store(data, &replacement).await?;
         }
         let files = self.own_files(&listeners);
         replacement.may_begin(&self.state.orchestrator).await?;
@@ -66,6 +81,18 @@ impl Daemon {
         files.iter().for_each(SocketFile::own);
         self.predecessor.spawn(serve_predecessor(replacement, self.state.orchestrator.clone()));
         Ok(())
+    }
+
+    /// Opens the store. A daemon that was killed may need a moment to give it up.
+    async fn open_store(&self, data: &Path, replacement: &Replacement) -> Result<(), StartError> {
+        let mut attempts = if replacement.has_ended() { MAX_STORE_OPENS } else { 1 };
+        loop {
+            attempts -= 1;
+            match self.state.orchestrator.open_store(data.to_owned()).await {
+                Err(StoreError::InUse { .. }) if attempts > 0 => sleep(STORE_PAUSE).await,
+                opened => return Ok(opened?),
+            }
+        }
     }
 
     /// Has the workspaces registered that clients of the other daemon have registered.

@@ -65,6 +65,16 @@ impl Orchestrator {
         Ok(())
     }
 
+    /// Takes over the records of the last good rules from the directory of a daemon that is replaced, if it has another one.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn import_last_good(&self, former: Option<&Path>) {
+        if let (Some(last_good), Some(former)) = (self.0.last_good.get(), former)
+            && let Err(error) = last_good.import(former)
+        {
+            tracing::error!(%error, "files that are broken now are without their last good rules");
+        }
+    }
+
     fn outbox_limits(&self) -> OutboxLimits {
         let settings = &self.0.settings.outbox;
         OutboxLimits {
@@ -74,41 +84,43 @@ impl Orchestrator {
         }
     }
 
-    fn start_courier(&self) {
+    /// Delivers events of the outbox again from now on.
+    pub(crate) fn start_courier(&self) {
         if let Some(outbox) = self.0.context.outbox.load_full() {
             tokio::spawn(deliver(Arc::downgrade(&self.0), outbox));
         }
     }
 
     /// Sends all changes to the store of another process from now on, and closes this one's, so that the other may open it.
-    /// Returns its directory. Without a store, all that is known of runs is sent.
+    /// Returns its directory. If the other process does not open the same one, all that is known of runs is sent.
     #[cfg(feature = "daemon")]
-    pub(crate) async fn hand_store_over(&self, successor: Arc<dyn RunStore>) -> Option<PathBuf> {
+    pub(crate) async fn hand_store_over(
+        &self,
+        successor: Arc<dyn RunStore>,
+        opens_the_same: bool,
+    ) -> Option<PathBuf> {
         let context = Arc::clone(&self.0.context);
-        let handed_over = tokio::task::spawn_blocking(move || match context.hand_store_over(successor) {
-            None => Err(context.directory.save_all()),
-            Some(data) => Ok(data),
+        let handed_over = tokio::task::spawn_blocking(move || {
+            let data = context.hand_store_over(successor);
+            let is_there = data.is_some() && opens_the_same;
+            let saved = if is_there { Vec::new() } else { context.directory.save_all() };
+            (data, saved)
         });
         // It ends without a result only while the runtime shuts down.
-        match handed_over.await.ok()? {
-            Ok(data) => Some(data),
-            Err(saved) => {
-                // An error means that an actor has ended, which has stored its state before.
-                futures_util::future::join_all(saved).await;
-                None
-            }
-        }
+        let (data, saved) = handed_over.await.ok()?;
+        // An error means that an actor has ended, which has stored its state before.
+        futures_util::future::join_all(saved).await;
+        data
     }
 
     /// Opens the store again that was handed over, and takes over what it has. Changes go to it once
-    /// [`Orchestrator::set_store`] is called.
+    /// [`Orchestrator::set_store`] is called. Events of its outbox wait for the courier.
     #[cfg(feature = "daemon")]
     pub(crate) async fn reopen_store(&self, data: PathBuf) -> Result<Arc<dyn RunStore>, StoreError> {
         let (context, limits) = (Arc::clone(&self.0.context), self.outbox_limits());
         let opened = tokio::task::spawn_blocking(move || context.reopen_store(&data, limits)).await;
         let (store, restored) = opened.expect("the store opens or says why not")?;
         drop(self.0.supervisor.cast(SupervisorMessage::Restored(restored)));
-        self.start_courier();
         Ok(store)
     }
 

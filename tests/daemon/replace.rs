@@ -6,19 +6,27 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
-    os::unix::{
-        fs::PermissionsExt,
-        net::{UnixListener, UnixStream},
+    io::{BufRead, BufReader, IoSlice, Write},
+    mem::MaybeUninit,
+    os::{
+        fd::AsFd,
+        unix::{
+            fs::PermissionsExt,
+            net::{UnixListener, UnixStream},
+        },
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::Instant,
 };
 
-use rustix::process::Signal;
+use rustix::{
+    fs::FlockOperation,
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    process::Signal,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -231,6 +239,77 @@ fn a_halt_that_the_replaced_daemon_answers_is_on_disk() {
     third.finish();
 }
 
+#[test]
+fn a_halt_of_the_replaced_daemon_outlives_the_one_that_has_taken_over() {
+    let mut daemon = setting().serve();
+    let mut late = RawConnection::unix(&daemon);
+    late.send(bytes("late", "Late"));
+    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
+    let mut successor = daemon.replace();
+    serves(&successor, successor.pid());
+    successor.signal(Signal::KILL);
+    successor.wait();
+    // The next one waits for the one that finishes its events.
+    let next = successor.again().spawn();
+    wait_until("it says so", || next.log().contains("another hookyard still finishes its events"));
+    fs::write(daemon.path().join("shop/go"), "").unwrap();
+    assert_eq!(late.reply().json()["verdict"], "halt");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    serves(&next, next.pid());
+    assert_eq!(next.post("/v1/events", &event("late", "Read"))["verdict"], "halt");
+    assert!(!next.log().contains("forgotten"), "{}", next.log());
+    next.finish();
+}
+
+#[test]
+fn a_halt_that_nobody_can_store_is_reported_with_its_run() {
+    let mut daemon = setting().settings("data: null").serve();
+    let mut late = RawConnection::unix(&daemon);
+    late.send(bytes("late", "Late"));
+    wait_until("the hook runs", || daemon.path().join("shop/begun").exists());
+    let mut successor = daemon.replace();
+    serves(&successor, successor.pid());
+    successor.signal(Signal::KILL);
+    successor.wait();
+    wait_until("it is noticed", || daemon.log().contains("stores the halts of its last events itself"));
+    fs::write(daemon.path().join("shop/go"), "").unwrap();
+    assert_eq!(late.reply().json()["verdict"], "halt");
+    let log = daemon.log();
+    let line = log.lines().find(|line| line.contains("the halt is forgotten when this daemon ends"));
+    assert!(line.is_some_and(|line| line.contains("late") && line.contains("shop")), "{log}");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+}
+
+#[test]
+fn halts_and_last_good_rules_go_over_to_another_directory() {
+    for other in ["data=$DIR/other", "data=null"] {
+        let mut daemon = setting().settings("data: $DIR/data").serve();
+        assert_eq!(daemon.post("/v1/events", &event("early", "Halts"))["verdict"], "halt");
+        let moves = other == "data=$DIR/other";
+        if moves {
+            fs::write(daemon.path().join("shop/.openharness/hooks/guard.yaml"), "a: [").unwrap();
+        }
+        let other = other.replace("$DIR", daemon.path().to_str().unwrap());
+        let mut successor = daemon.replace_with(&["--set", &other]);
+        serves(&successor, successor.pid());
+        assert_eq!(successor.post("/v1/events", &event("early", "Read"))["verdict"], "halt");
+        assert_eq!(successor.post("/v1/events", &event("new", "Halts"))["verdict"], "halt");
+        assert_eq!(successor.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+        assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+        assert!(daemon.log().contains("has another `data`"), "{}", daemon.log());
+        successor.signal(Signal::TERM);
+        assert_eq!(successor.wait().code(), Some(0), "{}", successor.log());
+        if moves {
+            let next = successor.again().argument("--set").argument(&other).serve();
+            for run in ["early", "new"] {
+                assert_eq!(next.post("/v1/events", &event(run, "Read"))["verdict"], "halt", "{run}");
+            }
+            assert_eq!(next.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+            next.finish();
+        }
+    }
+}
+
 /// Hooks of Claude Code: one that runs once in a run, and one that keeps the agent from stopping.
 fn claude_settings() -> String {
     let once = json!({ "type": "command", "command": "true", "once": true });
@@ -436,8 +515,8 @@ fn a_daemon_that_does_not_start_replaces_nothing() {
     daemon.finish();
 }
 
-/// A successor that says these lines, each after one of the predecessor, and then is gone.
-fn give_up_after(daemon: &Daemon, lines: &[&str]) {
+/// A successor that the daemon has connected to, and the path of its socket.
+fn offered(daemon: &Daemon) -> (UnixStream, PathBuf) {
     let path = daemon.path().join("meeting");
     let listener = UnixListener::bind(&path).unwrap();
     fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
@@ -451,13 +530,19 @@ fn give_up_after(daemon: &Daemon, lines: &[&str]) {
     });
     let (stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(LONGEST_WAIT)).unwrap();
+    let second = daemon.control().send("POST", "/v1/handover", Some(body.as_bytes())).unwrap();
+    assert_eq!(second.status, 409, "one at a time");
+    (stream, path)
+}
+
+/// A successor that says these lines, each after one of the predecessor, and then is gone.
+fn give_up_after(daemon: &Daemon, lines: &[&str]) {
+    let (stream, path) = offered(daemon);
     let mut reader = BufReader::new(&stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     let offer: Value = serde_json::from_str(&line).unwrap();
     assert_eq!(offer["pid"], daemon.pid());
-    let second = daemon.control().send("POST", "/v1/handover", Some(body.as_bytes())).unwrap();
-    assert_eq!(second.status, 409, "one at a time");
     for (index, own) in lines.iter().enumerate() {
         if index > 0 {
             line.clear();
@@ -482,6 +567,102 @@ fn a_successor_that_gives_up_replaces_nothing() {
     let successor = daemon.replace();
     serves(&successor, successor.pid());
     successor.finish();
+}
+
+#[test]
+fn a_successor_that_hangs_when_it_may_begin_is_reported() {
+    let daemon = setting().serve();
+    let (stream, path) = offered(&daemon);
+    let mut reader = BufReader::new(&stream);
+    writeln!(&stream, "\"ready\"\n\"loaded\"").unwrap();
+    let mut line = String::new();
+    while !line.contains("\"go\"") {
+        line.clear();
+        reader.read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+    }
+    wait_until("it is reported", || daemon.log().contains("was told to begin and does not"));
+    assert!(daemon.log().contains(&std::process::id().to_string()), "{}", daemon.log());
+    fs::remove_file(&path).unwrap();
+    drop(stream);
+    assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+    daemon.finish();
+}
+
+#[test]
+fn a_daemon_that_gives_up_its_takeover_leaves_nothing() {
+    let daemon = setting().serve();
+    let is_there = || files(&daemon.path()).iter().any(|name| name.ends_with(".take"));
+    daemon.signal(Signal::STOP);
+    let mut successor = daemon.replace();
+    wait_until("it asks", is_there);
+    successor.signal(Signal::TERM);
+    successor.wait();
+    assert!(!is_there());
+    daemon.signal(Signal::CONT);
+    assert_eq!(daemon.post("/v1/events", &event("r", "Bash"))["verdict"], "block");
+    daemon.finish();
+}
+
+/// A daemon that offers its listeners, sends these lines, and is killed, or only closes the connection. Returns the daemon
+/// that was to take over.
+fn gone_after(lines: &[&str], is_killed: bool) -> Daemon {
+    let setting = setting();
+    let here = setting.path().canonicalize().unwrap();
+    let listen = |name: &str| {
+        let listener = UnixListener::bind(here.join(name)).unwrap();
+        fs::set_permissions(here.join(name), PermissionsExt::from_mode(0o600)).unwrap();
+        listener
+    };
+    let (events, control) = (listen("hookyard.sock"), listen("hookyard-control.sock"));
+    // A running daemon has locked it.
+    let ledger = fs::File::create(here.join("hookyard.sock.groups")).unwrap();
+    ledger.set_permissions(PermissionsExt::from_mode(0o600)).unwrap();
+    rustix::fs::flock(&ledger, FlockOperation::LockExclusive).unwrap();
+    let successor = setting.argument("--replace").spawn();
+    let (_, (mut stream, _)) = (control.accept().unwrap(), control.accept().unwrap());
+    let link = UnixStream::connect(meeting_point(&stream)).unwrap();
+    let listener = |role: &str, name: &str| json!({ "role": role, "path": here.join(name), "of_service_manager": false });
+    let listeners = [listener("events", "hookyard.sock"), listener("control", "hookyard-control.sock")];
+    let offer =
+        json!({ "protocol": 1, "pid": std::process::id(), "listeners": listeners }).to_string() + "\n";
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [events.as_fd(), control.as_fd()];
+    assert!(rights.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    let sent = sendmsg(&link, &[IoSlice::new(offer.as_bytes())], &mut rights, SendFlags::empty()).unwrap();
+    assert_eq!(sent, offer.len());
+    for line in lines {
+        writeln!(&link, "{line}").unwrap();
+    }
+    write!(stream, "HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").unwrap();
+    drop(stream);
+    // It takes the other ledger once it has the listeners.
+    wait_until("it has them", || here.join("hookyard.sock.groups-2").exists());
+    if is_killed {
+        drop((link, ledger, events, control));
+        return successor;
+    }
+    drop(link);
+    let mut successor = successor;
+    assert_eq!(successor.wait().code(), Some(1), "{}", successor.log());
+    successor
+}
+
+#[test]
+fn a_daemon_goes_on_if_the_one_that_it_replaces_is_killed() {
+    let (workspaces, released) = (r#"{"workspaces":{}}"#, r#"{"released":{}}"#);
+    for lines in [&[][..], &[workspaces], &[workspaces, released]] {
+        let successor = gone_after(lines, true);
+        serves(&successor, successor.pid());
+        assert_eq!(successor.post("/v1/events", &event("r", "Bash"))["verdict"], "block", "{lines:?}");
+        assert_eq!(successor.post("/v1/events", &event("h", "Halts"))["verdict"], "halt", "{lines:?}");
+        assert!(successor.log().contains("goes on in its place"), "{}", successor.log());
+        successor.finish();
+        // One that only does not hand over goes on, and keeps its sockets.
+        let refused = gone_after(lines, false);
+        assert!(refused.log().contains("cannot take over"), "{}", refused.log());
+    }
 }
 
 #[test]
@@ -565,13 +746,10 @@ fn only_who_controls_the_daemon_can_take_over() {
     daemon.finish();
 }
 
-/// A daemon of another version, at the sockets of a setting. It answers the request for its listeners with this status, and
-/// makes this offer.
-fn other_version(control: &UnixListener, status: &str, offer: Option<&str>) {
-    // One connection shows its process, the other has the request.
-    let (_, (mut stream, _)) = (control.accept().unwrap(), control.accept().unwrap());
+/// Where a daemon is to offer its listeners, as the request says that it gets here.
+fn meeting_point(stream: &UnixStream) -> PathBuf {
     let mut request = String::new();
-    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut reader = BufReader::new(stream);
     while !request.contains('}') {
         let bytes = reader.fill_buf().unwrap();
         assert!(!bytes.is_empty(), "{request}");
@@ -579,10 +757,19 @@ fn other_version(control: &UnixListener, status: &str, offer: Option<&str>) {
         let length = bytes.len();
         reader.consume(length);
     }
+    let (_, body) = request.split_once("\r\n\r\n").unwrap();
+    let body: Value = serde_json::from_str(body).unwrap();
+    body["socket"].as_str().unwrap().into()
+}
+
+/// A daemon of another version, at the sockets of a setting. It answers the request for its listeners with this status, and
+/// makes this offer.
+fn other_version(control: &UnixListener, status: &str, offer: Option<&str>) {
+    // One connection shows its process, the other has the request.
+    let (_, (mut stream, _)) = (control.accept().unwrap(), control.accept().unwrap());
+    let path = meeting_point(&stream);
     if let Some(offer) = offer {
-        let (_, body) = request.split_once("\r\n\r\n").unwrap();
-        let body: Value = serde_json::from_str(body).unwrap();
-        let mut link = UnixStream::connect(body["socket"].as_str().unwrap()).unwrap();
+        let mut link = UnixStream::connect(path).unwrap();
         writeln!(link, "{offer}").unwrap();
     }
     write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();

@@ -5,7 +5,7 @@
 //!     POST /v1/handover {"socket": …}  ───▶     connects to that socket
 //!     ◀───  Offer, with the listeners           goes on as before
 //!     loads its workspaces
-//!     Ready  ───▶                               closes the store of runs; goes on, and reports changes
+//!     Data, Ready  ───▶                         closes the store of runs; goes on, and reports changes
 //!     ◀───  Released
 //!     opens the store
 //!     Loaded  ───▶                              accepts no more connections; requests on open ones wait
@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Before `Go` either side may give up, and the predecessor goes on. After it, the predecessor goes on only if the
-//! successor ends before `Started`.
+//! successor ends before `Started`. A predecessor that is killed before `Go` withholds it no longer. A successor that ends
+//! before the predecessor leaves the store to it.
 
 mod forward;
 mod predecessor;
@@ -27,5 +28,4 @@ mod wire;
 
 pub(super) use forward::forward;
 pub(super) use predecessor::offer;
-pub use successor::ReplaceError;
 pub(super) use successor::{Replacement, serve_predecessor};

@@ -6,6 +6,7 @@ use std::{
     io,
     os::fd::AsFd,
     path::{Path, PathBuf},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -45,6 +46,9 @@ const MAX_REOPENS: u32 = 50;
 /// Between two attempts.
 const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 
+/// How often it is reported that a successor was told to begin and has not.
+const BEGIN_WARNING: Duration = Duration::from_secs(5);
+
 /// Offers the listeners to the daemon at a socket, and serves the handover in a task.
 ///
 /// Returns an error if another handover is under way, or if the socket is not that of this user.
@@ -53,10 +57,10 @@ pub(in crate::daemon) async fn offer(state: &Arc<DaemonState>, socket: &Path) ->
     if state.is_draining() || state.phase() == DaemonPhase::Starting {
         return Err(ApiError::handover_under_way());
     }
-    let link = connect(state, socket).await.map_err(|error| ApiError::no_handover(&error))?;
+    let (link, pid) = connect(state, socket).await.map_err(|error| ApiError::no_handover(&error))?;
     let state = Arc::clone(state);
     tokio::spawn(async move {
-        if let Err(error) = hand_over(&state, link).await {
+        if let Err(error) = hand_over(&state, link, pid).await {
             state.accept_gate.reopen();
             state.handover.abort();
             tracing::warn!(%error, "the daemon that was to take over has not done so; this one goes on");
@@ -67,22 +71,25 @@ pub(in crate::daemon) async fn offer(state: &Arc<DaemonState>, socket: &Path) ->
 }
 
 /// Connects to a successor, and sends the offer. It fits into the buffer of the socket, so nothing blocks for long.
-async fn connect(state: &DaemonState, socket: &Path) -> io::Result<Link> {
+/// Returns its process as well.
+async fn connect(state: &DaemonState, socket: &Path) -> io::Result<(Link, i32)> {
     let provided = server_identity::check_path(socket).map_err(io::Error::other)?;
     let stream = UnixStream::connect(socket).await?;
+    let peer = stream.peer_cred()?;
     // No hook gets the listeners, whoever asks for it.
-    if socket::lineage(&stream, stream.peer_cred()?) != Lineage::Other {
+    if socket::lineage(&stream, peer) != Lineage::Other {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     let stream = stream.into_std()?;
     server_identity::check_process(&stream, provided).map_err(io::Error::other)?;
+    let data = state.orchestrator.store_status().map(|status| status.directory);
     state.handover.with_listeners(|listeners| {
         let offered = listeners.iter().map(|listener| offered_listener(state, listener)).collect();
-        let offer = Offer { protocol: PROTOCOL, pid: std::process::id(), listeners: offered };
+        let offer = Offer { protocol: PROTOCOL, pid: std::process::id(), listeners: offered, data };
         let descriptors: Vec<_> = listeners.iter().map(|listener| listener.descriptor.as_fd()).collect();
         send_offer(&stream, &offer, &descriptors)
     })?;
-    Link::new(stream)
+    Ok((Link::new(stream)?, peer.pid().unwrap_or_default()))
 }
 
 fn offered_listener(state: &DaemonState, listener: &HandoverListener) -> OfferedListener {
@@ -102,38 +109,67 @@ fn offered_listener(state: &DaemonState, listener: &HandoverListener) -> Offered
 /// Hands the listeners over, and reports changes until the successor is gone.
 ///
 /// Returns an error if the successor gives up before it accepts connections.
-async fn hand_over(state: &Arc<DaemonState>, mut link: Link) -> io::Result<()> {
+async fn hand_over(state: &Arc<DaemonState>, mut link: Link, pid: i32) -> io::Result<()> {
     link.send(&Line::Workspaces(workspaces(state))).await?;
-    let ready = timeout(LOAD_TIMEOUT, link.receive()).await.map_err(|_| io::ErrorKind::TimedOut)??;
-    if !matches!(ready, Line::Ready) {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
+    let ready = timeout(LOAD_TIMEOUT, receive_ready(&mut link));
+    let successor_data = ready.await.map_err(|_| io::ErrorKind::TimedOut)??;
     let frozen = state.handover.freeze_registrations().await;
-    let directory = state.orchestrator.store_status().map(|status| status.directory);
-    let (store, changes) = SuccessorStore::new(directory.unwrap_or_default());
+    let data = state.orchestrator.store_status().map(|status| status.directory);
+    let opens_the_same = is_same_directory(data.as_deref(), successor_data.as_deref());
+    if !opens_the_same && let Some(data) = &data {
+        let data = data.display();
+        tracing::warn!(%data, "the daemon that takes over has another `data`: lifecycle events that wait in this one stay there");
+    }
+    let (store, changes) = SuccessorStore::new(successor_data.clone().unwrap_or_default());
     let successor: Arc<dyn RunStore> = Arc::clone(&store) as Arc<dyn RunStore>;
     // Only halts that come from here on wait for the successor; everything else goes on.
-    let data = state.orchestrator.hand_store_over(successor).await;
-    let mut reports = ChangeReports { link, changes, store };
+    let data = state.orchestrator.hand_store_over(successor, opens_the_same).await;
+    let mut reports = ChangeReports { link, changes, store, pid };
     if let Err(error) = begin(state, &mut reports).await {
-        // The successor gives up what it has opened when its connection ends.
-        let ChangeReports { store, link, .. } = reports;
-        drop(link);
-        take_back(state, &store, data).await;
+        let (store, had_store) = (reports.end(), data.is_some());
+        if take_back(state, &store, data).await {
+            state.orchestrator.start_courier();
+        } else if !had_store {
+            state.orchestrator.set_store(None);
+        }
         return Err(error);
     }
     tracing::info!("another daemon has taken over; this one finishes what it has");
     state.begin_draining();
     state.stop_requested.cancel();
     drop(frozen);
-    let ended = reports.forward().await;
-    reports.store.abandon();
-    if let Err(error) = ended
-        && state.orchestrator.in_flight() > 0
-    {
-        tracing::warn!(%error, "the daemon that has taken over has ended; it is not told of halts any more");
+    reports.forward().await;
+    let store = reports.end();
+    if state.orchestrator.in_flight() == 0 {
+        store.give_back(None);
+        return Ok(());
     }
+    tracing::warn!(
+        "the daemon that has taken over has ended; this one stores the halts of its last events itself"
+    );
+    // The next daemon starts once this one has ended.
+    take_back(state, &store, successor_data.or(data)).await;
     Ok(())
+}
+
+/// Waits until a successor is ready. Returns where it keeps the state of runs.
+async fn receive_ready(link: &mut Link) -> io::Result<Option<PathBuf>> {
+    let mut data = None;
+    loop {
+        match link.receive().await? {
+            Line::Data(directory) => data = Some(directory),
+            Line::Ready => return Ok(data),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// Whether two paths lead to one directory.
+fn is_same_directory(one: Option<&Path>, other: Option<&Path>) -> bool {
+    match (one.map(Path::canonicalize), other.map(Path::canonicalize)) {
+        (Some(Ok(one)), Some(Ok(other))) => one == other,
+        _ => false,
+    }
 }
 
 /// Lets the successor accept connections in place of this daemon.
@@ -147,25 +183,25 @@ async fn begin(state: &DaemonState, reports: &mut ChangeReports) -> io::Result<(
     state.accept_gate.set(AcceptPhase::Paused);
     reports.send_pending().await?;
     reports.link.send(&Line::Go).await?;
-    // Without a limit of time: from here on it may accept connections unless it ends.
-    reports.until(|line| matches!(line, Line::Started)).await?;
+    reports.until_started().await?;
     reports.store.conclude();
     state.handover.conclude();
     state.accept_gate.set(AcceptPhase::HandedOver);
     Ok(())
 }
 
-/// Opens the store again that the successor did not keep.
-async fn take_back(state: &DaemonState, store: &SuccessorStore, data: Option<PathBuf>) {
+/// Opens the store again that the successor has given up. Returns whether there is one.
+async fn take_back(state: &DaemonState, store: &SuccessorStore, data: Option<PathBuf>) -> bool {
     let Some(data) = data else {
-        state.orchestrator.set_store(None);
-        return store.give_back(None);
+        store.give_back(None);
+        return false;
     };
     for attempt in 1..=MAX_REOPENS {
         match state.orchestrator.reopen_store(data.clone()).await {
             Ok(opened) => {
                 store.give_back(Some(Arc::clone(&opened)));
-                return state.orchestrator.set_store(Some(opened));
+                state.orchestrator.set_store(Some(opened));
+                return true;
             }
             Err(error) if attempt == MAX_REOPENS => {
                 tracing::error!(%error, "the state of runs is kept in memory only from now on");
@@ -174,6 +210,7 @@ async fn take_back(state: &DaemonState, store: &SuccessorStore, data: Option<Pat
         }
     }
     store.give_back(None);
+    false
 }
 
 /// The workspaces that clients of the API have registered.
@@ -187,6 +224,8 @@ struct ChangeReports {
     link: Link,
     changes: UnboundedReceiver<ReportedChange>,
     store: Arc<SuccessorStore>,
+    /// The process of the successor.
+    pid: i32,
 }
 
 impl ChangeReports {
@@ -203,9 +242,31 @@ impl ChangeReports {
         }
     }
 
+    /// Reports changes until the successor has started. There is no limit of time: from here on it may accept connections
+    /// unless it ends.
+    async fn until_started(&mut self) -> io::Result<()> {
+        let pid = self.pid;
+        let mut started = pin!(self.until(|line| matches!(line, Line::Started)));
+        loop {
+            if let Ok(started) = timeout(BEGIN_WARNING, started.as_mut()).await {
+                return started;
+            }
+            tracing::warn!(
+                pid,
+                "the daemon that takes over was told to begin and does not; events and a stop wait for it; end it if it hangs"
+            );
+        }
+    }
+
     /// Reports changes until the successor is gone.
-    async fn forward(&mut self) -> io::Result<()> {
-        self.until(|_| false).await
+    async fn forward(&mut self) {
+        // It ends with an error: no line is the last one.
+        self.until(|_| false).await.ok();
+    }
+
+    /// Closes the connection, so that a successor that has not begun gives up what it has opened.
+    fn end(self) -> Arc<SuccessorStore> {
+        self.store
     }
 
     async fn report_until_line(&mut self) -> io::Result<Line> {

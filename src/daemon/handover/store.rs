@@ -41,14 +41,17 @@ struct SuccessorStoreState {
     /// Who waits until their changes are stored, by the number of their question.
     waiters: Vec<(u64, oneshot::Sender<()>)>,
     last_question: u64,
+    /// The last question that the successor has answered.
+    acknowledged: u64,
 }
 
 /// Where changes go.
 #[derive(Debug)]
 enum ChangeTarget {
-    /// To the successor. Until it accepts connections, they are kept as well.
-    Successor { changes: mpsc::UnboundedSender<ReportedChange>, kept: Option<Vec<ReportedChange>> },
-    /// To the store of this daemon, because the successor did not begin.
+    /// To the successor. What may not be on its disk is kept as well: everything until it accepts connections, then the
+    /// halts that it has not acknowledged.
+    Successor { changes: mpsc::UnboundedSender<ReportedChange>, kept: Vec<ReportedChange>, has_begun: bool },
+    /// To a store of this daemon, because the successor did not begin, or has ended.
     Store(Arc<dyn RunStore>),
     /// Nowhere: they are in memory only.
     Memory,
@@ -58,15 +61,20 @@ impl SuccessorStore {
     /// A store that sends its changes to the receiver. The successor opens the store in the directory.
     pub(super) fn new(directory: PathBuf) -> (Arc<Self>, mpsc::UnboundedReceiver<ReportedChange>) {
         let (changes, receiver) = mpsc::unbounded_channel();
-        let target = ChangeTarget::Successor { changes, kept: Some(Vec::new()) };
-        let state = SuccessorStoreState { target, waiters: Vec::new(), last_question: 0 };
+        let target = ChangeTarget::Successor { changes, kept: Vec::new(), has_begun: false };
+        let state = SuccessorStoreState { target, waiters: Vec::new(), last_question: 0, acknowledged: 0 };
         (Arc::new(Self { state: Mutex::new(state), directory }), receiver)
     }
 
-    /// The successor accepts connections: no change is needed here any more.
+    /// The successor accepts connections: only the halts that may not be on its disk are needed here. It changes the
+    /// same runs, so nothing else may be written over what it has stored.
     pub(super) fn conclude(&self) {
-        if let ChangeTarget::Successor { kept, .. } = &mut self.state.lock().target {
-            *kept = None;
+        let mut state = self.state.lock();
+        let acknowledged = state.acknowledged;
+        if let ChangeTarget::Successor { kept, has_begun, .. } = &mut state.target {
+            *has_begun = true;
+            drop_stored(kept, acknowledged);
+            kept.retain(|change| change.is_halt() || matches!(change, ReportedChange::Flush(_)));
         }
     }
 
@@ -76,24 +84,31 @@ impl SuccessorStore {
         let waiters = std::mem::take(&mut state.waiters);
         let (stored, waiting) = waiters.into_iter().partition(|(number, _)| *number <= question);
         state.waiters = waiting;
+        state.acknowledged = question;
+        if let ChangeTarget::Successor { kept, has_begun: true, .. } = &mut state.target {
+            drop_stored(kept, question);
+        }
         drop(state);
         notify(stored);
     }
 
-    /// The successor did not begin: changes go to this store from now on, and so do those that were sent.
+    /// The successor did not begin, or has ended: changes go to this store from now on, and so do those that were kept.
     pub(super) fn give_back(&self, store: Option<Arc<dyn RunStore>>) {
         let mut state = self.state.lock();
         let target = store.clone().map_or(ChangeTarget::Memory, ChangeTarget::Store);
         let former = std::mem::replace(&mut state.target, target);
         let waiters = std::mem::take(&mut state.waiters);
+        let ChangeTarget::Successor { kept, has_begun, .. } = former else { return notify(waiters) };
         let Some(store) = store else {
             drop(state);
+            // A daemon that goes on remembers them.
+            if has_begun {
+                kept.iter().for_each(report_forgotten);
+            }
             return notify(waiters);
         };
-        if let ChangeTarget::Successor { kept: Some(kept), .. } = former {
-            for change in kept {
-                apply(&*store, change);
-            }
+        for change in kept {
+            apply(&*store, change);
         }
         let flushed = store.flushed();
         drop(state);
@@ -104,23 +119,43 @@ impl SuccessorStore {
         });
     }
 
-    /// The successor has ended before this daemon: nobody takes changes any more.
-    pub(super) fn abandon(&self) {
-        self.give_back(None);
-    }
-
     fn change(&self, change: ReportedChange) {
         match &mut self.state.lock().target {
-            ChangeTarget::Successor { changes, kept } => {
-                if let Some(kept) = kept {
+            ChangeTarget::Successor { changes, kept, has_begun } => {
+                if !*has_begun || change.is_halt() {
                     kept.push(change.clone());
                 }
                 // Fails only if the handover has ended, which says so itself.
                 _ = changes.send(change);
             }
             ChangeTarget::Store(store) => apply(&**store, change),
-            ChangeTarget::Memory => {}
+            ChangeTarget::Memory => report_forgotten(&change),
         }
+    }
+}
+
+impl ReportedChange {
+    fn is_halt(&self) -> bool {
+        matches!(self, Self::Save(_, run) if run.halt.is_some())
+    }
+}
+
+/// Removes what the successor had stored when it answered this question.
+fn drop_stored(kept: &mut Vec<ReportedChange>, question: u64) {
+    let is_answered =
+        |change: &ReportedChange| matches!(change, ReportedChange::Flush(number) if *number <= question);
+    if let Some(last) = kept.iter().rposition(is_answered) {
+        kept.drain(..=last);
+    }
+}
+
+/// Reports a halt that nobody stores.
+fn report_forgotten(change: &ReportedChange) {
+    if let ReportedChange::Save(key, _) = change
+        && change.is_halt()
+    {
+        let (workspace, run) = (&key.workspace, &key.run);
+        tracing::error!(%workspace, %run, "this run is halted in memory only: the halt is forgotten when this daemon ends");
     }
 }
 
@@ -164,8 +199,9 @@ impl RunStore for SuccessorStore {
         let mut state = self.state.lock();
         state.last_question += 1;
         let number = state.last_question;
-        match &state.target {
-            ChangeTarget::Successor { changes, .. } => {
+        match &mut state.target {
+            ChangeTarget::Successor { changes, kept, .. } => {
+                kept.push(ReportedChange::Flush(number));
                 _ = changes.send(ReportedChange::Flush(number));
                 state.waiters.push((number, sender));
             }
@@ -253,10 +289,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_halts_that_a_successor_may_not_have_stored_come_back_from_it() {
+        let (store, _changes) = SuccessorStore::new("/data".into());
+        store.save_now(&key("early"), halted());
+        drop(store.flushed());
+        store.acknowledge(1);
+        store.save(&key("turn"), StoredRun::default());
+        store.save_now(&key("handover"), halted());
+        store.conclude();
+        store.save_now(&key("stored"), halted());
+        drop(store.flushed());
+        store.acknowledge(2);
+        store.end(&key("ended"));
+        store.save_now(&key("late"), halted());
+        let waits = store.flushed();
+        let (own, mut kept) = SuccessorStore::new("/data".into());
+        store.give_back(Some(own.clone()));
+        assert_eq!(kept.recv().await, Some(ReportedChange::Save(key("late"), halted())));
+        assert_eq!(kept.recv().await, Some(ReportedChange::Flush(1)));
+        own.acknowledge(1);
+        waits.await.unwrap();
+    }
+
+    #[tokio::test]
     async fn nobody_waits_for_a_successor_that_is_gone() {
         let (store, _changes) = SuccessorStore::new("/data".into());
         let waits = store.flushed();
-        store.abandon();
+        store.give_back(None);
         waits.await.unwrap();
         assert!(store.flushed().await.is_err());
     }

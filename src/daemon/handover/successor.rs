@@ -18,6 +18,11 @@ use std::{
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use tokio::{
+    runtime::Handle,
+    task::spawn_blocking,
+    time::{Instant, sleep},
+};
 
 use super::wire::{ChangedRun, Line, Link, Offer, PROTOCOL, RunName, receive_offer};
 use crate::{
@@ -26,8 +31,9 @@ use crate::{
     daemon::{
         client::{Client, ClientError},
         handed_over::{self, AssignedListeners, HandedOverError, ListenerOwner, ListenerRole, StdListener},
+        start_error::ReplaceError,
     },
-    handler::command::AdoptedHooks,
+    handler::command::{AdoptedHooks, GroupLedger, LedgerError},
     model::WorkspaceId,
     store::StoredRun,
 };
@@ -38,42 +44,14 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long it may take to connect and send its offer.
 const OFFER_TIMEOUT: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
+/// How long it may take to end after its connection has.
+const END_TIME: Duration = Duration::from_secs(2);
+
+/// Between two looks whether it has ended.
+const END_PAUSE: Duration = Duration::from_millis(20);
+
 /// How many connections of other processes are closed before that of the other daemon.
 const MAX_STRANGERS: usize = 64;
-
-/// Why a daemon cannot take over from another one. The other goes on.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReplaceError {
-    /// The other daemon refuses.
-    #[error("the running hookyard does not hand over: {0}")]
-    Refused(#[source] ClientError),
-    /// A system call failed, or the other daemon has ended.
-    #[error("cannot take over from the running hookyard: {}", crate::model::io_reason(.0))]
-    System(#[from] io::Error),
-    /// The other daemon is of a version with another protocol.
-    #[error("the running hookyard hands over by another protocol ({0}); stop it and start this one")]
-    Protocol(u32),
-    /// The running daemon has taken over itself, and the one before it has not ended.
-    #[error("the daemon before the running one still finishes its events; try again when it has ended")]
-    StillFinishing,
-    /// A workspace that a client has registered cannot be registered again.
-    #[error("the running hookyard has a workspace `{id}` that this one cannot register: {why}")]
-    Workspace {
-        /// Its id.
-        id: WorkspaceId,
-        /// What is wrong with its registration.
-        why: String,
-    },
-    /// A listener that was handed over cannot be used.
-    #[error("the running hookyard hands over a listener for {role} that {why}")]
-    Listener {
-        /// What it is for.
-        role: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
 
 /// The daemon that is about to be replaced, and the listeners it has handed over.
 #[derive(Debug)]
@@ -83,10 +61,25 @@ pub(in crate::daemon) struct Replacement {
     pid: i32,
     /// Its hooks are hooks of this daemon as well.
     hooks: Option<AdoptedHooks>,
+    /// Its ledger, which it has locked until it ends.
+    ledger: Option<PathBuf>,
+    /// Where it keeps the state of runs and the last good rules.
+    data: Option<PathBuf>,
+    /// Whether it ended before this one accepted connections.
+    has_ended: bool,
     link: Link,
 }
 
-/// The socket on which the other daemon connects. Dropping it removes the file.
+/// The file of a meeting point. Dropping it removes the file.
+struct MeetingFile(PathBuf);
+
+impl Drop for MeetingFile {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// The socket on which the other daemon connects.
 struct MeetingPoint {
     path: PathBuf,
     listener: StdUnixListener,
@@ -94,13 +87,13 @@ struct MeetingPoint {
 
 impl MeetingPoint {
     /// Opens it beside the control socket.
-    fn open(control_socket: &Path) -> io::Result<Self> {
+    fn open(control_socket: &Path) -> io::Result<(Self, MeetingFile)> {
         let path = control_socket.with_file_name(format!(".hookyard-{}.take", std::process::id()));
         drop(fs::remove_file(&path));
         let listener = StdUnixListener::bind(&path)?;
-        let opened = Self { path, listener };
-        fs::set_permissions(&opened.path, fs::Permissions::from_mode(0o600))?;
-        Ok(opened)
+        let file = MeetingFile(path.clone());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        Ok((Self { path, listener }, file))
     }
 
     /// Waits for the process of the other daemon. Hooks run as the same user: what another process offers is not looked at.
@@ -125,19 +118,26 @@ impl MeetingPoint {
     }
 }
 
-impl Drop for MeetingPoint {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.path));
-    }
-}
-
 impl Replacement {
-    /// Asks the daemon at a control socket for its listeners. Blocks. Returns nothing if no daemon is there.
-    pub(in crate::daemon) fn request(control_socket: &Path) -> Result<Option<Self>, ReplaceError> {
+    /// Asks the daemon at a control socket for its listeners. Returns nothing if no daemon is there.
+    pub(in crate::daemon) async fn request(control_socket: &Path) -> Result<Option<Self>, ReplaceError> {
         if !control_socket.exists() {
             return Ok(None);
         }
-        let meeting_point = MeetingPoint::open(control_socket)?;
+        // Removed as well if nobody waits for the answer any more.
+        let (meeting_point, _file) = MeetingPoint::open(control_socket)?;
+        let asked = control_socket.to_owned();
+        let runtime = Handle::current();
+        let request = spawn_blocking(move || {
+            let _runtime = runtime.enter();
+            Self::ask(&asked, &meeting_point)
+        });
+        // Fails only while the runtime shuts down.
+        request.await.map_err(io::Error::other)?
+    }
+
+    /// Asks the daemon at a control socket to come to a meeting point. Blocks.
+    fn ask(control_socket: &Path, meeting_point: &MeetingPoint) -> Result<Option<Self>, ReplaceError> {
         let body = json!({ "socket": meeting_point.path }).to_string();
         let client = Client::new(control_socket).timeout(ANSWER_TIMEOUT);
         let daemon = match client.connect() {
@@ -158,46 +158,119 @@ impl Replacement {
             return Err(ReplaceError::Protocol(offer.protocol));
         }
         let listeners = listeners(&offer, descriptors)?;
-        Ok(Some(Self { listeners, pid: daemon, hooks: None, link: Link::new(stream)? }))
+        let link = Link::new(stream)?;
+        let (data, ledger) = (offer.data, None);
+        Ok(Some(Self { listeners, pid: daemon, hooks: None, ledger, data, has_ended: false, link }))
     }
 
     /// Lets the hooks of the other daemon control this one as little as its own. They are recorded in this ledger.
     pub(in crate::daemon) fn adopt_hooks(&mut self, ledger: &Path) {
         self.hooks = Some(AdoptedHooks::of(self.pid, ledger.to_owned()));
+        self.ledger = Some(ledger.to_owned());
     }
 
-    /// The workspaces that clients of the other daemon have registered.
+    /// Where the other daemon keeps the state of runs and the last good rules.
+    pub(in crate::daemon) fn data(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
+    /// Whether the other daemon ended before this one accepted connections: this one goes on without it.
+    pub(in crate::daemon) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The workspaces that clients of the other daemon have registered; none if it has ended.
     pub(in crate::daemon) async fn workspaces(
         &mut self,
     ) -> Result<BTreeMap<WorkspaceId, Value>, ReplaceError> {
-        match self.link.receive().await? {
-            Line::Workspaces(workspaces) => Ok(with_ids(workspaces)),
-            _ => Err(unexpected()),
+        match self.receive().await? {
+            Some(Line::Workspaces(workspaces)) => Ok(with_ids(workspaces)),
+            Some(_) => Err(unexpected()),
+            None => Ok(BTreeMap::new()),
         }
     }
 
     /// Has the other daemon close the store of runs, after the workspaces are loaded. Returns the workspaces again: clients
-    /// may have registered others meanwhile.
-    pub(in crate::daemon) async fn released(&mut self) -> Result<BTreeMap<WorkspaceId, Value>, ReplaceError> {
-        self.link.send(&Line::Ready).await?;
-        match self.link.receive().await? {
-            Line::Released(workspaces) => Ok(with_ids(workspaces)),
-            _ => Err(unexpected()),
+    /// may have registered others meanwhile; none if it has ended.
+    pub(in crate::daemon) async fn released(
+        &mut self,
+        data: Option<&Path>,
+    ) -> Result<Option<BTreeMap<WorkspaceId, Value>>, ReplaceError> {
+        if let Some(data) = data {
+            self.send(&Line::Data(data.to_owned())).await?;
+        }
+        self.send(&Line::Ready).await?;
+        match self.receive().await? {
+            Some(Line::Released(workspaces)) => Ok(Some(with_ids(workspaces))),
+            Some(_) => Err(unexpected()),
+            None => Ok(None),
         }
     }
 
-    /// Waits for the permission to accept connections, after the store is open.
+    /// Waits for the permission to accept connections, after the store is open. Nobody withholds it if the other daemon has
+    /// ended.
     pub(in crate::daemon) async fn may_begin(
         &mut self,
         orchestrator: &Orchestrator,
     ) -> Result<(), ReplaceError> {
-        self.link.send(&Line::Loaded).await?;
+        self.send(&Line::Loaded).await?;
         loop {
-            match self.link.receive().await? {
-                Line::Go => return Ok(()),
-                line => self.take_in(line, orchestrator).await?,
+            match self.receive().await? {
+                Some(Line::Go) | None => return Ok(()),
+                Some(line) => {
+                    if let Err(error) = self.take_in(line, orchestrator).await {
+                        self.require_end(error).await?;
+                    }
+                }
             }
         }
+    }
+
+    /// Sends a line, unless the other daemon has ended.
+    async fn send(&mut self, line: &Line) -> Result<(), ReplaceError> {
+        if self.has_ended {
+            return Ok(());
+        }
+        match self.link.send(line).await {
+            Ok(()) => Ok(()),
+            Err(error) => self.require_end(error.into()).await,
+        }
+    }
+
+    /// The next line, unless the other daemon has ended.
+    async fn receive(&mut self) -> Result<Option<Line>, ReplaceError> {
+        if self.has_ended {
+            return Ok(None);
+        }
+        match self.link.receive().await {
+            Ok(line) => Ok(Some(line)),
+            Err(error) => self.require_end(error.into()).await.map(|()| None),
+        }
+    }
+
+    /// Waits a moment until the other daemon has ended, and ends what its hooks left. Returns the error if it goes on.
+    async fn require_end(&mut self, error: ReplaceError) -> Result<(), ReplaceError> {
+        let Some(ledger) = self.ledger.clone() else { return Err(error) };
+        let begun = Instant::now();
+        // Locked by the process until it ends, whatever becomes of the connection.
+        let left = loop {
+            match GroupLedger::claim(&ledger) {
+                Ok(left) => break left,
+                Err(LedgerError::InUse { .. }) if begun.elapsed() < END_TIME => sleep(END_PAUSE).await,
+                Err(_) => return Err(error),
+            }
+        };
+        // An error is that of the file; its hooks are not known then.
+        match spawn_blocking(move || left.clear()).await {
+            Ok(Ok(reaped)) => tracing::warn!(
+                pid = self.pid,
+                groups = reaped.groups,
+                "the daemon that was to be replaced has ended; this one goes on in its place"
+            ),
+            _ => return Err(error),
+        }
+        self.has_ended = true;
+        Ok(())
     }
 
     /// Tells the other daemon that this one accepts connections.
@@ -245,6 +318,7 @@ impl Replacement {
                 assigned.add((role, owner, listener), &sockets)?;
             }
         }
+        assigned.check_apart()?;
         Ok(assigned)
     }
 }
@@ -322,7 +396,7 @@ mod tests {
     #[test]
     fn what_another_process_offers_is_not_taken() {
         let place = tempfile::tempdir().unwrap();
-        let meeting_point = MeetingPoint::open(&place.path().join("hookyard-control.sock")).unwrap();
+        let (meeting_point, _file) = MeetingPoint::open(&place.path().join("hookyard-control.sock")).unwrap();
         let connect = || StdUnixStream::connect(&meeting_point.path).unwrap();
         let own = i32::try_from(std::process::id()).unwrap();
         let _strangers: Vec<_> = (0..MAX_STRANGERS).map(|_| connect()).collect();

@@ -43,6 +43,9 @@ pub(super) struct Offer {
     pub(super) protocol: u32,
     pub(super) pid: u32,
     pub(super) listeners: Vec<OfferedListener>,
+    /// Where the predecessor keeps the state of runs and the last good rules.
+    #[serde(default)]
+    pub(super) data: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,6 +64,8 @@ pub(super) struct OfferedListener {
 pub(super) enum Line {
     /// The workspaces that clients of the predecessor have registered, with the bodies of their requests.
     Workspaces(BTreeMap<String, Value>),
+    /// Where the successor keeps the state of runs.
+    Data(PathBuf),
     /// The successor has loaded its workspaces.
     Ready,
     /// The predecessor has closed the store of runs. These are the registered workspaces now.
@@ -211,7 +216,7 @@ mod tests {
             path: Some("/s".into()),
             of_service_manager: true,
         }];
-        let offer = Offer { protocol: PROTOCOL, pid: 7, listeners };
+        let offer = Offer { protocol: PROTOCOL, pid: 7, listeners, data: None };
         let file = tempfile::tempfile().unwrap();
         send_offer(&one, &offer, &[file.as_fd(), file.as_fd()]).unwrap();
         let (received, descriptors) = receive_offer(&other).unwrap();

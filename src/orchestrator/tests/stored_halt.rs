@@ -166,7 +166,7 @@ async fn a_store_passes_from_one_orchestrator_to_another() {
     let second = Orchestrator::builder().native_hook(halting()).start().await.unwrap();
     assert_eq!(second.dispatch(tool("in-memory")).await.unwrap().verdict, Verdict::Halt);
     assert!(second.open_store(data.path().to_owned()).await.is_err(), "the first one has it");
-    let handed_over = first.hand_store_over(Arc::<SlowStore>::default()).await;
+    let handed_over = first.hand_store_over(Arc::<SlowStore>::default(), true).await;
     assert_eq!(handed_over.as_deref(), Some(data.path()));
     assert_eq!(first.dispatch(tool("stored")).await.unwrap().verdict, Verdict::Halt);
     second.open_store(data.path().to_owned()).await.unwrap();

@@ -266,7 +266,7 @@ fn announce(daemon: &Daemon, screen: &Screen) {
     if errors > 0 {
         let errors = plural(errors, "error");
         screen.note(&format!(
-            "note: {errors} in hook files; those hooks are not loaded; `hookyard status` lists them"
+            "note: {errors} in hook files; `hookyard status` lists them, and which rules stay in force"
         ));
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     dialect::{
         HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives, read_settings,
     },
-    model::{Diagnostic, Dialect, DialectName, Hook},
+    model::{Diagnostic, Dialect, DialectName, Hook, Severity},
     root_dir::LastLink,
 };
 
@@ -107,23 +107,37 @@ impl<'a> SettingsDirectories<'a> {
         Self { good, ..self }
     }
 
+    /// The files that are read as they were.
+    pub(super) fn good(&self) -> &'a GoodFiles {
+        self.good
+    }
+
     /// The settings files of a dialect that exist.
     pub(super) fn files(&self, native: &'static NativeDialect) -> Vec<(PathBuf, SettingsFile)> {
         let files = native.files().iter();
         let all: Vec<_> = files.filter_map(|file| Some((self.path_of(file)?, *file))).collect();
         let mut existing = all.clone();
         existing.retain(|(path, file)| {
-            (is_there(path) || self.good.contains_key(path)) && !is_of_user_too(path, file, &all)
+            (self.has(file) || self.good.contains_key(path)) && !is_of_user_too(path, file, &all)
         });
         existing
     }
 
     fn path_of(&self, file: &SettingsFile) -> Option<PathBuf> {
+        self.place_of(file).map(|(directory, path)| directory.join(path))
+    }
+
+    /// The directory that a file belongs to, and its path below that.
+    fn place_of(&self, file: &SettingsFile) -> Option<(&Path, &'static str)> {
         match file.location {
-            SettingsLocation::System(path) => Some(self.system.join(path)),
-            SettingsLocation::Home(path) => Some(self.home.as_ref()?.join(path)),
-            SettingsLocation::Workspace(path) => Some(self.workspace.root().join(path)),
+            SettingsLocation::System(path) => Some((&self.system, path)),
+            SettingsLocation::Home(path) => Some((self.home.as_deref()?, path)),
+            SettingsLocation::Workspace(path) => Some((self.workspace.root(), path)),
         }
+    }
+
+    fn has(&self, file: &SettingsFile) -> bool {
+        self.place_of(file).is_some_and(|(directory, path)| is_there(directory, Path::new(path)))
     }
 
     /// Reads a hook file of the workspace.
@@ -146,10 +160,56 @@ impl<'a> SettingsDirectories<'a> {
     }
 }
 
-/// Whether there is something at a path, or nobody can tell: what cannot be looked at may be the file of a guard.
-fn is_there(path: &Path) -> bool {
+/// Whether there is something at a path below a directory, or nobody can tell: what cannot be looked at may be the file of
+/// a guard. So may what is behind a link that leads nowhere, or in the place of a directory. Nothing is below a directory
+/// that is not there.
+fn is_there(directory: &Path, path: &Path) -> bool {
     let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-    path.symlink_metadata().map_or_else(|error| !absent.contains(&error.kind()), |_| true)
+    let is_absent = |error: &std::io::Error| absent.contains(&error.kind());
+    if directory.metadata().map_or_else(|error| is_absent(&error), |found| !found.is_dir()) {
+        return false;
+    }
+    match directory.join(path).symlink_metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let mut above = path.ancestors().skip(1).map(|above| directory.join(above));
+            above.any(|above| above.symlink_metadata().is_ok() && above.metadata().is_err())
+        }
+        _ => true,
+    }
+}
+
+/// The settings files of the user and the machine, whether they are there or not.
+pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) -> Vec<PathBuf> {
+    let home = home_directory(settings, environment);
+    let system = system_directory(settings);
+    let files = natives().flat_map(NativeDialect::files).filter_map(|file| match file.location {
+        SettingsLocation::System(path) => Some(system.join(path)),
+        SettingsLocation::Home(path) => Some(home.as_ref()?.join(path)),
+        SettingsLocation::Workspace(_) => None,
+    });
+    files.collect()
+}
+
+/// Errors about the home directory and that of the machine's configuration, where they are gone with files whose rules are
+/// known: a disk that is not mounted is no decision to remove them.
+pub(crate) fn missing_directories<'f>(
+    settings: &Settings,
+    environment: Environment<'_>,
+    known: impl Iterator<Item = &'f Path> + Clone,
+) -> Vec<Diagnostic> {
+    let directories = home_directory(settings, environment).into_iter().chain([system_directory(settings)]);
+    let missing = directories.filter_map(|directory| {
+        let mut below = known.clone().filter(|file| file.starts_with(&directory));
+        let why = match directory.metadata() {
+            Ok(found) if found.is_dir() => return None,
+            Ok(_) => "is not a directory".to_owned(),
+            Err(error) => files::unreadable(error),
+        };
+        below.next()?;
+        let message = format!("the directory {why}");
+        Some(Diagnostic::of_file(Severity::Error, "unreadable", &directory, message))
+    });
+    missing.collect()
 }
 
 /// Whether a file of the workspace is that of the user as well, as it is where the home directory is the workspace.

@@ -112,10 +112,17 @@ pub(crate) fn add_placeholders(hooks: &mut Vec<Hook>, placeholders: Vec<Hook>) {
             let own = hook.source.file.as_deref().zip(file);
             !is_placeholder(hook) && own.is_some_and(|(own, file)| own.starts_with(file))
         });
-        if !has_rules && !hooks.iter().any(|hook| hook.name == placeholder.name) {
-            hooks.push(placeholder);
+        if !has_rules {
+            add_under_free_name(hooks, Some(placeholder));
         }
     }
+}
+
+/// Adds a hook, under another name where one that is not its rule has that.
+pub(super) fn add_under_free_name(hooks: &mut Vec<Hook>, hook: Option<Hook>) {
+    let Some(mut hook) = hook else { return };
+    hook.name = hook.name.free_variant("broken", |name| hooks.iter().any(|known| known.name == *name));
+    hooks.push(hook);
 }
 
 /// Has hooks of broken files do as the operator says. With `deny`, those that could stop an event do not run, and block
@@ -144,4 +151,19 @@ pub(crate) fn apply_policy<'f>(
 /// Whether a hook could have stopped an event.
 fn could_stop(hook: &Hook) -> bool {
     hook.enabled && hook.execution.delivery == Delivery::Awaited && !RequiredEvents::of(hook).is_empty()
+}
+
+/// Adds a block of all that can be stopped for a broken file: nobody knows whether it had guards.
+pub(super) fn add_block(hooks: &mut Vec<Hook>, file: &Path, scope: Scope) {
+    let events = RequiredEvents::all().kinds.iter().map(|kind| kind.as_str().to_owned());
+    let hook = RecordedHook {
+        name: "broken-file".to_owned(),
+        dialect: DialectName::OpenHarness.to_string(),
+        scope: scope.to_string(),
+        events: events.collect(),
+        host_event: None,
+        matcher: None,
+        on_error: FailurePolicy::Deny.as_str().to_owned(),
+    };
+    add_under_free_name(hooks, placeholder(&hook, file));
 }

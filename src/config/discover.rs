@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
+    io::ErrorKind,
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
@@ -35,9 +36,11 @@ pub fn nearest_workspace(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
     start.ancestors().find(|directory| is_workspace(directory, home.as_deref())).map(Path::to_path_buf)
 }
 
-/// Whether a directory has hook files of any dialect.
+/// Whether a directory has hook files of any dialect, or may have some: behind a link that leads nowhere, for instance.
 pub(super) fn is_workspace(directory: &Path, home: Option<&Path>) -> bool {
-    directory.join(WORKSPACE_DIRECTORY).is_dir()
+    let absent = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+    let own = directory.join(WORKSPACE_DIRECTORY).symlink_metadata();
+    own.map_or_else(|error| !absent.contains(&error.kind()), |_| true)
         || (home != Some(directory) && agent_settings::has_settings(directory))
 }
 

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
+    ffi::OsString,
+    fs::{self, File},
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -20,6 +21,9 @@ use crate::{
 
 /// The largest hook file, in bytes.
 const LARGEST_FILE: u64 = 256 << 10;
+
+/// How many symbolic links of a path are followed: as many as the kernel does.
+const MOST_LINKS: usize = 40;
 
 /// The bytes of files with hooks. Trust is checked against these, not against what another reading would find.
 pub(super) type DefinitionFiles = HashMap<PathBuf, Arc<[u8]>>;
@@ -54,6 +58,45 @@ pub(super) fn with_bytes(path: PathBuf, file: Result<File, String>) -> Result<Fi
             Err(Box::new(Diagnostic::of_file(Severity::Error, code, &path, format!("the file {why}"))))
         }
     }
+}
+
+/// Whether a path leads to a directory, or into it, on its way, links and all. What cannot be looked at is taken as it is
+/// written: where a link of a user leads nowhere, it still is no link into a workspace.
+pub(super) fn leads_through(path: &Path, directory: &Path) -> bool {
+    let mut real = PathBuf::from("/");
+    let mut links = 0;
+    let mut pending = names_backwards(path);
+    while let Some(name) = pending.pop() {
+        if name == ".." {
+            real.pop();
+            continue;
+        }
+        let next = real.join(&name);
+        match fs::read_link(&next) {
+            Ok(target) if links < MOST_LINKS => {
+                links += 1;
+                if target.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                pending.extend(names_backwards(&target));
+            }
+            _ => real = next,
+        }
+        if real.starts_with(directory) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The names in a path, the last one first.
+fn names_backwards(path: &Path) -> Vec<OsString> {
+    let names = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// What to say after the name of a file that was not opened below a directory.

@@ -47,6 +47,17 @@ pub(super) fn unread(hooks: &[Hook], settings: &Path) -> Vec<Diagnostic> {
     guards.collect()
 }
 
+/// Reports hook files with mistakes among those that are not read, because their workspace says that it is a chat: each may
+/// have a guard.
+pub(super) fn unreadable(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let broken = diagnostics.into_iter().filter(Diagnostic::is_of_broken_file).map(|found| {
+        let message =
+            format!("not loaded, as the workspace is of kind `chat`, and broken: {}", found.message);
+        Diagnostic { code: Diagnostic::SILENT_GUARD, message, ..found }
+    });
+    broken.collect()
+}
+
 fn is_guard(hook: &Hook) -> bool {
     hook.execution.required
         || [hook.on_error, hook.on_timeout].iter().any(|policy| *policy != FailurePolicy::Ignore)

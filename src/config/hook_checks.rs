@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::{Settings, files::FileBytes};
+use super::{Settings, files::FileBytes, last_good_store::GoodFiles};
 use crate::{
     dialect::{HookRules, UnixSockets, UnsafeVariables},
     model::{
         Diagnostic, Handler, Hook, HookName, HttpHandler, HttpTarget, Scope, Severity, escaped_line,
         is_certainly_private, literal_address,
     },
+    registry::guards_alike,
 };
 
 /// What hook files are checked against under these settings.
@@ -78,18 +79,32 @@ fn refusal(hook: &Hook, http: &HttpHandler) -> Option<Diagnostic> {
     Some(Diagnostic { line: hook.source.line, column: 1, ..diagnostic })
 }
 
-/// The hooks with unique names. Of two with the same name, either may be the one that was meant, so neither is loaded.
-pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>) -> (Vec<Hook>, Vec<Diagnostic>) {
+/// The hooks with unique names. Of two with the same name, either may be the one that was meant, so neither is loaded;
+/// except that a hook of a broken file that is read as it was stays where a namesake does not guard what it guards.
+pub(super) fn unique_names(named: Vec<(Hook, FileBytes)>, good: &GoodFiles) -> (Vec<Hook>, Vec<Diagnostic>) {
     let mut places: HashMap<HookName, Vec<String>> = HashMap::new();
+    let mut kept: HashMap<HookName, Vec<Hook>> = HashMap::new();
     for (hook, file) in &named {
+        if good.contains_key(&file.path) {
+            kept.entry(hook.name.clone()).or_default().push(hook.clone());
+        }
         let file = file.path.file_name().unwrap_or_default().to_string_lossy();
         places.entry(hook.name.clone()).or_default().push(escaped_line(&file).into_owned());
     }
+    // The only kept hook of a name, unless another one guards the same.
+    kept.retain(|name, hooks| {
+        let mut rivals =
+            named.iter().filter(|(hook, file)| hook.name == *name && !good.contains_key(&file.path));
+        hooks.len() == 1 && !rivals.any(|(rival, _)| hooks.iter().any(|hook| guards_alike(rival, hook)))
+    });
     let (mut hooks, mut diagnostics) = (Vec::new(), Vec::new());
     for (hook, file) in named {
+        let is_kept = kept.contains_key(&hook.name) && good.contains_key(&file.path);
         match places.get(&hook.name).map(Vec::as_slice) {
-            None | Some([_]) => hooks.push(hook),
-            Some(files) => diagnostics.push(duplicate_name(&hook, &file, files)),
+            Some(files) if files.len() > 1 && !is_kept => {
+                diagnostics.push(duplicate_name(&hook, &file, files));
+            }
+            _ => hooks.push(hook),
         }
     }
     (hooks, diagnostics)

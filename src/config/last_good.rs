@@ -8,17 +8,14 @@ use std::{
 };
 
 use super::{
-    WorkspaceSettings,
-    agent_settings::dialect_of_file,
-    broken_hooks::{RecordedHook, placeholder},
+    Settings, WorkspaceSettings,
+    agent_settings::{self, dialect_of_file, missing_directories},
+    broken_hooks::{RecordedHook, add_block, add_under_free_name, placeholder},
     last_good_store::{GoodFile, GoodFiles, LastGoodStore, NO_GOOD_FILES, RulesVersion},
     loaded_workspace::LoadedWorkspace,
     workspace_options::{BrokenFilePolicy, WorkspaceKind},
 };
-use crate::{
-    model::{Diagnostic, DialectName, FailurePolicy, Hook, Scope, Severity},
-    registry::RequiredEvents,
-};
+use crate::model::{Diagnostic, Hook, Scope, Severity};
 
 /// How often files are left out that have mistakes even as they were, before none is used.
 const MAX_ATTEMPTS: usize = 3;
@@ -53,14 +50,43 @@ pub(super) fn note_versions(loaded: &mut LoadedWorkspace) {
 
 /// What the operator says about a workspace, as far as it concerns broken files.
 pub(super) struct BrokenFileRules<'a> {
-    pub(super) given: &'a WorkspaceSettings,
-    pub(super) policy: BrokenFilePolicy,
+    given: &'a WorkspaceSettings,
+    settings: &'a Settings,
+    environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The settings files of the user and the machine, which apply in every workspace.
+    shared: BTreeSet<PathBuf>,
 }
 
-impl BrokenFileRules<'_> {
+impl<'a> BrokenFileRules<'a> {
+    pub(super) fn new(
+        given: &'a WorkspaceSettings,
+        settings: &'a Settings,
+        environment: &'a dyn Fn(&str) -> Option<String>,
+    ) -> Self {
+        let is_read = |file: &PathBuf| {
+            given.dialects.as_ref().is_none_or(|dialects| dialects.has(dialect_of_file(file)))
+        };
+        let shared = agent_settings::shared_files(settings, environment).into_iter().filter(is_read);
+        Self { given, settings, environment, shared: shared.collect() }
+    }
+
     /// Whether the hooks of a file would run if it were not broken.
     fn concern(&self, file: &Path) -> bool {
         self.given.dialects.as_ref().is_none_or(|dialects| dialects.has(dialect_of_file(file)))
+    }
+
+    /// Blocks what can be stopped for each broken file of the user or the machine of which nothing is known: it may have
+    /// guards, and no workspace decides whether they count.
+    pub(super) fn block_unknown(&self, loaded: &mut LoadedWorkspace, known: &GoodFiles) {
+        if self.given.kind == Some(WorkspaceKind::Chat) {
+            return;
+        }
+        let broken = BrokenPaths::of(loaded).paths;
+        let unknown = self.shared.iter().filter(|file| broken.contains(*file) && !known.contains_key(*file));
+        for file in unknown {
+            loaded.diagnostics.push(unknown_rules(file));
+            add_block(&mut loaded.hooks, file, Scope::User);
+        }
     }
 }
 
@@ -79,21 +105,25 @@ pub(super) fn load_with_last_good(
     if rules.given.kind == Some(WorkspaceKind::Chat) {
         return found;
     }
-    let root = found.workspace.root.clone();
+    let records = LastGoodRecords::read(store, &found.workspace.root, &rules.shared);
+    let known = records.files();
+    let files = known.keys().map(PathBuf::as_path);
+    found.diagnostics.extend(missing_directories(rules.settings, rules.environment, files));
     let broken = BrokenPaths::of(&found);
-    let known = match store.read(&root) {
-        Ok(known) => known,
-        Err(why) if broken.paths.is_empty() => {
-            // Every file can be read: they say all that the record said.
-            found.diagnostics.push(unreadable_record(store, &root, &why, Severity::Warning));
-            GoodFiles::new()
-        }
-        Err(why) => {
-            found.diagnostics.push(unreadable_record(store, &root, &why, Severity::Error));
-            block_unknown_rules(&mut found, &broken);
-            return found;
-        }
+    // Where every file can be read, they say all that a record said.
+    let is_lost = |record: &UnusableRecord| {
+        broken.have(&record.subject) || (record.subject == found.workspace.root && !broken.paths.is_empty())
     };
+    let lost = records.unusable().iter().any(is_lost);
+    let severity = if lost { Severity::Error } else { Severity::Warning };
+    found.diagnostics.extend(records.unusable().iter().map(|record| record.diagnostic(severity)));
+    if lost {
+        for file in &broken.paths {
+            let scope = if rules.shared.contains(file) { Scope::User } else { Scope::Project };
+            add_block(&mut found.hooks, file, scope);
+        }
+        return found;
+    }
     keep_times(&mut found.versions, &known);
     let is_wanted =
         |file: &Path| broken.have(file) && rules.concern(file) && !found.versions.contains_key(file);
@@ -102,18 +132,17 @@ pub(super) fn load_with_last_good(
         .filter(|(file, _)| is_wanted(file))
         .map(|(file, good)| (file.clone(), good.clone()))
         .collect();
-    let good = record_of(&found, &wanted);
-    if good != known
-        && let Err(why) = store.write(&root, &good)
-    {
-        found.diagnostics.push(unwritten_record(store, &root, &why));
-    }
-    if wanted.is_empty() {
-        return found;
-    }
-    let substituted = substitute(&wanted, &untouched, load);
-    substituted.outer.clone_into(outer);
-    substituted.merged_with(found, &wanted, rules.policy)
+    let unwritten = records.write(&record_of(&found, &wanted, &known, &rules.shared));
+    found.diagnostics.extend(unwritten);
+    let mut loaded = if wanted.is_empty() {
+        found
+    } else {
+        let substituted = substitute(&wanted, &untouched, load);
+        substituted.outer.clone_into(outer);
+        substituted.merged_with(found, &wanted, rules.settings.broken)
+    };
+    rules.block_unknown(&mut loaded, &known);
+    loaded
 }
 
 /// A workspace that was read with some files as they were.
@@ -175,8 +204,11 @@ impl Substituted {
     ) -> LoadedWorkspace {
         let Self { mut loaded, used, refused, .. } = self;
         for diagnostic in found.diagnostics {
+            // Whether a former rule is trusted was found out with it.
+            let is_of_kept = diagnostic.code != Diagnostic::TRUST
+                && used.keys().any(|file| file.starts_with(&diagnostic.file));
             if !loaded.diagnostics.contains(&diagnostic)
-                && (diagnostic.code == Diagnostic::LAST_GOOD || used.contains_key(&diagnostic.file))
+                && (diagnostic.code == Diagnostic::LAST_GOOD || is_of_kept)
             {
                 loaded.diagnostics.push(diagnostic);
             }
@@ -192,21 +224,25 @@ impl Substituted {
             loaded.last_good.insert(file.clone(), good.version.clone());
         }
         for (file, good) in wanted.iter().filter(|(file, _)| !used.contains_key(*file)) {
-            let absent = good.hooks.iter().filter(|hook| !has_hook(&loaded.hooks, &hook.name));
-            let absent: Vec<Hook> = absent.filter_map(|hook| placeholder(hook, file)).collect();
-            // Where other files have all of its hooks by now, nothing is lost.
+            let absent = good.hooks.iter().filter(|hook| !has_rule(&loaded.hooks, hook));
+            let absent: Vec<&RecordedHook> = absent.collect();
+            // Where other files have all of its rules by now, nothing is lost.
             if good.hooks.is_empty() || !absent.is_empty() {
                 let why = refused.get(file).map_or("another file is in its place", String::as_str);
                 loaded.diagnostics.push(unusable(file, &good.version, why));
             }
-            loaded.hooks.extend(absent);
+            for recorded in absent {
+                add_under_free_name(&mut loaded.hooks, placeholder(recorded, file));
+            }
         }
         loaded
     }
 }
 
-fn has_hook(hooks: &[Hook], name: &str) -> bool {
-    hooks.iter().any(|hook| hook.name.as_str() == name)
+/// Whether a hook is the same rule as one that is known, as far as that is recorded. A namesake is not.
+fn has_rule(hooks: &[Hook], recorded: &RecordedHook) -> bool {
+    let mut namesakes = hooks.iter().filter(|hook| hook.name.as_str() == recorded.name);
+    namesakes.any(|hook| RecordedHook::of(hook).as_ref() == Some(recorded))
 }
 
 /// Takes over since when files are what they are.
@@ -218,14 +254,22 @@ fn keep_times(versions: &mut BTreeMap<PathBuf, RulesVersion>, known: &GoodFiles)
     }
 }
 
-/// What there is to keep: files without mistakes as they are, and broken ones as they were.
-fn record_of(found: &LoadedWorkspace, wanted: &GoodFiles) -> GoodFiles {
+/// What there is to keep: files without mistakes as they are, and as they were those that are broken, or not read because
+/// the workspace says that it is a chat. Of shared files, also those without hooks: that they have none is worth knowing.
+fn record_of(
+    found: &LoadedWorkspace,
+    wanted: &GoodFiles,
+    known: &GoodFiles,
+    shared: &BTreeSet<PathBuf>,
+) -> GoodFiles {
     let mut good = wanted.clone();
+    let unread = known.iter().filter(|(file, _)| found.unread.contains(*file));
+    good.extend(unread.map(|(file, known)| (file.clone(), known.clone())));
     for (file, version) in &found.versions {
         let Some(bytes) = found.definitions.get(file) else { continue };
         let own = found.hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
         let own: Vec<&Hook> = own.collect();
-        if own.is_empty() {
+        if own.is_empty() && !shared.contains(file) {
             continue;
         }
         let hooks = own.into_iter().filter_map(RecordedHook::of).collect();
@@ -252,38 +296,95 @@ fn unusable(file: &Path, version: &RulesVersion, why: &str) -> Diagnostic {
     Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message).help(help)
 }
 
-fn unreadable_record(store: &LastGoodStore, root: &Path, why: &str, severity: Severity) -> Diagnostic {
-    let message = format!("the record of the last good rules cannot be used: {why}");
-    let help = match severity {
-        Severity::Error => {
-            "correct the broken files, which are listed too; until then, every event that can be stopped is blocked"
-        }
-        _ => "nothing needs to be done: every hook file can be read, so the record is written again",
-    };
-    Diagnostic::of_file(severity, Diagnostic::LAST_GOOD, &store.file_of(root), message).help(help)
+fn unknown_rules(file: &Path) -> Diagnostic {
+    let message =
+        "nothing is known of the rules that the file had, so every event that can be stopped is blocked";
+    Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message)
+        .help("correct the file, or remove it if it is not wanted")
 }
 
-fn unwritten_record(store: &LastGoodStore, root: &Path, why: &str) -> Diagnostic {
+/// What is known of the files of a workspace, by the directory or the shared file that a record is for.
+struct LastGoodRecords<'a> {
+    store: &'a LastGoodStore,
+    root: PathBuf,
+    shared: &'a BTreeSet<PathBuf>,
+    records: BTreeMap<PathBuf, GoodFiles>,
+    unusable: Vec<UnusableRecord>,
+}
+
+/// A record that cannot be used.
+struct UnusableRecord {
+    /// What it is for.
+    subject: PathBuf,
+    why: String,
+    file: PathBuf,
+}
+
+impl<'a> LastGoodRecords<'a> {
+    fn read(store: &'a LastGoodStore, root: &Path, shared: &'a BTreeSet<PathBuf>) -> Self {
+        let mut found =
+            Self { store, root: root.to_owned(), shared, records: BTreeMap::new(), unusable: Vec::new() };
+        for subject in [root].into_iter().chain(shared.iter().map(PathBuf::as_path)) {
+            match store.read(subject) {
+                Ok(known) => drop(found.records.insert(subject.to_owned(), known)),
+                Err(why) => {
+                    let (subject, file) = (subject.to_owned(), store.file_of(subject));
+                    found.unusable.push(UnusableRecord { subject, why, file });
+                }
+            }
+        }
+        found
+    }
+
+    /// The files as they were. A shared file is as its own record says; before it had one, that of the workspace had it.
+    fn files(&self) -> GoodFiles {
+        let own = self.records.get(&self.root).cloned().unwrap_or_default();
+        let shared = self
+            .shared
+            .iter()
+            .filter_map(|file| Some((file.clone(), self.records.get(file)?.get(file)?.clone())));
+        own.into_iter().chain(shared).collect()
+    }
+
+    fn unusable(&self) -> &[UnusableRecord] {
+        &self.unusable
+    }
+
+    /// Writes the records that have changed.
+    ///
+    /// Returns errors about those that cannot be written.
+    fn write(&self, good: &GoodFiles) -> Vec<Diagnostic> {
+        let mut records: BTreeMap<&Path, GoodFiles> = BTreeMap::new();
+        records.insert(&self.root, GoodFiles::new());
+        records.extend(self.shared.iter().map(|file| (file.as_path(), GoodFiles::new())));
+        for (file, known) in good {
+            let subject = if self.shared.contains(file) { file } else { &self.root };
+            records.entry(subject).or_default().insert(file.clone(), known.clone());
+        }
+        let changed = records.iter().filter(|(subject, good)| self.records.get(**subject) != Some(*good));
+        let written = changed.filter_map(|(subject, good)| {
+            let why = self.store.write(subject, good).err()?;
+            Some(unwritten_record(&self.store.file_of(subject), &why))
+        });
+        written.collect()
+    }
+}
+
+impl UnusableRecord {
+    fn diagnostic(&self, severity: Severity) -> Diagnostic {
+        let message = format!("the record of the last good rules cannot be used: {}", self.why);
+        let help = match severity {
+            Severity::Error => {
+                "correct the broken files, which are listed too; until then, every event that can be stopped is blocked"
+            }
+            _ => "nothing needs to be done: every hook file can be read, so the record is written again",
+        };
+        Diagnostic::of_file(severity, Diagnostic::LAST_GOOD, &self.file, message).help(help)
+    }
+}
+
+fn unwritten_record(file: &Path, why: &str) -> Diagnostic {
     let message = format!("the last good rules cannot be kept: {why}");
     let help = "after a restart, a hook file that is broken then has no former rules";
-    Diagnostic::of_file(Severity::Warning, Diagnostic::LAST_GOOD, &store.file_of(root), message).help(help)
-}
-
-/// Blocks what can be stopped for each broken file: nobody knows which of them had guards.
-fn block_unknown_rules(loaded: &mut LoadedWorkspace, broken: &BrokenPaths) {
-    let mut names = (1..).map(|number: usize| format!("broken-file-{number}"));
-    for file in &broken.paths {
-        let free = names.find(|name| !has_hook(&loaded.hooks, name));
-        let events = RequiredEvents::all().kinds.iter().map(|kind| kind.as_str().to_owned());
-        let hook = RecordedHook {
-            name: free.unwrap_or_default(),
-            dialect: DialectName::OpenHarness.to_string(),
-            scope: Scope::Project.to_string(),
-            events: events.collect(),
-            host_event: None,
-            matcher: None,
-            on_error: FailurePolicy::Deny.as_str().to_owned(),
-        };
-        loaded.hooks.extend(placeholder(&hook, file));
-    }
+    Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message).help(help)
 }

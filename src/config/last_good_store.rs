@@ -2,9 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs::{self, File},
     io::{self, Read, Write},
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::MetadataExt,
+    },
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -34,6 +38,9 @@ const LARGEST_RECORD: u64 = 48 << 20;
 
 /// How many workspaces have a record.
 const MOST_RECORDS: usize = 20_000;
+
+/// What begins the digits of a path that is not UTF-8.
+const NOT_TEXT: char = '\0';
 
 /// The directory of the records, in the data directory.
 #[cfg(any(feature = "cli", feature = "store"))]
@@ -110,7 +117,7 @@ struct WrittenVersion {
 #[serde(deny_unknown_fields)]
 struct WrittenRecord {
     version: u32,
-    /// The directory of the workspace.
+    /// The directory of the workspace, or the shared file.
     root: String,
     files: Vec<WrittenFile>,
 }
@@ -234,7 +241,7 @@ impl LastGoodStore {
                 "{MOST_RECORDS} workspaces have a record; remove those from {directory} that are gone"
             ));
         }
-        let bytes = encode(root, good)?;
+        let (bytes, left_out) = encode(root, good)?;
         if bytes.len() as u64 > LARGEST_RECORD {
             return Err(format!("the record would be larger than {LARGEST_RECORD} bytes"));
         }
@@ -242,7 +249,10 @@ impl LastGoodStore {
         if is_new {
             written.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(())
+        match left_out.first() {
+            Some(file) => Err(format!("{} is not UTF-8; the others are kept", file.display())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -311,23 +321,44 @@ fn read_private(path: &Path) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(bytes))
 }
 
-fn encode(root: &Path, good: &GoodFiles) -> Result<Vec<u8>, String> {
-    let utf8 = |path: &Path| {
-        path.to_str().map(str::to_owned).ok_or_else(|| "the path of a file is not UTF-8".to_owned())
-    };
+/// The bytes of a record, and the files that cannot be in it.
+fn encode(root: &Path, good: &GoodFiles) -> Result<(Vec<u8>, Vec<PathBuf>), String> {
     let mut files = Vec::with_capacity(good.len());
+    let mut left_out = Vec::new();
     for (path, GoodFile { bytes, version, hooks }) in good {
-        let text = std::str::from_utf8(bytes).map_err(|_| "a file is not UTF-8".to_owned())?;
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            left_out.push(path.clone());
+            continue;
+        };
         files.push(WrittenFile {
-            path: utf8(path)?,
+            path: text_of(path),
             sha256: version.sha256.to_string(),
             since: version.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             text: text.to_owned(),
             hooks: hooks.clone(),
         });
     }
-    let record = WrittenRecord { version: VERSION, root: utf8(root)?, files };
-    serde_json::to_vec(&record).map_err(|error| error.to_string())
+    let record = WrittenRecord { version: VERSION, root: text_of(root), files };
+    let bytes = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
+    Ok((bytes, left_out))
+}
+
+/// A path as text. The digits of one that is not UTF-8 follow a byte that no path has.
+fn text_of(path: &Path) -> String {
+    let digits = || path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}"));
+    path.to_str().map_or_else(|| [NOT_TEXT.to_string()].into_iter().chain(digits()).collect(), str::to_owned)
+}
+
+/// The path of a text; none if that has digits that are none.
+fn path_of(text: &str) -> Option<PathBuf> {
+    let Some(digits) = text.strip_prefix(NOT_TEXT) else { return Some(text.into()) };
+    let digit = |digit: u8| char::from(digit).to_digit(16);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+        _ => None,
+    };
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+    bytes.map(|bytes| OsString::from_vec(bytes).into())
 }
 
 fn parse(bytes: &[u8], root: &Path) -> Result<GoodFiles, String> {
@@ -337,7 +368,7 @@ fn parse(bytes: &[u8], root: &Path) -> Result<GoodFiles, String> {
         return Err(format!("its version is {version}, and this hookyard knows {VERSION}"));
     }
     let record: WrittenRecord = serde_json::from_slice(bytes).map_err(|_| damaged())?;
-    if Path::new(&record.root) != root {
+    if path_of(&record.root).as_deref() != Some(root) {
         return Err("it is that of another workspace".to_owned());
     }
     let mut good = GoodFiles::new();
@@ -347,7 +378,8 @@ fn parse(bytes: &[u8], root: &Path) -> Result<GoodFiles, String> {
         }
         let since = UNIX_EPOCH.checked_add(Duration::from_secs(since)).ok_or_else(damaged)?;
         let version = RulesVersion { sha256: digest.into(), since };
-        good.insert(path.into(), GoodFile { bytes: text.into_bytes().into(), version, hooks });
+        let path = path_of(&path).ok_or_else(damaged)?;
+        good.insert(path, GoodFile { bytes: text.into_bytes().into(), version, hooks });
     }
     Ok(good)
 }

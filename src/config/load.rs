@@ -101,12 +101,13 @@ fn load_with(
         loaded.check_trust(workspace, settings, context);
         loaded
     };
+    let rules = BrokenFileRules::new(workspace, settings, context.environment);
     let mut loaded = if let Some(store) = context.last_good {
-        let rules = BrokenFileRules { given: workspace, policy: settings.broken };
         load_with_last_good(store, &rules, &mut outer.hooks, &load)
     } else {
         let mut loaded = load(context.good, &mut outer.hooks);
         note_versions(&mut loaded);
+        rules.block_unknown(&mut loaded, &GoodFiles::new());
         loaded
     };
     outer.join(&mut loaded);
@@ -301,7 +302,7 @@ impl LoadedWorkspace {
                 Err(diagnostic) => self.diagnostics.push(*diagnostic),
             }
         }
-        let (unique, diagnostics) = unique_names(named);
+        let (unique, diagnostics) = unique_names(named, directories.good());
         self.hooks.extend(unique);
         self.diagnostics.extend(diagnostics);
     }
@@ -318,6 +319,8 @@ impl LoadedWorkspace {
         unread.read_hook_files(directories, paths, rules, resolver);
         let file = discover::own_settings_file(&self.workspace.root);
         self.diagnostics.extend(guards::unread(&unread.hooks, &file));
+        self.diagnostics.extend(guards::unreadable(unread.diagnostics));
+        self.unread.extend(unread.files);
     }
 
     /// Reads the settings files of one agent. The names of their hooks are generated, so a hook file with such a name

@@ -1,7 +1,7 @@
 //! What a workspace is loaded with besides the settings, and the workspace as it was loaded.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -94,6 +94,8 @@ pub struct LoadedWorkspace {
     pub diagnostics: Vec<Diagnostic>,
     /// The files with the definitions of the workspace's hooks, as they were read.
     pub(super) definitions: DefinitionFiles,
+    /// The hook files that are not read because the workspace says that it is a chat.
+    pub(super) unread: BTreeSet<PathBuf>,
     /// The content of each file with hooks that has no mistakes.
     pub(crate) versions: BTreeMap<PathBuf, RulesVersion>,
     /// The broken files that were read as they were when nothing was wrong with them.
@@ -118,6 +120,7 @@ impl LoadedWorkspace {
             around: Vec::new(),
             diagnostics: Vec::new(),
             definitions: DefinitionFiles::new(),
+            unread: BTreeSet::new(),
             versions: BTreeMap::new(),
             last_good: BTreeMap::new(),
         }

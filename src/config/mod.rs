@@ -31,9 +31,9 @@ mod workspace_options;
 
 pub(crate) use account::account_variables;
 pub use account::home_directory;
-pub(crate) use agent_settings::dialect_of_file;
 #[cfg(feature = "daemon")]
 pub(crate) use agent_settings::system_directory;
+pub(crate) use agent_settings::{dialect_of_file, missing_directories};
 pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, take_placeholders};
 pub(crate) use content::hash_of_all;
 pub use discover::{HOOK_FILES, nearest_workspace};

@@ -22,9 +22,6 @@ use crate::model::{
 /// add any number inside.
 const MOST_OUTER: usize = 8;
 
-/// The longest name of a hook, in bytes.
-const LONGEST_NAME: usize = 64;
-
 /// The workspaces around one.
 #[derive(Debug, Default)]
 struct Surroundings {
@@ -130,7 +127,7 @@ impl OuterHooks {
         let mut taken = BTreeSet::new();
         for hook in &mut all {
             if taken.contains(&hook.name) {
-                let name = free_name(&hook.name, &taken);
+                let name = hook.name.free_variant("nested", |name| taken.contains(name));
                 loaded.diagnostics.extend(renamed(hook, &name));
                 hook.name = name;
             }
@@ -146,16 +143,6 @@ fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
             known.push(item);
         }
     }
-}
-
-/// A name that no other hook has.
-fn free_name(name: &HookName, taken: &BTreeSet<HookName>) -> HookName {
-    let free = (1..).find_map(|number: usize| {
-        let end = format!(".nested-{number}");
-        let begin: String = name.as_str().chars().take(LONGEST_NAME - end.len()).collect();
-        HookName::new(begin + &end).ok().filter(|name| !taken.contains(name))
-    });
-    free.unwrap_or_else(|| name.clone())
 }
 
 /// The warning about a hook file whose hook has another name here. Other hooks have generated names.

@@ -160,6 +160,18 @@ impl HookName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The name, or where that is taken, the first free one that begins as it does and ends with a word and a number.
+    pub(crate) fn free_variant(&self, word: &str, is_taken: impl Fn(&Self) -> bool) -> Self {
+        let numbered = |number: usize| {
+            let end = format!(".{word}-{number}");
+            let begin: String =
+                self.as_str().chars().take(LONGEST_HOOK_NAME.saturating_sub(end.len())).collect();
+            Self::new(begin + &end).ok()
+        };
+        let mut names = [self.clone()].into_iter().chain((1..).filter_map(numbered));
+        names.find(|name| !is_taken(name)).unwrap_or_else(|| self.clone())
+    }
 }
 
 impl fmt::Display for HookName {

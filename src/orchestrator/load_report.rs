@@ -26,9 +26,9 @@ pub struct KeptFile {
 }
 
 /// Takes over since when files are what they are, and what kept ones were.
-pub(super) fn carry_versions(
+pub(super) fn carry_versions<'f>(
     versions: &mut BTreeMap<PathBuf, RulesVersion>,
-    kept: &[PathBuf],
+    kept: impl Iterator<Item = &'f PathBuf>,
     before: Option<&LoadReport>,
 ) {
     let Some(before) = before else { return };

@@ -34,6 +34,9 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             }
         }
     }
+    for lost in new_errors(before, report, Diagnostic::LAST_GOOD) {
+        tracing::error!(workspace = %id, "{lost}");
+    }
     for warning in new_losses(before, report) {
         tracing::warn!(workspace = %id, file = %warning.file.display(), "a hook is not loaded: {warning}");
     }
@@ -92,10 +95,22 @@ fn new_losses<'a>(
     warnings.filter(move |warning| !is_known(warning))
 }
 
+/// The errors with a code, without those of the load before.
+fn new_errors<'a>(
+    before: Option<&'a LoadReport>,
+    report: &'a LoadReport,
+    code: &'a str,
+) -> impl Iterator<Item = &'a Diagnostic> {
+    let is_known =
+        move |error: &Diagnostic| before.is_some_and(|before| before.errors().any(|known| known == error));
+    report.errors().filter(move |error| error.code == code && !is_known(error))
+}
+
 /// The first mistake of each broken file.
 fn first_mistakes(report: &LoadReport) -> BTreeMap<&Path, &Diagnostic> {
     let mut first = BTreeMap::new();
-    for error in report.errors().filter(|error| error.code != Diagnostic::REQUIRED_MISSING) {
+    let elsewhere = [Diagnostic::REQUIRED_MISSING, Diagnostic::LAST_GOOD];
+    for error in report.errors().filter(|error| !elsewhere.contains(&error.code)) {
         first.entry(error.file.as_path()).or_insert(error);
     }
     first

@@ -1,7 +1,7 @@
 //! Loading, publishing and removing workspaces.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::SystemTime,
@@ -285,27 +285,58 @@ impl Orchestrator {
         before: Option<&LoadReport>,
     ) -> Vec<KeptFile> {
         let LoadedWorkspace { workspace, hooks, versions, last_good, diagnostics, .. } = loaded;
+        let files = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
+        let environment = |name: &str| std::env::var(name).ok();
+        for missing in config::missing_directories(&self.0.settings, &environment, files) {
+            if !diagnostics.contains(&missing) {
+                diagnostics.push(missing);
+            }
+        }
         // What was read as it was is not taken from memory: the trust in it was checked just now.
         let others = diagnostics.iter().filter(|diagnostic| !last_good.contains_key(&diagnostic.file));
         let others: Vec<Diagnostic> = others.cloned().collect();
-        let placeholders = config::take_placeholders(hooks);
+        let mut placeholders = config::take_placeholders(hooks);
+        let without_hooks = sound_without_hooks(&placeholders, old, before);
+        placeholders
+            .retain(|hook| hook.source.file.as_deref().is_none_or(|file| !without_hooks.contains(file)));
         let in_memory = keep_rules_of_broken_files(old, hooks, &workspace.root, &others);
         config::add_placeholders(hooks, placeholders);
-        carry_versions(versions, &in_memory, before);
+        carry_versions(versions, in_memory.iter().chain(&without_hooks), before);
         versions.extend(last_good.clone());
         let policy = self.0.settings.broken;
         let kept = kept_files(policy, in_memory, last_good, versions, hooks);
-        // What is in force from memory needs no record.
-        let is_kept = |file: &Path| kept.iter().any(|kept| kept.file == file);
+        // What is in force from memory needs no record, and it is trusted as it is.
+        let is_kept = |file: &Path| kept.iter().any(|kept| kept.file == file) || without_hooks.contains(file);
+        let is_untrusted = |file: &Path| {
+            let mut own = hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
+            own.any(|hook| hook.trust.approval().is_none())
+        };
         diagnostics.retain(|diagnostic| {
-            let is_error = diagnostic.code == Diagnostic::LAST_GOOD && diagnostic.skipped;
-            !is_error || !is_kept(&diagnostic.file)
+            let is_error = diagnostic.skipped && is_kept(&diagnostic.file);
+            let is_settled = match diagnostic.code {
+                Diagnostic::LAST_GOOD => true,
+                Diagnostic::TRUST => !is_untrusted(&diagnostic.file),
+                _ => false,
+            };
+            !(is_error && is_settled)
         });
         let remarks = kept_remarks(&kept, diagnostics);
         diagnostics.extend(remarks);
         config::apply_policy(policy, hooks, kept.iter().map(|kept| kept.file.as_path()));
         kept
     }
+}
+
+/// The files of placeholders that had no hooks when they were sound: nothing of theirs is lost.
+fn sound_without_hooks(
+    placeholders: &[Hook],
+    old: &[Arc<RegisteredHook>],
+    before: Option<&LoadReport>,
+) -> BTreeSet<PathBuf> {
+    let files = placeholders.iter().filter_map(|hook| hook.source.file.as_deref());
+    let had_hooks = |file: &Path| old.iter().any(|known| known.hook.source.file.as_deref() == Some(file));
+    let was_sound = |file: &Path| before.is_some_and(|before| before.versions.contains_key(file));
+    files.filter(|file| was_sound(file) && !had_hooks(file)).map(Path::to_path_buf).collect()
 }
 
 /// Whether a directory is below another one.

@@ -113,16 +113,35 @@ pub fn keep_rules_of_broken_files(
     new.retain(|hook| {
         hook.source.file.as_deref().is_none_or(|file| !broken.contains(file) || !of_hooks.contains(file))
     });
-    let names: BTreeSet<HookName> = new.iter().map(|hook| hook.name.clone()).collect();
     let mut kept = BTreeSet::new();
     for registered in old() {
         let hook = &registered.hook;
         let Some(file) = hook.source.file.as_deref() else { continue };
         let unreachable = file.ancestors().skip(1).any(|above| broken.contains(above));
-        if (broken.contains(file) || unreachable || broken.contains(root)) && !names.contains(&hook.name) {
-            new.push(hook.clone());
+        let is_broken = broken.contains(file) || unreachable || broken.contains(root);
+        if is_broken && !new.iter().any(|other| stands_for(other, hook)) {
+            let name = hook.name.free_variant("kept", |name| new.iter().any(|other| other.name == *name));
+            new.push(Hook { name, ..hook.clone() });
             kept.insert(file.to_owned());
         }
     }
     kept.into_iter().collect()
+}
+
+/// Whether a namesake is a hook by now: it is of the same file, or takes the same care of the same events in another one.
+/// Any other namesake only took its name.
+fn stands_for(namesake: &Hook, hook: &Hook) -> bool {
+    namesake.name == hook.name && (namesake.source.file == hook.source.file || guards_alike(namesake, hook))
+}
+
+/// Whether two hooks take the same care of the same events, whatever they run.
+pub(crate) fn guards_alike(one: &Hook, other: &Hook) -> bool {
+    let pattern = |hook: &Hook| hook.matcher.as_ref().map(|matcher| matcher.pattern().to_owned());
+    let policies = |hook: &Hook| (hook.enabled, hook.on_error, hook.on_timeout, hook.execution.delivery);
+    one.dialect.name() == other.dialect.name()
+        && one.source.scope == other.source.scope
+        && one.events == other.events
+        && one.execution.host_event == other.execution.host_event
+        && pattern(one) == pattern(other)
+        && policies(one) == policies(other)
 }

@@ -7,6 +7,7 @@ mod plan;
 mod registered_hook;
 mod snapshot;
 
+pub(crate) use diff::guards_alike;
 pub use diff::{HookChanges, keep_rules_of_broken_files};
 pub use listing::HookListing;
 pub use plan::{Explanation, Plan, SkipReason, SkippedHook};

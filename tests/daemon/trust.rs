@@ -123,7 +123,7 @@ fn what_starts_in_place_is_what_was_agreed_to_without_any_reload() {
     const SCRIPTS: &str = "shop/.openharness/scripts";
     type Change<'c> = &'c dyn Fn(&Path);
     // Each change, what undoes it, and the file that is named.
-    let changes: [(Change<'_>, Change<'_>, &str); 6] = [
+    let changes: [(Change<'_>, Change<'_>, &str); 7] = [
         (
             &|dir| {
                 let script = dir.join(SCRIPTS).join("guard.sh");
@@ -167,7 +167,18 @@ fn what_starts_in_place_is_what_was_agreed_to_without_any_reload() {
         (
             &|dir| fs::rename(dir.join("shop"), dir.join("moved")).unwrap(),
             &|dir| fs::rename(dir.join("moved"), dir.join("shop")).unwrap(),
-            "",
+            "the directory of the workspace is gone",
+        ),
+        (
+            &|dir| {
+                fs::rename(dir.join("shop"), dir.join("moved")).unwrap();
+                symlink("moved", dir.join("shop")).unwrap();
+            },
+            &|dir| {
+                fs::remove_file(dir.join("shop")).unwrap();
+                fs::rename(dir.join("moved"), dir.join("shop")).unwrap();
+            },
+            "or a link is in its place",
         ),
     ];
     let daemon = in_place_shop(GUARD);

@@ -14,7 +14,7 @@ use super::{
     super::{
         Settings, WorkspaceSettings,
         account::home_directory,
-        files::DefinitionFiles,
+        files::{self, DefinitionFiles},
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
     in_place::InPlaceAgreement,
@@ -137,8 +137,9 @@ fn note_definitions(hooks: &mut [Hook], inspector: &Inspector<'_>) {
 /// only where the workspace is the home directory itself: variables of a project could have moved it there.
 fn is_of_operator(hook: &Hook, root: &Path, home: Option<&Path>) -> bool {
     let file = hook.source.file.as_deref();
-    // As it really is: a path such as `/proc/self/cwd/…` names the workspace too.
-    let is_inside = file.is_some_and(|file| file.canonicalize().map_or(true, |real| real.starts_with(root)));
+    // As it really is: a path such as `/proc/self/cwd/…` names the workspace too. A file that is not there any more keeps
+    // its rules, and they stay those of its user.
+    let is_inside = file.is_some_and(|file| files::leads_through(file, root));
     match hook.source.scope {
         Scope::Host => true,
         Scope::Managed | Scope::User => {

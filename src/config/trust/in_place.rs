@@ -102,6 +102,9 @@ fn read_files(
     record: &TrustRecord,
 ) -> Result<ReadFiles, String> {
     let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if workspace.root.canonicalize().ok().as_ref() != Some(&workspace.root) {
+        return Err("the directory of the workspace is gone, or a link is in its place".to_owned());
+    }
     let inspector = Inspector::new(workspace, definitions);
     let now = inspector.inspect(hook, true)?;
     record.confirm(&now)?;

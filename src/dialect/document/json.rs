@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
         DocumentError::new(code, message, help).at(token_span(text, offset))
     })?;
     TreeBuilder { text, at: 0 }.node().ok_or_else(|| {
-        let help = "correct it; until then the whole file is ignored";
+        let help = "correct it; until then no hook is read from it";
         DocumentError::new("json-syntax", "not valid JSON", help)
     })
 }
@@ -29,14 +29,14 @@ fn explained(message: &str, text: &str, offset: usize) -> (String, &'static str)
     let around = [text[..offset].chars().next_back(), text[offset..].chars().next()];
     let begins_comment = |c: Option<char>| matches!(c, Some('/' | '#'));
     if around.into_iter().any(begins_comment) {
-        return ("comments are not JSON".to_owned(), "remove them; until then the whole file is ignored");
+        return ("comments are not JSON".to_owned(), "remove them; until then no hook is read from it");
     }
     let help = match message {
         _ if message.starts_with("duplicate key") => {
-            "keep one of the two; until then the whole file is ignored"
+            "keep one of the two; until then no hook is read from it"
         }
-        "trailing comma" => "remove the comma; until then the whole file is ignored",
-        _ => "correct it; until then the whole file is ignored",
+        "trailing comma" => "remove the comma; until then no hook is read from it",
+        _ => "correct it; until then no hook is read from it",
     };
     (format!("not valid JSON: {message}"), help)
 }

@@ -139,7 +139,7 @@ pub(super) fn load_with_last_good(
     } else {
         let substituted = substitute(&wanted, &untouched, load);
         substituted.outer.clone_into(outer);
-        substituted.merged_with(found, &wanted, rules.settings.broken)
+        substituted.merged_with(found, &wanted, rules)
     };
     rules.block_unknown(&mut loaded, &known);
     loaded
@@ -200,8 +200,9 @@ impl Substituted {
         self,
         found: LoadedWorkspace,
         wanted: &GoodFiles,
-        policy: BrokenFilePolicy,
+        rules: &BrokenFileRules<'_>,
     ) -> LoadedWorkspace {
+        let policy = rules.settings.broken;
         let Self { mut loaded, used, refused, .. } = self;
         for diagnostic in found.diagnostics {
             // Whether a former rule is trusted was found out with it.
@@ -226,8 +227,9 @@ impl Substituted {
         for (file, good) in wanted.iter().filter(|(file, _)| !used.contains_key(*file)) {
             let absent = good.hooks.iter().filter(|hook| !has_rule(&loaded.hooks, hook));
             let absent: Vec<&RecordedHook> = absent.collect();
-            // Where other files have all of its rules by now, nothing is lost.
-            if good.hooks.is_empty() || !absent.is_empty() {
+            // Where other files have all of its rules by now, nothing is lost. Shared files are recorded without hooks, too.
+            let is_without_guards = good.hooks.is_empty() && !rules.shared.contains(file);
+            if is_without_guards || !absent.is_empty() {
                 let why = refused.get(file).map_or("another file is in its place", String::as_str);
                 loaded.diagnostics.push(unusable(file, &good.version, why));
             }

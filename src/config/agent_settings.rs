@@ -195,7 +195,7 @@ pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) ->
 pub(crate) fn missing_directories<'f>(
     settings: &Settings,
     environment: Environment<'_>,
-    known: impl Iterator<Item = &'f Path> + Clone,
+    known: &(impl Iterator<Item = &'f Path> + Clone),
 ) -> Vec<Diagnostic> {
     let directories = home_directory(settings, environment).into_iter().chain([system_directory(settings)]);
     let missing = directories.filter_map(|directory| {

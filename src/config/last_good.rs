@@ -108,7 +108,7 @@ pub(super) fn load_with_last_good(
     let records = LastGoodRecords::read(store, &found.workspace.root, &rules.shared);
     let known = records.files();
     let files = known.keys().map(PathBuf::as_path);
-    found.diagnostics.extend(missing_directories(rules.settings, rules.environment, files));
+    found.diagnostics.extend(missing_directories(rules.settings, rules.environment, &files));
     let broken = BrokenPaths::of(&found);
     // Where every file can be read, they say all that a record said.
     let is_lost = |record: &UnusableRecord| {

@@ -287,7 +287,7 @@ impl Orchestrator {
         let LoadedWorkspace { workspace, hooks, versions, last_good, diagnostics, .. } = loaded;
         let files = old.iter().filter_map(|registered| registered.hook.source.file.as_deref());
         let environment = |name: &str| std::env::var(name).ok();
-        for missing in config::missing_directories(&self.0.settings, &environment, files) {
+        for missing in config::missing_directories(&self.0.settings, &environment, &files) {
             if !diagnostics.contains(&missing) {
                 diagnostics.push(missing);
             }

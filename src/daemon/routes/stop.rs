@@ -37,7 +37,9 @@ pub(super) static HANDOVER_REQUEST: Component = Component::built("HandoverReques
     let mut socket =
         string("The absolute path of the Unix socket on which the other daemon waits for the listeners.");
     socket["pattern"] = "^/".into();
-    object("Where the other daemon waits.", [("socket", socket)], &[])
+    let mut schema = object("Where the other daemon waits.", [("socket", socket)], &[]);
+    schema["additionalProperties"] = false.into();
+    schema
 });
 
 pub(super) const DRAIN: Route = Route {

@@ -401,8 +401,11 @@ fn sha256(text: &str) -> String {
 
 const OF_USER: &str = "home/.claude/settings.json";
 
+/// Makes a file below a directory unreachable.
+type Spoil = fn(&Path);
+
 /// Ways in which the file of a user cannot be reached any more, which nobody takes for its removal.
-fn unreachable_files() -> Vec<(&'static str, fn(&Path))> {
+fn unreachable_files() -> Vec<(&'static str, Spoil)> {
     vec![
         ("a link that leads nowhere", |here| {
             fs::remove_file(here.join(OF_USER)).unwrap();

@@ -592,7 +592,8 @@ fn a_successor_that_hangs_when_it_may_begin_is_reported() {
 #[test]
 fn a_daemon_that_gives_up_its_takeover_leaves_nothing() {
     let daemon = setting().serve();
-    let is_there = || files(&daemon.path()).iter().any(|name| name.ends_with(".take"));
+    let is_meeting = |name: &String| Path::new(name).extension().is_some_and(|ending| ending == "take");
+    let is_there = || files(&daemon.path()).iter().any(is_meeting);
     daemon.signal(Signal::STOP);
     let mut successor = daemon.replace();
     wait_until("it asks", is_there);

@@ -164,7 +164,7 @@ impl ListAction {
 }
 
 fn table(rows: &[OutboxRow], screen: &Screen) -> String {
-    let header = vec!["id", "state", "event", "workspace", "run", "age", "tries", "last error"];
+    let header = vec!["id", "state", "event", "workspace", "run", "age", "deliveries", "last error"];
     let mut table =
         AdaptiveTable::new(header, screen.out.paint).text_columns(&["workspace", "run", "last error"]);
     for row in rows {

@@ -19,6 +19,7 @@ use super::{
     notify::{EndedEvent, NoticeKind},
     outbox::CourseTicket,
     record::RunRecord,
+    run_state::once_hooks,
 };
 use crate::{
     handler::{Invocation, native},
@@ -176,8 +177,12 @@ impl RunActor {
             return self.context.directory.answer_halted(&state.record, caller, outcome);
         }
         let is_repeated = event.is_repeated();
-        let again = ticket.as_ref().filter(|_| is_repeated).map(CourseTicket::failed_before);
+        let again = ticket.as_ref().filter(|_| is_repeated).map(CourseTicket::unfinished);
         let plan = state.run_state.take_turns(&event, plan, &again.unwrap_or_default());
+        if let Some(ticket) = &ticket {
+            // Before the state of the run, so that no turn is on disk of which the outbox knows nothing.
+            ticket.begun(once_hooks(&plan));
+        }
         let (awaited, background) = plan.split(&event);
         self.save_change(state);
         if !background.is_empty() {

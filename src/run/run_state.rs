@@ -25,8 +25,8 @@ pub(crate) struct RunState {
 }
 
 impl RunState {
-    /// Removes the hooks that run once per run and have run, but for those that failed for the same event and are tried
-    /// again. Those that are left count as run from now on.
+    /// Removes the hooks that run once per run and have run, but for those that have not ended for the same event and are
+    /// tried again. Those that are left count as run from now on.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan, again: &[HookName]) -> Plan {
         // After a reload, another hook may have the name of one that has run.
         let plan = plan.filter(event, |hook| {
@@ -101,6 +101,11 @@ impl RunState {
     pub(super) fn is_empty(&self) -> bool {
         self.answers.is_empty() && self.had_turn.is_empty() && self.stops_blocked == 0
     }
+}
+
+/// The hooks of a plan that run once per run.
+pub(super) fn once_hooks(plan: &Plan) -> Vec<HookName> {
+    plan.steps().iter().filter(|step| runs_once(&step.hook)).map(|step| step.hook.name.clone()).collect()
 }
 
 fn turn_of(hook: &Hook) -> TakenTurn {

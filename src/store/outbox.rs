@@ -72,8 +72,8 @@ pub(crate) struct DeliveryProgress {
     pub(crate) tries: u32,
     /// The hooks that have ended for good.
     pub(crate) done: Vec<HookName>,
-    /// The hooks that failed the last time.
-    pub(crate) failed: Vec<HookName>,
+    /// The hooks that failed the last time, and those that run once in a run and have begun but not ended.
+    pub(crate) unfinished: Vec<HookName>,
     /// Why they did.
     pub(crate) error: Option<Arc<str>>,
     /// Why and since when it is a dead letter, if it is.
@@ -95,6 +95,10 @@ pub(crate) enum DeadLetterReason {
     Tries,
     /// Its workspace is not registered.
     NoWorkspace,
+    /// Nobody has agreed to one of its hooks as it is now, or the hook is missing.
+    Untrusted,
+    /// hookyard, or the actor of its run, ended during each try.
+    Interrupted,
 }
 
 impl DeadLetterReason {
@@ -102,6 +106,8 @@ impl DeadLetterReason {
         match self {
             Self::Tries => "tries",
             Self::NoWorkspace => "no_workspace",
+            Self::Untrusted => "untrusted",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -109,7 +115,7 @@ impl DeadLetterReason {
 impl DeliveryProgress {
     /// The first delivery has begun.
     pub(crate) fn first() -> Self {
-        Self { deliveries: 1, tries: 1, done: Vec::new(), failed: Vec::new(), error: None, dead: None }
+        Self { deliveries: 1, tries: 1, done: Vec::new(), unfinished: Vec::new(), error: None, dead: None }
     }
 
     /// The progress as it is written.
@@ -124,7 +130,7 @@ impl DeliveryProgress {
             deliveries: self.deliveries,
             tries: self.tries,
             done: names(&self.done),
-            failed: names(&self.failed),
+            unfinished: names(&self.unfinished),
             error: self.error.clone(),
             dead,
         };
@@ -150,7 +156,7 @@ impl DeliveryProgress {
             deliveries: written.deliveries,
             tries: written.tries,
             done: names(written.done).map_err(|_| RecordError::Damaged)?,
-            failed: names(written.failed).map_err(|_| RecordError::Damaged)?,
+            unfinished: names(written.unfinished).map_err(|_| RecordError::Damaged)?,
             error: written.error,
             dead,
         })
@@ -169,7 +175,7 @@ struct WrittenProgress {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     done: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<String>,
+    unfinished: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

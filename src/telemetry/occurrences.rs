@@ -162,6 +162,10 @@ pub(crate) enum DeliveryEnded {
     Delivered,
     /// Hooks failed.
     Failed,
+    /// Hooks did not run, because nobody has agreed to them as they are.
+    Untrusted,
+    /// No hook wants it any more.
+    Unwanted,
     /// The actor of its run died.
     Interrupted,
     /// Its host or an operator took it back.
@@ -171,7 +175,15 @@ pub(crate) enum DeliveryEnded {
 impl DeliveryEnded {
     /// Creates all series at zero.
     pub(crate) fn expect_all() {
-        for ended in [Self::Delivered, Self::Failed, Self::Interrupted, Self::Cancelled] {
+        let all = [
+            Self::Delivered,
+            Self::Failed,
+            Self::Untrusted,
+            Self::Unwanted,
+            Self::Interrupted,
+            Self::Cancelled,
+        ];
+        for ended in all {
             ended.add(0);
         }
     }
@@ -184,6 +196,8 @@ impl DeliveryEnded {
         let result = match self {
             Self::Delivered => "delivered",
             Self::Failed => "failed",
+            Self::Untrusted => "untrusted",
+            Self::Unwanted => "unwanted",
             Self::Interrupted => "interrupted",
             Self::Cancelled => "cancelled",
         };
@@ -198,7 +212,7 @@ pub(crate) struct LetterDied(pub(crate) &'static str);
 impl LetterDied {
     /// Creates all series at zero, so that the rate of the first one is seen.
     pub(crate) fn expect_all() {
-        for reason in ["tries", "no_workspace"] {
+        for reason in ["tries", "no_workspace", "untrusted", "interrupted"] {
             names::DEAD_LETTERS.counter([reason]).increment(0);
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{Daemon, DaemonSetup, read, write};
 use crate::support::wait::wait_until;
+use crate::trust::agree;
 
 /// A hook that writes a line for each delivery: the run, and the number of the delivery.
 const NOTE: &str = r#"name: note
@@ -319,5 +320,30 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
     is_empty(&daemon);
     let denied = daemon.client().send("POST", "/v1/outbox/drop", Some(br#"{"dead":true}"#)).unwrap();
     assert_eq!(denied.status, 403, "the event socket grants no control");
+    daemon.finish();
+}
+
+#[test]
+fn an_event_waits_as_a_dead_letter_while_its_hook_is_not_trusted() {
+    let setup = setup().settings("state_directory: $DIR/state").enforces_trust();
+    let here = setup.path();
+    let slow = slow_hook(&here);
+    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
+    agree(&daemon);
+    read(&daemon.send("POST", "/v1/reload", None));
+    daemon.post("/v1/events", &failed("one", false));
+    wait_until("the hook runs", || notes(&here).len() == 1);
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    write(&here.join("open"), "");
+    let file = here.join("shop/.openharness/hooks/slow.yaml");
+    fs::remove_file(&file).unwrap();
+    let daemon = daemon.again().enforces_trust().serve();
+    wait_until("it is a dead letter", || outbox(&daemon).iter().any(|event| event["reason"] == "untrusted"));
+    write(&file, &slow);
+    read(&daemon.send("POST", "/v1/reload", None));
+    assert_eq!(change(&daemon, "retry", &json!({ "dead": true })), json!([1]));
+    is_empty(&daemon);
+    assert_eq!(deliveries(&here)["one"].0, 1, "{:?}", notes(&here));
     daemon.finish();
 }

@@ -46,7 +46,8 @@ fn trust(daemon: &Daemon, arguments: &[&str]) -> Output {
     output.unwrap()
 }
 
-fn agree(daemon: &Daemon) {
+/// Has a person agree to all hooks of the workspace.
+pub(crate) fn agree(daemon: &Daemon) {
     let shown = trust(daemon, &["--json"]);
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let agreed = trust(daemon, &["--yes", shown["digest"].as_str().unwrap()]);

@@ -15,22 +15,23 @@ mod tests;
 mod ticket;
 
 use std::{
+    collections::BTreeSet,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
     time::{Instant, timeout},
 };
 
-pub(crate) use state::{DueEvent, OutboxCounts, OutboxEntry, OutboxLimits, OutboxPhase};
-pub(crate) use ticket::{CourseTicket, HookResults};
+pub(crate) use state::{DueEvent, OutboxEntry, OutboxPhase};
+pub(crate) use ticket::{AcceptedEvent, CourseTicket, HookResults, OutboxCounts, OutboxLimits};
 
 use self::{
     state::OutboxState,
-    ticket::{DeliveryTicket, TicketOwner},
+    ticket::{DeliveryTicket, LONGEST_WRITE, TicketOwner},
 };
 use crate::{
     model::{Delivery, Event, HookName, WorkspaceId},
@@ -50,9 +51,6 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// wait.
 const MOST_REPEATED: usize = 16;
 
-/// How long a row may take to be on disk before its event is refused.
-const LONGEST_WRITE: Duration = Duration::from_secs(2);
-
 /// The outbox of an orchestrator.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -64,32 +62,9 @@ pub(crate) struct Outbox {
     places: Arc<Semaphore>,
 }
 
-/// An event that was accepted.
-#[derive(Debug)]
-pub(crate) struct AcceptedEvent {
-    pub(crate) ticket: CourseTicket,
-    /// Notified when it is on disk, for an event that nobody waits for.
-    stored: Option<oneshot::Receiver<Result<(), Arc<str>>>>,
-}
-
 /// As many bytes wait to be delivered as may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutboxFull;
-
-impl AcceptedEvent {
-    /// Waits until the event is on disk, if that matters. Returns its ticket.
-    ///
-    /// Returns an error if it cannot be written; then it is forgotten.
-    pub(crate) async fn stored(self) -> Result<CourseTicket, Arc<str>> {
-        let Some(stored) = self.stored else { return Ok(self.ticket) };
-        match timeout(LONGEST_WRITE, stored).await {
-            Ok(Ok(Ok(()))) => Ok(self.ticket),
-            Ok(Ok(Err(error))) => Err(error),
-            Ok(Err(_)) => Err("the store is closed".into()),
-            Err(_) => Err("the disk takes too long".into()),
-        }
-    }
-}
 
 impl Outbox {
     /// An outbox with what its store has. Everything in it is due.
@@ -167,6 +142,11 @@ impl Outbox {
     ) -> Option<(Event, CourseTicket)> {
         let (event, written) = {
             let mut state = self.state.lock();
+            if due.progress.tries >= MOST_TRIES {
+                // The process ended during each of them, else it would be a dead letter already.
+                self.bury(&mut state, due.id, DeadLetterReason::Interrupted);
+                return None;
+            }
             let entry = state.begin(due.id)?;
             let written = self.store.update_now(due.id, &entry.progress);
             let mut event = Event::clone(&entry.event);
@@ -187,9 +167,11 @@ impl Outbox {
 
     /// Has a failed delivery tried again, unless it was the last try.
     fn failed(&self, state: &mut OutboxState, id: u64, results: HookResults) {
+        let is_interrupted = results.ended() == DeliveryEnded::Interrupted;
+        let reason = if is_interrupted { DeadLetterReason::Interrupted } else { DeadLetterReason::Tries };
         let Some(progress) = state.note(id, results) else { return };
         if progress.tries >= MOST_TRIES {
-            return self.bury(state, id, DeadLetterReason::Tries);
+            return self.bury(state, id, reason);
         }
         self.store.update(id, &progress);
         state.wait(id, Instant::now() + pause_after(progress.tries));
@@ -216,10 +198,15 @@ impl Outbox {
 
     /// No hook wants an event any more.
     pub(crate) fn unwanted(&self, id: u64) {
-        self.state.lock().remove(id);
-        self.store.remove(id);
-        DeliveryEnded::Delivered.emit();
+        self.forget(&mut self.state.lock(), id);
+        tracing::info!(id, "an event is not delivered again: no hook that is loaded now wants it");
+        DeliveryEnded::Unwanted.emit();
         self.changed.notify_one();
+    }
+
+    fn forget(&self, state: &mut OutboxState, id: u64) {
+        state.remove(id);
+        self.store.remove(id);
     }
 
     /// The workspace of an event is not registered: it waits for it.
@@ -282,7 +269,9 @@ impl Outbox {
     pub(crate) fn retry(&self, ids: &[u64]) -> Vec<u64> {
         let now = Instant::now();
         let mut state = self.state.lock();
-        let retried: Vec<u64> = ids.iter().copied().filter(|id| state.revive(*id, now)).collect();
+        // Each is named once, even if it was twice.
+        let ids: BTreeSet<u64> = ids.iter().copied().collect();
+        let retried: Vec<u64> = ids.into_iter().filter(|id| state.revive(*id, now)).collect();
         for id in &retried {
             if let Some(entry) = state.entry(*id) {
                 self.store.update(*id, &entry.progress);
@@ -299,7 +288,8 @@ impl Outbox {
         let idle = |state: &OutboxState, id: u64| {
             state.entry(id).is_some_and(|entry| entry.phase != OutboxPhase::UnderWay)
         };
-        let dropped: Vec<u64> = ids.iter().copied().filter(|id| idle(&state, *id)).collect();
+        let ids: BTreeSet<u64> = ids.iter().copied().collect();
+        let dropped: Vec<u64> = ids.into_iter().filter(|id| idle(&state, *id)).collect();
         for id in &dropped {
             state.remove(*id);
             self.store.remove(*id);
@@ -342,29 +332,39 @@ impl Outbox {
 impl TicketOwner for Outbox {
     fn concluded(&self, id: u64, results: HookResults) {
         let mut state = self.state.lock();
-        let ended = if results.is_cancelled {
-            DeliveryEnded::Cancelled
-        } else if !results.failed.is_empty() {
-            DeliveryEnded::Failed
-        } else if results.is_interrupted {
-            DeliveryEnded::Interrupted
-        } else {
-            DeliveryEnded::Delivered
-        };
-        if matches!(ended, DeliveryEnded::Cancelled | DeliveryEnded::Delivered) {
-            state.remove(id);
-            self.store.remove(id);
-        } else if !state.is_closed || ended == DeliveryEnded::Failed {
-            // During a shutdown, what was interrupted stays as it is for the next start.
-            self.failed(&mut state, id, results);
+        let ended = results.ended();
+        let is_first = state.entry(id).is_none_or(|entry| entry.progress.deliveries <= 1);
+        match ended {
+            DeliveryEnded::Cancelled | DeliveryEnded::Delivered | DeliveryEnded::Unwanted => {
+                self.forget(&mut state, id);
+            }
+            // When the event was accepted, nobody had agreed to the hook.
+            DeliveryEnded::Untrusted if is_first => self.forget(&mut state, id),
+            DeliveryEnded::Untrusted => {
+                state.note(id, results);
+                self.bury(&mut state, id, DeadLetterReason::Untrusted);
+            }
+            // By a shutdown, which is no fault of the event: the next start has as many tries.
+            DeliveryEnded::Interrupted if state.is_closed => {
+                if let Some(progress) = state.give_try_back(id) {
+                    self.store.update(id, &progress);
+                }
+            }
+            DeliveryEnded::Failed | DeliveryEnded::Interrupted => self.failed(&mut state, id, results),
         }
         drop(state);
         ended.emit();
         self.changed.notify_one();
     }
 
-    fn failed_before(&self, id: u64) -> Vec<HookName> {
-        self.state.lock().entry(id).map(|entry| entry.progress.failed.clone()).unwrap_or_default()
+    fn begun(&self, id: u64, hooks: Vec<HookName>) {
+        if let Some(progress) = self.state.lock().begun(id, hooks) {
+            self.store.update(id, &progress);
+        }
+    }
+
+    fn unfinished(&self, id: u64) -> Vec<HookName> {
+        self.state.lock().entry(id).map(|entry| entry.progress.unfinished.clone()).unwrap_or_default()
     }
 }
 

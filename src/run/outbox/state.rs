@@ -8,9 +8,9 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::ticket::HookResults;
+use super::ticket::{HookResults, OutboxCounts, OutboxLimits};
 use crate::{
-    model::{Event, RunKey, WorkspaceId},
+    model::{Event, HookName, RunKey, WorkspaceId},
     store::{DeadLetter, DeliveryProgress, OutboxRow, StoredOutbox},
 };
 
@@ -96,17 +96,6 @@ impl OutboxEntry {
     }
 }
 
-/// How much an outbox may hold.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OutboxLimits {
-    /// The bytes of all events that are to be delivered.
-    pub(crate) size: usize,
-    /// The number of dead letters.
-    pub(crate) dead: usize,
-    /// Their bytes.
-    pub(crate) dead_size: usize,
-}
-
 /// An event that is to be delivered again.
 #[derive(Debug)]
 pub(crate) struct DueEvent {
@@ -136,16 +125,6 @@ pub(super) struct OutboxState {
     /// The bytes of the dead letters.
     dead_size: usize,
     pub(super) is_closed: bool,
-}
-
-/// How much there is in an outbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OutboxCounts {
-    pub(crate) under_way: usize,
-    pub(crate) waiting: usize,
-    pub(crate) dead: usize,
-    /// The age of the oldest event that is to be delivered.
-    pub(crate) oldest: Option<Duration>,
 }
 
 fn run_key(entry: &OutboxEntry) -> RunKey {
@@ -240,16 +219,38 @@ impl OutboxState {
         Some(entry)
     }
 
+    /// Counts the delivery under way as no try.
+    pub(super) fn give_try_back(&mut self, id: u64) -> Option<DeliveryProgress> {
+        let progress = &mut self.entries.get_mut(&id)?.progress;
+        progress.tries = progress.tries.saturating_sub(1);
+        Some(progress.clone())
+    }
+
+    /// Notes that hooks that run once in a run begin.
+    pub(super) fn begun(&mut self, id: u64, hooks: Vec<HookName>) -> Option<DeliveryProgress> {
+        let progress = &mut self.entries.get_mut(&id)?.progress;
+        for hook in hooks {
+            if !progress.unfinished.contains(&hook) {
+                progress.unfinished.push(hook);
+            }
+        }
+        Some(progress.clone())
+    }
+
     /// Notes how a delivery ended that was not the last.
     pub(super) fn note(&mut self, id: u64, results: HookResults) -> Option<DeliveryProgress> {
         let entry = self.entries.get_mut(&id)?;
         let progress = &mut entry.progress;
-        for hook in results.done {
+        // A hook that nobody had agreed to when the event was accepted is not waited for.
+        let untrusted = if progress.deliveries <= 1 { results.untrusted } else { Vec::new() };
+        for hook in results.done.into_iter().chain(untrusted) {
             if !progress.done.contains(&hook) {
                 progress.done.push(hook);
             }
         }
-        progress.failed = results.failed;
+        let done = &progress.done;
+        progress.unfinished.retain(|hook| results.is_interrupted && !done.contains(hook));
+        progress.unfinished.extend(results.failed);
         let interrupted = || "the actor of its run died".into();
         progress.error = Some(results.error.unwrap_or_else(interrupted));
         Some(progress.clone())

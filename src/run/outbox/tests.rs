@@ -1,6 +1,6 @@
 //! When events are tried again, and when no more, on a paused clock.
 
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
 use super::*;
 use crate::model::{Ended, EventKind, HandlerKind, HookReport, Redactor, RunId, SessionId};
@@ -130,4 +130,83 @@ async fn there_is_room_for_so_much_and_no_more() {
     }
     assert_eq!(outbox.counts().dead, 1, "the older one was dropped");
     assert_eq!(store.rows.lock().len(), 1);
+}
+
+/// The outbox as the next start has it after the process was killed.
+fn killed(store: &FastStore, progress: DeliveryProgress) -> Arc<Outbox> {
+    let (event, next) = (event("one"), Arc::new(FastStore::default()));
+    next.rows.lock().clone_from(&store.rows.lock());
+    let text = encode_event(&event).into();
+    let rows = vec![OutboxRow { id: 1, workspace: shop(), event, text, progress }];
+    let limits = OutboxLimits { size: 1000, dead: 10, dead_size: 1000 };
+    Outbox::new(next, limits, StoredOutbox { rows, last_id: 1 })
+}
+
+fn progress(outbox: &Outbox) -> DeliveryProgress {
+    outbox.list(1, |_| true).0[0].1.progress.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_whose_hook_is_not_trusted_any_more_is_a_dead_letter() {
+    let (outbox, store) = outbox(10);
+    drop(accepted(&outbox, "one").await);
+    ended(again(&outbox).await, Ended::Untrusted);
+    let letter = progress(&outbox);
+    assert_eq!(letter.dead.map(|dead| dead.reason), Some(DeadLetterReason::Untrusted));
+    assert!(letter.error.unwrap().contains("hook `note`"));
+    assert_eq!(store.rows.lock().len(), 1);
+    assert_eq!(outbox.retry(&[1, 1, 1]), [1]);
+    ended(again(&outbox).await, Ended::Completed);
+    assert!(store.rows.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_the_process_five_times_is_a_dead_letter() {
+    let (mut outbox, store) = outbox(10);
+    std::mem::forget(accepted(&outbox, "one").await);
+    for _ in 0..4 {
+        outbox = killed(&store, progress(&outbox));
+        std::mem::forget(again(&outbox).await);
+    }
+    assert_eq!(progress(&outbox).tries, 5);
+    let outbox = killed(&store, progress(&outbox));
+    let place = outbox.place().await.unwrap();
+    let due = outbox.next().await.unwrap();
+    assert!(outbox.begin(&due, place).await.is_none());
+    let letter = progress(&outbox);
+    assert_eq!(letter.dead.map(|dead| dead.reason), Some(DeadLetterReason::Interrupted));
+    assert_eq!((letter.tries, letter.deliveries), (5, 5));
+    assert_eq!(outbox.discard(&[1, 1]), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn orderly_stops_use_up_no_tries() {
+    let (mut outbox, store) = outbox(10);
+    let mut ticket = accepted(&outbox, "one").await;
+    for delivery in 1..10 {
+        outbox.close();
+        drop(ticket);
+        let known = progress(&outbox);
+        assert_eq!((known.tries, known.deliveries), (0, delivery));
+        outbox = killed(&store, known);
+        ticket = again(&outbox).await;
+    }
+    ended(ticket, Ended::Failed);
+    assert_eq!(outbox.counts().waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_had_its_turn_for_an_event_may_run_again_until_it_has_ended() {
+    let (outbox, store) = outbox(10);
+    let note = HookName::new("note").unwrap();
+    let ticket = accepted(&outbox, "one").await;
+    ticket.begun(vec![note.clone()]);
+    std::mem::forget(ticket);
+    let outbox = killed(&store, progress(&outbox));
+    let ticket = again(&outbox).await;
+    assert_eq!(ticket.unfinished(), [note]);
+    let report = |name, how| HookReport::new(HookName::new(name).unwrap(), HandlerKind::Http, how);
+    let reports = [report("note", Ended::Completed), report("other", Ended::Failed)];
+    ticket.report(&reports, &Redactor::default(), false);
+    assert_eq!(again(&outbox).await.unfinished(), [HookName::new("other").unwrap()]);
 }

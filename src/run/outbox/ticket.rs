@@ -1,16 +1,27 @@
-//! Tickets: what the courses of one event hold until the outbox knows how its hooks have ended.
+//! Tickets: what the courses of one event hold until the outbox knows how its hooks have ended; and how much it may hold.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::{
+    sync::{OwnedSemaphorePermit, oneshot},
+    time::timeout,
+};
 
-use crate::model::{Ended, HookName, HookReport, Redactor};
+use crate::{
+    model::{Ended, HookName, HookReport, Redactor},
+    telemetry::DeliveryEnded,
+};
+
+/// How long a row may take to be on disk before its event is refused.
+pub(super) const LONGEST_WRITE: Duration = Duration::from_secs(2);
 
 /// How the hooks of one delivery have ended.
 #[derive(Debug, Default)]
 pub(crate) struct HookResults {
     pub(super) done: Vec<HookName>,
+    /// Those that did not run, because nobody has agreed to them as they are.
+    pub(super) untrusted: Vec<HookName>,
     /// Those that may succeed another time.
     pub(super) failed: Vec<HookName>,
     /// Why the last of them failed.
@@ -26,8 +37,12 @@ pub(super) trait TicketOwner: fmt::Debug + Send + Sync {
     /// A delivery has ended.
     fn concluded(&self, id: u64, results: HookResults);
 
-    /// The hooks that failed when an event was delivered the last time.
-    fn failed_before(&self, id: u64) -> Vec<HookName>;
+    /// Hooks that run once in a run begin for an event.
+    fn begun(&self, id: u64, hooks: Vec<HookName>);
+
+    /// The hooks that failed when an event was delivered the last time, and those that run once in a run and have begun
+    /// for it but not ended.
+    fn unfinished(&self, id: u64) -> Vec<HookName>;
 }
 
 /// One delivery of an event. When the last course that holds it has ended, the outbox learns what became of it.
@@ -38,6 +53,22 @@ pub(super) struct DeliveryTicket {
     results: Mutex<HookResults>,
     /// The permit of a delivery after the first.
     _place: Option<OwnedSemaphorePermit>,
+}
+
+impl HookResults {
+    pub(super) fn ended(&self) -> DeliveryEnded {
+        if self.is_cancelled {
+            DeliveryEnded::Cancelled
+        } else if !self.failed.is_empty() {
+            DeliveryEnded::Failed
+        } else if self.is_interrupted {
+            DeliveryEnded::Interrupted
+        } else if !self.untrusted.is_empty() {
+            DeliveryEnded::Untrusted
+        } else {
+            DeliveryEnded::Delivered
+        }
+    }
 }
 
 impl DeliveryTicket {
@@ -83,14 +114,20 @@ impl CourseTicket {
         self.has_reported = true;
         let mut results = self.ticket.results.lock();
         for report in hooks {
-            if is_answered || !is_worth_a_try(report.ended) {
+            if is_answered || has_ended_for_good(report.ended) {
                 results.done.push(report.hook.clone());
                 continue;
             }
-            results.failed.push(report.hook.clone());
             let why = report.error.as_deref().unwrap_or("it gave no reason");
             let text = format!("hook `{}` {}: {why}", report.hook, report.ended.phrase());
-            results.error = Some(redactor.text(&text).into());
+            let text: Arc<str> = redactor.text(&text).into();
+            if report.ended == Ended::Untrusted {
+                results.untrusted.push(report.hook.clone());
+                results.error.get_or_insert(text);
+            } else {
+                results.failed.push(report.hook.clone());
+                results.error = Some(text);
+            }
         }
     }
 
@@ -100,9 +137,60 @@ impl CourseTicket {
         self.ticket.results.lock().is_cancelled = true;
     }
 
-    /// The hooks that failed the last time: they may run again even if they run once in a run.
-    pub(crate) fn failed_before(&self) -> Vec<HookName> {
-        self.ticket.owner.failed_before(self.ticket.id)
+    /// These hooks, which run once in a run, begin for the event.
+    pub(crate) fn begun(&self, hooks: Vec<HookName>) {
+        if !hooks.is_empty() {
+            self.ticket.owner.begun(self.ticket.id, hooks);
+        }
+    }
+
+    /// The hooks that have not ended for the event: they may run again even if they run once in a run.
+    pub(crate) fn unfinished(&self) -> Vec<HookName> {
+        self.ticket.owner.unfinished(self.ticket.id)
+    }
+}
+
+/// How much an outbox may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutboxLimits {
+    /// The bytes of all events that are to be delivered.
+    pub(crate) size: usize,
+    /// The number of dead letters.
+    pub(crate) dead: usize,
+    /// Their bytes.
+    pub(crate) dead_size: usize,
+}
+
+/// How much there is in an outbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OutboxCounts {
+    pub(crate) under_way: usize,
+    pub(crate) waiting: usize,
+    pub(crate) dead: usize,
+    /// The age of the oldest event that is to be delivered.
+    pub(crate) oldest: Option<Duration>,
+}
+
+/// An event that was accepted.
+#[derive(Debug)]
+pub(crate) struct AcceptedEvent {
+    pub(crate) ticket: CourseTicket,
+    /// Notified when it is on disk, for an event that nobody waits for.
+    pub(super) stored: Option<oneshot::Receiver<Result<(), Arc<str>>>>,
+}
+
+impl AcceptedEvent {
+    /// Waits until the event is on disk, if that matters. Returns its ticket.
+    ///
+    /// Returns an error if it cannot be written; then it is forgotten.
+    pub(crate) async fn stored(self) -> Result<CourseTicket, Arc<str>> {
+        let Some(stored) = self.stored else { return Ok(self.ticket) };
+        match timeout(LONGEST_WRITE, stored).await {
+            Ok(Ok(Ok(()))) => Ok(self.ticket),
+            Ok(Ok(Err(error))) => Err(error),
+            Ok(Err(_)) => Err("the store is closed".into()),
+            Err(_) => Err("the disk takes too long".into()),
+        }
     }
 }
 
@@ -119,15 +207,11 @@ impl Drop for CourseTicket {
     }
 }
 
-/// Whether a hook that ended so may succeed when it is asked again. An answer that cannot be read, or more output than
-/// is allowed, stays so; trust is a matter of a person.
-fn is_worth_a_try(ended: Ended) -> bool {
+/// Whether a hook that ended so would end so again. An answer that cannot be read, or more output than is allowed, stays
+/// so.
+fn has_ended_for_good(ended: Ended) -> bool {
     match ended {
-        Ended::Failed | Ended::TimedOut | Ended::SpawnFailed | Ended::Shed => true,
-        Ended::Completed
-        | Ended::InvalidOutput
-        | Ended::OutputTooLarge
-        | Ended::Cancelled
-        | Ended::Untrusted => false,
+        Ended::Completed | Ended::InvalidOutput | Ended::OutputTooLarge | Ended::Cancelled => true,
+        Ended::Failed | Ended::TimedOut | Ended::SpawnFailed | Ended::Shed | Ended::Untrusted => false,
     }
 }

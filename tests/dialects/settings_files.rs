@@ -36,12 +36,14 @@ async fn files_are_read_only_where_they_may_be() {
     let report = orchestrator.load_reports().into_values().next().unwrap();
     let found = workspace.with_placeholder(&messages(&report.diagnostics).join("\n"));
     let expected = "error: $DIR/system/claude-code/managed-settings.json: the file is larger than the 262144 bytes allowed\n\
+                    error: $DIR/system/claude-code/managed-settings.json: nothing is known of the rules that the file had, \
+                    so every event that can be stopped is blocked (correct the file, or remove it if it is not wanted)\n\
                     error: $DIR/workspace/.claude/settings.json: the file is a symbolic link that leads outside the workspace\n\
                     error: $DIR/workspace/.claude/settings.local.json: the file is not a regular file";
     assert_eq!(found, expected);
     let snapshot = orchestrator.snapshot(None).unwrap();
     let names: Vec<_> = snapshot.hooks().iter().map(|known| known.hook.name.to_string()).collect();
-    assert_eq!(names, ["claude.user.Stop.1.1"]);
+    assert_eq!(names, ["broken-file", "claude.user.Stop.1.1"]);
 }
 
 /// The same script in two dialects runs twice, and the second is warned of.

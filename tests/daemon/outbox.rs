@@ -42,6 +42,30 @@ pub(crate) fn failed(run: &str, wait: bool) -> Value {
     json!({ "event": "run_failed", "session_id": "s", "run_id": run, "workspace_id": "shop", "wait": wait })
 }
 
+/// A daemon whose hook `slow` runs for an event of the run `one`, until the file `open` is there.
+pub(crate) fn under_way(setup: DaemonSetup) -> Daemon {
+    let slow = slow_hook(&setup.path());
+    let daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
+    begin(&daemon);
+    daemon
+}
+
+/// The same, where a person has agreed to the hook.
+pub(crate) fn trusted_under_way() -> Daemon {
+    let setup = setup().settings("state_directory: $DIR/state").enforces_trust();
+    let slow = slow_hook(&setup.path());
+    let daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
+    agree(&daemon);
+    read(&daemon.send("POST", "/v1/reload", None));
+    begin(&daemon);
+    daemon
+}
+
+fn begin(daemon: &Daemon) {
+    daemon.post("/v1/events", &failed("one", false));
+    wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+}
+
 pub(crate) fn notes(directory: &Path) -> Vec<String> {
     let text = fs::read_to_string(directory.join("notes")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
@@ -207,11 +231,7 @@ fn a_hook_that_fails_is_tried_again() {
 
 #[test]
 fn a_drain_leaves_what_is_not_delivered_for_the_next_start() {
-    let setup = setup().settings("shutdown_deadline: 1ms");
-    let slow = slow_hook(&setup.path());
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+    let mut daemon = under_way(setup().settings("shutdown_deadline: 1ms"));
     daemon.signal(Signal::TERM);
     daemon.wait();
     write(&daemon.path().join("open"), "");
@@ -329,14 +349,8 @@ fn dead_letters_are_listed_tried_again_and_dropped() {
 
 #[test]
 fn an_event_waits_as_a_dead_letter_while_its_hook_is_not_trusted() {
-    let setup = setup().settings("state_directory: $DIR/state").enforces_trust();
-    let here = setup.path();
-    let slow = slow_hook(&here);
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    agree(&daemon);
-    read(&daemon.send("POST", "/v1/reload", None));
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&here).len() == 1);
+    let mut daemon = trusted_under_way();
+    let here = daemon.path();
     daemon.signal(Signal::KILL);
     daemon.wait();
     let file = here.join("shop/.openharness/hooks/slow.yaml");
@@ -345,7 +359,7 @@ fn an_event_waits_as_a_dead_letter_while_its_hook_is_not_trusted() {
     // The hook of the daemon that was killed has ended by now.
     write(&here.join("open"), "");
     wait_until("it is a dead letter", || outbox(&daemon).iter().any(|event| event["reason"] == "untrusted"));
-    write(&file, &slow);
+    write(&file, &slow_hook(&here));
     read(&daemon.send("POST", "/v1/reload", None));
     assert_eq!(change(&daemon, "retry", &json!({ "dead": true })), json!([1]));
     is_empty(&daemon);
@@ -355,12 +369,8 @@ fn an_event_waits_as_a_dead_letter_while_its_hook_is_not_trusted() {
 
 #[test]
 fn an_event_does_not_go_to_another_directory_that_takes_over_the_id() {
-    let setup = setup();
-    let here = setup.path();
-    let slow = slow_hook(&here);
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&here).len() == 1);
+    let mut daemon = under_way(setup());
+    let here = daemon.path();
     daemon.signal(Signal::KILL);
     daemon.wait();
     write(&here.join("open"), "");
@@ -368,7 +378,7 @@ fn an_event_does_not_go_to_another_directory_that_takes_over_the_id() {
     let text = fs::read_to_string(&settings).unwrap();
     assert!(text.contains("/shop"), "{text}");
     write(&settings, &text.replace("/shop", "/bakery"));
-    let daemon = daemon.again().file("bakery/.openharness/hooks/slow.yaml", &slow).serve();
+    let daemon = daemon.again().file("bakery/.openharness/hooks/slow.yaml", &slow_hook(&here)).serve();
     wait_until("it is a dead letter", || {
         outbox(&daemon).iter().any(|event| event["reason"] == "workspace_gone")
     });

@@ -14,18 +14,16 @@ use hookyard::daemon::Client;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::outbox::{change, completed, deliveries, failed, is_empty, notes, outbox, setup, slow_hook};
+use crate::outbox::{
+    change, completed, deliveries, failed, is_empty, notes, outbox, setup, slow_hook, under_way,
+};
 use crate::replace::serves;
 use crate::support::daemon::{Daemon, DaemonSetup, read, write};
 use crate::support::wait::wait_until;
 
 #[test]
 fn a_daemon_that_is_replaced_finishes_its_events_and_none_is_delivered_twice() {
-    let setup = setup();
-    let slow = slow_hook(&setup.path());
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+    let mut daemon = under_way(setup());
     let successor = daemon.replace();
     serves(&successor, successor.pid());
     let listed = outbox(&successor);
@@ -55,11 +53,7 @@ fn a_daemon_that_is_replaced_finishes_its_events_and_none_is_delivered_twice() {
 
 #[test]
 fn what_a_replaced_daemon_leaves_when_it_is_killed_is_delivered_by_the_other() {
-    let setup = setup();
-    let slow = slow_hook(&setup.path());
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+    let mut daemon = under_way(setup());
     let successor = daemon.replace();
     serves(&successor, successor.pid());
     daemon.signal(Signal::KILL);

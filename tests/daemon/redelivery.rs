@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::outbox::{
     change, completed, deliveries, failed, is_empty, killed_and_started, notes, outbox, setup, slow_hook,
+    trusted_under_way, under_way,
 };
 use crate::support::daemon::{Daemon, DaemonSetup, read, write};
 use crate::support::wait::wait_until;
@@ -49,10 +50,7 @@ fn redeliveries_leave_a_place_for_a_guard_in_a_pool_of_any_size() {
 
 /// A daemon that was killed while the hook `slow` ran for an event, and not started again yet. The hook goes on then.
 fn killed_under_way(setup: DaemonSetup) -> Daemon {
-    let slow = slow_hook(&setup.path());
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+    let mut daemon = under_way(setup);
     daemon.signal(Signal::KILL);
     daemon.wait();
     write(&daemon.path().join("open"), "");
@@ -90,14 +88,8 @@ fn an_event_whose_hook_was_removed_on_purpose_is_removed_too_and_the_log_says_so
 
 #[test]
 fn an_event_whose_removed_hook_a_person_has_agreed_to_lose_is_removed() {
-    let setup = setup().settings("state_directory: $DIR/state").enforces_trust();
-    let here = setup.path();
-    let slow = slow_hook(&here);
-    let mut daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    agree(&daemon);
-    read(&daemon.send("POST", "/v1/reload", None));
-    daemon.post("/v1/events", &failed("one", false));
-    wait_until("the hook runs", || notes(&here).len() == 1);
+    let mut daemon = trusted_under_way();
+    let here = daemon.path();
     daemon.signal(Signal::KILL);
     daemon.wait();
     fs::remove_file(here.join("shop/.openharness/hooks/slow.yaml")).unwrap();

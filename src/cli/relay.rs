@@ -2,6 +2,7 @@
 //! runtime, since agents run it for every event.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Read},
     thread,
     time::Duration,
@@ -127,6 +128,7 @@ impl RelayCommand {
         let path = format!("/v1/events/{}?as=process", self.dialect);
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
         let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
+        let client = client.environment(&variables_of(self.dialect));
         let response = match self.ask(&client, &path, &event) {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
                 HostResponse { stdout, stderr, exit_code, body: None }
@@ -205,6 +207,12 @@ impl RelayCommand {
         let by_exit_code = || HostResponse { stderr: reason, exit_code: BLOCK, ..HostResponse::default() };
         Some(response.unwrap_or_else(by_exit_code))
     }
+}
+
+/// The variables that an agent gives its hooks.
+fn variables_of(agent: DialectName) -> BTreeMap<&'static str, String> {
+    let set = |name: &&'static str| Some((*name, std::env::var(name).ok()?));
+    dialect::host_variables(agent).iter().filter_map(set).collect()
 }
 
 /// Whether a response comes from a daemon that is not ready yet, or takes no more events.

@@ -1,5 +1,7 @@
 //! A blocking client of the daemon's Unix socket. Each request uses a connection of its own.
 
+#[cfg(feature = "cli")]
+use std::collections::BTreeMap;
 use std::{
     io::{self, Read, Write},
     os::unix::net::UnixStream,
@@ -24,6 +26,17 @@ pub(super) const MAX_HEADERS: usize = 32;
 /// The header with the mark of a process inside a hook.
 pub(super) const HOOK_MARK: &str = "hookyard-hook";
 
+/// The header with the variables that an agent gives its hooks: a JSON object of texts.
+pub(super) const ENVIRONMENT: &str = "hookyard-environment";
+
+/// The longest value of a variable of an agent, in bytes.
+const LONGEST_VARIABLE: usize = 4096;
+
+/// Whether a value fits into a header and an environment.
+pub(super) fn is_variable(value: &str) -> bool {
+    value.len() <= LONGEST_VARIABLE && !value.contains(char::is_control)
+}
+
 /// A blocking client of a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -32,6 +45,8 @@ pub struct Client {
     timeout: Option<Duration>,
     trace: Option<TraceParent>,
     hook_mark: Option<String>,
+    /// Variables of an agent, as JSON.
+    environment: Option<String>,
 }
 
 /// The response of a daemon.
@@ -116,7 +131,7 @@ struct ErrorResponseText {
 impl Client {
     /// A client of the daemon at a socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), timeout: None, trace: None, hook_mark: None }
+        Self { socket: socket.into(), timeout: None, trace: None, hook_mark: None, environment: None }
     }
 
     /// Sends the requests in this trace context.
@@ -132,6 +147,15 @@ impl Client {
         // A value that is no header would end the request's head.
         let mark = mark.filter(|mark| mark.bytes().all(|byte| byte.is_ascii_graphic()));
         Self { hook_mark: mark, ..self }
+    }
+
+    /// Sends these variables of an agent with its events.
+    #[must_use]
+    #[cfg(feature = "cli")]
+    pub(crate) fn environment(self, variables: &BTreeMap<&str, String>) -> Self {
+        let usable: BTreeMap<_, _> = variables.iter().filter(|(_, value)| is_variable(value)).collect();
+        let environment = serde_json::to_string(&usable).ok().filter(|_| !usable.is_empty());
+        Self { environment, ..self }
     }
 
     /// Limits how long a read or a write may block.
@@ -177,8 +201,10 @@ impl Client {
         let body = body.unwrap_or_default();
         let trace = self.trace.map(|trace| format!("traceparent: {trace}\r\n")).unwrap_or_default();
         let mark = self.hook_mark.as_ref().map(|mark| format!("{HOOK_MARK}: {mark}\r\n")).unwrap_or_default();
+        let environment = self.environment.as_ref();
+        let environment = environment.map(|text| format!("{ENVIRONMENT}: {text}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}\
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}{environment}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );

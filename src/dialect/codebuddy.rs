@@ -38,6 +38,7 @@ const VARIANT: ClaudeVariant = ClaudeVariant {
     input: "modifiedInput",
     failing_json: FailingJson::Ignored,
     exit_tells: false,
+    has_background: false,
     defer: None,
 };
 
@@ -51,6 +52,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
     fields: FIELDS,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
+    host_variables: &[],
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -81,6 +83,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         managed_only: None,
     },
     ends_input_with_newline: true,
+    goes_on_in_background: |_| false,
     environment: |_, place| project_directory(PROJECT, place),
     response_format: judgement_format,
     read_reply: |_, row, hook, raw| read(&VARIANT, row, hook, raw),

@@ -25,6 +25,8 @@ mod settings;
 mod suggest;
 
 pub use canonical::Canonical;
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use catalog::host_variables;
 pub(crate) use catalog::prompt_of;
 pub(crate) use catalog::read_partial;
 #[cfg(any(feature = "cli", feature = "daemon"))]

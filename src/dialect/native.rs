@@ -23,6 +23,8 @@ pub struct NativeDialect {
     pub(super) envelope_fields: &'static [(&'static str, EnvelopeField)],
     /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
     pub(super) own_fields: &'static [&'static str],
+    /// The variables of the agent that its hooks get as it has them.
+    pub(super) host_variables: &'static [&'static str],
     /// The field with the id of the prompt that is worked on, if there is one.
     pub(super) prompt_field: Option<&'static str>,
     /// Its configuration.
@@ -30,6 +32,8 @@ pub struct NativeDialect {
     /// Whether it ends the standard input of its commands with a newline. Without one, `read` of a shell fails on the
     /// last line.
     pub(super) ends_input_with_newline: bool,
+    /// Whether a command whose output begins so goes on in the background.
+    pub(super) goes_on_in_background: fn(&[u8]) -> bool,
     /// The variables of its commands.
     pub(super) environment: fn(&Draft, &Workspace) -> Vec<(&'static str, String)>,
     /// The format of a model's answer.

@@ -62,6 +62,10 @@ impl Dialect for NativeDialect {
         self.ends_input_with_newline
     }
 
+    fn goes_on_in_background(&self, output: &[u8]) -> bool {
+        (self.goes_on_in_background)(output)
+    }
+
     fn environment(&self, draft: &Draft, place: &Workspace, _: Duration) -> Vec<(&'static str, String)> {
         (self.environment)(draft, place)
     }

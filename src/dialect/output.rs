@@ -173,6 +173,25 @@ pub(super) fn wrong_type(name: &str, expected: &str, value: &RawValue) -> Failur
     invalid(format!("`{name}` must be {expected}, not {}", Json::checked(value).kind()))
 }
 
+/// The mark at the beginning of files of some editors and shells. The agents skip it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// An output without a byte order mark.
+pub(super) fn unmarked(stdout: &[u8]) -> &[u8] {
+    let trimmed = stdout.trim_ascii_start();
+    trimmed.strip_prefix(BYTE_ORDER_MARK).unwrap_or(stdout)
+}
+
+/// Whether an output begins with a line by which a command goes on in the background: an object with `async`.
+pub(super) fn goes_on_in_background(output: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct FirstLine {
+        r#async: bool,
+    }
+    let first = unmarked(output).trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.starts_with(b"{") && serde_json::from_slice(first).is_ok_and(|line: FirstLine| line.r#async)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

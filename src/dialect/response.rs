@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::model::{Dialect, Event, HostResponse, Json, NoteKind, Outcome, Target, Verdict};
+use crate::model::{
+    Dialect, Ended, Event, HookReport, HostResponse, Json, NoteKind, Outcome, Target, Verdict,
+};
 
 /// The exit code of a block.
 pub(super) const BLOCK: u8 = 2;
@@ -122,6 +124,19 @@ pub(super) fn native_field<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o J
 /// The messages of the hooks to the person at the host, with a blank line between them.
 pub(super) fn user_message(outcome: &Outcome) -> Option<String> {
     notes(outcome, |kind| matches!(kind, NoteKind::SystemMessage | NoteKind::LoopBroken))
+}
+
+/// What failed without a verdict, for the person at the host: agents show the failures of the hooks that they run
+/// themselves.
+pub(super) fn failures(outcome: &Outcome) -> Option<String> {
+    let is_silent = |report: &&HookReport| {
+        report.verdict == Verdict::Proceed && !matches!(report.ended, Ended::Cancelled | Ended::Untrusted)
+    };
+    let failed = outcome.hooks.iter().filter(is_silent);
+    let texts: Vec<String> = failed
+        .filter_map(|report| Some(format!("hook `{}` failed: {}", report.hook, report.error.as_ref()?)))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 /// The context from the hooks for the model, with a blank line between them.

@@ -17,5 +17,7 @@ mod select;
 pub use models::ModelClient;
 
 pub(crate) use own_listeners::OwnListeners;
-pub(crate) use runner::{CommandLimits, DegradedWorkers, HandlerOutput, HttpLimits, Invocation, Runner};
+pub(crate) use runner::{
+    BackgroundSwitch, CommandLimits, DegradedWorkers, HandlerOutput, HttpLimits, Invocation, Runner,
+};
 pub(crate) use select::{api_client, http_runner};

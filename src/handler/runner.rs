@@ -3,13 +3,16 @@
 use std::{
     any::Any,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -108,6 +111,35 @@ pub(crate) struct Invocation {
     pub(crate) timeout: Duration,
     /// The permit of the hook's own limit, if it has one.
     pub(crate) permit: Option<SharedPermit>,
+    /// Whether the hook goes on in the background.
+    pub(crate) background: BackgroundSwitch,
+}
+
+/// Moves a hook to the background while it runs: its runner asks for it, its pool agrees. From then on the event goes on
+/// without it, and the end of the event does not stop it.
+#[derive(Debug, Default)]
+pub(crate) struct BackgroundSwitch {
+    asked: Notify,
+    is_agreed: AtomicBool,
+}
+
+impl BackgroundSwitch {
+    pub(crate) fn ask(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Waits until it is asked for.
+    pub(crate) async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    pub(crate) fn agree(&self) {
+        self.is_agreed.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_agreed(&self) -> bool {
+        self.is_agreed.load(Ordering::Acquire)
+    }
 }
 
 impl Invocation {

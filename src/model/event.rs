@@ -343,6 +343,8 @@ pub struct Event {
     pub trace: Option<TraceParent>,
     /// What more is known of the span that `trace` names, if that is the event's own.
     pub span: Option<EventSpan>,
+    /// Variables that the agent gives its own hooks, for hooks of its dialect; they are in no payload.
+    pub environment: Vec<(&'static str, Arc<str>)>,
     /// How it came to the daemon; none of an embedding program's own events.
     pub origin: Option<EventOrigin>,
 }
@@ -368,6 +370,7 @@ impl Event {
             arrival: None,
             trace: None,
             span: None,
+            environment: Vec::new(),
             origin: None,
         }
     }
@@ -404,10 +407,8 @@ impl Event {
 
     /// Whether its hooks may change or stop things.
     pub fn is_interceptor(&self) -> bool {
-        match &self.host_event {
-            Some(host) => host.strategy == Strategy::Serial,
-            None => self.kind.is_interceptor(),
-        }
+        let of_host = self.host_event.as_ref().map(|host| host.strategy);
+        of_host.unwrap_or(self.kind.strategy()) == Strategy::Serial
     }
 }
 

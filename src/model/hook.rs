@@ -150,6 +150,12 @@ pub trait Dialect: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a command whose output begins so goes on in the background, and has no say.
+    fn goes_on_in_background(&self, output: &[u8]) -> bool {
+        let _ = output;
+        false
+    }
+
     /// The environment variables of this dialect's command hooks, besides the allowed ones and the hook's own.
     fn environment(&self, draft: &Draft, place: &Workspace, timeout: Duration)
     -> Vec<(&'static str, String)>;

@@ -175,6 +175,23 @@ impl Place {
         load.of(class).fetch_add(1, Ordering::Relaxed);
         Self { load: Arc::clone(load), class }
     }
+
+    /// Makes it a place of a hook that nobody waits for, which leaves those of interceptors. Returns false if too many have
+    /// one.
+    pub(super) fn leave_interceptors(&mut self) -> bool {
+        if !self.class.is_interceptor() {
+            return true;
+        }
+        let HeldPlaces { interceptors, lifecycle } = self.load.held();
+        let others = HeldPlaces { interceptors: interceptors.saturating_sub(1), lifecycle };
+        if !self.load.shares.has_room(others, JobClass::Lifecycle) {
+            return false;
+        }
+        self.load.of(JobClass::Lifecycle).fetch_add(1, Ordering::Relaxed);
+        self.load.of(self.class).fetch_sub(1, Ordering::Relaxed);
+        self.class = JobClass::Lifecycle;
+        true
+    }
 }
 
 impl Drop for Place {

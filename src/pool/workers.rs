@@ -27,11 +27,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     job::{Job, JobKey},
     job_queue::{JobQueue, PlaceRouter, ShedJobs},
-    places::{PlaceShares, PoolLoad},
+    places::{Place, PlaceShares, PoolLoad},
 };
 use crate::{
-    handler::{DegradedWorkers, HandlerOutput, Invocation, Runner},
-    model::{Conclusion, Ended, Failure, HandlerKind, RawReply},
+    handler::{BackgroundSwitch, DegradedWorkers, HandlerOutput, Invocation, Runner},
+    model::{Conclusion, Ended, Failure, HandlerKind, RawReply, Reply},
     registry::RegisteredHook,
     telemetry::{EVENTS_TARGET, Meters, Panicked, PoolMeters, PoolOccupancy, ShedReason, ShedStage},
 };
@@ -274,13 +274,45 @@ impl Worker for HookWorker {
         (): &mut (),
     ) -> Result<JobKey, ActorProcessingErr> {
         let running = self.running.read().await;
-        let Job { class, submitted, invocation, cancel, reply, place } = job;
+        let Job { class, submitted, invocation, cancel, reply, mut place } = job;
         let queued = submitted.elapsed();
         self.meters.waited(class.is_interceptor(), queued);
-        let conclusion = self.conclude(&invocation, &cancel).await.after_wait(queued);
+        let started = Instant::now();
+        let conclusion = {
+            let run = self.conclude(&invocation, &cancel);
+            tokio::pin!(run);
+            tokio::select! {
+                biased;
+                conclusion = &mut run => conclusion.after_wait(queued),
+                () = in_background(&invocation.background, place.as_mut()) => {
+                    let proceeds = Conclusion::ran(Ok(Reply::proceed()), started.elapsed());
+                    reply.send(proceeds.started_at(started.into_std()).after_wait(queued));
+                    log_background(&invocation.hook, &run.await);
+                    return Ok(key);
+                }
+            }
+        };
         // Before the conclusion, so that a host that has its answer finds the permits free.
         drop((place, running, invocation));
         reply.send(conclusion);
         Ok(key)
+    }
+}
+
+/// Waits until a hook goes on in the background. It has to wait there for a place that no interceptor needs, as long as its
+/// agent waits for it.
+async fn in_background(background: &BackgroundSwitch, place: Option<&mut Place>) {
+    background.asked().await;
+    if place.is_some_and(|place| !place.leave_interceptors()) {
+        std::future::pending::<()>().await;
+    }
+    background.agree();
+}
+
+/// Logs the failure of a hook in the background, whose event has been answered.
+fn log_background(registered: &RegisteredHook, conclusion: &Conclusion) {
+    if let Err(failure) = &conclusion.result {
+        let hook = &registered.hook.name;
+        tracing::warn!(target: EVENTS_TARGET, %hook, error = %failure.message, "a hook failed in the background");
     }
 }

@@ -22,7 +22,7 @@ use super::{
     run_state::once_hooks,
 };
 use crate::{
-    handler::{Invocation, native},
+    handler::{BackgroundSwitch, Invocation, native},
     model::{Conclusion, Ended, Handler, NativeHandler, RunKey, TrustState, Verdict},
     pool::{Job, JobClass, NativeTask, ReplyPort},
     telemetry::{LateReply, ShedReason, ShedStage},
@@ -312,6 +312,7 @@ impl RunActor {
             meters: Arc::clone(running.meters.of(registered.rank)),
             hook: Arc::clone(&registered),
             permit: None,
+            background: BackgroundSwitch::default(),
         };
         self.context.pools.submit(Job { class, submitted, invocation, cancel, reply, place: None });
         None

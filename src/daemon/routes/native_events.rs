@@ -1,10 +1,10 @@
 //! Takes events in an agent's own format and answers what a hook of that agent would answer.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::request::Parts,
+    http::{HeaderMap, request::Parts},
     response::Response,
 };
 use serde::Deserialize;
@@ -18,13 +18,14 @@ use super::{
 use crate::{
     DispatchError,
     daemon::{
+        client,
         error::ApiError,
         request_body::{self, BodyFailure},
         state::{DaemonState, RequestContext},
         workspace_locator::{GuardScope, LocateError},
     },
     dialect,
-    model::{DialectName, Event, HostResponse, Outcome, PartialEvent},
+    model::{DialectName, Event, EventOrigin, EventPeer, HostResponse, Outcome, PartialEvent},
 };
 
 #[derive(Debug, Default, Deserialize)]
@@ -111,10 +112,31 @@ async fn answer(
         }
     };
     let event = match read(state, dialect, &headers, &bytes) {
-        Ok(event) => Event { origin: extensions.get().copied(), ..event },
+        Ok(event) => {
+            let origin = extensions.get().copied();
+            Event { environment: environment(&headers, dialect, origin), origin, ..event }
+        }
         Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
     };
     dispatch(context, dialect, event).await
+}
+
+/// The variables that an agent gives its hooks, as `relay` sends them. Hooks write to a file that one of them names, so they
+/// count only from processes of the user as whom hooks run.
+fn environment(
+    headers: &HeaderMap,
+    dialect: DialectName,
+    origin: Option<EventOrigin>,
+) -> Vec<(&'static str, Arc<str>)> {
+    let Some(header) = headers.get(client::ENVIRONMENT) else { return Vec::new() };
+    let own = EventPeer::User(rustix::process::geteuid().as_raw());
+    if origin.is_none_or(|origin| origin.peer != own) {
+        return Vec::new();
+    }
+    let sent: BTreeMap<String, Arc<str>> = serde_json::from_slice(header.as_bytes()).unwrap_or_default();
+    let known = dialect::host_variables(dialect).iter();
+    let found = known.filter_map(|name| Some((*name, Arc::clone(sent.get(*name)?))));
+    found.filter(|(_, value)| client::is_variable(value)).collect()
 }
 
 /// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace

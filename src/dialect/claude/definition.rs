@@ -13,6 +13,7 @@ use crate::{
             rows,
         },
         native::{EnvelopeField, NativeDialect},
+        output::goes_on_in_background,
         settings::{
             DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
             SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
@@ -139,6 +140,7 @@ const VARIANT: ClaudeVariant = ClaudeVariant {
     input: "updatedInput",
     failing_json: FailingJson::Counts,
     exit_tells: true,
+    has_background: true,
     defer: Some("defer"),
 };
 
@@ -149,6 +151,15 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
     fields: FIELDS,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: OWN_FIELDS,
+    host_variables: &[
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_REMOTE",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+    ],
     prompt_field: Some("prompt_id"),
     settings: SettingsFormat {
         files: &[
@@ -187,7 +198,15 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
         managed_only: Some("allowManagedHooksOnly"),
     },
     ends_input_with_newline: true,
-    environment: |_, place| project_directory(&["CLAUDE_PROJECT_DIR"], place),
+    goes_on_in_background,
+    environment: |draft, place| {
+        let mut variables = project_directory(&["CLAUDE_PROJECT_DIR"], place);
+        let event = draft.event();
+        if event.dialect == DialectName::Claude {
+            variables.extend(event.environment.iter().map(|(name, value)| (*name, value.to_string())));
+        }
+        variables
+    },
     response_format: judgement_format,
     read_reply: |_, row, hook, raw| read(&VARIANT, row, hook, raw),
     write_response: |_, row, outcome| write(&VARIANT, row, outcome),

@@ -7,9 +7,9 @@ use crate::{
     dialect::{
         event_table::{BlockEffect, EventRow, PlainText},
         output::{
-            check_size, default_reason, excerpt, exited, flag_of, invalid, misspelt_key, no_object,
-            object_in, object_of, printed_too_much, refused_by_server, text_in, text_of, unknown_keys,
-            value_of, whole_object, wrong_type,
+            check_size, default_reason, excerpt, exited, flag_of, goes_on_in_background, invalid,
+            misspelt_key, no_object, object_in, object_of, printed_too_much, refused_by_server, text_in,
+            text_of, unknown_keys, unmarked, value_of, whole_object, wrong_type,
         },
     },
     model::{
@@ -46,6 +46,8 @@ pub(in crate::dialect) struct ClaudeVariant {
     pub(in crate::dialect) failing_json: FailingJson,
     /// Whether the exit code of a block is one also where it is too late to prevent anything.
     pub(in crate::dialect) exit_tells: bool,
+    /// Whether a command can go on in the background by its first line.
+    pub(in crate::dialect) has_background: bool,
     /// The decision to leave the call for later, if there is one.
     pub(in crate::dialect) defer: Option<&'static str>,
 }
@@ -70,6 +72,8 @@ pub(in crate::dialect) fn read(
 ) -> Result<Reply, Failure> {
     let mut reader = Reader { variant, row, hook, reply: Reply::default() };
     match raw {
+        // Its end says nothing more, whatever it is.
+        RawReply::Command { stdout, .. } if variant.has_background && goes_on_in_background(&stdout) => {}
         RawReply::Command { exit_code: 0, truncated: true, stdout, .. } => {
             return Err(printed_too_much(&stdout));
         }
@@ -95,15 +99,6 @@ pub(in crate::dialect) fn read(
         RawReply::Native(reply) => return Ok(reply),
     }
     Ok(reader.reply)
-}
-
-/// The mark at the beginning of files of some editors and shells. The agents skip it.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// An output without a byte order mark.
-fn unmarked(stdout: &[u8]) -> &[u8] {
-    let trimmed = stdout.trim_ascii_start();
-    trimmed.strip_prefix(BYTE_ORDER_MARK).unwrap_or(stdout)
 }
 
 /// Whether an output is meant as JSON.

@@ -104,6 +104,10 @@ pub(in crate::dialect) fn write(
     }
     output.unexpressed(row, outcome);
     output.context(row, outcome);
+    // What is printed there reaches the model.
+    if let Some(failures) = response::failures(outcome).filter(|_| row.context != ContextSupport::Printed) {
+        output.add_message(&failures);
+    }
     output.words(outcome);
     if !output.hook_specific_output.is_empty() {
         let name = ("hookEventName", Item::Text(row.name.into()));

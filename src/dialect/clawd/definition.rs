@@ -107,6 +107,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
     fields: FIELDS,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &[],
+    host_variables: &[],
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -149,6 +150,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
         managed_only: None,
     },
     ends_input_with_newline: false,
+    goes_on_in_background: |_| false,
     environment,
     // No model answers for its hooks: they are commands.
     response_format: |_| ResponseFormat::default(),

@@ -68,6 +68,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     fields: FIELDS,
     envelope_fields: ENVELOPE_FIELDS,
     own_fields: &["stop_hook_active"],
+    host_variables: &[],
     prompt_field: None,
     settings: SettingsFormat {
         files: &[
@@ -105,6 +106,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
         managed_only: None,
     },
     ends_input_with_newline: false,
+    goes_on_in_background: |_| false,
     environment,
     response_format: |_| ResponseFormat::default(),
     read_reply: |_, row, hook, raw| read(row, hook, raw),

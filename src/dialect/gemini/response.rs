@@ -28,6 +28,9 @@ pub(super) fn write(event: &Event, row: Option<&EventRow>, outcome: &Outcome) ->
     let words = outcome.native.iter().filter(|(name, _)| !PLACED.contains(&&**name));
     output.hook_specific_output.0.extend(words.cloned());
     patched(&mut output, event, row, outcome);
+    if let Some(failures) = response::failures(outcome) {
+        add_message(&mut output, &failures);
+    }
     if let Some(context) = lines(outcome, |kind| kind == NoteKind::AdditionalContext) {
         set(&mut output, "additionalContext", Json::of(&context).ok());
     }
@@ -116,13 +119,16 @@ fn patched(output: &mut GeminiOutput, event: &Event, row: &EventRow, outcome: &O
             }
             (None, _) if passes => {
                 let message = format!("a hook changed `{target}`, which this host cannot receive");
-                let former = output.system_message.take();
-                output.system_message =
-                    Some(former.map_or(message.clone(), |text| format!("{text}\n{message}")));
+                add_message(output, &message);
             }
             (None, _) => {}
         }
     }
+}
+
+fn add_message(output: &mut GeminiOutput, message: &str) {
+    let former = output.system_message.take();
+    output.system_message = Some(former.map_or(message.to_owned(), |text| format!("{text}\n{message}")));
 }
 
 fn deny(output: &mut GeminiOutput, reason: String) {

@@ -62,6 +62,11 @@ impl Capture {
         }
     }
 
+    /// The first bytes of the stream.
+    pub(super) fn first_bytes(&self) -> &[u8] {
+        &self.head
+    }
+
     /// Ends the capture and joins what was kept.
     pub(super) fn finish(mut self) -> Captured {
         self.trim_tail();

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    process::{self, FinishedProcess, IdleProcess, ProcessEnd, ProcessLimits, Program, SpawnError, Stopped},
+    process::{
+        self, FinishedProcess, IdleProcess, ProcessContext, ProcessEnd, ProcessLimits, Program, SpawnError,
+        Stopped,
+    },
     sandbox,
     worker::{Fleet, is_protocol_output},
 };
@@ -44,7 +47,13 @@ impl OneshotRun<'_> {
         cancel: &CancellationToken,
     ) -> HandlerOutput {
         let running = self.meters.running();
-        let finished = process::run(program, self.input(), bounds(timeout, self.limits), cancel).await;
+        let finished = process::run_in(
+            ProcessContext::of_hook(self.invocation, cancel),
+            program,
+            self.input(),
+            bounds(timeout, self.limits),
+        );
+        let finished = finished.await;
         drop(running);
         self.conclude(finished, timeout)
     }
@@ -57,7 +66,12 @@ impl OneshotRun<'_> {
         cancel: &CancellationToken,
     ) -> HandlerOutput {
         let running = self.meters.running();
-        let finished = waiting.feed(self.input(), bounds(timeout, self.limits), cancel).await;
+        let finished = waiting.feed(
+            self.input(),
+            bounds(timeout, self.limits),
+            ProcessContext::of_hook(self.invocation, cancel),
+        );
+        let finished = finished.await;
         drop(running);
         self.conclude(finished, timeout)
     }

@@ -20,6 +20,10 @@ pub use super::capture::Captured;
 use super::group::{ExitWatch, LeaderStatus, ProcessGroup, StdioPipes};
 pub use super::spawn::{Program, SpawnError};
 use super::streams::ProcessStreams;
+use crate::{
+    handler::{BackgroundSwitch, Invocation},
+    model::Dialect,
+};
 
 /// How long to wait for the exit and the last output after SIGKILL. Killing takes the kernel a millisecond; what takes
 /// longer is stuck in a system call that cannot be interrupted, and no reply waits for that.
@@ -144,13 +148,59 @@ pub async fn run(
     bounds: ProcessLimits,
     cancel: &CancellationToken,
 ) -> Result<FinishedProcess, SpawnError> {
+    run_in(ProcessContext::new(cancel), program, stdin, bounds).await
+}
+
+/// The same as [`run`], for a hook.
+pub(super) async fn run_in(
+    context: ProcessContext<'_>,
+    program: &Program,
+    stdin: Bytes,
+    bounds: ProcessLimits,
+) -> Result<FinishedProcess, SpawnError> {
     let started = Instant::now();
-    if cancel.is_cancelled() {
+    if context.cancel.is_cancelled() {
         return Ok(FinishedProcess::unstarted());
     }
     let waiting = IdleProcess::start(program)?;
     let left = bounds.timeout.saturating_sub(started.elapsed());
-    waiting.feed(stdin, ProcessLimits { timeout: left, ..bounds }, cancel).await
+    waiting.feed(stdin, ProcessLimits { timeout: left, ..bounds }, context).await
+}
+
+/// Who has a process run.
+#[derive(Clone, Copy)]
+pub(super) struct ProcessContext<'a> {
+    cancel: &'a CancellationToken,
+    /// The hook, which may go on in the background.
+    hook: Option<(&'a dyn Dialect, &'a BackgroundSwitch)>,
+}
+
+impl<'a> ProcessContext<'a> {
+    fn new(cancel: &'a CancellationToken) -> Self {
+        Self { cancel, hook: None }
+    }
+
+    /// For a hook that may go on in the background.
+    pub(super) fn of_hook(invocation: &'a Invocation, cancel: &'a CancellationToken) -> Self {
+        Self { cancel, hook: Some((invocation.hook.hook.dialect, &invocation.background)) }
+    }
+
+    /// Asks for the background if the output begins so.
+    fn look(&self, output: &[u8]) {
+        if let Some((dialect, background)) = self.hook
+            && dialect.goes_on_in_background(output)
+        {
+            background.ask();
+        }
+    }
+
+    /// Waits until nobody wants the result any more. In the background it is not wanted, and the process goes on.
+    async fn given_up(&self) {
+        self.cancel.cancelled().await;
+        if self.hook.is_some_and(|(_, background)| background.is_agreed()) {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// A process that was started and waits for its input. Dropping it kills its group.
@@ -182,12 +232,12 @@ impl IdleProcess {
         self,
         stdin: Bytes,
         bounds: ProcessLimits,
-        cancel: &CancellationToken,
+        context: ProcessContext<'_>,
     ) -> Result<FinishedProcess, SpawnError> {
         let started = Instant::now();
         let spawn_time = self.spawn_time;
         let mut process = RunningProcess::of(self, stdin, bounds)?;
-        let ended = match process.attend(bounds.timeout.saturating_sub(started.elapsed()), cancel).await {
+        let ended = match process.attend(bounds.timeout.saturating_sub(started.elapsed()), context).await {
             Wake::Exit => process.settle(bounds.drain).await,
             Wake::Deadline => process.stop(bounds.grace, ProcessEnd::TimedOut).await,
             Wake::Cancel => process.stop(bounds.grace, |_| ProcessEnd::Cancelled).await,
@@ -239,13 +289,14 @@ impl RunningProcess {
     /// Serves the pipes until the exit, the deadline or a cancellation. The pipes are polled last: a process that
     /// writes without end would otherwise use up the task's turn before the timer is polled. The time left is a
     /// duration, because the timeout may be too long for an `Instant`.
-    async fn attend(&mut self, left: Duration, cancel: &CancellationToken) -> Wake {
+    async fn attend(&mut self, left: Duration, context: ProcessContext<'_>) -> Wake {
+        let look = |output: &[u8]| context.look(output);
         tokio::select! {
             biased;
             () = self.exit.exited() => Wake::Exit,
-            () = cancel.cancelled() => Wake::Cancel,
+            () = context.given_up() => Wake::Cancel,
             () = sleep(left) => Wake::Deadline,
-            never = self.streams.exchange() => match never {},
+            never = self.streams.exchange_watched(Some(&look)) => match never {},
         }
     }
 

@@ -23,6 +23,12 @@ const CHUNK: usize = 16 * 1024;
 /// nor the deadline that ends it, even where tokio's own budget is switched off.
 const CHUNKS_PER_TURN: usize = 16;
 
+/// How much of the standard output is looked at before its end, in bytes.
+const LONGEST_BEGINNING: usize = 4096;
+
+/// What looks at the beginning of the standard output.
+type FirstOutput<'a> = &'a (dyn Fn(&[u8]) + Sync);
+
 /// The parent's ends of the pipes.
 #[derive(Debug)]
 pub(super) struct ProcessStreams {
@@ -51,9 +57,19 @@ impl ProcessStreams {
 
     /// Reads and writes for as long as it is polled; cancel-safe.
     pub(super) async fn exchange(&mut self) -> Infallible {
+        self.exchange_watched(None).await
+    }
+
+    /// The same; `first_output` gets the standard output as soon as it has a closing brace.
+    pub(super) async fn exchange_watched(&mut self, mut first_output: Option<FirstOutput<'_>>) -> Infallible {
         poll_fn(|cx| {
             self.poll_stdin(cx);
             let _ = self.poll_outputs(cx);
+            let output = self.stdout.capture.first_bytes();
+            let beginning = &output[..output.len().min(LONGEST_BEGINNING)];
+            if beginning.contains(&b'}') || beginning.len() == LONGEST_BEGINNING {
+                first_output.take().inspect(|look| look(beginning));
+            }
             Poll::Pending
         })
         .await

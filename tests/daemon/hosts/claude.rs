@@ -2,6 +2,8 @@
 
 use std::net::TcpStream;
 
+use rustix::process::Signal;
+
 use super::*;
 
 const TOKEN: &str = "a-token-of-thirty-two-characters";
@@ -43,6 +45,8 @@ fn cases() -> Vec<(&'static str, &'static str, String, Value)> {
     let blocked = json!({ "decision": "block", "reason": "never" });
     let kept = json!({ "decision": "block", "reason": "tests fail" });
     let halted = json!({ "continue": false, "stopReason": "over" });
+    let failure = "hook `claude.project.PreToolUse.1.1` failed: exit code 1: broken";
+    let failed = json!({ "systemMessage": failure });
     let blocks = "echo never >&2; exit 2".to_owned();
     vec![
         ("allow", "PreToolUse", prints(&allow), allow),
@@ -63,7 +67,7 @@ fn cases() -> Vec<(&'static str, &'static str, String, Value)> {
         ("halt", "PreToolUse", prints(&halted), halted),
         ("task-refused", "TaskCreated", blocks, json!({ "decision": "block", "reason": "never" })),
         ("no-opinion", "PreToolUse", "true".into(), json!({})),
-        ("failed", "PreToolUse", "exit 1".into(), json!({})),
+        ("failed", "PreToolUse", "echo broken >&2; exit 1".into(), failed),
         ("unwanted", "SessionEnd", "exit 2".into(), json!({})),
     ]
 }
@@ -278,5 +282,94 @@ fn the_trace_of_the_host_reaches_its_hooks() {
         relay.env("TRACEPARENT", sent);
         let said = said(relay, &body.replace(&format!("{session:?}"), &format!("\"{session}-relayed\"")));
         assert!(said.out.contains(told), "{}", said.out);
+    }
+}
+
+#[test]
+fn hooks_get_the_variables_of_their_agent_from_processes_of_their_user_only() {
+    let shows = "echo \"${CLAUDE_ENV_FILE-none} ${CLAUDE_EFFORT-none} ${OTHER-none} ${HOME}\" >&2; exit 2";
+    let guard = hook("h", "before_tool_dispatch", "echo \"${CLAUDE_EFFORT-none}\" >> seen");
+    let daemon = DaemonSetup::new()
+        .argument("--tcp=127.0.0.1:0")
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.claude/settings.json", &hooks("PreToolUse", shows))
+        .file("shop/.openharness/hooks/h.yaml", &guard)
+        .serve();
+    let shop = daemon.path().join("shop");
+    let home = daemon.path().join("home").display().to_string();
+    let body = |session: &str| event("PreToolUse", shop.to_str().unwrap(), session).to_string();
+    let reason = |answer: &str| {
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap().to_owned()
+    };
+    let relayed = |session, effort: &str| {
+        let mut relay = hookyard(&daemon, &["relay", "--dialect", "claude"]);
+        relay.env("CLAUDE_ENV_FILE", "/tmp/e d/ä\".sh").env("CLAUDE_EFFORT", effort).env("OTHER", "no");
+        reason(&said(relay, &body(session)).out)
+    };
+    assert_eq!(relayed("a", "high"), format!("/tmp/e d/ä\".sh high none {home}"));
+    for (session, unusable) in [("b", "two\nlines"), ("c", "x".repeat(5000).as_str())] {
+        assert_eq!(relayed(session, unusable), format!("/tmp/e d/ä\".sh none none {home}"));
+    }
+    // A hook of another dialect knows nothing of them.
+    assert_eq!(fs::read_to_string(shop.join("seen")).unwrap(), "none\n".repeat(3));
+    let sent =
+        json!({ "CLAUDE_ENV_FILE": "/etc/passwd", "HOME": "/elsewhere", "CLAUDE_EFFORT": 7 }).to_string();
+    let good = json!({ "CLAUDE_ENV_FILE": "/etc/passwd", "HOME": "/elsewhere" }).to_string();
+    for (session, variables, expected) in [("d", sent, "none"), ("e", good, "/etc/passwd")] {
+        let headers = [("content-type", "application/json"), ("hookyard-environment", variables.as_str())];
+        let socket = std::os::unix::net::UnixStream::connect(daemon.socket()).unwrap();
+        let answer = ask(socket, "POST /v1/events/claude", &headers, &body(session));
+        assert_eq!(reason(&answer.body), format!("{expected} none none {home}"));
+        let answer = ask(tcp(&daemon), "POST /v1/events/claude", &headers, &body(&format!("{session}-tcp")));
+        assert_eq!(reason(&answer.body), format!("none none none {home}"), "anybody could send it there");
+    }
+}
+
+#[test]
+fn a_hook_goes_on_in_the_background_after_a_first_line_that_says_so() {
+    let line = json!({ "async": true }).to_string();
+    let late = about_tool(&json!({ "permissionDecision": "deny" }));
+    // It ends once the test has its answer, and says then what counts no more.
+    let goes_on = format!(
+        "echo '{line}'; touch begun; until [ -e go ]; do sleep 0.05; done; {}\ntouch ended; exit 2",
+        prints(&late)
+    );
+    let daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }")
+        .file("shop/.claude/settings.json", &hooks("PreToolUse", &goes_on))
+        .serve();
+    let shop = daemon.path().join("shop");
+    let event = event("PreToolUse", shop.to_str().unwrap(), "s");
+    assert_eq!(daemon.post("/v1/events/claude", &event), json!({}));
+    wait_until("the hook has begun", || shop.join("begun").exists());
+    assert!(!shop.join("ended").exists(), "the answer came before its end");
+    daemon::write(&shop.join("go"), "");
+    wait_until("the hook ended by itself", || shop.join("ended").exists());
+}
+
+#[test]
+fn hooks_in_the_background_leave_places_to_guards_and_end_with_the_daemon() {
+    let line = json!({ "async": true }).to_string();
+    let goes_on = format!("echo $$ >> pids; echo '{line}'; exec sleep 600");
+    let mut daemon = DaemonSetup::new()
+        .settings("workspaces: { shop: { root: $DIR/shop } }\npools: { command: { concurrency: 4 } }")
+        .file("shop/.claude/settings.json", &hooks("PostToolUse", &goes_on))
+        .file("shop/.openharness/hooks/h.yaml", &hook("h", "before_tool_dispatch", "echo no >&2; exit 2"))
+        .serve();
+    let shop = daemon.path().join("shop");
+    let send =
+        |kind, session: &str| daemon.post("/v1/events/claude", &event(kind, shop.to_str().unwrap(), session));
+    for number in 0..3 {
+        assert_eq!(send("PostToolUse", &format!("s{number}")), json!({}));
+    }
+    let deny = about_tool(&json!({ "permissionDecision": "deny", "permissionDecisionReason": "no" }));
+    assert_eq!(send("PreToolUse", "guarded"), deny);
+    let pids = fs::read_to_string(shop.join("pids")).unwrap();
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    assert_eq!(pids.lines().count(), 3);
+    for pid in pids.lines() {
+        gone(pid);
     }
 }

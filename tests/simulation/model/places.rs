@@ -304,14 +304,19 @@ impl Model<'_> {
         }
     }
 
-    /// Gives free places to those that wait.
+    /// Gives free places to those that wait. A place in a pool goes to who waits there before the hook's own limit, which is
+    /// free at the same moment, sends the next one to the pool.
     pub(super) fn grant_places(&mut self) {
+        self.grant_places_in_pools();
         let keys: Vec<_> = self.places.limits.keys().cloned().collect();
         for key in keys {
             while let Some(job) = self.places.limits.get_mut(&key).and_then(|limit| limit.next(self.now)) {
                 self.enter_pool(job);
             }
         }
+    }
+
+    fn grant_places_in_pools(&mut self) {
         while let Some(job) = self.places.next(self.now) {
             self.work(job);
         }

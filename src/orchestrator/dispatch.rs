@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     error::{DispatchError, Overload},
     fail_closed,
-    handle::{Inner, Orchestrator, most_in_flight},
+    handle::{Inner, Orchestrator, most_anonymous, most_in_flight},
 };
 use crate::{
     dialect,
@@ -202,8 +202,12 @@ impl Inner {
         let (waiter, answer) = oneshot::channel();
         let lease = self.lease(&key, sender, is_detached).await?;
         let event = Arc::new(event);
-        let ticket =
-            if event.is_interceptor() { None } else { self.accept(snapshot.workspace(), &event).await? };
+        let ticket = if event.is_interceptor() {
+            None
+        } else {
+            self.accept(snapshot.workspace(), &event, &plan).await?
+        };
+        let detached = self.admit_detached(&plan, &lease, &permit);
         let actor = lease.actor().clone();
         let request = EventRequest {
             key: IdempotencyKey::of(&event),
@@ -213,6 +217,7 @@ impl Inner {
             meters,
             accepted,
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
+            detached,
             ticket: ticket.map(CourseTicket::sent),
         };
         // A send fails only if the actor has just died; its record is cleared and the host may try again.
@@ -237,10 +242,11 @@ impl Inner {
         &self,
         workspace: &Workspace,
         event: &Arc<Event>,
+        plan: &Plan,
     ) -> Result<Option<CourseTicket>, DispatchError> {
         let Some(outbox) = self.context.outbox.load_full() else { return Ok(None) };
         let is_awaited = event.delivery == Delivery::Awaited;
-        match outbox.accept(workspace, event, is_awaited) {
+        match outbox.accept(workspace, event, plan.required(), is_awaited) {
             Ok(accepted) => accepted.stored().await.map(Some).map_err(DispatchError::NotStored),
             Err(_) if is_awaited => Ok(None),
             Err(OutboxRefusal::Full) => Err(self.shed(Overload::Outbox)),
@@ -257,12 +263,7 @@ impl Inner {
         &self,
         sender: EventSender,
         is_detached: bool,
-    ) -> Result<AdmissionPermit, DispatchError> {
-        let most = most_in_flight(&self.settings);
-        // Two at the same moment may take one permit too many, which harms nobody.
-        if is_detached && self.admission.available_permits() <= most - detached_part_of(most) {
-            return Err(self.not_admitted());
-        }
+    ) -> Result<Arc<AdmissionPermit>, DispatchError> {
         let take = |permits: &Arc<Semaphore>| {
             Arc::clone(permits).try_acquire_owned().map_err(|_| self.not_admitted())
         };
@@ -270,7 +271,37 @@ impl Inner {
             EventSender::Known | EventSender::Outbox => None,
             EventSender::Anonymous => Some(take(&self.anonymous)?),
         };
-        Ok(AdmissionPermit { _permit: take(&self.admission)?, anonymous })
+        let permit = take(&self.admission)?;
+        if is_detached && !leaves_room(&self.admission, most_in_flight(&self.settings)) {
+            return Err(self.not_admitted());
+        }
+        Ok(Arc::new(AdmissionPermit { _permit: permit, anonymous }))
+    }
+
+    /// What keeps the detached hooks of an event in flight after its answer. Those of a run, and of all runs, may only take
+    /// so much: `None` if there is no room left, or if the event has no such hooks.
+    pub(super) fn admit_detached(
+        &self,
+        plan: &Plan,
+        lease: &RunLease,
+        permit: &Arc<AdmissionPermit>,
+    ) -> Option<InFlightGuard> {
+        if !plan.has_detached() {
+            return None;
+        }
+        let is_anonymous = permit.anonymous.is_some();
+        let has_permits = leaves_room(&self.admission, most_in_flight(&self.settings))
+            && (!is_anonymous || leaves_room(&self.anonymous, most_anonymous(&self.settings)));
+        if !has_permits {
+            self.shed(Overload::InFlight);
+            return None;
+        }
+        let most = u32::try_from(self.settings.limits.pending_per_run.get()).unwrap_or(u32::MAX);
+        let Some(lease) = lease.for_detached(most) else {
+            self.shed(Overload::PendingPerRun);
+            return None;
+        };
+        Some(InFlightGuard { _lease: lease, permit: Arc::clone(permit) })
     }
 
     /// Why there is no admission permit. A shutdown takes all of them.
@@ -323,6 +354,12 @@ impl Inner {
         self.context.meters.shed(ShedStage::Admission, ShedReason::Shutdown);
         DispatchError::ShuttingDown
     }
+}
+
+/// Whether the permits that are out, of so many, leave those that are kept for events that some host waits for. Two events at
+/// the same moment may both find that they do not, which harms nobody.
+fn leaves_room(permits: &Semaphore, most: usize) -> bool {
+    permits.available_permits() >= most - detached_part_of(most)
 }
 
 /// RAII guard: a dropped dispatch tells the run's actor that its caller stopped waiting.

@@ -18,11 +18,12 @@ use super::{
 };
 use crate::{
     config::{LastGoodError, LastGoodStore},
-    model::RunKey,
+    model::{HookName, RunKey},
+    registry::{MissingHook, Plan, Snapshot},
     run::{
         Caller, Courier, DueEvent, EventRequest, EventSender, InFlightGuard, Outbox, OutboxLimits, RunMessage,
     },
-    store::{StoreError, StoreStatus},
+    store::{DeliveryProgress, StoreError, StoreStatus},
     supervisor::{PublishedSnapshot, SupervisorMessage},
 };
 #[cfg(feature = "daemon")]
@@ -235,6 +236,24 @@ async fn deliver(orchestrator: Weak<Inner>, outbox: Arc<Outbox>) {
     }
 }
 
+/// A required hook that is not in force and has not seen an event yet. Which required hooks wanted the event is known since
+/// it was accepted; where no other hook wants it, any may be the one.
+fn missing_hook<'s>(
+    snapshot: &'s Snapshot,
+    plan: &Plan,
+    progress: &DeliveryProgress,
+) -> Option<&'s MissingHook> {
+    let missing = snapshot.missing_hooks();
+    let is_planned = |name: &HookName| plan.steps().iter().any(|step| step.hook.name == *name);
+    let has_seen_it = |name: &HookName| progress.done.contains(name) || is_planned(name);
+    let owed = progress.required.iter().find(|name| !has_seen_it(name));
+    if owed.is_none() && !plan.is_empty() {
+        return None;
+    }
+    // A hook that is required by its definition goes by another name.
+    missing.iter().find(|missing| Some(&missing.hook) == owed).or_else(|| missing.first())
+}
+
 impl Inner {
     /// Gives an event to its hooks again, by the hooks that are loaded now.
     async fn deliver_again(&self, outbox: &Arc<Outbox>, due: DueEvent, place: OwnedSemaphorePermit) {
@@ -246,14 +265,15 @@ impl Inner {
         if due.progress.root.as_deref().is_some_and(has_moved) {
             return outbox.workspace_moved(due.id);
         }
-        if let Some(missing) = snapshot.missing_for(&due.event) {
-            return outbox.undeliverable(&due, &missing.reason());
-        }
         let plan = snapshot.plan(&due.event);
         let plan = plan.filter(&due.event, |hook| !due.progress.done.contains(&hook.name));
-        if plan.is_empty() {
-            return outbox.unwanted(due.id);
+        let missing = missing_hook(&snapshot, &plan, &due.progress);
+        match missing {
+            Some(missing) if plan.is_empty() => return outbox.undeliverable(&due, &missing.reason()),
+            None if plan.is_empty() => return outbox.unwanted(due.id),
+            _ => {}
         }
+        let missing = missing.map(|missing| (missing.hook.clone(), missing.reason()));
         let key = RunKey::new(&due.workspace, &due.event.run_id);
         let Ok(permit) = self.admit(EventSender::Outbox, true) else {
             return outbox.postpone(due.id, ROOM_PAUSE);
@@ -261,7 +281,11 @@ impl Inner {
         let Ok(lease) = self.lease(&key, EventSender::Outbox, true).await else {
             return outbox.postpone(due.id, ROOM_PAUSE);
         };
+        let detached = self.admit_detached(&plan, &lease, &permit);
         let Some((event, ticket)) = outbox.begin(&due, place).await else { return };
+        if let Some((hook, why)) = missing {
+            ticket.miss(hook, &why);
+        }
         let actor = lease.actor().clone();
         // Nobody waits for the outcome.
         let (waiter, _) = oneshot::channel();
@@ -274,6 +298,7 @@ impl Inner {
             meters,
             accepted: Instant::now(),
             caller: Caller { waiter, guard: Arc::new(InFlightGuard { _lease: lease, permit }) },
+            detached,
             ticket: Some(ticket.sent()),
         };
         // A send fails only if the actor has just died; the ticket goes with the message, and the event is tried again.

@@ -55,6 +55,17 @@ impl Plan {
         (self.clone().filter(event, awaited), self.filter(event, |hook| !awaited(hook)))
     }
 
+    /// Whether some hook only has to be started.
+    pub(crate) fn has_detached(&self) -> bool {
+        self.steps.iter().any(|step| step.hook.execution.delivery == Delivery::Detached)
+    }
+
+    /// The required hooks.
+    pub(crate) fn required(&self) -> Vec<HookName> {
+        let required = self.steps.iter().filter(|step| step.hook.execution.required);
+        required.map(|step| step.hook.name.clone()).collect()
+    }
+
     /// Whether no hook runs.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()

@@ -31,6 +31,9 @@ use crate::{
 /// How many outcomes a run without an actor keeps: enough for a host that repeats its last event.
 const OUTCOMES_PARKED: usize = 4;
 
+/// Why a detached hook did not run.
+const TOO_MANY_DETACHED: &str = "as many detached hooks are under way as may be, in its run or in all runs";
+
 /// The actor of one run.
 #[derive(Debug)]
 pub(crate) struct RunActor {
@@ -166,7 +169,7 @@ impl RunActor {
     }
 
     fn start(&self, state: &mut RunActorState, request: EventRequest) {
-        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, ticket } = request;
+        let EventRequest { event, key, plan, snapshot, meters, accepted, caller, detached, ticket } = request;
         if event.is_interceptor()
             && let Some(halt) = state.record.halted()
         {
@@ -192,7 +195,7 @@ impl RunActor {
         if !background.is_empty() {
             let (course, progress) = Course::begin(Arc::clone(&event), background, Arc::clone(&snapshot));
             let mut running = InFlightEvent::new(course, meters.clone(), CourseRole::Background, accepted);
-            running.detached = Some(Arc::clone(&caller.guard));
+            running.detached = detached.map(Arc::new);
             running.ticket = ticket.as_ref().map(CourseTicket::for_course);
             self.drive(state, running, progress);
         }
@@ -275,6 +278,9 @@ impl RunActor {
         }
         if let Handler::Native(NativeHandler::Inline(closure)) = &hook.handler {
             return Some(native::run_inline(&**closure, running.course.draft(), hook.timeout));
+        }
+        if running.role == CourseRole::Background && running.detached.is_none() {
+            return Some(Conclusion::not_run(Ended::Shed, TOO_MANY_DETACHED));
         }
         let actor = myself.clone();
         // A send fails only if the run's actor is gone, and with it every caller.

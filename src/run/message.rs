@@ -73,6 +73,8 @@ pub(crate) struct EventRequest {
     /// When it was accepted, for what the host waited.
     pub(crate) accepted: Instant,
     pub(crate) caller: Caller,
+    /// Keeps the detached hooks of the event in flight once it is answered. Without one they are shed.
+    pub(crate) detached: Option<InFlightGuard>,
     /// What the outbox waits for, if the event is in it.
     pub(crate) ticket: Option<CourseTicket>,
 }
@@ -108,8 +110,8 @@ impl EventSender {
     }
 }
 
-/// How much of a limit events may take that no host waits for. A quarter, one at least, is kept for those that some host
-/// waits for; a limit of one cannot be shared.
+/// How much of a limit events may take that no host waits for, and detached hooks. A quarter, one at least, is kept for
+/// those that some host waits for; a limit of one cannot be shared.
 pub(crate) fn detached_part_of(limit: usize) -> usize {
     limit - (limit / 4).max(1).min(limit.saturating_sub(1))
 }
@@ -128,7 +130,8 @@ pub(crate) struct AdmissionPermit {
 pub(crate) struct InFlightGuard {
     /// Keeps the actor from going away while the event is in its hands.
     pub(crate) _lease: RunLease,
-    pub(crate) permit: AdmissionPermit,
+    /// Shared by the event and its detached hooks.
+    pub(crate) permit: Arc<AdmissionPermit>,
 }
 
 impl InFlightGuard {
@@ -222,7 +225,10 @@ const CLOSED: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct RunHandle {
     pub(crate) actor: ActorRef<RunMessage>,
+    /// All leases.
     leases: AtomicU32,
+    /// Those among them for detached hooks.
+    detached: AtomicU32,
     /// When a lease was last given back, in milliseconds since `started`.
     idle_since: AtomicU64,
     started: Instant,
@@ -239,16 +245,25 @@ pub(crate) enum LeaseError {
 
 impl RunHandle {
     pub(crate) fn new(actor: ActorRef<RunMessage>) -> Self {
-        Self { actor, leases: AtomicU32::new(0), idle_since: AtomicU64::new(0), started: Instant::now() }
+        Self {
+            actor,
+            leases: AtomicU32::new(0),
+            detached: AtomicU32::new(0),
+            idle_since: AtomicU64::new(0),
+            started: Instant::now(),
+        }
     }
 
-    /// Takes a lease, unless the actor is going away or has `limit` events in hand.
+    /// Takes a lease, unless the actor is going away or has `limit` events in hand. Detached hooks do not count: an event
+    /// that needs a verdict does not wait for those of earlier ones.
     pub(crate) fn lease(self: &Arc<Self>, limit: u32) -> Result<RunLease, LeaseError> {
-        let taken = self.leases.fetch_update(Ordering::AcqRel, Ordering::Acquire, |leases| {
-            (leases < limit.min(CLOSED - 1)).then(|| leases + 1)
-        });
+        let detached = self.detached.load(Ordering::Acquire);
+        let most = limit.saturating_add(detached).min(CLOSED - 1);
+        let taken = self
+            .leases
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |leases| (leases < most).then(|| leases + 1));
         match taken {
-            Ok(_) => Ok(RunLease(Arc::clone(self))),
+            Ok(_) => Ok(RunLease { handle: Arc::clone(self), is_detached: false }),
             Err(CLOSED) => Err(LeaseError::Closed),
             Err(_) => Err(LeaseError::Full),
         }
@@ -285,24 +300,42 @@ impl RunHandle {
 
 /// RAII guard: keeps the actor of a run from stopping while an event is sent to it or in flight.
 #[derive(Debug)]
-pub(crate) struct RunLease(Arc<RunHandle>);
+pub(crate) struct RunLease {
+    handle: Arc<RunHandle>,
+    /// Whether it is for the detached hooks of an event.
+    is_detached: bool,
+}
 
 impl RunLease {
     /// The actor it is a lease of.
     pub(crate) fn actor(&self) -> &ActorRef<RunMessage> {
-        &self.0.actor
+        &self.handle.actor
     }
 
     /// Whether the actor still takes messages.
     pub(crate) fn is_alive(&self) -> bool {
-        self.0.is_alive()
+        self.handle.is_alive()
+    }
+
+    /// A lease for the detached hooks of the event that has this one, unless `limit` of them are out.
+    pub(crate) fn for_detached(&self, limit: u32) -> Option<Self> {
+        let detached = &self.handle.detached;
+        let take = |taken: u32| (taken < limit).then(|| taken + 1);
+        detached.fetch_update(Ordering::AcqRel, Ordering::Acquire, take).ok()?;
+        // This lease is out, so the handle is open.
+        self.handle.leases.fetch_add(1, Ordering::AcqRel);
+        Some(Self { handle: Arc::clone(&self.handle), is_detached: true })
     }
 }
 
 impl Drop for RunLease {
     fn drop(&mut self) {
-        let since_start = u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.idle_since.store(since_start, Ordering::Relaxed);
-        self.0.leases.fetch_sub(1, Ordering::AcqRel);
+        let handle = &self.handle;
+        let since_start = u64::try_from(handle.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        handle.idle_since.store(since_start, Ordering::Relaxed);
+        if self.is_detached {
+            handle.detached.fetch_sub(1, Ordering::AcqRel);
+        }
+        handle.leases.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -39,14 +39,12 @@ pub(crate) use database::check;
 #[cfg(feature = "store")]
 pub use error::StoreError;
 pub(crate) use event_record::encode as encode_event;
-pub(crate) use outbox::{
-    DeadLetter, DeadLetterReason, DeliveryProgress, OutboxRow, OutboxStore, StoredOutbox,
-};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxChange, RowReceiver};
+pub(crate) use outbox::{OutboxRow, OutboxStore, StoredOutbox};
 #[cfg(feature = "daemon")]
 pub(crate) use record::RecordError;
-pub(crate) use record::{StoredHalt, StoredRun, TakenTurn};
+pub(crate) use record::{DeadLetter, DeadLetterReason, DeliveryProgress, StoredHalt, StoredRun, TakenTurn};
 #[cfg(feature = "store")]
 pub(crate) use writer::FileRunStore;
 

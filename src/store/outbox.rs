@@ -1,21 +1,15 @@
 //! What is kept of lifecycle events until they are delivered, and of those that could not be: rows, and their changes
 //! that are not on disk yet.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::{
     event_record,
-    record::{RecordError, check_version},
+    record::{DeliveryProgress, RecordError},
 };
-use crate::model::{Event, HookName, WorkspaceId};
+use crate::model::{Event, WorkspaceId};
 
 /// Is notified when a row is on disk, or why it is not.
 #[cfg(feature = "daemon")]
@@ -81,135 +75,6 @@ pub(crate) struct StoredOutbox {
     pub(crate) rows: Vec<OutboxRow>,
     /// The highest id of all rows that ever were.
     pub(crate) last_id: u64,
-}
-
-/// What is known of the deliveries of an event.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DeliveryProgress {
-    /// How often it has been given to its hooks.
-    pub(crate) deliveries: u32,
-    /// How often since it was accepted, or since a person asked for it.
-    pub(crate) tries: u32,
-    /// The hooks that have ended for good.
-    pub(crate) done: Vec<HookName>,
-    /// The hooks that failed the last time, and those that run once in a run and have begun but not ended.
-    pub(crate) unfinished: Vec<HookName>,
-    /// Why they did.
-    pub(crate) error: Option<Arc<str>>,
-    /// The directory of its workspace when it was accepted. Only hooks of this directory get the event.
-    pub(crate) root: Option<Arc<str>>,
-    /// Why and since when it is a dead letter, if it is.
-    pub(crate) dead: Option<DeadLetter>,
-}
-
-/// Why and since when an event is not delivered any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DeadLetter {
-    pub(crate) reason: DeadLetterReason,
-    pub(crate) at: SystemTime,
-}
-
-/// Why an event is not delivered any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DeadLetterReason {
-    /// Its hooks failed each time.
-    Tries,
-    /// Its workspace is not registered.
-    NoWorkspace,
-    /// Its workspace was removed, or has another directory now.
-    WorkspaceGone,
-    /// Nobody has agreed to one of its hooks as it is now, or the hook is missing.
-    Untrusted,
-    /// hookyard, or the actor of its run, ended during each try.
-    Interrupted,
-}
-
-impl DeadLetterReason {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Tries => "tries",
-            Self::NoWorkspace => "no_workspace",
-            Self::WorkspaceGone => "workspace_gone",
-            Self::Untrusted => "untrusted",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
-impl DeliveryProgress {
-    /// The first delivery has begun.
-    pub(crate) fn first() -> Self {
-        Self { deliveries: 1, tries: 1, ..Self::default() }
-    }
-
-    /// The progress as it is written.
-    pub(crate) fn encode(&self) -> String {
-        let names = |names: &[HookName]| names.iter().map(ToString::to_string).collect();
-        let dead = self.dead.map(|DeadLetter { reason, at }| {
-            let since_epoch = at.duration_since(UNIX_EPOCH).unwrap_or_default();
-            WrittenDeath { reason, millis: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX) }
-        });
-        let written = WrittenProgress {
-            v: VERSION,
-            deliveries: self.deliveries,
-            tries: self.tries,
-            done: names(&self.done),
-            unfinished: names(&self.unfinished),
-            error: self.error.clone(),
-            root: self.root.clone(),
-            dead,
-        };
-        serde_json::to_string(&written).expect("texts and numbers")
-    }
-
-    /// Reads the progress.
-    pub(crate) fn decode(text: &str) -> Result<Self, RecordError> {
-        check_version(text, VERSION)?;
-        let written: WrittenProgress = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
-        let names = |names: Vec<String>| names.into_iter().map(HookName::new).collect::<Result<_, _>>();
-        let dead = written.dead.map(|WrittenDeath { reason, millis }| {
-            let at = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).ok_or(RecordError::Damaged)?;
-            Ok(DeadLetter { reason, at })
-        });
-        Ok(Self {
-            deliveries: written.deliveries,
-            tries: written.tries,
-            done: names(written.done).map_err(|_| RecordError::Damaged)?,
-            unfinished: names(written.unfinished).map_err(|_| RecordError::Damaged)?,
-            error: written.error,
-            root: written.root,
-            dead: dead.transpose()?,
-        })
-    }
-}
-
-/// The version of the format of [`WrittenProgress`].
-const VERSION: u32 = 1;
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenProgress {
-    v: u32,
-    deliveries: u32,
-    tries: u32,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    done: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    unfinished: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    root: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dead: Option<WrittenDeath>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenDeath {
-    reason: DeadLetterReason,
-    millis: u64,
 }
 
 /// What becomes of a row.

@@ -1,6 +1,9 @@
-//! What is kept of one run, and the format in which it is written.
+//! What is kept of one run and of the deliveries of one event, and the format in which it is written.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +11,9 @@ use crate::model::HookName;
 
 /// The version of the format.
 const VERSION: u32 = 1;
+
+/// The version of a [`DeliveryProgress`] that names required hooks.
+const VERSION_WITH_REQUIRED: u32 = 2;
 
 /// What is kept of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,7 +45,7 @@ pub(crate) struct StoredHalt {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RecordError {
     /// A later hookyard wrote it.
-    #[error("its version is {0}, and this hookyard knows {VERSION}")]
+    #[error("its version is {0}, which this hookyard does not know")]
     Version(u32),
     /// It is no record.
     #[error("it is damaged")]
@@ -146,6 +152,138 @@ impl TakenTurn {
     }
 }
 
+/// What is known of the deliveries of an event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DeliveryProgress {
+    /// How often it has been given to its hooks.
+    pub(crate) deliveries: u32,
+    /// How often since it was accepted, or since a person asked for it.
+    pub(crate) tries: u32,
+    /// The hooks that have ended for good.
+    pub(crate) done: Vec<HookName>,
+    /// The hooks that failed the last time, and those that run once in a run and have begun but not ended.
+    pub(crate) unfinished: Vec<HookName>,
+    /// Why they did.
+    pub(crate) error: Option<Arc<str>>,
+    /// The directory of its workspace when it was accepted. Only hooks of this directory get the event.
+    pub(crate) root: Option<Arc<str>>,
+    /// The required hooks that wanted it when it was accepted.
+    pub(crate) required: Vec<HookName>,
+    /// Why and since when it is a dead letter, if it is.
+    pub(crate) dead: Option<DeadLetter>,
+}
+
+/// Why and since when an event is not delivered any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeadLetter {
+    pub(crate) reason: DeadLetterReason,
+    pub(crate) at: SystemTime,
+}
+
+/// Why an event is not delivered any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DeadLetterReason {
+    /// Its hooks failed each time.
+    Tries,
+    /// Its workspace is not registered.
+    NoWorkspace,
+    /// Its workspace was removed, or has another directory now.
+    WorkspaceGone,
+    /// Nobody has agreed to one of its hooks as it is now, or the hook is missing.
+    Untrusted,
+    /// hookyard, or the actor of its run, ended during each try.
+    Interrupted,
+}
+
+impl DeadLetterReason {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Tries => "tries",
+            Self::NoWorkspace => "no_workspace",
+            Self::WorkspaceGone => "workspace_gone",
+            Self::Untrusted => "untrusted",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl DeliveryProgress {
+    /// The first delivery has begun.
+    pub(crate) fn first() -> Self {
+        Self { deliveries: 1, tries: 1, ..Self::default() }
+    }
+
+    /// The progress as it is written.
+    pub(crate) fn encode(&self) -> String {
+        let names = |names: &[HookName]| names.iter().map(ToString::to_string).collect();
+        let dead = self.dead.map(|DeadLetter { reason, at }| {
+            let since_epoch = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+            WrittenDeath { reason, millis: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX) }
+        });
+        let written = WrittenProgress {
+            v: if self.required.is_empty() { VERSION } else { VERSION_WITH_REQUIRED },
+            deliveries: self.deliveries,
+            tries: self.tries,
+            done: names(&self.done),
+            unfinished: names(&self.unfinished),
+            error: self.error.clone(),
+            root: self.root.clone(),
+            required: names(&self.required),
+            dead,
+        };
+        serde_json::to_string(&written).expect("texts and numbers")
+    }
+
+    /// Reads the progress.
+    pub(crate) fn decode(text: &str) -> Result<Self, RecordError> {
+        check_version(text, VERSION).or_else(|_| check_version(text, VERSION_WITH_REQUIRED))?;
+        let written: WrittenProgress = serde_json::from_str(text).map_err(|_| RecordError::Damaged)?;
+        let names = |names: Vec<String>| names.into_iter().map(HookName::new).collect::<Result<_, _>>();
+        let dead = written.dead.map(|WrittenDeath { reason, millis }| {
+            let at = UNIX_EPOCH.checked_add(Duration::from_millis(millis)).ok_or(RecordError::Damaged)?;
+            Ok(DeadLetter { reason, at })
+        });
+        Ok(Self {
+            deliveries: written.deliveries,
+            tries: written.tries,
+            done: names(written.done).map_err(|_| RecordError::Damaged)?,
+            unfinished: names(written.unfinished).map_err(|_| RecordError::Damaged)?,
+            error: written.error,
+            root: written.root,
+            required: names(written.required).map_err(|_| RecordError::Damaged)?,
+            dead: dead.transpose()?,
+        })
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenProgress {
+    v: u32,
+    deliveries: u32,
+    tries: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    done: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unfinished: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    required: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dead: Option<WrittenDeath>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDeath {
+    reason: DeadLetterReason,
+    millis: u64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +323,18 @@ mod tests {
     #[test]
     fn a_record_of_a_later_version_is_refused_whatever_else_it_has() {
         assert_eq!(StoredRun::decode(r#"{"v":2,"halts":[]}"#), Err(RecordError::Version(2)));
+    }
+
+    #[test]
+    fn progress_that_names_required_hooks_has_a_version_that_earlier_ones_refuse() {
+        let first = DeliveryProgress::first();
+        let text = r#"{"v":1,"deliveries":1,"tries":1}"#;
+        assert_eq!((&*first.encode(), DeliveryProgress::decode(text)), (text, Ok(first.clone())));
+        let named = DeliveryProgress { required: vec![HookName::new("guard").unwrap()], ..first };
+        let text = r#"{"v":2,"deliveries":1,"tries":1,"required":["guard"]}"#;
+        assert_eq!((&*named.encode(), DeliveryProgress::decode(text)), (text, Ok(named)));
+        let later = text.replace('2', "3");
+        assert_eq!(DeliveryProgress::decode(&later), Err(RecordError::Version(3)));
     }
 
     #[test]

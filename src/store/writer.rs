@@ -11,10 +11,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    RunStore, StoreStatus, StoredRun, StoredRuns,
+    DeliveryProgress, RunStore, StoreStatus, StoredRun, StoredRuns,
     database::{Database, Written},
     error::StoreError,
-    outbox::{DeliveryProgress, OutboxRow, OutboxStore, SettledRow},
+    outbox::{OutboxRow, OutboxStore, SettledRow},
     pending::{ChangeBatch, PendingChanges},
 };
 use crate::{

@@ -45,9 +45,7 @@ pub(crate) fn failed(run: &str, wait: bool) -> Value {
 /// A daemon whose hook `slow` runs for an event of the run `one`, until the file `open` is there.
 pub(crate) fn under_way(setup: DaemonSetup) -> Daemon {
     let slow = slow_hook(&setup.path());
-    let daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
-    begin(&daemon);
-    daemon
+    begun(setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve())
 }
 
 /// The same, where a person has agreed to the hook.
@@ -57,13 +55,14 @@ pub(crate) fn trusted_under_way() -> Daemon {
     let daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
     agree(&daemon);
     read(&daemon.send("POST", "/v1/reload", None));
-    begin(&daemon);
-    daemon
+    begun(daemon)
 }
 
-fn begin(daemon: &Daemon) {
+/// The daemon once its hook `slow` runs for an event of the run `one`.
+pub(crate) fn begun(daemon: Daemon) -> Daemon {
     daemon.post("/v1/events", &failed("one", false));
     wait_until("the hook runs", || notes(&daemon.path()).len() == 1);
+    daemon
 }
 
 pub(crate) fn notes(directory: &Path) -> Vec<String> {

@@ -6,8 +6,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::outbox::{
-    change, completed, deliveries, failed, is_empty, killed_and_started, notes, outbox, setup, slow_hook,
-    trusted_under_way, under_way,
+    begun, change, completed, deliveries, failed, is_empty, killed_and_started, notes, outbox, setup,
+    slow_hook, trusted_under_way, under_way,
 };
 use crate::support::daemon::{Daemon, DaemonSetup, read, write};
 use crate::support::wait::wait_until;
@@ -83,6 +83,86 @@ fn an_event_whose_hook_was_removed_on_purpose_is_removed_too_and_the_log_says_so
     is_empty(&daemon);
     assert!(daemon.log().contains("no hook that is loaded now wants it"), "{}", daemon.log());
     assert_eq!(notes(&daemon.path()).len(), 1);
+    daemon.finish();
+}
+
+/// A workspace whose hook `slow` is required. It guards tool calls and notes runs that failed.
+fn required_hook(setup: DaemonSetup) -> (DaemonSetup, String) {
+    let slow = slow_hook(&setup.path()).replace("[run_failed]", "[run_failed, before_tool_dispatch]");
+    (setup.settings("required: [slow]"), slow)
+}
+
+/// Waits until the event of the run `one` has been tried without its required hook.
+fn is_kept(daemon: &Daemon) {
+    wait_until("it has been tried", || outbox(daemon)[0]["state"] == "waiting");
+    let listed = outbox(daemon);
+    let error = listed[0]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("the required hook `slow` is not in force: no hook has this name"), "{listed:?}");
+    assert!(!daemon.log().contains("no hook that is loaded now wants it"), "{}", daemon.log());
+}
+
+/// Puts the required hook back and has the event tried again.
+fn put_back(daemon: &Daemon, slow: &str) {
+    write(&daemon.path().join("shop/.openharness/hooks/slow.yaml"), slow);
+    read(&daemon.send("POST", "/v1/reload", None));
+    assert_eq!(change(daemon, "retry", &json!({ "ids": [1] })), json!([1]));
+    is_empty(daemon);
+}
+
+#[test]
+fn an_event_whose_required_hook_is_absent_is_kept_until_the_hook_is_back() {
+    let (setup, slow) = required_hook(setup());
+    let daemon = setup.file("shop/.openharness/hooks/slow.yaml", &slow).serve();
+    let mut daemon = begun(daemon);
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    write(&daemon.path().join("open"), "");
+    wait_until("the hook of the killed daemon ends", || notes(&daemon.path()).len() == 2);
+    fs::remove_file(daemon.path().join("shop/.openharness/hooks/slow.yaml")).unwrap();
+    let daemon = daemon.again().serve();
+    is_kept(&daemon);
+    put_back(&daemon, &slow);
+    let last = notes(&daemon.path()).pop().unwrap();
+    assert!(last.starts_with("one ") && last != "one 1", "{last}");
+    daemon.finish();
+}
+
+#[test]
+fn an_event_that_other_hooks_want_too_is_kept_for_an_absent_required_hook_alone() {
+    let (setup, slow) = required_hook(setup());
+    let here = setup.path();
+    let other = format!(
+        "name: other\nevents: [run_failed, run_completed]\nhandler:\n  type: command\n  command: echo other >> {}/others\n",
+        here.display()
+    );
+    let daemon = setup
+        .file("shop/.openharness/hooks/slow.yaml", &slow)
+        .file("shop/.openharness/hooks/other.yaml", &other)
+        .serve();
+    let mut daemon = begun(daemon);
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    write(&daemon.path().join("open"), "");
+    wait_until("the hook of the killed daemon ends", || notes(&here).len() == 2);
+    fs::remove_file(here.join("shop/.openharness/hooks/slow.yaml")).unwrap();
+    let daemon = daemon.again().serve();
+    is_kept(&daemon);
+    let others = || fs::read_to_string(here.join("others")).unwrap_or_default().lines().count();
+    assert_eq!(others(), 2, "the other hook got it again");
+    put_back(&daemon, &slow);
+    assert_eq!((notes(&here).len(), others()), (4, 2), "only the required hook still had to");
+    daemon.finish();
+}
+
+#[test]
+fn an_event_that_an_absent_required_hook_never_wanted_does_not_wait_for_it() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler:\n  type: command\n  command: exit 2\n";
+    let setup = setup().settings("required: [guard]").file("shop/.openharness/hooks/guard.yaml", guard);
+    let daemon = killed_under_way(setup);
+    fs::remove_file(daemon.path().join("shop/.openharness/hooks/guard.yaml")).unwrap();
+    let daemon = daemon.again().serve();
+    is_empty(&daemon);
+    assert_eq!(deliveries(&daemon.path())["one"].1, 2);
     daemon.finish();
 }
 

@@ -56,11 +56,13 @@ settings! {
         runs: NonZeroUsize = count(1_000_000),
 
         /// Maximum number of events that are processed at the same time; further ones are rejected. Clients of a TCP
-        /// address without a token take up to three quarters of it, and so do events that no host waits for.
+        /// address without a token take up to three quarters of it, and so do events that no host waits for and detached
+        /// hooks.
         in_flight: NonZeroUsize = count(16_384),
 
         /// Maximum number of events of one run that wait; further ones are rejected. Events that no host waits for take up
-        /// to three quarters of it.
+        /// to three quarters of it. Detached hooks of events that have their answer do not count: those of as many events
+        /// may run, and those of further ones are turned away.
         pending_per_run: NonZeroUsize = count(64),
 
         /// Longest time that an event waits for its turn before it is rejected.

@@ -82,7 +82,7 @@ impl Outbox {
         Arc::new(outbox)
     }
 
-    /// Takes an event in. If nobody waits for its outcome, it is written to disk at once, else within a second: many have
+    /// Takes an event in that these required hooks want, among others. If nobody waits for its outcome, it is written to disk at once, else within a second: many have
     /// ended by then.
     ///
     /// Returns an error if there is no room for it.
@@ -90,12 +90,13 @@ impl Outbox {
         self: &Arc<Self>,
         workspace: &Workspace,
         event: &Arc<Event>,
+        required: Vec<HookName>,
         is_awaited: bool,
     ) -> Result<AcceptedEvent, OutboxRefusal> {
         let text: Arc<str> = encode_event(event).into();
         let mut state = self.state.lock();
         let root = Some(workspace.root.to_string_lossy().into());
-        let progress = DeliveryProgress { root, ..DeliveryProgress::first() };
+        let progress = DeliveryProgress { root, required, ..DeliveryProgress::first() };
         let workspace = &workspace.id;
         let id = state.add(workspace, event, text.len(), progress.clone())?;
         let row = OutboxRow { id, workspace: workspace.clone(), event: Arc::clone(event), text, progress };
@@ -176,6 +177,16 @@ impl Outbox {
         }
         state.store.update(id, &progress);
         state.wait(id, Instant::now() + pause_after(progress.tries));
+    }
+
+    /// Has a delivery repeated for which there was no place: that counts as no try.
+    fn found_no_place(state: &mut OutboxState, id: u64, results: HookResults) {
+        if state.note(id, results).is_none() {
+            return;
+        }
+        let Some(progress) = state.give_try_back(id) else { return };
+        state.store.update(id, &progress);
+        state.wait(id, Instant::now() + pause_after(progress.deliveries.min(MOST_TRIES - 1)));
     }
 
     /// An event could not be given to its hooks for a reason of its own: that counts as a try.
@@ -303,6 +314,9 @@ impl TicketOwner for Outbox {
                 if let Some(progress) = state.give_try_back(id) {
                     state.store.update(id, &progress);
                 }
+            }
+            DeliveryEnded::Failed if results.found_no_place() => {
+                Self::found_no_place(&mut state, id, results);
             }
             DeliveryEnded::Failed | DeliveryEnded::Interrupted => Self::failed(&mut state, id, results),
         }

@@ -64,7 +64,7 @@ fn workspace() -> Workspace {
 }
 
 async fn accepted(outbox: &Arc<Outbox>, run: &str) -> CourseTicket {
-    outbox.accept(&workspace(), &event(run), false).unwrap().stored().await.unwrap().sent()
+    outbox.accept(&workspace(), &event(run), Vec::new(), false).unwrap().stored().await.unwrap().sent()
 }
 
 /// A hook of the event ended so.
@@ -98,6 +98,72 @@ async fn what_fails_five_times_is_a_dead_letter() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delivery_without_a_place_counts_as_no_try() {
+    let (outbox, store) = outbox(10);
+    ended(accepted(&outbox, "one").await, Ended::Shed);
+    for pause in [1, 4, 16, 64, 64, 64, 64] {
+        let begun = Instant::now();
+        assert_eq!(*store.rows.lock(), [(1, 0)]);
+        let ticket = again(&outbox).await;
+        assert_eq!(begun.elapsed().as_secs(), pause);
+        assert_eq!(*store.rows.lock(), [(1, 1)], "while it is under way: the process may end");
+        ended(ticket, Ended::Shed);
+    }
+    assert!(progress(&outbox).error.unwrap().contains("hook `note`"));
+    for tries in 1..5 {
+        ended(again(&outbox).await, Ended::Failed);
+        assert_eq!(progress(&outbox).tries, tries);
+    }
+    ended(again(&outbox).await, Ended::Failed);
+    assert_eq!(outbox.counts().dead, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_fails_beside_one_without_a_place_counts_as_a_try() {
+    let (outbox, _) = outbox(10);
+    let report = |name, how| HookReport::new(HookName::new(name).unwrap(), HandlerKind::Http, how);
+    for order in [[Ended::Shed, Ended::Failed], [Ended::Failed, Ended::Shed]] {
+        let ticket = accepted(&outbox, "one").await;
+        let reports: Vec<_> =
+            ["a", "b"].into_iter().zip(order).map(|(name, how)| report(name, how)).collect();
+        ticket.report(&reports, &Redactor::default(), false);
+        assert_eq!(progress(&outbox).tries, 1);
+        ended(again(&outbox).await, Ended::Completed);
+    }
+    let ticket = accepted(&outbox, "one").await;
+    let other = ticket.for_course();
+    ended(ticket, Ended::Shed);
+    drop(other);
+    assert_eq!(progress(&outbox).tries, 1, "the other course was interrupted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_required_hook_fails_like_any_other() {
+    let (outbox, store) = outbox(10);
+    drop(accepted(&outbox, "one").await);
+    let guard = HookName::new("guard").unwrap();
+    for _ in 0..4 {
+        let ticket = again(&outbox).await;
+        ticket.miss(guard.clone(), "it is not in force");
+        ended(ticket, Ended::Completed);
+    }
+    let letter = progress(&outbox);
+    assert_eq!(letter.dead.map(|dead| dead.reason), Some(DeadLetterReason::Tries));
+    assert_eq!(letter.error.as_deref(), Some("it is not in force"));
+    assert_eq!((&*letter.done, &*letter.unfinished), (&[HookName::new("note").unwrap()][..], &[guard][..]));
+    outbox.retry(&[1]);
+    for _ in 0..5 {
+        let place = outbox.place().await.unwrap();
+        let due = outbox.next().await.unwrap();
+        outbox.undeliverable(&due, "it is still missing");
+        drop(place);
+    }
+    let letter = progress(&outbox);
+    assert_eq!((letter.dead.is_some(), letter.error.as_deref()), (true, Some("it is still missing")));
+    assert_eq!(store.rows.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_succeed_is_not_tried_again() {
     let (outbox, store) = outbox(10);
     for how in [Ended::InvalidOutput, Ended::OutputTooLarge, Ended::Untrusted, Ended::Completed] {
@@ -122,7 +188,10 @@ async fn there_is_room_for_so_much_and_no_more() {
     for _ in 0..1000 / size {
         tickets.push(accepted(&outbox, "one").await);
     }
-    assert_eq!(outbox.accept(&workspace(), &event("one"), false).unwrap_err(), OutboxRefusal::Full);
+    assert_eq!(
+        outbox.accept(&workspace(), &event("one"), Vec::new(), false).unwrap_err(),
+        OutboxRefusal::Full
+    );
     tickets.into_iter().for_each(CourseTicket::cancel);
     for run in ["one", "two"] {
         ended(accepted(&outbox, run).await, Ended::Failed);
@@ -248,7 +317,7 @@ mod handed_over {
         outbox.adopt(2, OutboxChange::Update(progress.encode())).unwrap();
         assert!(outbox.adopt(3, OutboxChange::Update("{}".to_owned())).is_err());
         outbox.leave_ids();
-        let own = outbox.accept(&workspace(), &event("own"), false).unwrap();
+        let own = outbox.accept(&workspace(), &event("own"), Vec::new(), false).unwrap();
         assert!(is_nothing_due().await);
         outbox.release();
         let mut due = vec![outbox.next().await.unwrap().id, outbox.next().await.unwrap().id];
@@ -264,11 +333,11 @@ mod handed_over {
     async fn what_a_successor_did_not_keep_is_delivered_by_its_predecessor() {
         let (outbox, _) = outbox(10);
         let store = |of: &FastStore| of.rows.lock().iter().map(|(id, _)| *id).collect::<Vec<_>>();
-        let ended = outbox.accept(&workspace(), &event("a"), false).unwrap();
-        let under_way = outbox.accept(&workspace(), &event("b"), false).unwrap();
+        let ended = outbox.accept(&workspace(), &event("a"), Vec::new(), false).unwrap();
+        let under_way = outbox.accept(&workspace(), &event("b"), Vec::new(), false).unwrap();
         let successor = Arc::new(FastStore::default());
         outbox.hand_over(Arc::clone(&successor) as Arc<dyn OutboxStore>);
-        let late = outbox.accept(&workspace(), &event("c"), false).unwrap();
+        let late = outbox.accept(&workspace(), &event("c"), Vec::new(), false).unwrap();
         ended.stored().await.unwrap().cancel();
         assert_eq!(store(&successor), [3], "it has the change");
         assert!(outbox.next().await.is_none(), "the successor delivers again");

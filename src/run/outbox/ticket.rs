@@ -24,6 +24,8 @@ pub(crate) struct HookResults {
     pub(super) untrusted: Vec<HookName>,
     /// Those that may succeed another time.
     pub(super) failed: Vec<HookName>,
+    /// Whether one of those failed for another reason than that there was no place for it.
+    pub(super) has_run_in_vain: bool,
     /// Why the last of them failed.
     pub(super) error: Option<Arc<str>>,
     /// Why nobody wants the event to be delivered any more.
@@ -86,6 +88,13 @@ impl HookResults {
     }
 }
 
+impl HookResults {
+    /// Whether the only reason for another delivery is that there was no place for hooks.
+    pub(super) fn found_no_place(&self) -> bool {
+        !self.failed.is_empty() && !self.has_run_in_vain && !self.is_interrupted
+    }
+}
+
 impl DeliveryTicket {
     pub(super) fn new(owner: Arc<dyn TicketOwner>, id: u64, place: Option<OwnedSemaphorePermit>) -> Self {
         Self { owner, id, results: Mutex::default(), _place: place }
@@ -140,10 +149,19 @@ impl CourseTicket {
                 results.untrusted.push(report.hook.clone());
                 results.error.get_or_insert(text);
             } else {
+                results.has_run_in_vain |= report.ended != Ended::Shed;
                 results.failed.push(report.hook.clone());
                 results.error = Some(text);
             }
         }
+    }
+
+    /// A required hook that has not seen the event is not in force: that counts as its failure.
+    pub(crate) fn miss(&self, hook: HookName, why: &str) {
+        let mut results = self.ticket.results.lock();
+        results.has_run_in_vain = true;
+        results.failed.push(hook);
+        results.error = Some(why.into());
     }
 
     /// The run of the event is cancelled.

@@ -68,6 +68,8 @@ pub struct Matcher {
     pattern: Box<str>,
     search: PatternSearch,
     literals: Option<Literals>,
+    /// The least bytes of a value that matches.
+    shortest: usize,
 }
 
 /// How a pattern is searched for.
@@ -92,8 +94,7 @@ impl Matcher {
             .build()
             .parse(pattern)
             .map_err(|e| syntax_error(&e))?;
-        let search = PatternSearch::Linear(compiled(pattern)?);
-        Ok(Self { pattern: pattern.into(), search, literals: literals(&hir) })
+        Self::parsed(pattern, &hir)
     }
 
     /// A pattern as agents write it, searched anywhere in the value: in the syntax of the `regex` crate, or else in that
@@ -131,7 +132,7 @@ impl Matcher {
         backtracking(&translated).map_err(|found| found.unwrap_or_else(|| error.clone()))?;
         let regex = backtracking(&framed(&translated)).map_err(|found| found.unwrap_or(error))?;
         let search = PatternSearch::Backtracking(Box::new(regex));
-        Ok(Self { pattern: pattern.into(), search, literals: None })
+        Ok(Self { pattern: pattern.into(), search, literals: None, shortest: 0 })
     }
 
     /// The same, but the pattern must match the whole value. `.` matches line breaks too, so that a second line
@@ -142,9 +143,8 @@ impl Matcher {
         // First without the anchors: errors then have positions in the pattern, and an unpaired bracket stays an error.
         Self::search(pattern)?;
         let whole = format!("^(?s:{pattern})$");
-        let parsed = regex_syntax::parse(&whole).map_err(|e| syntax_error(&e))?;
-        let search = PatternSearch::Linear(compiled(&whole)?);
-        Ok(Self { search, pattern: whole.into(), literals: literals(&parsed) })
+        let hir = regex_syntax::parse(&whole).map_err(|e| syntax_error(&e))?;
+        Self::parsed(&whole, &hir)
     }
 
     /// Exactly one of these texts; shown as `shown`.
@@ -156,16 +156,33 @@ impl Matcher {
         }
         let alternatives: Vec<String> = texts.iter().map(|text| regex::escape(text)).collect();
         let search = PatternSearch::Linear(compiled(&format!("^(?:{})$", alternatives.join("|")))?);
+        let shortest = texts.iter().map(|text| text.len()).min().unwrap_or(0);
         let texts = texts.iter().map(|&text| text.to_owned()).collect();
-        Ok(Self { pattern: shown.into(), search, literals: Some(Literals::Exact(texts)) })
+        Ok(Self { pattern: shown.into(), search, literals: Some(Literals::Exact(texts)), shortest })
+    }
+
+    /// A pattern that is parsed.
+    fn parsed(pattern: &str, hir: &Hir) -> Result<Self, MatcherError> {
+        Ok(Self {
+            pattern: pattern.into(),
+            search: PatternSearch::Linear(compiled(pattern)?),
+            literals: literals(hir),
+            shortest: hir.properties().minimum_len().unwrap_or(0),
+        })
     }
 
     /// Whether the value matches.
     pub fn accepts(&self, value: &str) -> bool {
-        match &self.search {
-            PatternSearch::Linear(regex) => regex.is_match(value),
-            PatternSearch::Backtracking(regex) => regex.is_match(value).unwrap_or(true),
-        }
+        value.len() >= self.shortest
+            && match &self.search {
+                PatternSearch::Linear(regex) => regex.is_match(value),
+                PatternSearch::Backtracking(regex) => regex.is_match(value).unwrap_or(true),
+            }
+    }
+
+    /// The least bytes of a value that matches.
+    pub(crate) fn shortest(&self) -> usize {
+        self.shortest
     }
 
     /// The pattern as written.

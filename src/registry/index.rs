@@ -43,8 +43,16 @@ struct Hit {
 
 #[derive(Debug)]
 enum PatternSet {
-    Together { set: RegexSet, hooks: Vec<u32> },
-    Alone { matcher: Matcher, hook: u32 },
+    /// Values of fewer bytes than the shortest match are not searched.
+    Together {
+        shortest: usize,
+        set: RegexSet,
+        hooks: Vec<u32>,
+    },
+    Alone {
+        matcher: Matcher,
+        hook: u32,
+    },
 }
 
 /// Collects the hooks of one event kind for an [`Index`].
@@ -112,7 +120,9 @@ fn add_set(sets: &mut Vec<PatternSet>, patterns: &[(Matcher, u32)]) {
         .dfa_size_limit(LARGEST_SET)
         .build();
     if let Ok(set) = set {
-        sets.push(PatternSet::Together { set, hooks: patterns.iter().map(|(_, hook)| *hook).collect() });
+        let shortest = patterns.iter().map(|(matcher, _)| matcher.shortest()).min().unwrap_or(0);
+        let hooks = patterns.iter().map(|(_, hook)| *hook).collect();
+        sets.push(PatternSet::Together { shortest, set, hooks });
     } else {
         let (first, second) = patterns.split_at(patterns.len() / 2);
         add_set(sets, first);
@@ -149,9 +159,9 @@ impl Index {
 impl PatternSet {
     fn select(&self, value: &str, found: &mut Vec<u32>) {
         match self {
-            Self::Together { set, hooks } => {
+            Self::Together { shortest, set, hooks } => {
                 // `is_match` allocates nothing, and most sets have no match.
-                if set.is_match(value) {
+                if value.len() >= *shortest && set.is_match(value) {
                     found.extend(set.matches(value).iter().map(|pattern| hooks[pattern]));
                 }
             }

@@ -2,7 +2,7 @@
 //! script was edited, and an audit says what ran.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     fmt::Write,
     fs,
     path::{Path, PathBuf},
@@ -50,19 +50,22 @@ impl RulesVersion {
 
 /// Gives each hook of a file its hash. Returns the scripts, so that they can be watched.
 pub(super) fn hash_hooks(hooks: &mut [Hook], root: &Path) -> Vec<PathBuf> {
-    let mut scripts = BTreeSet::new();
+    let mut scripts = BTreeMap::new();
     for hook in hooks.iter_mut().filter(|hook| hook.source.file.is_some()) {
         let mut hasher = Sha256::new();
         hasher.update(definition(hook, root));
         if let Handler::Command(command) = &hook.handler {
             for script in scripts_of(command) {
-                hash_script(&mut hasher, &script, root);
-                scripts.insert(script);
+                let name = script.strip_prefix(root).unwrap_or(&script);
+                hasher.update(name.to_string_lossy().as_bytes());
+                hasher.update([0]);
+                // Many hooks name the same shell.
+                hasher.update(scripts.entry(script).or_insert_with_key(|script| script_hash(script)));
             }
         }
         hook.source.content = Some(Arc::new(ContentHash::new(hexadecimal(&hasher.finalize()))));
     }
-    scripts.into_iter().filter(|script| script.starts_with(root)).collect()
+    scripts.into_keys().filter(|script| script.starts_with(root)).collect()
 }
 
 /// A hash over hooks with a hash of their own, in their order.
@@ -92,14 +95,12 @@ fn scripts_of(command: &CommandHandler) -> Vec<PathBuf> {
     paths.filter(|path| path.is_file()).collect()
 }
 
-fn hash_script(hasher: &mut Sha256, script: &Path, root: &Path) {
-    let name = script.strip_prefix(root).unwrap_or(script);
-    hasher.update(name.to_string_lossy().as_bytes());
-    hasher.update([0]);
+/// The hash of a script, or its size if it is too large or cannot be read.
+fn script_hash(script: &Path) -> Vec<u8> {
     let opened = open_regular(script, SymlinkPolicy::Followed);
     match opened.and_then(|file| read_open(file, LARGEST_SCRIPT)) {
-        Ok(bytes) => hasher.update(Sha256::digest(bytes)),
-        Err(_) => hasher.update(fs::metadata(script).map_or(0, |found| found.len()).to_le_bytes()),
+        Ok(bytes) => Sha256::digest(bytes).to_vec(),
+        Err(_) => fs::metadata(script).map_or(0, |found| found.len()).to_le_bytes().to_vec(),
     }
 }
 

@@ -14,11 +14,13 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
     let former = before.map(first_mistakes).unwrap_or_default();
     let current = first_mistakes(report);
     for (file, first) in &current {
-        if former.get(file).is_some_and(|known| is_same(known, first)) {
+        let kept = kept_below(file, &report.kept);
+        let was_kept = before.is_some_and(|before| kept_below(file, &before.kept).is_some());
+        if was_kept == kept.is_some() && former.get(file).is_some_and(|known| is_same(known, first)) {
             continue;
         }
         let file = file.display();
-        match kept_below(&first.file, &report.kept) {
+        match kept {
             Some(KeptFile { policy, version, .. }) => {
                 let sha256 = version.as_ref().map_or("unknown", |version| &version.sha256);
                 let since = version.as_ref().map(|version| Timestamp::of(version.since).to_string());

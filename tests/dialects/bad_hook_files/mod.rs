@@ -14,6 +14,7 @@ use hookyard::{
     config::{LoadedWorkspace, Settings, load_workspace},
     model::{Severity, WorkspaceId},
 };
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -40,13 +41,19 @@ models:
 ";
 
 fn load(root: &Path) -> LoadedWorkspace {
-    let started = std::time::SystemTime::now();
+    let started = processor_time();
     let settings = Settings::from_yaml(SETTINGS, Path::new("hookyard.yaml")).0.unwrap();
     // The id of a workspace stands in messages, and that of a directory in use by one test is another each time.
     let id = WorkspaceId::new("case").unwrap();
     let loaded = load_workspace(root, Some(id), &settings, &environment);
-    assert!(started.elapsed().unwrap() < BOUND, "loading took too long");
+    assert!(processor_time() - started < BOUND, "loading took too long");
     loaded
+}
+
+/// What this thread has used: waiting for a busy machine is no part of it.
+fn processor_time() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(used.tv_sec.try_into().unwrap(), used.tv_nsec.try_into().unwrap())
 }
 
 /// The diagnostics as the cases have them, and the names of the hooks that load.

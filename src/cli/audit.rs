@@ -18,6 +18,7 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::JsonFlag,
+    paths::open_input,
     screen::Screen,
     verdict_line::{VerdictLine, verdict_name},
 };
@@ -157,11 +158,11 @@ impl AuditCommand {
         let mut found = FoundLines { most: self.last, ..FoundLines::default() };
         for rotated in rotated(&file) {
             // It may have been removed since it was listed.
-            if let Ok(opened) = File::open(rotated) {
+            if let Ok(opened) = open_input(&rotated) {
                 self.search(&mut BufReader::new(opened), &mut found, screen)?;
             }
         }
-        let opened = File::open(&file).map_err(|error| unreadable(&file, &error))?;
+        let opened = open_input(&file).map_err(|error| unreadable(&file, &error))?;
         let mut reader = BufReader::new(opened);
         self.search(&mut reader, &mut found, screen)?;
         found.kept.iter().try_for_each(|line| screen.print(line))?;
@@ -236,7 +237,7 @@ impl AuditCommand {
             let known = reader.get_ref().metadata()?;
             if (now.dev(), now.ino()) != (known.dev(), known.ino()) {
                 self.search(&mut reader, &mut found, screen)?;
-                reader = BufReader::new(File::open(file).map_err(|error| unreadable(file, &error))?);
+                reader = BufReader::new(open_input(file).map_err(|error| unreadable(file, &error))?);
             }
         }
     }

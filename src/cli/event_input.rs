@@ -1,12 +1,11 @@
 //! Reads one event from a file or standard input, and reports what is wrong with one that is invalid.
 
 use std::{
-    fs::File,
     io::{self, IsTerminal, Read},
     path::{Path, PathBuf},
 };
 
-use super::{diagnostics, escape, exit::CliError, screen::Screen, units::byte_size};
+use super::{diagnostics, escape, exit::CliError, paths::open_input, screen::Screen, units::byte_size};
 use crate::{
     dialect,
     model::{Diagnostic, DialectName, EventError, Json, Severity},
@@ -40,7 +39,7 @@ impl EventInput {
             }
             io::stdin().lock().take(most).read_to_end(&mut bytes)
         } else {
-            File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
+            open_input(path).and_then(|file| file.take(most).read_to_end(&mut bytes))
         };
         match read {
             Ok(_) => Ok(Self { bytes, name }),

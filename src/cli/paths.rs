@@ -1,8 +1,33 @@
 //! Paths as people read them.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileTypeExt,
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 
 use super::escape;
+
+/// Opens a file that the command line or the settings name, without waiting: a pipe that nobody writes to is empty.
+///
+/// Returns an error if it is neither a regular file nor a pipe: a device may have no end.
+pub(super) fn open_input(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(open(path, flags, Mode::empty())?);
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !kind.is_file() && !kind.is_fifo() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is neither a regular file nor a pipe"));
+    }
+    // Where somebody writes to the pipe, it is read to its end.
+    fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
+}
 
 /// A path for printing: relative to the current directory where that is shorter.
 pub(super) fn display_path(path: &Path) -> String {

@@ -1,7 +1,6 @@
 //! Settings of a command, from its file, environment variables and flags.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -12,6 +11,7 @@ use super::{
     diagnostics, escape,
     exit::CliError,
     flags::SettingsFlags,
+    paths::open_input,
     screen::{FATAL_TARGET, MessageFormat, Screen},
 };
 use crate::{
@@ -105,7 +105,7 @@ fn text_of(file: &Path) -> Result<String, CliError> {
 /// The bytes of a file, at most one more than are allowed.
 fn start_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes)?;
+    open_input(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

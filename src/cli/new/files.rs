@@ -1,6 +1,6 @@
 //! Writes new files into a workspace. No file is overwritten, and no link is followed out of the workspace.
 
-use super::super::paths::display_path;
+use super::super::paths::{display_path, open_input};
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
@@ -95,7 +95,7 @@ fn put(root: &Path, file: &NewFile) -> Result<FileResult, CliError> {
     let status = match create(&path, file) {
         Ok(()) => FileStatus::Written,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && file.part == FileRole::Shared => {
-            let is_same = fs::read_to_string(&path).is_ok_and(|text| text == file.text);
+            let is_same = open_input(&path).and_then(io::read_to_string).is_ok_and(|text| text == file.text);
             if is_same { FileStatus::Kept } else { FileStatus::KeptDifferent }
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists(&path)),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashMap,
-    fs::File,
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
 };
@@ -11,6 +10,7 @@ use super::super::{
     escape,
     event_input::{CANONICAL_HINT, is_canonical},
     exit::CliError,
+    paths::open_input,
     units::byte_size,
 };
 use crate::{
@@ -64,7 +64,7 @@ impl Recording {
         let read = if is_standard {
             Self::collect(io::stdin().lock(), dialect, limit)
         } else {
-            File::open(path).and_then(|file| Self::collect(BufReader::new(file), dialect, limit))
+            open_input(path).and_then(|file| Self::collect(BufReader::new(file), dialect, limit))
         };
         match read {
             Ok(recording) => Ok(Self { name, ..recording }),

@@ -1,12 +1,15 @@
 //! What `trust` shows of each hook: its definition, its files, what it gets, what it reaches, and what has changed.
 
-use std::{fs, path::Path};
+use std::{io::Read, path::Path};
 
-use super::super::{escape, page::Page, screen::Screen, wrap};
+use super::super::{escape, page::Page, paths::open_input, screen::Screen, wrap};
 use crate::{
     config::{ReviewedHook, TrustRecord, TrustReview},
     model::TrustState,
 };
+
+/// The most bytes of a file that are compared, from its beginning.
+const MOST_SHOWN: u64 = 1 << 20;
 
 /// The most lines of a difference that are shown for one file.
 const MOST_LINES: usize = 200;
@@ -87,7 +90,12 @@ fn changes(review: &TrustReview, before: &TrustRecord, now: &TrustRecord, root: 
             continue;
         }
         let former = review.former_text(before, &file.path).unwrap_or_default();
-        let current = fs::read(root.join(&file.path)).unwrap_or_default();
+        let mut current = Vec::new();
+        // What cannot be read by now has no lines to show.
+        drop(
+            open_input(&root.join(&file.path))
+                .and_then(|file| file.take(MOST_SHOWN).read_to_end(&mut current)),
+        );
         let current = String::from_utf8_lossy(&current);
         difference(&file.path, &former, &current, page);
     }

@@ -112,9 +112,15 @@ fn warnings_that_differ_only_in_wording_are_counted_as_one() {
 #[test]
 fn a_file_that_is_no_recording_gets_a_short_message() {
     let shop = shop();
-    let done = run(shop.path(), &["replay", "/dev/zero"]);
-    assert_eq!((done.code, done.out.as_str()), (1, ""));
-    assert!(done.err.contains("error: /dev/zero:1: this is not a text file\n"), "{}", done.err);
+    std::fs::write(shop.path().join("zeros"), [0; 4096]).unwrap();
+    for (file, expected) in [
+        ("zeros", "error: zeros:1: this is not a text file\n"),
+        ("/dev/zero", "`/dev/zero` cannot be read: it is neither a regular file nor a pipe\n"),
+    ] {
+        let done = run(shop.path(), &["replay", file]);
+        assert_eq!((done.code, done.out.as_str()), (1, ""));
+        assert!(done.err.contains(expected), "{}", done.err);
+    }
     let done = run_with(shop.path(), &["replay", "-"], &format!("{{\n{}", "\"a\":1,\n".repeat(20)));
     assert!(done.err.contains("help: write one event per line; `jq -c .` does that"), "{}", done.err);
     assert!(done.err.contains("and 11 more lines\n"), "{}", done.err);

@@ -18,7 +18,11 @@ use super::{
     error::ApiError,
     request_body::{BodyBounds, BodyBudget},
 };
-use crate::{config::LimitSettings, run::EventSender, telemetry::ListenerMeters};
+use crate::{
+    config::{LimitSettings, Settings},
+    run::EventSender,
+    telemetry::ListenerMeters,
+};
 
 /// How many connections beyond the limit of a listener are answered at the same time. Further ones are closed without an
 /// answer.
@@ -220,8 +224,13 @@ impl ListenerShare {
         })
     }
 
-    /// The bounds of a body of at most this size.
+    /// The bounds of the body of an event.
+    pub(super) fn event_bounds(&self, settings: &Settings) -> BodyBounds<'_> {
+        BodyBounds { is_event: true, ..self.body_bounds(settings.limits.payload) }
+    }
+
+    /// The bounds of a body that is no event, of at most this size.
     pub(super) fn body_bounds(&self, bytes: usize) -> BodyBounds<'_> {
-        BodyBounds { bytes, time: self.body_timeout, budget: &self.bodies }
+        BodyBounds { bytes, is_event: false, time: self.body_timeout, budget: &self.bodies }
     }
 }

@@ -29,8 +29,23 @@ use crate::{model::EventError, telemetry::RefusalCounter};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BodyBounds<'a> {
     pub(super) bytes: usize,
+    /// Whether it is an event, which has a limit of its own in the settings.
+    pub(super) is_event: bool,
     pub(super) time: Duration,
     pub(super) budget: &'a Arc<BodyBudget>,
+}
+
+impl BodyBounds<'_> {
+    /// The error about a body of this size.
+    fn exceeded(&self, size: usize) -> ApiError {
+        let limit = self.bytes;
+        if self.is_event {
+            return EventError::TooLarge { size, limit }.into();
+        }
+        let message = format!("the body is longer than the {limit} bytes allowed");
+        let hint = "send a smaller body: this limit is fixed";
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message, hint)
+    }
 }
 
 /// The bytes of request bodies that may be held of the clients of one listener. A body takes its share as it comes, not
@@ -126,7 +141,7 @@ pub(super) async fn read(
     bounds: BodyBounds<'_>,
 ) -> Result<BufferedBody, ApiError> {
     let limit = bounds.bytes;
-    let too_large = |size: usize| ApiError::from(EventError::TooLarge { size, limit });
+    let too_large = |size: usize| bounds.exceeded(size);
     is_json(headers)?;
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -175,9 +190,7 @@ pub(super) async fn read_or_beginning(
         }
     };
     let error = match read {
-        _ if kept.size > bounds.bytes => {
-            Some(EventError::TooLarge { size: kept.size, limit: bounds.bytes }.into())
-        }
+        _ if kept.size > bounds.bytes => Some(bounds.exceeded(kept.size)),
         _ if kept.is_over_budget => Some(bounds.budget.exceeded()),
         Ok(Ok(())) => is_json(headers).err(),
         Ok(Err(_)) => Some(incomplete()),

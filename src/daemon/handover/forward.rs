@@ -37,7 +37,7 @@ pub(in crate::daemon) async fn forward(
         let request = Request::from_parts(parts, body);
         return send(&context.daemon, request).await.unwrap_or_else(ApiError::into_response);
     }
-    let bounds = context.share.body_bounds(context.daemon.settings.limits.payload);
+    let bounds = context.share.event_bounds(&context.daemon.settings);
     let (bytes, error) = match request_body::read_or_beginning(&parts.headers, body, bounds).await {
         Ok(body) => {
             match send(&context.daemon, with_body(parts.clone(), Bytes::copy_from_slice(&body))).await {

@@ -36,7 +36,7 @@ pub(in crate::daemon) async fn send_event(
 ) -> Result<Response, ApiError> {
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
     refuse_own_hook(&headers)?;
-    let bytes = request_body::read(&headers, body, share.body_bounds(state.settings.limits.payload)).await?;
+    let bytes = request_body::read(&headers, body, share.event_bounds(&state.settings)).await?;
     let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
         Ok(mut event) => {
             event.origin = extensions.get().copied();

@@ -102,7 +102,7 @@ async fn answer(
 ) -> Result<NativeAnswer, Box<Unanswered>> {
     let RequestContext { daemon: state, share } = context;
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
-    let bounds = share.body_bounds(state.settings.limits.payload);
+    let bounds = share.event_bounds(&state.settings);
     let bytes = match request_body::read_or_beginning(&headers, body, bounds).await {
         Ok(bytes) => bytes,
         Err(BodyFailure { error, beginning }) => {

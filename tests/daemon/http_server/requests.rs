@@ -164,6 +164,24 @@ fn a_request_that_is_too_large_is_not_read() {
 }
 
 #[test]
+fn a_body_that_is_too_large_names_the_limit_that_it_has() {
+    let daemon = daemon();
+    let large = serde_json::json!({ "root": "x".repeat(1 << 20) });
+    for (method, path, hint) in [
+        ("POST", "/v1/events", "raise `limits.payload`"),
+        ("PUT", "/v1/workspaces/shop", "this limit is fixed"),
+    ] {
+        let answer = daemon.send(method, path, Some(&large));
+        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!((answer.status, &body["error"]["code"]), (413, &serde_json::json!("too_large")), "{path}");
+        let error = body["error"].to_string();
+        assert!(error.contains(hint), "{error}");
+        assert_eq!(error.contains("the event"), path == "/v1/events", "{error}");
+    }
+    daemon.finish();
+}
+
+#[test]
 fn invalid_json_is_refused() {
     let daemon = daemon();
     for (headers, status) in [

@@ -28,6 +28,15 @@ pub(super) fn own_settings_file(root: &Path) -> PathBuf {
 /// How many hook files a workspace may have.
 const MOST_FILES: usize = 512;
 
+/// The directories beside hook files that have what hooks use.
+const FOLDERS: [&str; 3] = ["scripts", "prompts", "resources"];
+
+/// The largest file in another directory that is looked at, in bytes.
+const LARGEST_LOOKED_AT: u64 = 64 << 10;
+
+/// How many other names beside them are looked at.
+const MOST_OTHERS: usize = 64;
+
 /// The nearest directory with hook files of any dialect: the given one, or one of those above it; without symbolic
 /// links. What a home directory has for its user does not make it a workspace.
 pub fn nearest_workspace(start: &Path, home: Option<&Path>) -> Option<PathBuf> {
@@ -60,15 +69,16 @@ pub(super) fn hook_files(workspace: &WorkspaceFiles) -> (Vec<PathBuf>, Vec<Diagn
         Ok(None) => return (Vec::new(), diagnostics),
         Err(why) => Err(why),
     };
-    let (names, total) = names.unwrap_or_else(|why| {
+    let HookFileNames { names, total, others } = names.unwrap_or_else(|why| {
         diagnostics.push(Diagnostic::of_file(
             Severity::Error,
             "unreadable",
             &directory,
             format!("the directory {why}"),
         ));
-        (BTreeSet::new(), 0)
+        HookFileNames::default()
     });
+    diagnostics.extend(ignored_files(workspace, &relative, others));
     if total > MOST_FILES {
         let message = format!("{total} hook files; only the first {MOST_FILES} by name are loaded");
         let diagnostic = Diagnostic::of_file(Severity::Error, "too-many-files", &directory, message);
@@ -83,26 +93,91 @@ pub(super) fn hook_files_of<'p>(root: &Path, files: impl Iterator<Item = &'p Pat
     files.filter(|file| file.parent() == Some(&*directory)).cloned().collect()
 }
 
-/// The names of the hook files that are loaded, and the number of all hook files.
-fn hook_file_names(directory: OwnedFd) -> Result<(BTreeSet<OsString>, usize), String> {
-    let mut names = BTreeSet::new();
-    let mut total = 0;
+/// The names in the directory of hook files.
+#[derive(Default)]
+struct HookFileNames {
+    /// Those of the hook files that are loaded.
+    names: BTreeSet<OsString>,
+    /// The number of all hook files.
+    total: usize,
+    /// Other names, the first of them.
+    others: BTreeSet<OsString>,
+}
+
+fn hook_file_names(directory: OwnedFd) -> Result<HookFileNames, String> {
+    let mut found = HookFileNames::default();
     workspace_files::each_name(directory, |name| {
-        if is_hook_file(&name) {
-            total += 1;
-            names.insert(name);
-            if names.len() > MOST_FILES {
-                names.pop_last();
-            }
+        let (names, most) = if is_hook_file(&name) {
+            found.total += 1;
+            (&mut found.names, MOST_FILES)
+        } else {
+            (&mut found.others, MOST_OTHERS)
+        };
+        names.insert(name);
+        if names.len() > most {
+            names.pop_last();
         }
     })?;
-    Ok((names, total))
+    Ok(found)
+}
+
+/// A warning about the hook files that are not loaded: their endings are in another case, or they are in a directory of
+/// their own.
+fn ignored_files(
+    workspace: &WorkspaceFiles,
+    directory: &Path,
+    others: BTreeSet<OsString>,
+) -> Option<Diagnostic> {
+    let mut ignored = Vec::new();
+    for name in others {
+        let path = directory.join(&name);
+        match workspace.directory(&path) {
+            Ok(Some(opened)) if !FOLDERS.iter().any(|folder| name == *folder) => {
+                ignored.extend(hook_files_below(workspace, &path, opened));
+            }
+            Ok(None) | Err(_) if has_hook_file_ending(&name) => ignored.push(path),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    let (first, rest) = ignored.split_first()?;
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    let message = format!("not loaded: `{}`{more}", first.display());
+    let help = format!("hook files are `{HOOK_FILES}` or `*.yml`: move it there, or give it another ending");
+    let path = workspace.root().join(first);
+    Some(Diagnostic::of_file(Severity::Warning, "ignored-file", &path, message).help(help))
+}
+
+/// The files in a directory that would be hook files outside of it, by their names and their keys.
+fn hook_files_below(workspace: &WorkspaceFiles, directory: &Path, opened: OwnedFd) -> Vec<PathBuf> {
+    let mut names = BTreeSet::new();
+    let listed = workspace_files::each_name(opened, |name| {
+        if has_hook_file_ending(&name) && names.len() < MOST_OTHERS {
+            names.insert(name);
+        }
+    });
+    let files = names.into_iter().filter(|_| listed.is_ok()).map(|name| directory.join(name));
+    files.filter(|file| has_keys_of_hooks(workspace, file)).collect()
+}
+
+fn has_keys_of_hooks(workspace: &WorkspaceFiles, file: &Path) -> bool {
+    let Ok(bytes) = workspace.bytes(file, LARGEST_LOOKED_AT) else { return false };
+    let has = |key: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(key));
+    has(b"events:") && has(b"handler:")
 }
 
 /// Whether a file is a hook file by its name. Hidden files are, as for the agent itself; only the locks of Emacs and the
 /// copies of attributes that macOS makes are not.
 pub(super) fn is_hook_file(name: &OsStr) -> bool {
     let bytes = name.as_bytes();
-    let is_by_product = [b".#", b"._"].iter().any(|start| bytes.starts_with(*start));
-    !is_by_product && (bytes.ends_with(b".yaml") || bytes.ends_with(b".yml"))
+    !is_by_product(bytes) && (bytes.ends_with(b".yaml") || bytes.ends_with(b".yml"))
+}
+
+/// Whether a name ends like that of a hook file, in whatever case.
+fn has_hook_file_ending(name: &OsStr) -> bool {
+    let lower = name.as_bytes().to_ascii_lowercase();
+    !is_by_product(&lower) && (lower.ends_with(b".yaml") || lower.ends_with(b".yml"))
+}
+
+fn is_by_product(name: &[u8]) -> bool {
+    [b".#", b"._"].iter().any(|start| name.starts_with(*start))
 }

@@ -266,3 +266,56 @@ fn a_file_name_that_is_no_text_keeps_no_report_from_being_written() {
     let hooks = run(shop.path(), &["list", "--json"]).json();
     assert!(hooks.to_string().contains("right\u{fffd}.yaml"), "{hooks}");
 }
+
+#[test]
+fn what_is_no_file_is_an_error_at_once_wherever_a_command_reads_one() {
+    let shop = shop();
+    let here = shop.path();
+    rustix::fs::mkfifoat(rustix::fs::CWD, here.join("pipe"), 0o600.into()).unwrap();
+    std::fs::create_dir(here.join("directory")).unwrap();
+    for file in ["pipe", "directory", "/dev/zero", "/dev/tty", "/dev/full"] {
+        let as_settings = [&["check", "--config", file][..], &["serve", "--check", "--config", file]];
+        let as_input = [
+            &["fire", "--event", file][..],
+            &["replay", file],
+            &["audit", file],
+            &["explain", "--event", file],
+        ];
+        for arguments in as_settings.into_iter().chain(as_input) {
+            let is_settings = arguments.contains(&"--config");
+            // An empty file has no settings, and no events to replay.
+            if file == "pipe" && (is_settings || arguments[0] == "replay") {
+                run(here, arguments);
+                continue;
+            }
+            let done = run(here, arguments);
+            assert!(done.code == 1 || done.code == 2, "{arguments:?}: {done:?}");
+            assert!(done.err.contains("error"), "{arguments:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn files_that_look_like_hook_files_and_are_not_loaded_are_named() {
+    let shop = workspace(&[("audit", &hook("audit", "run_failed", "true", ""))]);
+    let hooks = shop.path().join(".openharness/hooks");
+    for folder in ["team", "resources"] {
+        std::fs::create_dir(hooks.join(folder)).unwrap();
+    }
+    assert!(run(shop.path(), &["check"]).out.contains("0 warnings"));
+    for ignored in ["Guard.YAML", "guard.Yml", "team/guard.yaml"] {
+        std::fs::write(hooks.join(ignored), hook("guard", "run_failed", "true", "")).unwrap();
+        let done = run(shop.path(), &["check"]);
+        assert!(done.code == 0 && done.out.contains("warning[ignored-file]"), "{done:?}");
+        assert!(done.out.contains(ignored) && done.out.contains("0 errors, 1 warning"), "{done:?}");
+        assert_eq!(run(shop.path(), &["check", "--strict"]).code, 1);
+        std::fs::remove_file(hooks.join(ignored)).unwrap();
+    }
+    // Those of editors and of what hooks run are no mistake.
+    for other in [".#guard.yaml", "guard.yaml~", "guard.yaml.bak", "team/prompt.md", "resources/guard.yaml"] {
+        std::fs::write(hooks.join(other), hook("guard", "run_failed", "true", "")).unwrap();
+    }
+    std::fs::write(hooks.join("team/policy.yaml"), "allow: [ls]\n").unwrap();
+    let done = run(shop.path(), &["check"]);
+    assert!(done.out.contains("0 errors, 0 warnings"), "{done:?}");
+}

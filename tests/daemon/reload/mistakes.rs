@@ -103,7 +103,9 @@ fn a_renamed_hook_goes_while_something_else_is_broken() {
     fs::write(daemon.path().join("shop/.openharness/settings.yaml"), BROKEN).unwrap();
     fs::write(daemon.path().join(GUARD), guard("watchman", "two")).unwrap();
     becomes(&daemon, "two");
-    assert_eq!((errors(&daemon, "shop"), hooks(&daemon, "shop")), (1, 1));
+    // A load that had begun before may have read the settings as they were.
+    has_errors(&daemon, 1);
+    assert_eq!(hooks(&daemon, "shop"), 1);
 }
 
 #[test]

@@ -123,7 +123,7 @@ impl RootDir {
     ///
     /// Returns an error if the directory cannot be opened.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let root = open(path, INSPECT | OFlags::DIRECTORY, Mode::empty())?;
+        let root = open(path, INSPECT | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
         // Whatever the reason for the failure, the other method does not need `openat2`.
         let resolution = if resolve(&root, Path::new("."), INSPECT).is_ok() {
             PathResolution::Openat2

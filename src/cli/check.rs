@@ -88,7 +88,12 @@ impl CheckCommand {
                 Err(exit) => return Ok(exit),
             }
         }
-        loaded.warn(found.last_good_remarks(&loaded));
+        let remarks = found.last_good_remarks(&loaded);
+        if !remarks.is_empty() {
+            // What the daemon knows counts.
+            loaded.diagnostics.retain(|known| known.code != Diagnostic::LAST_GOOD);
+        }
+        loaded.warn(remarks);
         let diagnostics = found.diagnostics.iter().chain(&loaded.diagnostics);
         let diagnostics: Vec<_> = diagnostics.cloned().map(as_error).collect();
         let diagnostics: Vec<&Diagnostic> = diagnostics.iter().collect();

@@ -1,6 +1,9 @@
 //! Finds the workspace of a command, and loads it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::{
     escape,
@@ -113,8 +116,9 @@ impl LocatedWorkspace {
 
     /// The workspace as the settings declare it, with its id, or else without anything of its own.
     pub(super) fn declared(&self) -> (Option<WorkspaceId>, WorkspaceSettings) {
-        let is_here =
-            |settings: &WorkspaceSettings| settings.root.canonicalize().is_ok_and(|root| root == self.root);
+        let is_here = |settings: &WorkspaceSettings| {
+            root_of(&settings.root, &self.settings).is_ok_and(|root| root == self.root)
+        };
         let declared = self.settings.workspaces.iter().find(|(_, settings)| is_here(settings));
         match declared {
             Some((id, settings)) => {
@@ -203,7 +207,7 @@ pub(super) fn snapshot(loaded: LoadedWorkspace) -> Snapshot {
 fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> {
     let Some(given) = given else { return nearest(settings) };
     let name = escape::path(given);
-    match given.canonicalize() {
+    match root_of(given, settings) {
         Ok(root) if root.is_dir() => Ok(root),
         Ok(_) => Err(CliError::with_help(
             format!("the workspace `{name}` is not a directory"),
@@ -214,6 +218,10 @@ fn root(given: Option<&Path>, settings: &Settings) -> Result<PathBuf, CliError> 
             crate::model::io_reason(&error)
         ))),
     }
+}
+
+fn root_of(given: &Path, settings: &Settings) -> io::Result<PathBuf> {
+    config::workspace_place(given, settings, &|name| std::env::var(name).ok()).map(|place| place.root)
 }
 
 fn current_dir() -> Result<PathBuf, CliError> {

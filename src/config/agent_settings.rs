@@ -147,6 +147,9 @@ impl<'a> SettingsDirectories<'a> {
     }
 
     fn has(&self, file: &SettingsFile) -> bool {
+        if file.is_of_workspace() && !self.workspace.has_files() {
+            return false;
+        }
         self.place_of(file).is_some_and(|(directory, path)| is_there(directory, Path::new(path)))
     }
 

@@ -8,9 +8,9 @@ use super::workspace_options::BrokenFilePolicy;
 use crate::{
     dialect,
     model::{
-        Capabilities, CommandHandler, CommandLine, CommandMode, Delivery, DialectName, EventKind,
+        Capabilities, CommandHandler, CommandLine, CommandMode, Delivery, Diagnostic, DialectName, EventKind,
         ExecutionPolicy, FailurePolicy, Handler, Hook, HookName, HookSource, HookTrust, Matcher, Scope,
-        TrustState,
+        Severity, TrustState,
     },
     registry::RequiredEvents,
 };
@@ -20,6 +20,10 @@ const DENIED: &str = "its file is broken, and the setting `broken` is `deny`; ru
 
 /// Why a hook does not run whose former rule cannot be used either.
 const UNUSABLE: &str = "its file is broken, and what it was before cannot be used; run `hookyard check`";
+
+/// Why events are blocked while nobody knows which hooks were agreed to.
+const UNKNOWN_TRUST: &str =
+    "the record of trust cannot be used, so nobody knows which guards are missing; run `hookyard check`";
 
 /// What is kept of a hook that could stop events, besides its file: when it counts, and what its failure counts as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,9 +159,28 @@ fn could_stop(hook: &Hook) -> bool {
 
 /// Adds a block of all that can be stopped for a broken file: nobody knows whether it had guards.
 pub(super) fn add_block(hooks: &mut Vec<Hook>, file: &Path, scope: Scope) {
+    add_under_free_name(hooks, block_of_all("broken-file", file, scope));
+}
+
+/// The error about a broken file of which nothing is known.
+pub(super) fn unknown_rules(file: &Path) -> Diagnostic {
+    let message =
+        "nothing is known of the rules that the file had, so every event that can be stopped is blocked";
+    Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message)
+        .help("correct the file, or remove it if it is not wanted")
+}
+
+/// Adds a block of all that can be stopped while the record of trust cannot be used: nobody knows which guards it had.
+pub(super) fn add_block_of_trust(hooks: &mut Vec<Hook>, record: &Path) {
+    let block = block_of_all("trust-record", record, Scope::User);
+    let trust = HookTrust::refused(TrustState::Broken, UNKNOWN_TRUST);
+    add_under_free_name(hooks, block.map(|block| Hook { trust, ..block }));
+}
+
+fn block_of_all(name: &str, file: &Path, scope: Scope) -> Option<Hook> {
     let events = RequiredEvents::all().kinds.iter().map(|kind| kind.as_str().to_owned());
     let hook = RecordedHook {
-        name: "broken-file".to_owned(),
+        name: name.to_owned(),
         dialect: DialectName::OpenHarness.to_string(),
         scope: scope.to_string(),
         events: events.collect(),
@@ -165,5 +188,5 @@ pub(super) fn add_block(hooks: &mut Vec<Hook>, file: &Path, scope: Scope) {
         matcher: None,
         on_error: FailurePolicy::Deny.as_str().to_owned(),
     };
-    add_under_free_name(hooks, placeholder(&hook, file));
+    placeholder(&hook, file)
 }

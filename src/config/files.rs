@@ -63,6 +63,36 @@ pub(super) fn with_bytes(path: PathBuf, file: Result<File, String>) -> Result<Fi
 /// Whether a path leads to a directory, or into it, on its way, links and all. What cannot be looked at is taken as it is
 /// written: where a link of a user leads nowhere, it still is no link into a workspace.
 pub(super) fn leads_through(path: &Path, directory: &Path) -> bool {
+    follow(path, |place, link| link.is_none() && place.starts_with(directory))
+}
+
+/// A known directory in whose place there is a link.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ReplacedDirectory {
+    pub(crate) directory: PathBuf,
+    /// The link, which may be in the place of a directory above it.
+    pub(crate) link: PathBuf,
+}
+
+/// The innermost known directory that a path leads into by its name only, because a link is in its place.
+pub(crate) fn replaced_directory(path: &Path, is_known: &dyn Fn(&Path) -> bool) -> Option<ReplacedDirectory> {
+    let mut found = None;
+    follow(path, |place, ahead| {
+        let Some(ahead) = ahead else { return false };
+        let plain = ahead.iter().rev().take_while(|name| *name != "..");
+        let spelled: PathBuf =
+            [place.as_os_str()].into_iter().chain(plain.map(OsString::as_os_str)).collect();
+        let mut replaced = spelled.ancestors().take_while(|directory| directory.starts_with(place));
+        let known = replaced.find(|directory| is_known(directory));
+        found = known.map(|known| ReplacedDirectory { directory: known.to_owned(), link: place.to_owned() });
+        found.is_some()
+    });
+    found
+}
+
+/// Follows a path name by name, until `is_found` says so of a place on its way. Of a link, it also gets the names after
+/// it, the last one first. Returns whether it did.
+fn follow(path: &Path, mut is_found: impl FnMut(&Path, Option<&[OsString]>) -> bool) -> bool {
     let mut real = PathBuf::from("/");
     let mut links = 0;
     let mut pending = names_backwards(path);
@@ -74,16 +104,21 @@ pub(super) fn leads_through(path: &Path, directory: &Path) -> bool {
         let next = real.join(&name);
         match fs::read_link(&next) {
             Ok(target) if links < MOST_LINKS => {
+                if is_found(&next, Some(&pending)) {
+                    return true;
+                }
                 links += 1;
                 if target.is_absolute() {
                     real = PathBuf::from("/");
                 }
                 pending.extend(names_backwards(&target));
             }
-            _ => real = next,
-        }
-        if real.starts_with(directory) {
-            return true;
+            _ => {
+                if is_found(&next, None) {
+                    return true;
+                }
+                real = next;
+            }
         }
     }
     false
@@ -169,4 +204,47 @@ fn too_large(largest: u64) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 pub(super) fn unreadable(error: io::Error) -> String {
     format!("cannot be read: {}", io_reason(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_in_whose_place_there_is_a_link_is_found_by_its_name() {
+        let here = tempfile::tempdir().unwrap();
+        let here = here.path().canonicalize().unwrap();
+        fs::create_dir_all(here.join("real/shop/src")).unwrap();
+        for (target, link) in [
+            ("real", "above"),
+            ("real/shop", "shop"),
+            ("above/shop", "twice"),
+            ("nowhere", "gone"),
+            ("self", "self"),
+        ] {
+            symlink(target, here.join(link)).unwrap();
+        }
+        // The path, the known directory, and where the link is.
+        for (path, known, link) in [
+            ("shop", "shop", Some("shop")),
+            ("shop/src/not/there", "shop", Some("shop")),
+            ("above/shop/src", "above/shop", Some("above")),
+            ("real/../above/shop/src", "above/shop", Some("above")),
+            ("twice/src", "above/shop", Some("above")),
+            ("gone/src", "gone", Some("gone")),
+            ("self", "self", Some("self")),
+            // It is as it was, or the link is inside.
+            ("real/shop/src", "real/shop", None),
+            ("shop/src", "real/shop", None),
+            ("shop/src", "", None),
+            ("above/../shop", "above/shop", None),
+        ] {
+            let (known, link) = (here.join(known), link.map(|link| here.join(link)));
+            let found = replaced_directory(&here.join(path), &|directory| directory == known);
+            let expected = link.map(|link| ReplacedDirectory { directory: known.clone(), link });
+            assert_eq!(found, expected, "{path}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::trust::trust_command;
 use crate::model::{Diagnostic, FailurePolicy, Hook, Severity};
 
 /// What to do about a guard that is switched off.
@@ -56,6 +57,19 @@ pub(super) fn unreadable(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
         Diagnostic { code: Diagnostic::SILENT_GUARD, message, ..found }
     });
     broken.collect()
+}
+
+/// The error about a link in the place of a workspace with trusted hooks.
+pub(super) fn replaced(root: &Path, link: &Path) -> Diagnostic {
+    let target = link.read_link().unwrap_or_default();
+    let message = format!(
+        "it has trusted hooks, and the link {} to {} is in its place; none of its files is read",
+        link.display(),
+        target.display()
+    );
+    let command = trust_command(root, " --revoke");
+    Diagnostic::of_file(Severity::Error, Diagnostic::REPLACED, root, message)
+        .help(format!("put the directory back; if it was moved on purpose, run {command}"))
 }
 
 fn is_guard(hook: &Hook) -> bool {

@@ -10,8 +10,9 @@ use std::{
 use super::{
     Settings, WorkspaceSettings,
     agent_settings::{self, dialect_of_file, missing_directories},
-    broken_hooks::{RecordedHook, add_block, add_under_free_name, placeholder},
+    broken_hooks::{RecordedHook, add_block, add_under_free_name, placeholder, unknown_rules},
     content::RulesVersion,
+    discover,
     last_good_store::{GoodFile, GoodFiles, LastGoodStore, NO_GOOD_FILES},
     loaded_workspace::LoadedWorkspace,
     trust::sha256,
@@ -77,17 +78,27 @@ impl<'a> BrokenFileRules<'a> {
         self.given.dialects.as_ref().is_none_or(|dialects| dialects.has(dialect_of_file(file)))
     }
 
-    /// Blocks what can be stopped for each broken file of the user or the machine of which nothing is known: it may have
-    /// guards, and no workspace decides whether they count.
+    /// Blocks what can be stopped for each broken file of which nothing is known, since it may have guards: for those of the
+    /// user and the machine always, as no workspace decides whether they count, and with `broken: deny` for those of the
+    /// workspace, in which alone they count.
     pub(super) fn block_unknown(&self, loaded: &mut LoadedWorkspace, known: &GoodFiles) {
         if self.given.kind == Some(WorkspaceKind::Chat) {
             return;
         }
-        let broken = BrokenPaths::of(loaded).paths;
-        let unknown = self.shared.iter().filter(|file| broken.contains(*file) && !known.contains_key(*file));
-        for file in unknown {
-            loaded.diagnostics.push(unknown_rules(file));
-            add_block(&mut loaded.hooks, file, Scope::User);
+        let own_settings = discover::own_settings_file(&loaded.workspace.root);
+        let is_known = |path: &Path| known.keys().any(|file| file.starts_with(path));
+        for path in BrokenPaths::of(loaded).paths {
+            let is_shared = self.shared.contains(&path);
+            let is_denied = self.settings.broken == BrokenFilePolicy::Deny
+                && path.starts_with(&loaded.workspace.root)
+                // It has no hooks.
+                && path != own_settings
+                && self.concern(&path);
+            if (is_shared || is_denied) && !is_known(&path) {
+                loaded.diagnostics.push(unknown_rules(&path));
+                let scope = if is_shared { Scope::User } else { Scope::Project };
+                add_block(&mut loaded.hooks, &path, scope);
+            }
         }
     }
 }
@@ -104,7 +115,8 @@ pub(super) fn load_with_last_good(
     let untouched = outer.clone();
     let mut found = load(&NO_GOOD_FILES, outer);
     note_versions(&mut found);
-    if rules.given.kind == Some(WorkspaceKind::Chat) {
+    let is_replaced = found.diagnostics.iter().any(|found| found.code == Diagnostic::REPLACED);
+    if is_replaced || rules.given.kind == Some(WorkspaceKind::Chat) {
         return found;
     }
     let records = LastGoodRecords::read(store, &found.workspace.root, &rules.shared);
@@ -298,13 +310,6 @@ fn unusable(file: &Path, version: &RulesVersion, why: &str) -> Diagnostic {
     let message = format!("its last good rules ({}) cannot be used either: {why}", version.shown());
     let help = "correct the file; until then, those of its hooks that deny when they fail block their events";
     Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message).help(help)
-}
-
-fn unknown_rules(file: &Path) -> Diagnostic {
-    let message =
-        "nothing is known of the rules that the file had, so every event that can be stopped is blocked";
-    Diagnostic::of_file(Severity::Error, Diagnostic::LAST_GOOD, file, message)
-        .help("correct the file, or remove it if it is not wanted")
 }
 
 /// What is known of the files of a workspace, by the directory or the shared file that a record is for.

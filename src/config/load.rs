@@ -24,7 +24,7 @@ use super::{
     resolver::{ReferenceResolver, ReferenceSources},
     sandbox,
     secrets::SecretStore,
-    trust::{self, CheckedHooks},
+    trust::{self, CheckedHooks, WorkspacePlace},
     workspace_files::WorkspaceFiles,
     workspace_options::{DialectSelection, WorkspaceKind},
 };
@@ -66,12 +66,12 @@ pub(crate) fn load_in_context(
     settings: &Settings,
     context: &LoadContext<'_>,
 ) -> LoadedWorkspace {
-    let root = workspace.root.canonicalize();
+    let place = trust::workspace_place(&workspace.root, settings, context.environment);
     let alone = |outer: &RegisteredWorkspace, project_roots: &[PathBuf]| {
         let context = LoadContext { previous: None, project_roots, ..*context };
         load_alone(&outer.settings, Some(&outer.id), settings, &context)
     };
-    let outer = root.map(|root| OuterHooks::load(&root, workspace, settings, context, &alone));
+    let outer = place.map(|place| OuterHooks::load(&place.root, workspace, settings, context, &alone));
     load_with(workspace, workspace_id, settings, context, outer.unwrap_or_default())
 }
 
@@ -123,20 +123,34 @@ pub(super) fn read_workspace(
     context: &LoadContext<'_>,
     outer: &mut [Hook],
 ) -> LoadedWorkspace {
-    let (root, problem) = match workspace.root.canonicalize() {
-        Ok(real) if real.is_dir() => (real, None),
-        Ok(real) => (real, Some("is not a directory".to_owned())),
-        Err(e) => (workspace.root.clone(), Some(format!("cannot be read: {}", crate::model::io_reason(&e)))),
+    let place = trust::workspace_place(&workspace.root, settings, context.environment);
+    let (root, link, problem) = match place {
+        Ok(WorkspacePlace { root, link }) if link.is_some() || root.is_dir() => (root, link, None),
+        Ok(WorkspacePlace { root, .. }) => (root, None, Some("is not a directory".to_owned())),
+        Err(e) => {
+            let why = format!("cannot be read: {}", crate::model::io_reason(&e));
+            (workspace.root.clone(), None, Some(why))
+        }
     };
     let workspace_id = workspace_id.unwrap_or_else(|| WorkspaceId::of_directory(&root));
     let mut loaded = LoadedWorkspace::empty(Workspace { id: workspace_id, root });
     (loaded.kind, loaded.dialects) = context.previous.clone().unwrap_or_default();
-    match problem {
-        Some(why) => {
-            let root = loaded.workspace.root.clone();
+    let root = loaded.workspace.root.clone();
+    let files = match (problem, link) {
+        (Some(why), _) => {
             loaded.error("unreadable", &root, format!("the directory {why}"));
+            None
         }
-        None => loaded.read(workspace, settings, context, outer),
+        // Nothing of what the link leads to is read as this workspace.
+        (None, Some(link)) => {
+            loaded.diagnostics.push(guards::replaced(&root, &link));
+            loaded.watched.push(link);
+            Some(WorkspaceFiles::none(&root))
+        }
+        (None, None) => loaded.open(&root),
+    };
+    if let Some(files) = files {
+        loaded.read(&files, workspace, settings, context, outer);
     }
     loaded
 }
@@ -154,7 +168,8 @@ impl LoadedWorkspace {
             context.environment,
         );
         self.hooks = hooks;
-        self.watched = [watched, content::hash_hooks(&mut self.hooks, &self.workspace.root)].concat();
+        self.watched.extend(watched);
+        self.watched.extend(content::hash_hooks(&mut self.hooks, &self.workspace.root));
         self.diagnostics.extend(diagnostics);
         let LoadContext { models, project_roots, .. } = *context;
         let environment = &|name: &str| referenced_variable(settings, context.environment, name);
@@ -173,21 +188,21 @@ impl LoadedWorkspace {
     /// switches without effect.
     fn read(
         &mut self,
+        workspace: &WorkspaceFiles,
         given: &WorkspaceSettings,
         settings: &Settings,
         context: &LoadContext<'_>,
         outer: &mut [Hook],
     ) {
         let root = self.workspace.root.clone();
-        let Some(workspace) = self.open(&root) else { return };
-        let (own, mut paths) = self.examine(&workspace, context);
+        let (own, mut paths) = self.examine(workspace, context);
         // What the operator says about the workspace overrides what the workspace says about itself.
         self.kind = given.kind.unwrap_or(own.kind);
         self.dialects = given.dialects.clone().unwrap_or_else(|| own.dialects.clone());
         let operators = given.dialects.clone().unwrap_or_default();
         paths.retain(|_| operators.has(DialectName::OpenHarness));
         let directories =
-            SettingsDirectories::new(&workspace, settings, context.environment).with_good(context.good);
+            SettingsDirectories::new(workspace, settings, context.environment).with_good(context.good);
         let natives_in_use: Vec<_> = natives().filter(|native| operators.has(native.name())).collect();
         if given.kind == Some(WorkspaceKind::Chat) {
             let others = natives_in_use.iter().flat_map(|native| directories.files(native));
@@ -200,7 +215,7 @@ impl LoadedWorkspace {
         let models =
             ModelCatalog { known: &settings.models, of_host: context.models, workspace: &id, declared };
         let variable = |name: &str| referenced_variable(settings, context.environment, name);
-        let resolver = ReferenceResolver::new(&workspace, &variable, &secrets, &models);
+        let resolver = ReferenceResolver::new(workspace, &variable, &secrets, &models);
         let resolver = resolver.without_programs_of(context.project_roots).under(settings.trust);
         let reading = SettingsReading {
             directories: &directories,
@@ -229,7 +244,7 @@ impl LoadedWorkspace {
         self.files.extend(examined.read);
         self.missing_files.extend(examined.missing);
         self.diagnostics.extend(sandbox::apply(&mut self.hooks, &settings.sandbox, &root));
-        self.report_hooks(&workspace, settings);
+        self.report_hooks(workspace, settings);
     }
 
     /// Reports loaded hooks that cannot run as they are, those that do the same as another one, and a directory that

@@ -41,6 +41,8 @@ pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
+#[cfg(feature = "daemon")]
+pub(crate) use files::replaced_directory;
 
 pub use content::RulesVersion;
 pub(crate) use last_good::kept;
@@ -68,6 +70,7 @@ pub(crate) use trust::TrustedRoots;
 pub(crate) use trust::data_directory;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;
+pub(crate) use trust::workspace_place;
 #[cfg(feature = "cli")]
 pub(crate) use trust::{ReviewedHook, TrustError, TrustRecord, TrustReview, revoke_trust};
 #[cfg(feature = "daemon")]

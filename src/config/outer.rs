@@ -161,8 +161,14 @@ fn renamed(hook: &Hook, name: &HookName) -> Option<Diagnostic> {
 impl Surroundings {
     fn of(root: &Path, settings: &Settings, context: &LoadContext<'_>) -> Self {
         let home = home_directory(settings, context.environment).and_then(|home| home.canonicalize().ok());
-        let mut registered = (context.registered)(root);
-        registered.extend(declared_around(root, settings, &registered));
+        // Behind a link in the place of a workspace, what is there applies too.
+        let linked = root.canonicalize().ok().filter(|real| real != root);
+        let linked = linked.map(|real| real.join(WORKSPACE_DIRECTORY));
+        let mut registered = Vec::new();
+        for place in [root].into_iter().chain(linked.as_deref()) {
+            registered.extend((context.registered)(place));
+            registered.extend(declared_around(place, settings, &registered));
+        }
         let roots: Vec<PathBuf> =
             settings.workspace_roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
         let is_bounded = |directory: &Path| {
@@ -176,7 +182,10 @@ impl Surroundings {
         let is_trusted = |directory: &Path| trusted.contains(directory);
         let owner = root.metadata().map(|found| found.uid()).ok();
         let mut found = Self::default();
-        for directory in root.ancestors().skip(1) {
+        let by_name: Vec<&Path> = root.ancestors().skip(1).collect();
+        let by_link = linked.iter().flat_map(|linked| linked.ancestors().skip(1));
+        let by_link: Vec<&Path> = by_link.filter(|directory| !by_name.contains(directory)).collect();
+        for directory in by_name.into_iter().chain(by_link) {
             let is_searched =
                 context.search == OuterSearch::EveryParent && roots.is_empty() && is_below_home(directory);
             if !is_bounded(directory) && !is_searched {

@@ -156,7 +156,8 @@ impl WatchPlan {
     /// Adds the files that decide whether hooks are trusted, wherever they are.
     fn follow_trust(&mut self, state_of: &dyn Fn(&Path) -> PathState, workspace: &WatchedWorkspace<'_>) {
         for file in workspace.trust {
-            let above = if file.starts_with(workspace.root) { Some(workspace.root) } else { file.parent() };
+            let is_inside = file != workspace.root && file.starts_with(workspace.root);
+            let above = if is_inside { Some(workspace.root) } else { file.parent() };
             if let Some(above) = above
                 && let Some(base) = self.base(state_of, above, LinkReach::Inside)
                 && let Ok(path) = file.strip_prefix(above)

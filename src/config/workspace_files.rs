@@ -18,7 +18,9 @@ use crate::{
 /// Read-only access to the directory of a workspace, which stays the one that was opened if its path is replaced.
 #[derive(Debug)]
 pub(super) struct WorkspaceFiles {
-    root: RootDir,
+    path: PathBuf,
+    /// None if nothing of it may be read.
+    root: Option<RootDir>,
 }
 
 impl WorkspaceFiles {
@@ -26,17 +28,35 @@ impl WorkspaceFiles {
     ///
     /// Returns an error if it cannot be opened.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        RootDir::open(root).map(|root| Self { root })
+        RootDir::open(root).map(Self::of)
+    }
+
+    fn of(root: RootDir) -> Self {
+        Self { path: root.path().to_owned(), root: Some(root) }
+    }
+
+    /// A workspace without any files.
+    pub(super) fn none(root: &Path) -> Self {
+        Self { path: root.to_owned(), root: None }
     }
 
     /// The path of the workspace's directory.
     pub(super) fn root(&self) -> &Path {
-        self.root.path()
+        &self.path
+    }
+
+    fn opened(&self) -> Result<&RootDir, OpenError> {
+        self.root.as_ref().ok_or(OpenError::Missing)
+    }
+
+    /// Whether files of it may be read.
+    pub(super) fn has_files(&self) -> bool {
+        self.root.is_some()
     }
 
     /// Whether the path of the workspace still leads to the directory that was opened.
     pub(super) fn is_in_place(&self) -> bool {
-        self.root.is_in_place()
+        self.root.as_ref().is_none_or(RootDir::is_in_place)
     }
 
     /// Reads a small regular file by its path, which begins with that of the workspace.
@@ -44,7 +64,7 @@ impl WorkspaceFiles {
     /// Returns a diagnostic if it is not one, or cannot be read.
     pub(super) fn read(&self, path: PathBuf, last: LastLink) -> Result<FileBytes, Box<Diagnostic>> {
         let relative = path.strip_prefix(self.root()).map_err(|_| OpenError::Outside);
-        let file = relative.and_then(|relative| self.root.file(relative, last));
+        let file = relative.and_then(|relative| self.opened()?.file(relative, last));
         files::with_bytes(path, file.map_err(|error| why_no_file(&error, last)))
     }
 
@@ -52,7 +72,8 @@ impl WorkspaceFiles {
     ///
     /// Returns why if there are none.
     pub(super) fn bytes(&self, relative: &Path, largest: u64) -> Result<Vec<u8>, UnreadFile> {
-        let file = self.root.file(relative, LastLink::Refused).map_err(|error| match error {
+        let file = self.opened().and_then(|root| root.file(relative, LastLink::Refused));
+        let file = file.map_err(|error| match error {
             OpenError::Missing | OpenError::NoDirectory => UnreadFile::Missing,
             OpenError::Outside => UnreadFile::Outside,
             OpenError::Link if self.leads_outside(relative) => UnreadFile::Outside,
@@ -71,21 +92,25 @@ impl WorkspaceFiles {
     ///
     /// Returns why if it is something else, leads outside or cannot be read.
     pub(super) fn directory(&self, relative: &Path) -> Result<Option<OwnedFd>, String> {
-        self.unless_missing(relative, self.root.directory(relative))
+        self.unless_missing(relative, self.opened().and_then(|root| root.directory(relative)))
     }
 
     /// Whether there is a directory at a path relative to the workspace.
     ///
     /// Returns why if it is something else or leads outside.
     pub(super) fn has_directory(&self, relative: &Path) -> Result<bool, String> {
-        let found = self.unless_missing(relative, self.root.find_directory(relative))?;
-        Ok(found.is_some())
+        let found = self.opened().and_then(|root| root.find_directory(relative));
+        Ok(self.unless_missing(relative, found)?.is_some())
     }
 
     fn unless_missing<T>(&self, relative: &Path, found: Result<T, OpenError>) -> Result<Option<T>, String> {
         match found {
             Ok(directory) => Ok(Some(directory)),
-            Err(OpenError::Missing) if self.root().join(relative).symlink_metadata().is_err() => Ok(None),
+            Err(OpenError::Missing)
+                if !self.has_files() || self.root().join(relative).symlink_metadata().is_err() =>
+            {
+                Ok(None)
+            }
             Err(OpenError::NoDirectory) => Err("is not a directory".to_owned()),
             Err(OpenError::Outside) => Err(files::LEADS_OUTSIDE.to_owned()),
             Err(error) => Err(files::why(&error)),
@@ -95,7 +120,7 @@ impl WorkspaceFiles {
     /// The same workspace with each way of resolving paths.
     #[cfg(test)]
     pub(super) fn both_resolutions(root: &Path) -> [Self; 2] {
-        RootDir::both_resolutions(root).map(|root| Self { root })
+        RootDir::both_resolutions(root).map(Self::of)
     }
 }
 

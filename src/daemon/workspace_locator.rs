@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Orchestrator, WorkspaceError,
-    config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, trusted_roots},
+    config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, replaced_directory, trusted_roots},
     model::{Event, PartialEvent, WorkspaceId},
 };
 
@@ -34,6 +34,8 @@ const MAX_CACHED: usize = 16 << 10;
 pub(super) struct WorkspaceLocator {
     /// The `workspace_roots`, with symbolic links resolved.
     roots: Vec<PathBuf>,
+    /// The same as the settings name them.
+    given_roots: Vec<PathBuf>,
     home: Option<PathBuf>,
     trusted: TrustedRoots,
     watch: Arc<WatchState>,
@@ -122,7 +124,8 @@ impl WorkspaceLocator {
         };
         let roots = settings.workspace_roots.iter().cloned().map(real).collect();
         let trusted = trusted_roots(settings, &|name| std::env::var(name).ok());
-        Self { roots, home, trusted, watch, unloaded, cached: Mutex::default() }
+        let given_roots = settings.workspace_roots.clone();
+        Self { roots, given_roots, home, trusted, watch, unloaded, cached: Mutex::default() }
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it is below
@@ -267,6 +270,7 @@ impl WorkspaceLocator {
     async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, LocateError> {
         let cwd = PathBuf::from(&**cwd);
         let roots = self.roots.clone();
+        let all_roots = [&self.roots[..], &self.given_roots[..]].concat();
         let home = self.home.clone();
         let trusted = self.trusted.clone();
         if !cwd.is_absolute() {
@@ -274,6 +278,9 @@ impl WorkspaceLocator {
         }
         let orchestrator = orchestrator.clone();
         let look = move || {
+            if let Some(replaced) = in_replaced(&cwd, &all_roots, &orchestrator, &trusted) {
+                return replaced;
+            }
             let Some(real) = real(&cwd) else { return LookupResult::Outside };
             let above = orchestrator.workspace_above(&real);
             let below = nearest_below(&real, &roots, home.as_deref(), &trusted);
@@ -301,6 +308,28 @@ impl WorkspaceLocator {
             cached.clear();
         }
         cached.insert(Arc::clone(cwd), CachedLookup { since: Instant::now(), workspace });
+    }
+}
+
+/// The workspace with trusted hooks that a directory is in by its name only, because a link is in the place of the workspace:
+/// what was agreed to there still counts.
+fn in_replaced(
+    cwd: &Path,
+    roots: &[PathBuf],
+    orchestrator: &Orchestrator,
+    trusted: &TrustedRoots,
+) -> Option<LookupResult> {
+    if cwd.canonicalize().is_ok_and(|real| real == cwd) {
+        return None;
+    }
+    let trusted = trusted.read();
+    let replaced = replaced_directory(cwd, &|directory| trusted.contains(directory))?.directory;
+    match orchestrator.workspace_above(&replaced) {
+        Some((id, root)) if root == replaced => Some(LookupResult::Registered(id)),
+        _ if roots.iter().any(|root| replaced.starts_with(root)) => {
+            Some(LookupResult::Unregistered(replaced))
+        }
+        _ => None,
     }
 }
 

@@ -72,6 +72,12 @@ impl Diagnostic {
     /// The code of a hook that is not trusted, or not any more.
     pub(crate) const TRUST: &str = "trust";
 
+    /// The code of a record of trust that cannot be used.
+    pub(crate) const TRUST_RECORD: &str = "trust-record";
+
+    /// The code of a workspace with trusted hooks in whose place there is a link.
+    pub(crate) const REPLACED: &str = "replaced";
+
     /// The code of a switch that does not reach the hooks it names.
     pub(crate) const CANNOT_DISABLE: &str = "cannot-disable";
 
@@ -96,6 +102,8 @@ impl Diagnostic {
         let of_hooks = [
             Self::MISSING_FEATURE,
             Self::TRUST,
+            Self::TRUST_RECORD,
+            Self::REPLACED,
             Self::REQUIRED_MISSING,
             Self::HTTP_TARGET,
             Self::BROKEN_GUARD,

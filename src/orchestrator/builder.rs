@@ -1,7 +1,6 @@
 //! The builder of an orchestrator: workspaces, settings, native hooks, observers.
 
 use std::{
-    collections::HashSet,
     path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
@@ -20,7 +19,7 @@ use super::{
     handle::{EventLog, Inner, Orchestrator, most_anonymous, most_in_flight},
     native_hook::NativeHook,
     workspace_table::WorkspaceTable,
-    workspaces::with_canonical_root,
+    workspaces::with_real_root,
 };
 use crate::{
     config::{
@@ -238,7 +237,7 @@ impl Builder {
     pub async fn start(mut self) -> Result<Orchestrator, StartError> {
         self.settings.trust = self.trust.unwrap_or(self.settings.trust);
         let native = native_hooks(self.native, &self.settings)?;
-        let workspaces = with_ids(self.workspaces)?;
+        let workspaces = with_ids(self.workspaces, &self.settings)?;
         let registry = Arc::new(ArcSwap::from_pointee(WorkspaceSnapshots::default()));
         let own = self.own_listeners.unwrap_or_else(|| configured_listeners(&self.settings));
         let context = Arc::new(run_context(&self.settings, self.models.as_ref(), self.observers, own));
@@ -361,13 +360,13 @@ fn bounds(pool: &WorkerPoolSettings) -> PoolLimits {
 /// Returns an error if two have the same id, or if one is no directory.
 fn with_ids(
     given: Vec<(Option<WorkspaceId>, WorkspaceSettings)>,
+    all: &Settings,
 ) -> Result<Vec<(WorkspaceId, WorkspaceSettings)>, StartError> {
-    let mut seen = HashSet::new();
-    let mut workspaces = Vec::with_capacity(given.len());
+    let mut workspaces: Vec<(WorkspaceId, WorkspaceSettings)> = Vec::with_capacity(given.len());
     for (id, settings) in given {
-        let settings = with_canonical_root(settings)?;
+        let settings = with_real_root(settings, all)?;
         let id = id.unwrap_or_else(|| WorkspaceId::of_directory(&settings.root));
-        if !seen.insert(id.clone()) {
+        if workspaces.iter().any(|(known, _)| *known == id) {
             return Err(StartError::SameWorkspace(id));
         }
         workspaces.push((id, settings));

@@ -148,6 +148,18 @@ impl LoadReport {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.code == Diagnostic::REQUIRED_MISSING)
     }
 
+    /// The error because of which nobody knows all guards of the workspace: the record of trust cannot be used.
+    #[cfg(feature = "daemon")]
+    pub(super) fn unknown_trust(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| diagnostic.code == Diagnostic::TRUST_RECORD)
+    }
+
+    /// The error about a link in the place of a workspace with trusted hooks.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn replaced(&self) -> Option<&Diagnostic> {
+        self.diagnostics.iter().find(|diagnostic| diagnostic.code == Diagnostic::REPLACED)
+    }
+
     /// The diagnostics about switches in files that tried to disable hooks of a higher level, and could not.
     pub fn powerless_switches(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.code == Diagnostic::CANNOT_DISABLE)

@@ -9,6 +9,9 @@ use crate::{
     registry::HookChanges,
 };
 
+/// The codes of errors because of which guards are not known.
+const UNKNOWN_GUARDS: [&str; 3] = [Diagnostic::LAST_GOOD, Diagnostic::TRUST_RECORD, Diagnostic::REPLACED];
+
 /// Logs what is new in a load; `before` is the report of the load before it.
 pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &LoadReport) {
     let former = before.map(first_mistakes).unwrap_or_default();
@@ -36,7 +39,7 @@ pub(super) fn log_load(id: &WorkspaceId, before: Option<&LoadReport>, report: &L
             }
         }
     }
-    for lost in new_errors(before, report, Diagnostic::LAST_GOOD) {
+    for lost in new_errors(before, report) {
         tracing::error!(workspace = %id, "{lost}");
     }
     for warning in new_losses(before, report) {
@@ -97,21 +100,21 @@ fn new_losses<'a>(
     warnings.filter(move |warning| !is_known(warning))
 }
 
-/// The errors with a code, without those of the load before.
+/// The errors about guards that are not known, without those of the load before.
 fn new_errors<'a>(
     before: Option<&'a LoadReport>,
     report: &'a LoadReport,
-    code: &'a str,
 ) -> impl Iterator<Item = &'a Diagnostic> {
     let is_known =
         move |error: &Diagnostic| before.is_some_and(|before| before.errors().any(|known| known == error));
-    report.errors().filter(move |error| error.code == code && !is_known(error))
+    report.errors().filter(move |error| UNKNOWN_GUARDS.contains(&error.code) && !is_known(error))
 }
 
 /// The first mistake of each broken file.
 fn first_mistakes(report: &LoadReport) -> BTreeMap<&Path, &Diagnostic> {
     let mut first = BTreeMap::new();
-    let elsewhere = [Diagnostic::REQUIRED_MISSING, Diagnostic::LAST_GOOD];
+    let elsewhere =
+        [Diagnostic::REQUIRED_MISSING, Diagnostic::LAST_GOOD, Diagnostic::TRUST_RECORD, Diagnostic::REPLACED];
     for error in report.errors().filter(|error| !elsewhere.contains(&error.code)) {
         first.entry(error.file.as_path()).or_insert(error);
     }

@@ -18,7 +18,7 @@ use super::{
     workspace_table::{InsertedWorkspace, WorkspaceEntry},
 };
 use crate::{
-    config::{self, LoadedWorkspace, RegisteredWorkspace, WorkspaceSettings},
+    config::{self, LoadedWorkspace, RegisteredWorkspace, Settings, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, RegisteredHook, Snapshot, keep_rules_of_broken_files},
     run::Outbox,
@@ -39,7 +39,8 @@ impl Orchestrator {
         id: &WorkspaceId,
         settings: WorkspaceSettings,
     ) -> Result<LoadReport, WorkspaceError> {
-        let settings = tokio::task::spawn_blocking(|| with_canonical_root(settings));
+        let all = self.0.settings.clone();
+        let settings = tokio::task::spawn_blocking(move || with_real_root(settings, &all));
         let settings = settings.await.map_err(|_| WorkspaceError::ShuttingDown)??;
         let most = self.0.settings.limits.workspaces.get();
         let InsertedWorkspace { entry, loading, former_root } =
@@ -132,6 +133,19 @@ impl Orchestrator {
         self.0.workspaces.find(id)?.report().clone()
     }
 
+    /// The first workspace whose trusted guards cannot be in force, and why: the record of trust cannot be used, or a link is
+    /// in its place.
+    #[cfg(feature = "daemon")]
+    pub(crate) fn without_trusted_guards(&self) -> Option<(WorkspaceId, Diagnostic)> {
+        let all = self.0.workspaces.lock();
+        all.iter().find_map(|(id, known)| {
+            let report = known.report();
+            let report = report.as_ref()?;
+            let found = report.unknown_trust().or_else(|| report.replaced())?;
+            Some((id.clone(), found.clone()))
+        })
+    }
+
     /// The current snapshots of all workspaces, in the order of their ids.
     pub fn snapshots(&self) -> Vec<Arc<Snapshot>> {
         let registry = self.0.registry.load();
@@ -198,7 +212,7 @@ impl Orchestrator {
         let former = before.as_ref().map(|report| (report.kind, report.dialects.clone()));
         let at = SystemTime::now();
         let client = self.0.models.clone();
-        let registered = self.registered_around(&given.root);
+        let orchestrator = self.clone();
         let search = self.0.outer_search;
         let last_good = self.0.last_good.get().cloned();
         let load = move || {
@@ -206,7 +220,7 @@ impl Orchestrator {
             let context = config::LoadContext {
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 previous: former,
-                registered: &|_| registered.clone(),
+                registered: &|directory| orchestrator.registered_around(directory),
                 search,
                 last_good: last_good.as_ref(),
                 ..config::LoadContext::new(&environment)
@@ -353,11 +367,15 @@ fn is_nested(directory: &Path, outer: &Path) -> bool {
     directory != outer && directory.starts_with(outer)
 }
 
-/// The settings with their directory absolute and without symbolic links.
+/// The settings of a workspace with its directory absolute and without symbolic links.
 ///
 /// Returns an error if it is no directory.
-pub(super) fn with_canonical_root(settings: WorkspaceSettings) -> Result<WorkspaceSettings, WorkspaceError> {
-    match settings.root.canonicalize() {
+pub(super) fn with_real_root(
+    settings: WorkspaceSettings,
+    all: &Settings,
+) -> Result<WorkspaceSettings, WorkspaceError> {
+    let environment = |name: &str| std::env::var(name).ok();
+    match config::workspace_place(&settings.root, all, &environment).map(|place| place.root) {
         Ok(root) if root.is_dir() => Ok(WorkspaceSettings { root, ..settings }),
         Ok(path) => Err(WorkspaceError::Directory { path, source: std::io::ErrorKind::NotADirectory.into() }),
         Err(error) => Err(WorkspaceError::Directory { path: settings.root, source: error }),

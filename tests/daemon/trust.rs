@@ -62,12 +62,20 @@ fn fire(daemon: &Daemon) -> Value {
     outcome
 }
 
+/// The verdict about a tool that the guard is not for.
+fn other_tool(daemon: &Daemon) -> String {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "workspace_id": "shop",
+                        "tool_name": "Read", "tool_input": {} });
+    daemon.post("/v1/events", &event)["verdict"].as_str().unwrap().to_owned()
+}
+
 /// The state of the guard, as the workspace's page shows it.
 fn state(daemon: &Daemon) -> String {
     let details = daemon.get("/v1/workspaces/shop");
     let hooks = details["trust"].as_array().unwrap();
-    assert_eq!((hooks.len(), &hooks[0]["hook"]), (1, &json!("guard")), "{details}");
-    hooks[0]["state"].as_str().unwrap().to_owned()
+    let guards: Vec<_> = hooks.iter().filter(|hook| hook["hook"] != "trust-record").collect();
+    assert_eq!((guards.len(), &guards[0]["hook"]), (1, &json!("guard")), "{details}");
+    guards[0]["state"].as_str().unwrap().to_owned()
 }
 
 fn wait_for(daemon: &Daemon, expected: &str) {
@@ -297,7 +305,15 @@ fn a_record_that_is_spoilt_under_a_daemon_is_not_used_until_it_is_mended() {
         // A change of rights is no change of a file's content, which is what is watched.
         daemon.send("POST", "/v1/reload", None);
         wait_until(&format!("a record that is {what} is not used"), || state(&daemon) == "untrusted");
-        assert_eq!(fire(&daemon)["hooks"][0]["ended"], "untrusted", "{what}");
+        // What it says about the guard, or that nobody knows what it said, which blocks before anything else.
+        let outcome = fire(&daemon);
+        let ended = if what == "gone" { "untrusted" } else { "failed" };
+        assert_eq!(outcome["hooks"][0]["ended"], ended, "{what}: {outcome}");
+        // Nobody knows which guards are missing, also of tools that this one does not concern.
+        let is_lost = what != "gone";
+        assert_eq!(other_tool(&daemon) == "block", is_lost, "{what}");
+        let expected = if is_lost { (503, json!("trust_unusable")) } else { (200, Value::Null) };
+        assert_eq!(readiness(&daemon), expected, "{what}");
         fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::remove_dir(&file).or_else(|_| fs::remove_file(&file)).ok();
         fs::write(file.with_extension("new"), &whole).unwrap();
@@ -331,5 +347,159 @@ fn below_the_roots_a_workspace_without_its_files_is_still_guarded() {
         let outcome = daemon.post("/v1/events", &event);
         assert_eq!((&outcome["verdict"], &outcome["by"]), (&json!("block"), &json!("guard")), "{directory}");
     }
+    daemon.finish();
+}
+
+/// What is done to the directory of a workspace.
+type Replacement = fn(&Path);
+
+/// What becomes of an event of the guarded tool in a directory.
+fn judged(daemon: &Daemon, directory: &str) -> (Value, Value) {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                        "tool_input": {}, "cwd": daemon.path().join(directory) });
+    let outcome = daemon.post("/v1/events", &event);
+    (outcome["verdict"].clone(), outcome["by"].clone())
+}
+
+fn readiness(daemon: &Daemon) -> (u16, Value) {
+    let ready = daemon.send("GET", "/readyz", None);
+    let body: Value = serde_json::from_slice(&ready.body).unwrap_or_default();
+    (ready.status, body["error"]["code"].clone())
+}
+
+fn restore(here: &Path) {
+    let shop = here.join("shop");
+    fs::remove_file(&shop).or_else(|_| fs::remove_dir_all(&shop)).ok();
+    fs::rename(here.join("moved"), shop).unwrap();
+}
+
+#[test]
+fn another_directory_in_the_place_of_a_workspace_takes_no_guard_away() {
+    let replacements: [(&str, Replacement); 4] = [
+        ("a link to another directory", |here| symlink("other", here.join("shop")).unwrap()),
+        ("a link to itself under another name", |here| symlink("moved", here.join("shop")).unwrap()),
+        ("an empty directory", |here| fs::create_dir(here.join("shop")).unwrap()),
+        ("another workspace", |here| {
+            fs::create_dir_all(here.join("shop/.openharness/hooks")).unwrap();
+            fs::write(here.join("shop/.openharness/hooks/other.yaml"), GUARD.replace("guard", "other"))
+                .unwrap();
+        }),
+    ];
+    let daemon = shop();
+    fs::create_dir_all(daemon.path().join("other/.openharness/hooks")).unwrap();
+    let here = daemon.path();
+    agree(&daemon);
+    wait_for(&daemon, "trusted");
+    let states = |daemon: &Daemon| {
+        let details = daemon.get("/v1/workspaces/shop");
+        let hooks = details["trust"].as_array().unwrap().iter();
+        hooks.map(|hook| hook["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let has = |state: &str| states(&daemon).contains(&state.to_owned());
+    for (what, replace) in replacements {
+        fs::rename(here.join("shop"), here.join("moved")).unwrap();
+        replace(&here);
+        wait_until(&format!("{what} is noticed"), || has("missing"));
+        fire(&daemon);
+        let errors = daemon.get("/v1/workspaces/shop")["diagnostics"].to_string();
+        assert!(errors.contains("the trusted hook `guard` does not run"), "{what}: {errors}");
+        let is_link = here.join("shop").is_symlink();
+        let expected = if is_link { (503, json!("workspace_replaced")) } else { (200, Value::Null) };
+        assert_eq!(readiness(&daemon), expected, "{what}");
+        restore(&here);
+        wait_until(&format!("{what} is gone"), || states(&daemon) == ["trusted"]);
+        assert_eq!(fire(&daemon)["reason"], "not on my watch", "{what}");
+        assert_eq!(readiness(&daemon).0, 200);
+    }
+    daemon.finish();
+}
+
+#[test]
+fn a_link_in_the_place_of_a_workspace_takes_no_guard_away_from_a_daemon_that_starts() {
+    for settings in ["workspaces: { shop: { root: $DIR/shop } }", "workspace_roots: [$DIR]"] {
+        let mut daemon = shop();
+        agree(&daemon);
+        wait_for(&daemon, "trusted");
+        daemon.signal(Signal::TERM);
+        assert!(daemon.wait().success(), "{}", daemon.log());
+        let here = daemon.path();
+        fs::write(here.join("hookyard.yaml"), "").unwrap();
+        fs::rename(here.join("shop"), here.join("moved")).unwrap();
+        fs::create_dir_all(here.join("other/src")).unwrap();
+        symlink("other", here.join("shop")).unwrap();
+        let daemon = daemon
+            .again()
+            .enforces_trust()
+            .settings(settings)
+            .settings("state_directory: $DIR/state")
+            .serve();
+        let blocked = (json!("block"), json!("guard"));
+        for directory in ["shop", "shop/src", "shop/not/there"] {
+            assert_eq!(judged(&daemon, directory), blocked, "{settings}: {directory}");
+        }
+        assert_eq!(readiness(&daemon), (503, json!("workspace_replaced")), "{settings}");
+        let status = daemon.get("/v1/status").to_string();
+        assert!(status.contains("missing"), "{settings}: {status}");
+        let metrics = String::from_utf8(daemon.send("GET", "/metrics", None).body).unwrap();
+        let withheld = metrics.lines().find(|line| {
+            line.starts_with("hookyard_hooks_loaded{")
+                && line.contains("openharness")
+                && line.contains("untrusted")
+        });
+        assert!(withheld.is_some_and(|line| line.ends_with(" 1")), "{settings}: {withheld:?}");
+        let shown = trust(&daemon, &["--list"]);
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains("missing") && shown.contains("guard"), "{settings}: {shown}");
+        assert!(trust(&daemon, &["--revoke"]).status.success());
+        wait_until("nobody has agreed to anything", || readiness(&daemon).0 == 200);
+        daemon.finish();
+    }
+}
+
+/// Where the guards of what the link leads to are trusted as well, they apply too.
+#[test]
+fn behind_a_link_in_the_place_of_a_workspace_the_guards_of_both_apply() {
+    let daemon = DaemonSetup::new()
+        .enforces_trust()
+        .settings("workspace_roots: [$DIR]\nstate_directory: $DIR/state")
+        .file("shop/.openharness/hooks/guard.yaml", &GUARD.replace("deny", "ignore"))
+        .file("shop/.openharness/scripts/guard.sh", SCRIPT)
+        .file("other/.openharness/hooks/keeper.yaml", &GUARD.replace("guard", "keeper"))
+        .file("other/.openharness/scripts/keeper.sh", SCRIPT)
+        .serve();
+    agree(&daemon);
+    let here = daemon.path();
+    fs::rename(here.join("shop"), here.join("moved")).unwrap();
+    symlink("other", here.join("shop")).unwrap();
+    assert_eq!(judged(&daemon, "other"), (json!("block"), json!("keeper")));
+    assert_eq!(judged(&daemon, "shop"), (json!("block"), json!("keeper")));
+    daemon.finish();
+}
+
+#[test]
+fn a_spoilt_record_and_deleted_files_leave_nothing_unguarded() {
+    let daemon = shop();
+    agree(&daemon);
+    wait_for(&daemon, "trusted");
+    assert_eq!(other_tool(&daemon), "proceed");
+    let here = daemon.path();
+    fs::write(here.join("state/trust.json"), "{").unwrap();
+    fs::remove_dir_all(here.join("shop/.openharness")).unwrap();
+    wait_until("it is noticed", || readiness(&daemon) == (503, json!("trust_unusable")));
+    let outcome = fire(&daemon);
+    assert_eq!(outcome["by"], "trust-record", "{outcome}");
+    assert!(outcome["reason"].as_str().unwrap().contains("the record of trust cannot be used"), "{outcome}");
+    assert_eq!(other_tool(&daemon), "block");
+    let checked = Command::new(env!("CARGO_BIN_EXE_hookyard"))
+        .args(["check", "--workspace", here.join("shop").to_str().unwrap()])
+        .args(["--config", here.join("hookyard.yaml").to_str().unwrap()])
+        .env("HOOKYARD_TEST_HOME", here.join("home"))
+        .output();
+    let checked = checked.unwrap();
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&checked.stdout).contains("error[trust-record]"), "{checked:?}");
+    fs::remove_file(here.join("state/trust.json")).unwrap();
+    wait_until("nobody has agreed to anything", || readiness(&daemon).0 == 200);
+    assert_eq!(other_tool(&daemon), "proceed");
     daemon.finish();
 }

@@ -8,12 +8,11 @@ use std::{
     sync::Arc,
 };
 
-#[cfg(any(feature = "cli", feature = "daemon"))]
-use super::super::DataDirectory;
 use super::{
     super::{
         Settings, WorkspaceSettings,
         account::home_directory,
+        broken_hooks::add_block_of_trust,
         files::{self, DefinitionFiles},
         workspace_options::{TrustPolicy, WorkspaceKind},
     },
@@ -21,7 +20,7 @@ use super::{
     inspect::Inspector,
     record::{TreeFile, TrustRecord, sha256},
     shell_words::trust_command,
-    store::{TrustError, TrustStore, TrustedRoots, verify_copy},
+    store::{Environment, TrustError, TrustStore, is_replaced, store_for, verify_copy},
 };
 use crate::{
     dialect,
@@ -31,44 +30,6 @@ use crate::{
         Scope, Severity, TrustState, Workspace,
     },
 };
-
-/// Looks up environment variables.
-pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The directory with the records, if it is known.
-pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
-    let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
-    settings.state_directory.clone().or_else(of_home)
-}
-
-/// The directory of what the daemon keeps, unless it keeps it in memory only or no directory is known.
-#[cfg(any(feature = "cli", feature = "daemon"))]
-pub(crate) fn data_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
-    match &settings.data {
-        DataDirectory::Memory => None,
-        DataDirectory::At(directory) => Some(directory.clone()),
-        DataDirectory::Auto => state_directory(settings, environment),
-    }
-}
-
-/// The store for a workspace.
-pub(super) fn store_for(
-    root: &Path,
-    settings: &Settings,
-    environment: Environment<'_>,
-) -> Result<TrustStore, TrustError> {
-    let Some(directory) = state_directory(settings, environment) else {
-        let why = "there is no directory for the record of trust: this account has no home directory";
-        return Err(TrustError::new(root, why, "set `state_directory` in the settings file"));
-    };
-    TrustStore::new(&directory, root)
-}
-
-/// In which workspaces somebody has agreed to hooks; in none where trust is off.
-pub(crate) fn trusted_roots(settings: &Settings, environment: Environment<'_>) -> TrustedRoots {
-    let is_used = settings.trust == TrustPolicy::Enforce;
-    TrustedRoots::new(is_used.then(|| state_directory(settings, environment)).flatten())
-}
 
 /// The hooks of a workspace, each with what is decided about it.
 #[derive(Default)]
@@ -108,9 +69,14 @@ pub(in crate::config) fn check_trust(
         copies: RefCell::default(),
     };
     let needs_trust = |hook: &Hook| !is_of_operator(hook, root, home.as_deref());
+    let mut unusable = None;
     match records {
         Ok(records) => checker.keep(records),
-        Err(error) if error.is_refusal || hooks.iter().any(needs_trust) => checker.report_store(&error),
+        Err(error) if error.is_refusal => {
+            checker.report_store(&error, Diagnostic::TRUST_RECORD);
+            unusable = Some(error.path);
+        }
+        Err(error) if hooks.iter().any(needs_trust) => checker.report_store(&error, Diagnostic::TRUST),
         // Where nothing needs trust, nothing is lost.
         Err(_) => {}
     }
@@ -124,6 +90,9 @@ pub(in crate::config) fn check_trust(
     checker.report_untrusted(&hooks, root);
     if given.kind != Some(WorkspaceKind::Chat) {
         hooks.extend(checker.missing(given, &hooks, root));
+        if let Some(record) = unusable {
+            add_block_of_trust(&mut hooks, &record);
+        }
     }
     let Checker { inspector, store, diagnostics, .. } = checker;
     let mut watched: Vec<PathBuf> = store.iter().map(TrustStore::file).collect();
@@ -180,8 +149,8 @@ impl Checker<'_> {
         self.records = own.map(|record| (record.hook.clone(), record)).collect();
     }
 
-    fn report_store(&mut self, error: &TrustError) {
-        let diagnostic = Diagnostic::of_file(Severity::Error, Diagnostic::TRUST, &error.path, &*error.why);
+    fn report_store(&mut self, error: &TrustError, code: &'static str) {
+        let diagnostic = Diagnostic::of_file(Severity::Error, code, &error.path, &*error.why);
         self.diagnostics.push(diagnostic.help(&*error.help));
     }
 
@@ -294,7 +263,9 @@ impl Checker<'_> {
                 continue;
             }
             let file = root.join(&record.file);
-            let (state, why) = if file.is_file() {
+            let (state, why) = if is_replaced(root) {
+                (TrustState::Missing, "a link is in the place of its directory".to_owned())
+            } else if file.is_file() {
                 (TrustState::Modified, format!("`{}` no longer has it, or has errors", record.file))
             } else {
                 (TrustState::Missing, format!("`{}` is gone", record.file))

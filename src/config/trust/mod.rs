@@ -18,16 +18,18 @@ mod store;
 mod store_writer;
 mod tree;
 
-#[cfg(any(feature = "cli", feature = "daemon"))]
-pub(crate) use apply::data_directory;
-pub(crate) use apply::trusted_roots;
 pub(in crate::config) use apply::{CheckedHooks, check_trust};
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use store::data_directory;
+
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
 pub(in crate::config) use record::sha256;
 #[cfg(feature = "cli")]
 pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
+pub(in crate::config) use shell_words::trust_command;
 #[cfg(feature = "cli")]
 pub(crate) use store::TrustError;
 #[cfg(feature = "daemon")]
 pub(crate) use store::TrustedRoots;
+pub(crate) use store::{WorkspacePlace, trusted_roots, workspace_place};

@@ -4,11 +4,10 @@ use std::path::Path;
 
 use super::{
     super::{LoadContext, LoadedWorkspace, Settings, TrustPolicy, WorkspaceSettings, load::read_workspace},
-    apply::{Environment, store_for},
     copy_writer,
     inspect::Inspector,
     record::{TrustRecord, sha256},
-    store::{TrustError, TrustStore},
+    store::{Environment, TrustError, TrustStore, is_replaced, store_for},
 };
 use crate::model::{DialectName, Scope, TrustState};
 
@@ -80,7 +79,7 @@ impl TrustReview {
         let gone = records.iter().filter(|record| record.root == own);
         for record in gone.filter(|record| !found.iter().any(|hook| hook.name.as_str() == record.hook)) {
             // A file that is there and has no such hook may only be broken: its record stays.
-            let is_there = root.join(&record.file).symlink_metadata().is_ok();
+            let is_there = !is_replaced(root) && root.join(&record.file).symlink_metadata().is_ok();
             let is_hook_file = record.dialect == DialectName::OpenHarness.as_str();
             let broken =
                 || Err(format!("`{}` has errors, or another hook; see `hookyard check`", record.file));

@@ -326,7 +326,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// The command about the trust in a workspace. It names the directory: whoever reads it may be in another one, and hooks of
 /// a workspace around it are agreed to there.
-pub(super) fn trust_command(root: &Path, flags: &str) -> String {
+pub(in crate::config) fn trust_command(root: &Path, flags: &str) -> String {
     let root = root.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);
     let root = if root.chars().all(is_plain) { root } else { quoted(&root) };

@@ -17,10 +17,20 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
+#[cfg(any(feature = "cli", feature = "daemon"))]
+use super::super::DataDirectory;
 use super::{
+    super::{
+        Settings,
+        account::home_directory,
+        files::{ReplacedDirectory, replaced_directory},
+        workspace_options::TrustPolicy,
+    },
     record::{TreeFile, TrustRecord, tree_digest},
     tree::{FileVersion, digest_of, version_at},
 };
+
+use crate::model::io_reason;
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 2;
@@ -182,8 +192,10 @@ impl TrustStore {
 
     fn bytes(&self) -> Result<Option<Vec<u8>>, TrustError> {
         match self.directory.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(TrustError::io(&self.directory, &error)),
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(unreadable(&self.directory, &error)),
             Ok(_) => check_directory(&self.directory)?,
         }
         let path = self.file();
@@ -192,9 +204,9 @@ impl TrustStore {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(refused(&path, "it is a symbolic link")),
-            Err(error) => return Err(TrustError::io(&path, &error.into())),
+            Err(error) => return Err(unreadable(&path, &error.into())),
         };
-        let metadata = file.metadata().map_err(|error| TrustError::io(&path, &error))?;
+        let metadata = file.metadata().map_err(|error| unreadable(&path, &error))?;
         let why = match () {
             () if !metadata.is_file() => Some("it is no regular file"),
             () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
@@ -207,9 +219,88 @@ impl TrustStore {
             return Err(refused(&path, why));
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| TrustError::io(&path, &error))?;
+        file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| unreadable(&path, &error))?;
         Ok(Some(bytes))
     }
+}
+
+/// Looks up environment variables.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The directory with the records, if it is known.
+pub(crate) fn state_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+    let of_home = || home_directory(settings, environment).map(|home| home.join(".local/state/hookyard"));
+    settings.state_directory.clone().or_else(of_home)
+}
+
+/// The directory of what the daemon keeps, unless it keeps it in memory only or no directory is known.
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) fn data_directory(settings: &Settings, environment: Environment<'_>) -> Option<PathBuf> {
+    match &settings.data {
+        DataDirectory::Memory => None,
+        DataDirectory::At(directory) => Some(directory.clone()),
+        DataDirectory::Auto => state_directory(settings, environment),
+    }
+}
+
+/// The store for a workspace.
+pub(super) fn store_for(
+    root: &Path,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> Result<TrustStore, TrustError> {
+    let Some(directory) = state_directory(settings, environment) else {
+        let why = "there is no directory for the record of trust: this account has no home directory";
+        return Err(TrustError::new(root, why, "set `state_directory` in the settings file"));
+    };
+    TrustStore::new(&directory, root)
+}
+
+/// In which workspaces somebody has agreed to hooks; in none where trust is off.
+pub(crate) fn trusted_roots(settings: &Settings, environment: Environment<'_>) -> TrustedRoots {
+    let is_used = settings.trust == TrustPolicy::Enforce;
+    TrustedRoots::new(is_used.then(|| state_directory(settings, environment)).flatten())
+}
+
+/// Where a workspace is.
+#[derive(Debug)]
+pub(crate) struct WorkspacePlace {
+    /// Its directory without symbolic links. One with trusted hooks stays where it was if a link is in its place: whoever can
+    /// write to the directory above it could replace it.
+    pub(crate) root: PathBuf,
+    /// The link in its place, or in that of a directory above it.
+    pub(crate) link: Option<PathBuf>,
+}
+
+/// Finds the directory of a workspace.
+///
+/// Returns an error if there is none.
+pub(crate) fn workspace_place(
+    path: &Path,
+    settings: &Settings,
+    environment: Environment<'_>,
+) -> io::Result<WorkspacePlace> {
+    let real = path.canonicalize();
+    if real.as_deref().is_ok_and(|real| real == path) {
+        return Ok(WorkspacePlace { root: path.to_owned(), link: None });
+    }
+    let path = std::path::absolute(path)?;
+    let trusted = trusted_roots(settings, environment).read();
+    match replaced_directory(&path, &|directory| trusted.contains(directory)) {
+        Some(ReplacedDirectory { directory, link }) => {
+            Ok(WorkspacePlace { root: directory, link: Some(link) })
+        }
+        // It was replaced only for a moment.
+        None if real.is_ok() && trusted.contains(&path) => {
+            Ok(WorkspacePlace { root: path.clone(), link: Some(path) })
+        }
+        None => Ok(WorkspacePlace { root: real?, link: None }),
+    }
+}
+
+/// Whether a link is in the place of a directory.
+pub(super) fn is_replaced(root: &Path) -> bool {
+    root.canonicalize().is_ok_and(|real| real != root)
 }
 
 /// Looks up in which workspaces somebody has agreed to hooks. Such a directory stays a workspace when its hook files are
@@ -276,9 +367,12 @@ pub(super) fn check_directory(directory: &Path) -> Result<(), TrustError> {
     Err(refused(directory, why))
 }
 
+fn unreadable(path: &Path, error: &io::Error) -> TrustError {
+    refused(path, &io_reason(error))
+}
+
 fn refused(path: &Path, why: &str) -> TrustError {
-    let help =
-        "no hook of a workspace is trusted until it is mended or moved away; then run `hookyard trust` again";
+    let help = "until it is mended or moved away, no hook of a workspace is trusted, and every event that can be stopped is blocked; then run `hookyard trust` again";
     let error = TrustError::new(path, format!("the record of trust cannot be used: {why}"), help);
     TrustError { is_refusal: true, ..error }
 }

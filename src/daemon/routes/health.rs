@@ -8,9 +8,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use crate::daemon::{
-    error::ApiError,
-    state::{DaemonPhase, DaemonState},
+use crate::{
+    daemon::{
+        error::ApiError,
+        state::{DaemonPhase, DaemonState},
+    },
+    model::Diagnostic,
 };
 
 /// The media type of Prometheus' text format.
@@ -25,7 +28,9 @@ pub(super) async fn ready(State(state): State<Arc<DaemonState>>) -> Result<&'sta
         DaemonPhase::Ready => {
             let unloaded = state.unloaded.all();
             let not_loaded = unloaded.first().map(|known| ApiError::not_loaded(&known.id, &known.why));
-            not_loaded.or_else(|| missing_required(&state)).map_or(Ok("ready\n"), Err)
+            let unready =
+                not_loaded.or_else(|| missing_required(&state)).or_else(|| without_trusted_guards(&state));
+            unready.map_or(Ok("ready\n"), Err)
         }
         DaemonPhase::Starting => Err(ApiError::starting()),
         DaemonPhase::LameDuck | DaemonPhase::Draining => Err(ApiError::shutting_down()),
@@ -45,6 +50,15 @@ fn missing_required(state: &DaemonState) -> Option<ApiError> {
     );
     let hint = "correct it and reload, or remove it from `required` in the settings";
     Some(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "required_missing", message, hint))
+}
+
+/// The error that names a workspace whose trusted guards cannot be in force.
+fn without_trusted_guards(state: &DaemonState) -> Option<ApiError> {
+    let (id, found) = state.orchestrator.without_trusted_guards()?;
+    let code = if found.code == Diagnostic::REPLACED { "workspace_replaced" } else { "trust_unusable" };
+    let message = format!("the workspace `{id}`: {}: {}", found.file.display(), found.message);
+    let hint = found.help.unwrap_or_default();
+    Some(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, code, message, hint))
 }
 
 pub(super) async fn metrics(State(state): State<Arc<DaemonState>>) -> Result<Response, ApiError> {

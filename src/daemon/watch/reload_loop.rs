@@ -321,7 +321,10 @@ async fn visit(context: Arc<WatchContext>, id: WorkspaceId, reason: VisitReason)
             trust: &report.watched,
         };
         let plan = WatchPlan::of(&workspace, &fs_state::path_state);
+        // What is watched then belongs to the directory that the link leads to.
+        let is_replaced = report.root.canonicalize().is_ok_and(|real| real != report.root);
         let freshness = match reason {
+            _ if is_replaced && report.replaced().is_none() => Freshness::Changed,
             VisitReason::Check if fs_state::has_changed_since(&plan, report.at) => Freshness::Changed,
             VisitReason::Check => Freshness::AsLoaded,
             VisitReason::Rescan | VisitReason::Reload => Freshness::Unknown,

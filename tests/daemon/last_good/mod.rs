@@ -393,3 +393,50 @@ fn the_mistake_of_a_kept_and_trusted_guard_is_shown() {
     is_clear(&daemon);
     daemon.finish();
 }
+
+/// A file of a workspace that was never whole may have guards: with `broken: deny`, nothing passes it by, and no other
+/// workspace is concerned.
+#[test]
+fn a_file_that_was_never_whole_blocks_its_own_workspace_if_the_settings_say_so() {
+    for (policy, data) in [("deny", "$DIR/data"), ("deny", "null"), ("keep", "$DIR/data")] {
+        for file in [GUARD, "shop/.claude/settings.json"] {
+            let daemon = DaemonSetup::new()
+                .settings("workspaces: { shop: { root: $DIR/shop }, other: { root: $DIR/other } }")
+                .settings(&format!("data: {data}\nbroken: {policy}"))
+                .file(file, BROKEN)
+                .file("other/README", "")
+                .serve();
+            let judged = |workspace: &str| {
+                let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r",
+                                    "workspace_id": workspace, "tool_name": "Read", "tool_input": {} });
+                daemon.post("/v1/events", &event)
+            };
+            let outcome = judged("shop");
+            let what = format!("{policy}, {data}, {file}: {outcome}");
+            if policy == "deny" {
+                assert_eq!(
+                    (&outcome["verdict"], &outcome["by"]),
+                    (&json!("block"), &json!("broken-file")),
+                    "{what}"
+                );
+                assert!(outcome["reason"].as_str().unwrap().contains("its file is broken"), "{what}");
+            } else {
+                assert_eq!(outcome["verdict"], "proceed", "{what}");
+            }
+            assert_eq!(judged("other")["verdict"], "proceed", "{what}");
+            let details = daemon.get("/v1/workspaces/shop");
+            assert!(details["errors"].as_u64().unwrap() > 0, "{details}");
+            let status = daemon.get("/v1/status").to_string();
+            assert!(status.contains(file), "{status}");
+            let metrics = String::from_utf8(daemon.send("GET", "/metrics", None).body).unwrap();
+            assert!(metrics.contains("\nhookyard_config_last_reload_successful 0\n"), "{what}");
+            // Mended, it is as any other.
+            if file == GUARD {
+                fs::write(daemon.path().join(file), guard("guard", "no")).unwrap();
+                wait_until("the file is read", || word(&daemon, "Bash") == "no");
+                assert_eq!(word(&daemon, "Read"), "-");
+            }
+            daemon.finish();
+        }
+    }
+}

@@ -4,8 +4,16 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 #[cfg(feature = "daemon")]
 use super::{
-    audit::AuditCommand, log::LogCommand, outbox::OutboxCommand, relay::RelayCommand, reload::ReloadCommand,
-    runs::RunsCommand, serve::ServeCommand, status::StatusCommand, top::TopCommand,
+    audit::AuditCommand,
+    connect::{ConnectCommand, DisconnectCommand},
+    log::LogCommand,
+    outbox::OutboxCommand,
+    relay::RelayCommand,
+    reload::ReloadCommand,
+    runs::RunsCommand,
+    serve::ServeCommand,
+    status::StatusCommand,
+    top::TopCommand,
 };
 use super::{
     check::CheckCommand, completions::CompletionsCommand, convert::ConvertCommand, explain::ExplainCommand,
@@ -22,6 +30,7 @@ Examples:
   hookyard explain --event event.json\tShow which hooks an event selects, and why
   hookyard fire --event event.json\tRun the hooks for one event
   hookyard replay session.jsonl\tRun the hooks for a recorded session
+  hookyard connect claude\tHave an agent ask hookyard
   hookyard serve --workspace .\tStart the daemon for hosts in any language
   hookyard status\tShow daemon status
   hookyard top\tLive view of hooks and runs
@@ -58,6 +67,10 @@ pub(super) enum CliCommand {
     Trust(TrustCommand),
     Schema(SchemaCommand),
     Convert(ConvertCommand),
+    #[cfg(feature = "daemon")]
+    Connect(ConnectCommand),
+    #[cfg(feature = "daemon")]
+    Disconnect(DisconnectCommand),
     #[cfg(feature = "daemon")]
     Serve(ServeCommand),
     #[cfg(feature = "daemon")]

@@ -29,7 +29,8 @@ impl SocketFlag {
         Client::new(self.path())
     }
 
-    fn path(&self) -> PathBuf {
+    /// The path of the socket.
+    pub(super) fn path(&self) -> PathBuf {
         let named = self.socket.clone().or_else(|| variable(SOCKET_VARIABLE).map(PathBuf::from));
         named.unwrap_or_else(|| default_socket(&variable))
     }

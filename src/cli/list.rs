@@ -14,7 +14,7 @@ use super::{
     wrap,
 };
 use crate::{
-    model::{CommandMode, EventKind, Handler, Hook, TrustState},
+    model::{CommandMode, EventKind, Handler, Hook, HostRuns, TrustState},
     registry::{HookListing, Snapshot},
 };
 
@@ -124,6 +124,9 @@ fn trust(hook: &Hook) -> String {
 
 fn name(hook: &Hook) -> String {
     match &hook.execution.switches.disabled_by {
+        _ if hook.enabled && hook.execution.host_runs != HostRuns::Never => {
+            format!("{} (run by {})", hook.name, hook.dialect.name())
+        }
         _ if hook.enabled => hook.name.to_string(),
         None => format!("{} (disabled)", hook.name),
         Some(switch) => format!("{} (disabled by {})", hook.name, escape::line(switch)),

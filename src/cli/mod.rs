@@ -8,6 +8,8 @@ mod audit;
 mod change_text;
 mod check;
 mod completions;
+#[cfg(feature = "daemon")]
+mod connect;
 mod convert;
 #[cfg(feature = "daemon")]
 mod daemon_flag;
@@ -136,6 +138,10 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Trust(trust) => trust.run(&screen),
         CliCommand::Schema(schema) => schema.run(&screen),
         CliCommand::Convert(convert) => convert.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Connect(connect) => connect.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Disconnect(disconnect) => disconnect.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(&screen),
         #[cfg(feature = "daemon")]

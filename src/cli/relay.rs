@@ -23,7 +23,7 @@ use crate::{
     daemon::{Client, ClientError, ClientResponse, ProcessAnswer},
     dialect,
     handler::command::{TRACEPARENT, mark_of_environment},
-    model::{DialectName, EventKind, HostResponse, Outcome, Verdict},
+    model::{Dialect, DialectName, EventKind, HostResponse, Outcome, Verdict},
     run::next_decision_id,
 };
 
@@ -128,7 +128,7 @@ impl RelayCommand {
         let path = format!("/v1/events/{}?as=process", self.dialect);
         let trace = std::env::var(TRACEPARENT).ok().and_then(|trace| trace.parse().ok());
         let client = self.socket.client().timeout(self.timeout).trace(trace).hook_mark(mark_of_environment());
-        let client = client.environment(&variables_of(self.dialect));
+        let client = client.environment(&variables_of(self.dialect)).project(self.project());
         let response = match self.ask(&client, &path, &event) {
             Ok(ProcessAnswer { stdout, stderr, exit_code }) => {
                 HostResponse { stdout, stderr, exit_code, body: None }
@@ -142,6 +142,13 @@ impl RelayCommand {
         };
         // An answer that cannot be printed must not read as consent.
         screen.print_response(&response).unwrap_or(Exit::Native(BLOCK))
+    }
+
+    /// The project of the agent's session, without symbolic links.
+    fn project(&self) -> Option<String> {
+        let native = dialect::natives().find(|native| Dialect::name(*native) == self.dialect)?;
+        let directory = std::env::var_os(native.project_variable()?)?;
+        std::fs::canonicalize(directory).ok()?.into_os_string().into_string().ok()
     }
 
     /// Sends the event, again and again while the daemon restarts and `--wait` lasts.

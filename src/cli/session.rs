@@ -10,7 +10,7 @@ use super::{
     screen::Screen,
     workspace::LocatedWorkspace,
 };
-use crate::{LoadReport, Orchestrator, model::WorkspaceId};
+use crate::{LoadReport, Orchestrator, config::LoadOptions, model::WorkspaceId};
 
 /// How long hooks may take to end after a signal. Their processes are asked to end at once.
 const ABORT_GRACE: Duration = Duration::from_secs(3);
@@ -31,7 +31,8 @@ impl CommandSession {
     /// Returns an error if it does not start.
     pub(super) async fn start(found: &LocatedWorkspace) -> Result<Self, CliError> {
         let (id, workspace) = found.declared();
-        let builder = Orchestrator::builder().search_every_parent().workspace_with(id, workspace);
+        let builder =
+            Orchestrator::builder().load_options(LoadOptions::OF_COMMANDS).workspace_with(id, workspace);
         let builder = builder.settings(found.settings.clone());
         let orchestrator = builder.start().await.map_err(|error| start_error(&error))?;
         let loaded = orchestrator.load_reports().into_iter().next();

@@ -1,6 +1,6 @@
 //! `status`: show daemon status.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 
@@ -15,7 +15,7 @@ use super::{
     units::{coarse_duration, plural},
 };
 use crate::{
-    daemon::{AuditStatus, DaemonStatus, DataStatus, LastGoodFile},
+    daemon::{AgentStatus, AuditStatus, DaemonStatus, DataStatus, LastGoodFile},
     model::Timestamp,
 };
 
@@ -138,6 +138,9 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
         ("serves", format!("{workspaces} with {hooks}; watching their files: {}", status.watch)),
         ("works on", format!("{events} in flight; {runs} known, {} active", status.active_runs)),
     ];
+    if !status.agents.is_empty() {
+        facts.push(("agents", agents_fact(&status.agents)));
+    }
     if !status.trust.is_empty() {
         let counts: Vec<String> =
             status.trust.iter().map(|(state, number)| format!("{number} {state}")).collect();
@@ -148,6 +151,21 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
     }
     facts.push(("run state", data_fact(status.data.as_ref())));
     facts
+}
+
+/// The agents that reach the daemon, each with its last event.
+pub(super) fn agents_fact(agents: &[AgentStatus]) -> String {
+    let shown = agents.iter().map(|agent| {
+        let at = UNIX_EPOCH + Duration::from_secs(agent.last_at);
+        let ago = SystemTime::now().duration_since(at).unwrap_or_default();
+        format!(
+            "{}: {} {} ago",
+            agent.agent,
+            agent.last_event,
+            coarse_duration(ago.max(Duration::from_secs(1)))
+        )
+    });
+    shown.collect::<Vec<_>>().join(", ")
 }
 
 fn data_fact(data: Option<&DataStatus>) -> String {

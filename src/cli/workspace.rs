@@ -131,7 +131,12 @@ impl LocatedWorkspace {
     /// Loads the hooks.
     pub(super) fn load(&self) -> LoadedWorkspace {
         let environment = |name: &str| std::env::var(name).ok();
-        let context = LoadContext { search: OuterSearch::EveryParent, ..LoadContext::new(&environment) };
+        let connections = config::connections(&self.settings, &environment);
+        let context = LoadContext {
+            search: OuterSearch::EveryParent,
+            connections: Some(&connections),
+            ..LoadContext::new(&environment)
+        };
         let (id, workspace) = self.declared();
         let mut loaded = config::load_in_context(&workspace, id.as_ref(), &self.settings, &context);
         let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;

@@ -69,20 +69,10 @@ pub(crate) fn load_in_context(
     let place = trust::workspace_place(&workspace.root, settings, context.environment);
     let alone = |outer: &RegisteredWorkspace, project_roots: &[PathBuf]| {
         let context = LoadContext { previous: None, project_roots, ..*context };
-        load_alone(&outer.settings, Some(&outer.id), settings, &context)
+        load_with(&outer.settings, Some(&outer.id), settings, &context, OuterHooks::default())
     };
     let outer = place.map(|place| OuterHooks::load(&place.root, workspace, settings, context, &alone));
     load_with(workspace, workspace_id, settings, context, outer.unwrap_or_default())
-}
-
-/// Loads a workspace without those around it.
-fn load_alone(
-    workspace: &WorkspaceSettings,
-    workspace_id: Option<&WorkspaceId>,
-    settings: &Settings,
-    context: &LoadContext<'_>,
-) -> LoadedWorkspace {
-    load_with(workspace, workspace_id, settings, context, OuterHooks::default())
 }
 
 fn load_with(
@@ -110,6 +100,9 @@ fn load_with(
         rules.block_unknown(&mut loaded, &GoodFiles::new());
         loaded
     };
+    if let Some(connections) = context.connections {
+        connections.mark(&loaded.workspace.root, &mut loaded.hooks, &settings.required);
+    }
     outer.join(&mut loaded);
     loaded.sort();
     loaded

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     WorkspaceSettings,
+    connections::{ConnectedAgents, ConnectionRecord},
     content::RulesVersion,
     files::DefinitionFiles,
     last_good_store::{GoodFiles, LastGoodStore, NO_GOOD_FILES},
@@ -24,6 +25,27 @@ pub(crate) enum OuterSearch {
     /// In every directory above it, up to the home directory, that only this user, root or the owner of the workspace
     /// can write to.
     EveryParent,
+}
+
+/// How an orchestrator loads workspaces.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LoadOptions {
+    /// How far up others are looked for.
+    pub(crate) search: OuterSearch,
+    /// Whether hooks are left to the agents that run them.
+    pub(crate) agents: ConnectedAgents,
+}
+
+impl LoadOptions {
+    /// Those of the command line, which runs every hook.
+    #[cfg(feature = "cli")]
+    pub(crate) const OF_COMMANDS: Self =
+        Self { search: OuterSearch::EveryParent, agents: ConnectedAgents::Ignored };
+
+    /// Those of the daemon.
+    #[cfg(feature = "daemon")]
+    pub(crate) const OF_DAEMON: Self =
+        Self { search: OuterSearch::Registered, agents: ConnectedAgents::Considered };
 }
 
 /// A registered workspace around another one.
@@ -51,6 +73,8 @@ pub(crate) struct LoadContext<'a> {
     pub(crate) last_good: Option<&'a LastGoodStore>,
     /// The files that are read as they were.
     pub(crate) good: &'a GoodFiles,
+    /// The agents that are connected, and run the hooks of their own settings themselves.
+    pub(crate) connections: Option<&'a ConnectionRecord>,
 }
 
 impl<'a> LoadContext<'a> {
@@ -65,6 +89,7 @@ impl<'a> LoadContext<'a> {
             project_roots: &[],
             last_good: None,
             good: &NO_GOOD_FILES,
+            connections: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod account;
 mod agent_settings;
 mod broken_hooks;
+mod connections;
 mod content;
 mod discover;
 mod files;
@@ -35,6 +36,12 @@ pub use account::home_directory;
 pub(crate) use agent_settings::system_directory;
 pub(crate) use agent_settings::{dialect_of_file, missing_directories};
 pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, take_placeholders};
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) use connections::connections;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use connections::{
+    AgentConnection, ConnectionError, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand,
+};
 pub(crate) use content::hash_of_all;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;
@@ -51,7 +58,7 @@ pub(crate) use last_good_store::LastGoodStore;
 pub(crate) use load::load_in_context;
 pub use load::load_workspace;
 pub use loaded_workspace::LoadedWorkspace;
-pub(crate) use loaded_workspace::{LoadContext, OuterSearch, RegisteredWorkspace};
+pub(crate) use loaded_workspace::{LoadContext, LoadOptions, OuterSearch, RegisteredWorkspace};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::duration;
 #[cfg(feature = "cli")]
@@ -68,6 +75,8 @@ pub use settings::{
 pub(crate) use trust::TrustedRoots;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::data_directory;
+#[cfg(feature = "cli")]
+pub(crate) use trust::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;
 pub(crate) use trust::workspace_place;

@@ -37,6 +37,9 @@ pub(super) fn is_variable(value: &str) -> bool {
     value.len() <= LONGEST_VARIABLE && !value.contains(char::is_control)
 }
 
+/// The header with the project of the agent's session that an event is from.
+pub(super) const PROJECT: &str = "hookyard-project";
+
 /// A blocking client of a daemon.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -47,6 +50,7 @@ pub struct Client {
     hook_mark: Option<String>,
     /// Variables of an agent, as JSON.
     environment: Option<String>,
+    project: Option<String>,
 }
 
 /// The response of a daemon.
@@ -131,7 +135,14 @@ struct ErrorResponseText {
 impl Client {
     /// A client of the daemon at a socket.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into(), timeout: None, trace: None, hook_mark: None, environment: None }
+        Self {
+            socket: socket.into(),
+            timeout: None,
+            trace: None,
+            hook_mark: None,
+            environment: None,
+            project: None,
+        }
     }
 
     /// Sends the requests in this trace context.
@@ -156,6 +167,14 @@ impl Client {
         let usable: BTreeMap<_, _> = variables.iter().filter(|(_, value)| is_variable(value)).collect();
         let environment = serde_json::to_string(&usable).ok().filter(|_| !usable.is_empty());
         Self { environment, ..self }
+    }
+
+    /// Sends the requests of a session whose project is this directory.
+    #[must_use]
+    #[cfg(feature = "cli")]
+    pub(crate) fn project(self, project: Option<String>) -> Self {
+        // A value that is no header would end the request's head.
+        Self { project: project.filter(|project| !project.chars().any(char::is_control)), ..self }
     }
 
     /// Limits how long a read or a write may block.
@@ -203,8 +222,10 @@ impl Client {
         let mark = self.hook_mark.as_ref().map(|mark| format!("{HOOK_MARK}: {mark}\r\n")).unwrap_or_default();
         let environment = self.environment.as_ref();
         let environment = environment.map(|text| format!("{ENVIRONMENT}: {text}\r\n")).unwrap_or_default();
+        let project =
+            self.project.as_ref().map(|project| format!("{PROJECT}: {project}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}{environment}\
+            "{method} {path} HTTP/1.1\r\nhost: hookyard\r\nconnection: close\r\n{trace}{mark}{environment}{project}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );

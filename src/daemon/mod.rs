@@ -5,6 +5,7 @@
 //! reloads changed hook files. `audit` and `traces` record outcomes. `client` and `sse` are the client's side.
 
 mod admission;
+mod agent_activity;
 mod audit;
 mod auth;
 mod client;
@@ -52,8 +53,8 @@ pub(crate) use preflight::{RunningDaemon, StartFinding, StartFindingLevel, prefl
 #[cfg(feature = "cli")]
 pub(crate) use routes::ProcessAnswer;
 pub use routes::{
-    AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile, NotLoadedWorkspace,
-    NotTrusted, PowerlessSwitches, RequiredMissing,
+    AgentStatus, AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile,
+    NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing,
 };
 pub use server::Daemon;
 pub use socket::{SocketError, default_control_socket, default_socket};

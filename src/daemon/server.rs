@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     DispatchError, LoadReport, Orchestrator, StartError, StoreError,
-    config::{self, DataDirectory, Settings},
+    config::{self, DataDirectory, LoadOptions, Settings},
     handler::{OwnListeners, command::GroupLedger},
     model::WorkspaceId,
     run::name_decisions,
@@ -173,7 +173,7 @@ async fn orchestrator(
         sockets: vec![addresses.socket.clone(), addresses.control_socket.clone()],
     };
     let builder = Orchestrator::builder().settings(settings.clone()).workspaces_later();
-    let mut builder = builder.own_listeners(listeners);
+    let mut builder = builder.own_listeners(listeners).load_options(LoadOptions::OF_DAEMON);
     if let Some(data) = data {
         builder = builder.data(data);
     }

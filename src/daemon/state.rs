@@ -21,6 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    agent_activity::AgentActivity,
     audit::Audit,
     denials::Denials,
     error::ApiError,
@@ -111,6 +112,8 @@ pub(super) struct DaemonState {
     pub(super) observers: Observers,
     pub(super) denials: Arc<Denials>,
     pub(super) tokens: Arc<TcpTokens>,
+    /// The last event of each agent.
+    pub(super) activity: AgentActivity,
     /// How many readers the stream has, at all listeners.
     pub(super) stream_readers: Arc<AtomicUsize>,
     /// Cancelled when a client of the API asks the daemon to stop.
@@ -187,6 +190,7 @@ impl DaemonState {
             denials: Denials::new(observers.audit.clone()),
             observers,
             tokens: Arc::clone(tokens),
+            activity: AgentActivity::default(),
             stream_readers: Arc::default(),
             stop_requested: CancellationToken::new(),
             lameduck_over: CancellationToken::new(),

@@ -33,6 +33,8 @@ pub(crate) use catalog::read_partial;
 pub(crate) use catalog::unasked_response;
 pub use catalog::{named, natives, unreadable_event_response};
 pub use convert::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile, convert};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use document::without_comments;
 pub(crate) use document::{Document, Mapping, Mistake, Span, Value};
 pub use native::NativeDialect;
 #[cfg(feature = "cli")]

@@ -77,6 +77,24 @@ impl NativeDialect {
         self.settings.files
     }
 
+    /// Its events, with their kinds.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn events(&self) -> impl Iterator<Item = (&'static str, EventKind)> + use<> {
+        self.rows.iter().map(|row| (row.name, row.kind))
+    }
+
+    /// The variable with the directory of its project, which it gives its commands.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn project_variable(&self) -> Option<&'static str> {
+        self.settings.project_variables.first().copied()
+    }
+
+    /// A timeout in the unit of its settings files.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn timeout(&self, timeout: std::time::Duration) -> serde_json::Number {
+        self.settings.timeouts.unit.number(timeout)
+    }
+
     /// The names of its events without a kind of their own that hooks can stop.
     pub(crate) fn stoppable_host_events(&self) -> impl Iterator<Item = &'static str> {
         let rows = self.rows.iter().filter(|row| row.kind == EventKind::HostEvent && row.prevents());

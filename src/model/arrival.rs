@@ -4,6 +4,7 @@
 use std::{
     fmt,
     net::IpAddr,
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -56,19 +57,22 @@ impl Arrival {
 }
 
 /// How an event came to the daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EventOrigin {
     /// The listener: `event_socket`, `control_socket` or `tcp`.
     pub listener: &'static str,
     /// Who sent it.
     pub peer: EventPeer,
+    /// The project of the agent's session, as `relay` learns it from the agent: the directory whose settings the agent
+    /// has read.
+    pub project: Option<Arc<str>>,
 }
 
 impl EventOrigin {
     /// An event of this peer, which came through this listener.
     pub fn new(listener: &'static str, peer: EventPeer) -> Self {
-        Self { listener, peer }
+        Self { listener, peer, project: None }
     }
 }
 

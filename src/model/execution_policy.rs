@@ -34,6 +34,21 @@ pub struct ExecutionPolicy {
     pub required: bool,
     /// The switches of settings files that name it.
     pub switches: HookSwitches,
+    /// Whether the agent in whose settings it is configured runs it itself for its own events.
+    pub host_runs: HostRuns,
+}
+
+/// Whether the agent in whose settings a hook is configured runs it itself for its own events. hookyard then leaves it out
+/// for these events, so that it runs once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HostRuns {
+    /// Not as far as hookyard knows.
+    #[default]
+    Never,
+    /// In every session.
+    Always,
+    /// In sessions whose project is the hook's own workspace.
+    InProject,
 }
 
 /// The switches of settings files that name a hook.
@@ -63,6 +78,7 @@ impl PartialEq for ExecutionPolicy {
             variables,
             required,
             switches,
+            host_runs,
         } = self;
         let text = |condition: &Option<Arc<dyn Condition>>| condition.as_ref().map(|known| known.text());
         *host_event == other.host_event
@@ -77,6 +93,7 @@ impl PartialEq for ExecutionPolicy {
             && *variables == other.variables
             && *required == other.required
             && switches.disabled_by == other.switches.disabled_by
+            && *host_runs == other.host_runs
     }
 }
 

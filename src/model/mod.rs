@@ -39,7 +39,7 @@ pub use event::{
     Strategy,
 };
 pub use event_error::EventError;
-pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches};
+pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches, HostRuns};
 pub use handler::{
     CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, HttpHandler, HttpMethod, NativeHandler,
     NativeReply, WorkerBounds,

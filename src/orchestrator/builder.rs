@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     config::{
-        self, LoadedWorkspace, OuterSearch, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings,
+        self, LoadOptions, LoadedWorkspace, Settings, TrustPolicy, WorkerPoolSettings, WorkspaceSettings,
     },
     handler::{
         CommandLimits, HttpLimits, ModelClient, OwnListeners,
@@ -62,7 +62,7 @@ pub struct Builder {
     own_listeners: Option<OwnListeners>,
     #[cfg(feature = "store")]
     data: Option<PathBuf>,
-    outer_search: OuterSearch,
+    load_options: LoadOptions,
 }
 
 /// What an orchestrator starts with if no workspace is added.
@@ -159,11 +159,10 @@ impl Builder {
         self
     }
 
-    /// Looks for workspaces around each workspace in every directory above it, as the command line does.
-    #[cfg(feature = "cli")]
-    pub(crate) fn search_every_parent(mut self) -> Self {
-        self.outer_search = OuterSearch::EveryParent;
-        self
+    /// Loads workspaces with these options.
+    #[cfg(any(feature = "cli", feature = "daemon"))]
+    pub(crate) fn load_options(self, load_options: LoadOptions) -> Self {
+        Self { load_options, ..self }
     }
 
     /// Records every event that is dispatched, for test doubles.
@@ -268,7 +267,7 @@ impl Builder {
             native,
             models: self.models,
             workspaces: WorkspaceTable::default(),
-            outer_search: self.outer_search,
+            load_options: self.load_options,
             last_good: OnceLock::new(),
             event_log: self.event_log,
         }));

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{notice_stream::NoticeStream, workspace_table::WorkspaceTable};
 use crate::{
-    config::{LastGoodStore, OuterSearch, Settings},
+    config::{LastGoodStore, LoadOptions, Settings},
     handler::{DegradedWorkers, ModelClient},
     model::{Event, Hook, WorkspaceId},
     registry::Snapshot,
@@ -67,8 +67,8 @@ pub(super) struct Inner {
     /// The model client of the embedding program.
     pub(super) models: Option<Arc<dyn ModelClient>>,
     pub(super) workspaces: WorkspaceTable,
-    /// How far up the workspaces around a workspace are looked for.
-    pub(super) outer_search: OuterSearch,
+    /// How workspaces are loaded.
+    pub(super) load_options: LoadOptions,
     /// Where the last good rules are kept, if they are.
     pub(super) last_good: OnceLock<LastGoodStore>,
     /// Records dispatched events, in test doubles only.

@@ -18,7 +18,7 @@ use super::{
     workspace_table::{InsertedWorkspace, WorkspaceEntry},
 };
 use crate::{
-    config::{self, LoadedWorkspace, RegisteredWorkspace, Settings, WorkspaceSettings},
+    config::{self, LoadOptions, LoadedWorkspace, RegisteredWorkspace, Settings, WorkspaceSettings},
     model::{Diagnostic, Hook, HookSource, Severity, WorkspaceId},
     registry::{HookChanges, RegisteredHook, Snapshot, keep_rules_of_broken_files},
     run::Outbox,
@@ -213,16 +213,18 @@ impl Orchestrator {
         let at = SystemTime::now();
         let client = self.0.models.clone();
         let orchestrator = self.clone();
-        let search = self.0.outer_search;
+        let LoadOptions { search, agents } = self.0.load_options;
         let last_good = self.0.last_good.get().cloned();
         let load = move || {
             let environment = |name: &str| std::env::var(name).ok();
+            let connections = agents.read(&settings, &environment);
             let context = config::LoadContext {
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 previous: former,
                 registered: &|directory| orchestrator.registered_around(directory),
                 search,
                 last_good: last_good.as_ref(),
+                connections: connections.as_ref(),
                 ..config::LoadContext::new(&environment)
             };
             config::load_in_context(&given, Some(&name), &settings, &context)

@@ -4,7 +4,9 @@ use std::{borrow::Cow, path::Path};
 
 use serde::Serialize;
 
-use crate::model::{CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, Matcher, TrustState};
+use crate::model::{
+    CommandLine, DialectName, EventKinds, Handler, HandlerKind, Hook, HostRuns, Matcher, TrustState,
+};
 
 /// One hook as programs see it.
 #[derive(Debug, Serialize)]
@@ -33,6 +35,9 @@ pub struct HookListing<'a> {
     /// The switch of a settings file that disables it.
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_by: Option<&'a str>,
+    /// Whether the agent in whose settings it is runs it itself for its own events.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    run_by_agent: bool,
     /// The switches that would disable it if they had the authority.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     cannot_be_disabled_by: &'a [std::sync::Arc<str>],
@@ -87,6 +92,7 @@ impl<'a> HookListing<'a> {
             priority: hook.priority,
             enabled: hook.enabled,
             disabled_by: hook.execution.switches.disabled_by.as_deref(),
+            run_by_agent: hook.execution.host_runs != HostRuns::Never,
             cannot_be_disabled_by: &hook.execution.switches.without_effect,
             sha256: hook.execution.definition.as_deref(),
             file: hook.source.file.as_deref().map(Path::to_string_lossy),

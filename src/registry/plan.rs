@@ -1,10 +1,11 @@
 //! Plans: which hooks run for an event, in which stages, and why the others do not.
 
-use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
+use std::{collections::HashMap, fmt, ops::Range, path::Path, sync::Arc};
 
 use super::registered_hook::RegisteredHook;
 use crate::model::{
-    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, Strategy,
+    Concurrency, Delivery, DialectName, Event, EventKind, Frequency, Hook, HookName, HostRuns, Strategy,
+    Workspace,
 };
 
 /// The ordered stages of hooks for one event; the steps of a stage run at the same time.
@@ -103,6 +104,19 @@ fn shares_stage(event: &Event, alone: &[DialectName], last: &Hook, next: &Hook) 
         && ![last, next].iter().any(|hook| alone.contains(&hook.dialect.name()))
 }
 
+/// Whether the agent that sent an event runs a hook itself, by what the operator or the user has recorded.
+pub(super) fn is_left_to_host(hook: &Hook, event: &Event, of_snapshot: &Workspace) -> bool {
+    let is_of_project = || {
+        let project = event.origin.as_ref().and_then(|origin| origin.project.as_deref());
+        project.is_some_and(|project| Path::new(project) == hook.workspace(of_snapshot).root)
+    };
+    match hook.execution.host_runs {
+        HostRuns::Never => false,
+        HostRuns::Always => hook.dialect.name() == event.dialect,
+        HostRuns::InProject => hook.dialect.name() == event.dialect && is_of_project(),
+    }
+}
+
 /// Drops hooks that another one stands in for: it has the same deduplication key.
 pub(super) fn deduplicated(hooks: Vec<Arc<RegisteredHook>>) -> Vec<Arc<RegisteredHook>> {
     if hooks.iter().filter_map(|registered| identity(&registered.hook)).nth(1).is_none() {
@@ -160,6 +174,8 @@ pub enum SkipReason {
     OtherEvents(EventKind),
     /// It wants another host event.
     OtherHostEvent(Arc<str>),
+    /// The agent that sent the event runs it itself.
+    RunByHost(DialectName),
     /// A hook with the same deduplication key runs.
     SameAs(HookName),
     /// The event does not meet its condition.
@@ -182,12 +198,20 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// Why the hook is not in the plan of the event, or `None` if it is.
-    pub(super) fn of(hook: &Arc<RegisteredHook>, event: &Event, plan: &Plan) -> Option<Self> {
+    pub(super) fn of(
+        hook: &Arc<RegisteredHook>,
+        event: &Event,
+        of_snapshot: &Workspace,
+        plan: &Plan,
+    ) -> Option<Self> {
         if plan.steps().iter().any(|step| Arc::ptr_eq(step, hook)) {
             return None;
         }
         Self::unwanted(hook, event).or_else(|| {
             let own = &hook.hook;
+            if is_left_to_host(own, event, of_snapshot) {
+                return Some(Self::RunByHost(own.dialect.name()));
+            }
             let same = |step: &&Arc<RegisteredHook>| identity(&step.hook) == identity(own);
             Some(Self::SameAs(plan.steps().iter().find(same)?.hook.name.clone()))
         })
@@ -236,6 +260,7 @@ impl fmt::Display for SkipReason {
             Self::SwitchedOff(switch) => write!(f, "{switch} switches it off"),
             Self::OtherEvents(kind) => write!(f, "{kind} is not among its events"),
             Self::OtherHostEvent(name) => write!(f, "`{name}` is not among its events"),
+            Self::RunByHost(host) => write!(f, "{host} runs it itself, since it is connected"),
             Self::SameAs(hook) => write!(f, "`{hook}` runs the same, and once is enough"),
             Self::LacksCondition(text) => write!(f, "it needs {text}"),
             Self::NotAccepted { pattern, field, value } => {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use super::{
     index::{Index, IndexBuilder},
-    plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated},
+    plan::{Explanation, Plan, SkipReason, SkippedHook, deduplicated, is_left_to_host},
     registered_hook::{MissingHook, RegisteredHook},
 };
 use crate::model::{Event, EventKind, Hook, Redactor, Workspace};
@@ -129,7 +129,9 @@ impl Snapshot {
         }
         let hooks = selected.into_iter().map(|rank| Arc::clone(&self.hooks[rank as usize]));
         let wanted = |registered: &Arc<RegisteredHook>| {
-            registered.hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
+            let hook = &registered.hook;
+            !is_left_to_host(hook, event, &self.workspace)
+                && hook.execution.condition.as_ref().is_none_or(|condition| condition.holds(event))
         };
         let wanted = deduplicated(hooks.filter(wanted).collect());
         Plan::new(event, wanted.into_iter())
@@ -139,7 +141,10 @@ impl Snapshot {
     pub fn explain(&self, event: &Event) -> Explanation {
         let plan = self.plan(event);
         let skip = |hook: &Arc<RegisteredHook>| {
-            Some(SkippedHook { why: SkipReason::of(hook, event, &plan)?, hook: Arc::clone(hook) })
+            Some(SkippedHook {
+                why: SkipReason::of(hook, event, &self.workspace, &plan)?,
+                hook: Arc::clone(hook),
+            })
         };
         let skipped = self.hooks.iter().filter_map(skip).collect();
         Explanation { plan, skipped }

@@ -167,7 +167,7 @@ pub(crate) fn encode(event: &Event) -> String {
             WrittenArrival { micros, node, process, number }
         }),
         trace: event.trace.map(|trace| trace.to_string()),
-        origin: event.origin.map(|EventOrigin { listener, peer }| match peer {
+        origin: event.origin.as_ref().map(|EventOrigin { listener, peer, .. }| match *peer {
             EventPeer::User(user) => WrittenOrigin { listener, user: Some(user), address: None },
             EventPeer::Address(address) => WrittenOrigin { listener, user: None, address: Some(address) },
         }),

@@ -8,6 +8,7 @@ mod trust;
 
 mod authoring;
 mod cli;
+mod connect;
 mod example_workspace;
 mod nested;
 mod serve_check;

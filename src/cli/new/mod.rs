@@ -3,6 +3,7 @@
 mod files;
 mod options;
 mod skeleton;
+mod templates;
 
 use std::{borrow::Cow, path::Path};
 

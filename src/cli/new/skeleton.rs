@@ -8,6 +8,7 @@ use super::{
     super::schema,
     files::{FileRole, NewFile},
     options::{HandlerType, ProcessMode, ScriptLanguage, in_hooks},
+    templates,
 };
 use crate::model::{EventKind, HttpTarget, MatchField};
 
@@ -77,12 +78,6 @@ struct ScriptTemplates {
     worker: (&'static str, &'static str),
 }
 
-macro_rules! template {
-    ($name:literal) => {
-        include_str!(concat!("templates/", $name))
-    };
-}
-
 macro_rules! functions {
     ($folder:literal, $name:literal) => {
         ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/config/workers/", $folder, "/", $name)))
@@ -90,8 +85,8 @@ macro_rules! functions {
 }
 
 static SH: ScriptTemplates = ScriptTemplates {
-    guard: template!("guard.sh"),
-    note: template!("note.sh"),
+    guard: templates::GUARD_SH,
+    note: templates::NOTE_SH,
     program: "sh",
     extension: "sh",
     functions: functions!("shell", "hookyard-worker.sh"),
@@ -100,8 +95,8 @@ static SH: ScriptTemplates = ScriptTemplates {
 };
 
 static PYTHON: ScriptTemplates = ScriptTemplates {
-    guard: template!("guard.py"),
-    note: template!("note.py"),
+    guard: templates::GUARD_PY,
+    note: templates::NOTE_PY,
     program: "python3",
     extension: "py",
     functions: functions!("python", "hookyard_worker.py"),
@@ -114,8 +109,8 @@ static PYTHON: ScriptTemplates = ScriptTemplates {
 };
 
 static NODE: ScriptTemplates = ScriptTemplates {
-    guard: template!("guard.mjs"),
-    note: template!("note.mjs"),
+    guard: templates::GUARD_MJS,
+    note: templates::NOTE_MJS,
     program: "node",
     extension: "mjs",
     functions: functions!("javascript", "hookyard-worker.mjs"),
@@ -234,7 +229,7 @@ impl SkeletonRequest<'_> {
         skeleton.server = Some(path.clone());
         skeleton.files.push(NewFile {
             path,
-            text: self.filled(template!("server.py")),
+            text: self.filled(templates::SERVER_PY),
             part: FileRole::Script,
         });
         skeleton.remarks.push("Until its server is started, the hook fails; by default that is ignored.");
@@ -258,13 +253,13 @@ impl SkeletonRequest<'_> {
     }
 
     fn question(&self) -> &'static str {
-        if self.is_guard() { template!("prompt.md") } else { template!("note.md") }
+        if self.is_guard() { templates::PROMPT_MD } else { templates::NOTE_MD }
     }
 
     fn agent(&self, skeleton: &mut HookSkeleton) -> String {
         let path = PathBuf::from(format!(".openharness/agents/{}.md", self.name));
         let model = self.model(skeleton);
-        let text = template!("agent.md").replace("{{model}}", &model);
+        let text = templates::AGENT_MD.replace("{{model}}", &model);
         skeleton.files.push(NewFile { path, text, part: FileRole::Config });
         let task: Vec<String> = self.question().lines().map(|line| format!("      {line}")).collect();
         let task = task.join("\n").replace("\n      \n", "\n\n");

@@ -28,6 +28,7 @@ pub(super) fn status() -> DaemonStatus {
         active_runs: 2,
         events_in_flight: 3,
         streams: 1,
+        agents: Vec::new(),
         watch: "on".into(),
         audit: None,
         data: None,

@@ -24,7 +24,7 @@ pub(crate) use store::data_directory;
 
 #[cfg(feature = "cli")]
 pub(crate) use record::TrustRecord;
-pub(in crate::config) use record::sha256;
+pub(crate) use record::sha256;
 #[cfg(feature = "cli")]
 pub(crate) use review::{ReviewedHook, TrustReview, revoke_trust};
 pub(in crate::config) use shell_words::trust_command;
@@ -32,4 +32,5 @@ pub(in crate::config) use shell_words::trust_command;
 pub(crate) use store::TrustError;
 #[cfg(feature = "daemon")]
 pub(crate) use store::TrustedRoots;
+pub(in crate::config) use store::state_directory;
 pub(crate) use store::{WorkspacePlace, trusted_roots, workspace_place};

@@ -173,7 +173,7 @@ pub(super) fn tree_digest(tree: &[TreeFile]) -> String {
 }
 
 /// A SHA-256 digest in hexadecimal digits.
-pub(in crate::config) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
 
     let mut text = String::with_capacity(64);

@@ -52,7 +52,7 @@ struct Client {
 
 impl Client {
     fn of(event: &Event) -> Self {
-        let peer = event.origin.map(|origin| origin.peer);
+        let peer = event.origin.as_ref().map(|origin| origin.peer);
         let uid = match peer {
             Some(EventPeer::User(uid)) => Some(uid),
             _ => None,
@@ -61,7 +61,12 @@ impl Client {
             Some(EventPeer::Address(address)) => Some(address),
             _ => None,
         };
-        Self { listener: event.origin.map(|origin| origin.listener), uid, address, dialect: event.dialect }
+        Self {
+            listener: event.origin.as_ref().map(|origin| origin.listener),
+            uid,
+            address,
+            dialect: event.dialect,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! The parts of the status about what the daemon writes: the state of runs, the last good rules, and the audit.
+//! The parts of the status about the agents that reach the daemon, and about what it writes: the state of runs, the last
+//! good rules, and the audit.
 
 use std::{sync::atomic::Ordering, time::UNIX_EPOCH};
 
@@ -8,11 +9,59 @@ use serde_json::{Value, json};
 use crate::{
     KeptFile,
     daemon::{
+        agent_activity::LastAgentEvent,
         audit::Audit,
         schema::{Component, object, optional_string, string, unsigned, unsigned_as},
     },
     store::StoreStatus,
 };
+
+/// An agent whose events have come.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AgentStatus {
+    /// The dialect of its events.
+    pub agent: String,
+    /// How many there were.
+    pub events: u64,
+    /// When the last one came, in seconds since 1970.
+    pub last_at: u64,
+    /// The kind of the last one.
+    pub last_event: String,
+}
+
+pub(super) static AGENT_STATUS: Component = Component::built("AgentStatus", || {
+    object(
+        "An agent whose events have come.",
+        [
+            ("agent", string("The dialect of its events.")),
+            ("events", unsigned("How many there were.")),
+            ("last_at", unsigned_as("int64", "When the last one came, in seconds since 1970.")),
+            ("last_event", string("The kind of the last one.")),
+        ],
+        &[],
+    )
+});
+
+impl From<LastAgentEvent> for AgentStatus {
+    fn from(last: LastAgentEvent) -> Self {
+        Self {
+            agent: last.dialect.to_string(),
+            events: last.events,
+            last_at: last.since_epoch.as_secs(),
+            last_event: last.kind.to_string(),
+        }
+    }
+}
+
+/// The schema of a list of agents.
+pub(super) fn agents_schema() -> Value {
+    json!({
+        "type": "array",
+        "items": AGENT_STATUS.reference(),
+        "description": "The agents whose events have come since the start, each with its last one.",
+    })
+}
 
 /// The store of the state of runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]

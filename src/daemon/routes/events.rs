@@ -1,5 +1,7 @@
 //! Takes canonical events and answers with what their hooks decided; what native events have in common with that.
 
+use std::time::SystemTime;
+
 use axum::{
     body::{Body, Bytes},
     extract::{Request, State},
@@ -39,7 +41,7 @@ pub(in crate::daemon) async fn send_event(
     let bytes = request_body::read(&headers, body, share.event_bounds(&state.settings)).await?;
     let outcome = match read(&state, DialectName::Canonical, &headers, &bytes) {
         Ok(mut event) => {
-            event.origin = extensions.get().copied();
+            event.origin = extensions.get().cloned();
             event.workspace_id = state.locator.locate(&state.orchestrator, &event).await?;
             let outcome = state.orchestrator.dispatch_from(share.sender, event).await?;
             state.confirm_audit(&outcome).await?;
@@ -89,6 +91,7 @@ pub(super) fn read(
     bytes: &[u8],
 ) -> Result<Event, EventError> {
     let mut event = state.orchestrator.read(dialect, bytes)?;
+    state.activity.note(dialect, event.kind, SystemTime::now());
     let trace = headers.get(TRACEPARENT).and_then(|header| header.to_str().ok());
     // An invalid traceparent is ignored, as W3C Trace Context requires.
     event.trace = trace.and_then(|text| text.parse().ok());

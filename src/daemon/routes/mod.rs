@@ -23,7 +23,7 @@ mod trust;
 mod unasked;
 mod workspaces;
 
-pub use data_status::{AuditStatus, DataStatus, LastGoodFile};
+pub use data_status::{AgentStatus, AuditStatus, DataStatus, LastGoodFile};
 pub(super) use events::send_event;
 #[cfg(feature = "cli")]
 pub(crate) use native_response::ProcessAnswer;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, request::Parts},
+    http::{Extensions, HeaderMap, request::Parts},
     response::Response,
 };
 use serde::Deserialize;
@@ -113,8 +113,8 @@ async fn answer(
     };
     let event = match read(state, dialect, &headers, &bytes) {
         Ok(event) => {
-            let origin = extensions.get().copied();
-            Event { environment: environment(&headers, dialect, origin), origin, ..event }
+            let origin = origin(&headers, &extensions);
+            Event { environment: environment(&headers, dialect, origin.as_ref()), origin, ..event }
         }
         Err(error) => return Err(unreadable(state, dialect, &bytes, error.into()).await),
     };
@@ -126,7 +126,7 @@ async fn answer(
 fn environment(
     headers: &HeaderMap,
     dialect: DialectName,
-    origin: Option<EventOrigin>,
+    origin: Option<&EventOrigin>,
 ) -> Vec<(&'static str, Arc<str>)> {
     let Some(header) = headers.get(client::ENVIRONMENT) else { return Vec::new() };
     let own = EventPeer::User(rustix::process::geteuid().as_raw());
@@ -137,6 +137,14 @@ fn environment(
     let known = dialect::host_variables(dialect).iter();
     let found = known.filter_map(|name| Some((*name, Arc::clone(sent.get(*name)?))));
     found.filter(|(_, value)| client::is_variable(value)).collect()
+}
+
+/// How the event came, with the project that `relay` names.
+fn origin(headers: &HeaderMap, extensions: &Extensions) -> Option<EventOrigin> {
+    let mut origin: EventOrigin = extensions.get().cloned()?;
+    let project = headers.get(client::PROJECT).and_then(|project| str::from_utf8(project.as_bytes()).ok());
+    origin.project = project.map(Arc::from);
+    Some(origin)
 }
 
 /// An event that was read to its end and is invalid. Its directory is not relied on: the guards of every workspace

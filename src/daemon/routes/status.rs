@@ -12,7 +12,8 @@ use serde_json::json;
 
 use super::{
     data_status::{
-        AUDIT_STATUS, AuditStatus, DataStatus, LastGoodFile, last_good_schema, nullable_data_status,
+        AUDIT_STATUS, AgentStatus, AuditStatus, DataStatus, LastGoodFile, agents_schema, last_good_schema,
+        nullable_data_status,
     },
     trust::{self, NotTrusted},
 };
@@ -63,6 +64,9 @@ pub struct DaemonStatus {
     pub events_in_flight: usize,
     /// The number of readers of the stream.
     pub streams: usize,
+    /// The agents whose events have come since the start, each with its last one.
+    #[serde(default)]
+    pub agents: Vec<AgentStatus>,
     /// Whether changed hook files are noticed: `on`, `off`, or `partly` with the reason in the log.
     pub watch: String,
     /// The counters of the audit, if it is on.
@@ -208,6 +212,7 @@ pub(super) static STATUS: Component = Component::built("Status", || {
             ("active_runs", unsigned("The number of runs that have work in flight or had it recently.")),
             ("events_in_flight", unsigned("The number of events in flight.")),
             ("streams", unsigned("The number of readers of the stream.")),
+            ("agents", agents_schema()),
             ("watch", string("Whether changed hook files are noticed: `on`, `off` or `partly`.")),
             ("audit", json!({ "oneOf": [audit, { "type": "null" }] })),
             ("data", nullable_data_status()),
@@ -328,6 +333,7 @@ impl DaemonStatus {
             active_runs: runs.active,
             events_in_flight: orchestrator.in_flight(),
             streams: state.stream_readers.load(Ordering::Relaxed),
+            agents: state.activity.last_events().into_iter().map(AgentStatus::from).collect(),
             watch: state.watch.as_str().to_owned(),
             audit: state.observers.audit.as_deref().map(AuditStatus::of),
             data: orchestrator.store_status().map(DataStatus::from),

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::{
-    data_status::{AUDIT_STATUS, DATA_STATUS},
+    data_status::{AGENT_STATUS, AUDIT_STATUS, DATA_STATUS},
     errors::{
         BODY_ERRORS, EVENT_ERRORS, INVALID_ID, INVALID_QUERY, INVALID_REGISTRATION, NO_METRICS, RUN_ERRORS,
         SAME_ROOT, UNKNOWN_DIALECT_OR_WORKSPACE, UNKNOWN_WORKSPACE,
@@ -44,7 +44,8 @@ use axum::{
 };
 
 /// The components of the document.
-static COMPONENTS: [&Component; 25] = [
+static COMPONENTS: [&Component; 26] = [
+    &AGENT_STATUS,
     &AUDIT_STATUS,
     &RELOAD_VIEW,
     &DATA_STATUS,

@@ -24,6 +24,40 @@ pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     })
 }
 
+/// The text with blanks in the place of its comments, so that everything else stays where it is.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) fn without_comments(text: &str) -> String {
+    let mut blanked = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = match c {
+            '"' => string_length(rest),
+            '/' if rest.starts_with("//") => rest.find(['\n', '\r']).unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+            _ => c.len_utf8(),
+        };
+        let (part, behind) = rest.split_at(length);
+        if c == '/' && length > 1 {
+            blanked.extend(part.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        } else {
+            blanked.push_str(part);
+        }
+        rest = behind;
+    }
+    blanked
+}
+
+/// The length of the string that a text begins with, quotes included.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn string_length(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut end = 1;
+    while end < bytes.len() && bytes[end] != b'"' {
+        end += if bytes[end] == b'\\' { 2 } else { 1 };
+    }
+    text.ceil_char_boundary((end + 1).min(text.len()))
+}
+
 /// What is wrong with a text that is no JSON, and what to do.
 fn explained(message: &str, text: &str, offset: usize) -> (String, &'static str) {
     let around = [text[..offset].chars().next_back(), text[offset..].chars().next()];
@@ -180,6 +214,21 @@ mod tests {
         assert_eq!(value(&[0, 0, 1]), "\"t\\\"}\"");
         assert_eq!(key(&[0, 0, 2, 0]), "\"ü\"");
         assert_eq!((value(&[0, 0, 2, 0]), value(&[1]), value(&[2])), ("null", "true", "\"M(\""));
+    }
+
+    #[test]
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    fn comments_are_blanked_outside_of_strings() {
+        for (text, expected) in [
+            ("{\"a\": \"//x\"} // y\n", "{\"a\": \"//x\"}     \n"),
+            ("{/* ü\n*/\"a\\\"/*\": 1}", "{     \n  \"a\\\"/*\": 1}"),
+            ("/*/ {} */ 1 / 2", "          1 / 2"),
+            ("{} /* open", "{}        "),
+            ("\"open // x", "\"open // x"),
+            ("\"\\", "\"\\"),
+        ] {
+            assert_eq!(without_comments(text), expected, "{text}");
+        }
     }
 
     fn json() -> impl proptest::strategy::Strategy<Value = serde_json::Value> {

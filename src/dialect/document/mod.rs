@@ -11,6 +11,8 @@ mod span;
 #[cfg(test)]
 mod tests;
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use json::without_comments;
 pub(crate) use mistake::Mistake;
 pub(crate) use read::{Document, Mapping, Value};
 pub(crate) use span::Span;

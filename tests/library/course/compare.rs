@@ -109,6 +109,7 @@ pub(crate) fn why(skip: &SkipReason, scenario: &Scenario) -> Why {
         }
         SkipReason::SwitchedOff(_)
         | SkipReason::OtherHostEvent(_)
+        | SkipReason::RunByHost(_)
         | SkipReason::SameAs(_)
         | SkipReason::LacksCondition(_) => {
             panic!("no hook of a scenario is left out for this")

@@ -1,0 +1,338 @@
+//! The entries of hookyard in the settings file of an agent: adds and removes them, and leaves every other byte as it is.
+
+use std::path::Path;
+
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstArray, CstInputValue, CstNode, CstObject, CstObjectProp, CstRootNode},
+};
+
+use super::agents::AgentProfile;
+use crate::{dialect::without_comments, model::check_json};
+
+/// The text of a settings file that does not exist yet.
+const NO_SETTINGS: &str = "{}\n";
+
+/// The mark before the text of some files.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The key with the hooks, in the settings of every agent.
+const HOOKS: &str = "hooks";
+
+/// One entry: an event and the command for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct AgentEntry {
+    pub(in crate::cli) event: String,
+    pub(in crate::cli) command: String,
+    /// In the unit of the agent.
+    pub(in crate::cli) timeout: Option<String>,
+}
+
+/// What is wrong with a settings file; a phrase that follows its name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(in crate::cli) struct EntriesError(String);
+
+/// The settings of an agent, as they are written.
+pub(in crate::cli) struct AgentSettings {
+    /// The text before the first brace that is no part of the JSON.
+    mark: &'static str,
+    root: CstRootNode,
+}
+
+impl AgentSettings {
+    /// Reads a settings file; `None` for one that does not exist.
+    ///
+    /// Returns an error if the agent itself could not read it.
+    pub(in crate::cli) fn read(agent: &AgentProfile, bytes: Option<&[u8]>) -> Result<Self, EntriesError> {
+        let text = str::from_utf8(bytes.unwrap_or_default());
+        let text = text.map_err(|_| EntriesError("is not UTF-8".to_owned()))?;
+        let (mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
+            Some(rest) => ("\u{feff}", rest),
+            None => ("", text),
+        };
+        let text = if text.trim().is_empty() { NO_SETTINGS } else { text };
+        let plain = if agent.takes_comments { without_comments(text) } else { text.to_owned() };
+        // Not the lenient reader below: what the agent rejects is not changed. It also bounds the depth.
+        check_json(&plain).map_err(|error| {
+            EntriesError(format!("is not valid JSON: {}, at line {}", error.message, error.line))
+        })?;
+        let root = CstRootNode::parse(text, &ParseOptions::default());
+        let root = root.map_err(|error| EntriesError(format!("is not valid JSON: {error}")))?;
+        if root.object_value().is_none() {
+            return Err(EntriesError("is not a JSON object".to_owned()));
+        }
+        Ok(Self { mark, root })
+    }
+
+    pub(in crate::cli) fn text(&self) -> String {
+        format!("{}{}", self.mark, self.root)
+    }
+
+    /// The entries of hookyard for an agent, in the order of the file.
+    pub(in crate::cli) fn entries(&self, agent: &AgentProfile) -> Vec<AgentEntry> {
+        let mut found = Vec::new();
+        for (event, groups) in self.events() {
+            for handler in groups.elements().iter().flat_map(handlers) {
+                found.extend(own_entry(agent, &event, &handler));
+            }
+        }
+        found
+    }
+
+    /// The hooks of the agent itself: its commands and addresses, with their events.
+    pub(in crate::cli) fn own_hooks(&self, agent: &AgentProfile) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for (event, groups) in self.events() {
+            for handler in groups.elements().iter().flat_map(handlers) {
+                let what = ["command", "url", "prompt"].iter().find_map(|key| text_of(&handler, key));
+                if own_entry(agent, &event, &handler).is_none() {
+                    found.push((event.clone(), what.unwrap_or_default()));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the file says that the agent runs no hooks at all.
+    pub(in crate::cli) fn disables_hooks(&self) -> bool {
+        let root = self.root.object_value();
+        let value = root.and_then(|root| root.get("disableAllHooks")?.value());
+        value.is_some_and(|value| value.as_boolean_lit().is_some_and(|value| value.value()))
+    }
+
+    /// Puts these entries in the place of the ones that are there.
+    ///
+    /// Returns an error if the part with the hooks is not what the agent takes.
+    pub(super) fn set_entries(
+        &self,
+        agent: &AgentProfile,
+        wanted: &[AgentEntry],
+    ) -> Result<(), EntriesError> {
+        self.check_shape()?;
+        let is_same = |entries: &[AgentEntry]| {
+            entries.len() == wanted.len() && wanted.iter().all(|entry| entries.contains(entry))
+        };
+        if is_same(&self.entries(agent)) {
+            return Ok(());
+        }
+        self.remove_entries(agent);
+        let Some(root) = self.root.object_value() else { return Ok(()) };
+        let hooks = root.object_value_or_set(HOOKS);
+        for entry in wanted {
+            hooks.array_value_or_set(&entry.event).append(group(agent, entry));
+        }
+        Ok(())
+    }
+
+    /// Removes the entries of hookyard, and what is empty without them.
+    pub(super) fn remove_entries(&self, agent: &AgentProfile) {
+        let mut removed = false;
+        for (event, groups) in self.events() {
+            for element in groups.elements() {
+                let own = handlers(&element);
+                let own = own.into_iter().filter(|handler| own_entry(agent, &event, handler).is_some());
+                let own: Vec<_> = own.collect();
+                if own.is_empty() {
+                    continue;
+                }
+                removed = true;
+                own.into_iter().for_each(CstObject::remove);
+                if handlers_of(&element).is_some_and(|handlers| handlers.elements().is_empty()) {
+                    element.remove();
+                }
+            }
+            if removed && groups.elements().is_empty() {
+                self.hooks().and_then(|hooks| hooks.get(&event)).into_iter().for_each(CstObjectProp::remove);
+            }
+        }
+        if removed && self.hooks().is_some_and(|hooks| hooks.properties().is_empty()) {
+            let root = self.root.object_value();
+            root.and_then(|root| root.get(HOOKS)).into_iter().for_each(CstObjectProp::remove);
+        }
+    }
+
+    fn hooks(&self) -> Option<CstObject> {
+        self.root.object_value()?.object_value(HOOKS)
+    }
+
+    /// The events with a list of entries.
+    fn events(&self) -> Vec<(String, CstArray)> {
+        let events = self.hooks().map(|hooks| hooks.properties()).unwrap_or_default();
+        events.into_iter().filter_map(|event| Some((event.decoded_name()?, event.array_value()?))).collect()
+    }
+
+    fn check_shape(&self) -> Result<(), EntriesError> {
+        let Some(hooks) = self.root.object_value().and_then(|root| root.get(HOOKS)) else { return Ok(()) };
+        let Some(events) = hooks.object_value() else {
+            return Err(EntriesError(format!("has a `{HOOKS}` that is not an object")));
+        };
+        let is_list = |event: &&CstObjectProp| {
+            event.decoded_name().is_some_and(|name| name.starts_with(char::is_uppercase))
+                && event.array_value().is_none()
+        };
+        match events.properties().iter().find(is_list).and_then(CstObjectProp::decoded_name) {
+            Some(name) => Err(EntriesError(format!("has a `{HOOKS}.{name}` that is not a list"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The list of hooks in one element of an event.
+fn handlers_of(element: &CstNode) -> Option<CstArray> {
+    element.as_object()?.array_value(HOOKS)
+}
+
+fn handlers(element: &CstNode) -> Vec<CstObject> {
+    let elements = handlers_of(element).map(|handlers| handlers.elements()).unwrap_or_default();
+    elements.iter().filter_map(CstNode::as_object).collect()
+}
+
+fn text_of(object: &CstObject, key: &str) -> Option<String> {
+    object.get(key)?.value()?.as_string_lit()?.decoded_value().ok()
+}
+
+/// The entry of hookyard that a hook is, if it is one.
+fn own_entry(agent: &AgentProfile, event: &str, handler: &CstObject) -> Option<AgentEntry> {
+    let command = text_of(handler, "command")?;
+    let timeout = handler.get("timeout").and_then(|timeout| timeout.value()).map(|value| value.to_string());
+    is_relay(&command, agent.dialect.as_str()).then(|| AgentEntry {
+        event: event.to_owned(),
+        command,
+        timeout,
+    })
+}
+
+/// Whether a command passes the events of a dialect to hookyard.
+fn is_relay(command: &str, dialect: &str) -> bool {
+    let Some((program, rest)) = command.split_once(" relay ") else { return false };
+    let program = program.trim().trim_matches(['\'', '"']);
+    let name = Path::new(program).file_name().and_then(|name| name.to_str());
+    let mut words = rest.split_whitespace();
+    let names_dialect = std::iter::from_fn(|| words.next())
+        .any(|word| word == dialect || word.strip_prefix("--dialect=") == Some(dialect));
+    name.is_some_and(|name| name.starts_with("hookyard")) && names_dialect
+}
+
+/// An element of an event's list with one entry.
+fn group(agent: &AgentProfile, entry: &AgentEntry) -> CstInputValue {
+    let text = |text: &str| CstInputValue::String(text.to_owned());
+    let mut handler = Vec::new();
+    if agent.names_entries {
+        handler.push(("name".to_owned(), text("hookyard")));
+    }
+    handler.push(("type".to_owned(), text("command")));
+    handler.push(("command".to_owned(), text(&entry.command)));
+    handler
+        .extend(entry.timeout.clone().map(|timeout| ("timeout".to_owned(), CstInputValue::Number(timeout))));
+    let handlers = CstInputValue::Array(vec![CstInputValue::Object(handler)]);
+    CstInputValue::Object(vec![(HOOKS.to_owned(), handlers)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::agents::AGENTS, *};
+    fn claude() -> &'static AgentProfile {
+        &AGENTS[0]
+    }
+
+    fn entry(event: &str) -> AgentEntry {
+        let command = "/usr/bin/hookyard relay --dialect claude --if-down block".to_owned();
+        AgentEntry { event: event.to_owned(), command, timeout: Some("630".to_owned()) }
+    }
+
+    fn connected(agent: &AgentProfile, text: &str) -> String {
+        let settings = AgentSettings::read(agent, Some(text.as_bytes())).unwrap();
+        settings.set_entries(agent, &[entry("PreToolUse"), entry("Stop")]).unwrap();
+        settings.text()
+    }
+
+    fn disconnected(agent: &AgentProfile, text: &str) -> String {
+        let settings = AgentSettings::read(agent, Some(text.as_bytes())).unwrap();
+        settings.remove_entries(agent);
+        settings.text()
+    }
+
+    #[test]
+    fn entries_come_and_go_and_the_rest_stays() {
+        let other =
+            "{ \"hooks\": [ { \"type\": \"command\", \"command\": \"fmt.sh\" } ], \"matcher\": \"Edit\" }";
+        for text in [
+            "{}\n".to_owned(),
+            "{}".to_owned(),
+            "{\n  \"model\": \"opus\"\n}\n".to_owned(),
+            "{\n\t\"model\": \"opus\"\n}".to_owned(),
+            "{\r\n    \"a\": [1,2],\r\n    \"b\": null\r\n}\r\n".to_owned(),
+            "\u{feff}{\n  \"a\": 1\n}\n".to_owned(),
+            format!("{{\"hooks\":{{\"PreToolUse\":[{other}]}},\"z\":1}}"),
+            format!(
+                "{{\n  \"hooks\": {{\n    \"PreToolUse\": [\n      {other}\n    ]\n  }},\n  \"z\": 1\n}}\n"
+            ),
+            "{\"hooks\":{\"Notification\":[]}}\n".to_owned(),
+        ] {
+            let after = connected(claude(), &text);
+            let settings = AgentSettings::read(claude(), Some(after.as_bytes())).unwrap();
+            assert_eq!(settings.entries(claude()), [entry("PreToolUse"), entry("Stop")], "{after}");
+            assert_eq!(connected(claude(), &after), after, "twice changes nothing");
+            let value = |text: &str| {
+                serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}')).unwrap()
+            };
+            let back = disconnected(claude(), &after);
+            assert_eq!(value(&back), value(&text), "{back}");
+            assert_eq!(back.contains('\r'), text.contains('\r'));
+        }
+    }
+
+    #[test]
+    fn comments_stay_where_the_agent_takes_them() {
+        let gemini = &AGENTS[1];
+        let text = "// mine\n{\n  // the theme, \"hooks\": {\n  \"theme\": \"x//y\", /* b */\n  \"hooks\": {} // none\n}\n";
+        let settings = AgentSettings::read(gemini, Some(text.as_bytes())).unwrap();
+        let command = "/usr/bin/hookyard relay --dialect gemini".to_owned();
+        let entry = AgentEntry { event: "BeforeTool".to_owned(), command, timeout: None };
+        settings.set_entries(gemini, &[entry]).unwrap();
+        let after = settings.text();
+        for comment in ["// mine", "// the theme, \"hooks\": {", "/* b */", "// none", "\"x//y\""] {
+            assert!(after.contains(comment), "{after}");
+        }
+        let refused = AgentSettings::read(claude(), Some(text.as_bytes()));
+        assert!(refused.is_err_and(|error| error.0.contains("not valid JSON")));
+    }
+
+    #[test]
+    fn what_the_agent_cannot_read_is_not_changed() {
+        for (text, expected) in [
+            ("{\"a\": 1", "not valid JSON"),
+            ("{\"a\": 1,}", "not valid JSON"),
+            ("{'a': 1}", "not valid JSON"),
+            ("{\"a\": 1, \"a\": 2}", "duplicate key"),
+            ("[]", "not a JSON object"),
+            ("null", "not a JSON object"),
+            ("{\"hooks\": []}", "`hooks` that is not an object"),
+            ("{\"hooks\": {\"Stop\": {}}}", "`hooks.Stop` that is not a list"),
+        ] {
+            let read = AgentSettings::read(claude(), Some(text.as_bytes()));
+            let done = read.and_then(|settings| settings.set_entries(claude(), &[entry("Stop")]));
+            assert!(done.as_ref().is_err_and(|error| error.0.contains(expected)), "{text}: {done:?}");
+        }
+        let deep = "[".repeat(200_000);
+        assert!(AgentSettings::read(claude(), Some(deep.as_bytes())).is_err());
+        assert!(AgentSettings::read(claude(), Some(b"{\"a\": \"\xff\"}")).is_err());
+    }
+
+    #[test]
+    fn entries_are_told_from_other_hooks() {
+        for command in [
+            "hookyard relay --dialect claude",
+            "'/my dir/hookyard' relay --if-down block --dialect=claude",
+            "/opt/hookyard-0.2/bin/hookyard relay -d claude",
+        ] {
+            assert!(is_relay(command, "claude"), "{command}");
+        }
+        for command in
+            ["hookyard relay --dialect gemini", "hookyard fire x", "my-relay relay claude", "relay claude"]
+        {
+            assert!(!is_relay(command, "claude"), "{command}");
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! `connect` and `disconnect`: have an agent ask hookyard about its events, and undo that.
+
+mod agents;
+mod change;
+mod entries;
+mod place;
+mod settings_file;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, ValueEnum};
+
+use agents::{AgentProfile, ENTRY_TIMEOUT, InstalledAgent, holds_back, on_path};
+use change::{Backup, ConnectionChange};
+use entries::{AgentEntry, AgentSettings};
+use place::{AgentName, AgentPlace, ConnectionPlace, invalid, reload, step, store_of};
+use settings_file::{AgentSettingsFile, fault_point};
+
+use super::{
+    daemon_flag::ControlSocketFlags,
+    escape,
+    exit::{CliError, CliResult, Exit},
+    flags::SettingsFlags,
+    page::Page,
+    paths::{display_path, shell_quoted},
+    screen::Screen,
+};
+use crate::config::{AgentConnection, ConnectionRecord, ConnectionStore, DaemonCommand, sha256};
+
+const FOOTER: &str = "\
+Examples:
+  hookyard connect claude --dry-run
+  hookyard connect claude
+  hookyard connect gemini --project ~/projects/shop
+  hookyard disconnect claude
+
+It adds one entry for each event to the settings file of the agent, and changes nothing else in it: comments and \
+formatting stay. A backup and a record are kept in the state directory. Doing it twice changes nothing.
+
+The agent goes on to run the hooks of its own settings files, and hookyard leaves them out for its events, so that each \
+runs once. Start a new session of the agent afterwards: most agents read their settings at the start.
+
+Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers yet.";
+
+/// Connect an agent: have it ask hookyard about each of its events
+///
+/// For the user's sessions, or with `--project` for those in one directory. The workspaces below the home directory, or
+/// the project, are served from then on. Afterwards a test event, a call of the tool Bash with `true`, is sent as
+/// the agent would send it; hooks on such calls run for it.
+#[derive(Debug, Args)]
+#[command(after_help = FOOTER)]
+pub(super) struct ConnectCommand {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    agent: AgentName,
+
+    #[command(flatten)]
+    place: ConnectionPlace,
+
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// What the agent does when no daemon answers: `block` holds back prompts, tool and model calls, and permissions
+    #[arg(long, value_name = "ANSWER", default_value = "block")]
+    if_down: ConnectIfDown,
+
+    /// An event that gets an entry only on demand, such as `WorktreeCreate`; can be repeated
+    #[arg(long, value_name = "NAME")]
+    event: Vec<String>,
+
+    /// Program in the entries; default: this one
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+
+    #[command(flatten)]
+    sockets: ControlSocketFlags,
+
+    #[command(flatten)]
+    settings: SettingsFlags,
+}
+
+/// What the agent does when no daemon answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ConnectIfDown {
+    /// Go on without hooks
+    Allow,
+    /// Hold back what can be held back
+    Block,
+}
+
+impl ConnectCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let AgentName(agent) = self.agent;
+        let (settings, store) = store_of(&self.settings, screen)?;
+        let place = self.place.of(agent, &settings)?;
+        let search_path = std::env::var_os("PATH").unwrap_or_default();
+        let installed = agent.find(&search_path);
+        if self.dry_run {
+            let change = self.change(agent, installed.as_ref(), place, &store.read()?, &search_path)?;
+            screen.print(&change.preview(screen))?;
+            return Ok(Exit::Done);
+        }
+        let _lock = store.lock()?;
+        let mut record = store.read()?;
+        let change = self.change(agent, installed.as_ref(), place, &record, &search_path)?;
+        change.file.remove_leftover();
+        let changed = change.apply(&store, &mut record)?;
+        screen.print(&change.report(changed, &store, &record, screen))?;
+        reload(&self.sockets, screen);
+        change::prove(agent, &change.place.root, &self.sockets.event_socket.interactive_client(), screen)
+    }
+
+    /// What it takes to connect the agent.
+    fn change<'a>(
+        &self,
+        agent: &'static AgentProfile,
+        installed: Option<&'a InstalledAgent>,
+        place: AgentPlace,
+        record: &ConnectionRecord,
+        search_path: &OsString,
+    ) -> Result<ConnectionChange<'a>, CliError> {
+        let file = AgentSettingsFile::read(&place.file, &place.root)?;
+        let text =
+            AgentSettings::read(agent, file.bytes.as_deref()).map_err(|error| invalid(&file, &error))?;
+        let known = record.connections.iter().find(|known| known.is_of(agent.dialect, &file.path));
+        let version = installed.and_then(|installed| installed.version);
+        let present = text.entries(agent);
+        let mut wanted = self.event.clone();
+        wanted.extend(present.iter().map(|entry| entry.event.clone()));
+        wanted.extend(known.into_iter().flat_map(|known| known.events.iter().cloned()));
+        self.check_events(agent)?;
+        let daemon = self.daemon(search_path)?;
+        let entries = self.entries(agent, version, &wanted, &daemon)?;
+        let own_hooks = text.own_hooks(agent).len();
+        let mut notes = notes(agent, installed, &text);
+        let before = match &file.bytes {
+            None => Backup::None,
+            Some(bytes) if present.is_empty() => Backup::New(bytes.clone()),
+            Some(bytes) => match known {
+                Some(known) if known.written == sha256(bytes) => Backup::Kept(known.before.clone()),
+                _ => Backup::New(without_entries(agent, bytes).map_err(|error| invalid(&file, &error))?),
+            },
+        };
+        text.set_entries(agent, &entries).map_err(|error| invalid(&file, &error))?;
+        let after = text.text();
+        // What was written must be what the agent reads.
+        AgentSettings::read(agent, Some(after.as_bytes())).map_err(|error| invalid(&file, &error))?;
+        if self.if_down == ConnectIfDown::Allow {
+            notes.push("without a daemon, the agent goes on without hooks (`--if-down allow`)".to_owned());
+        }
+        let events = entries.into_iter().map(|entry| entry.event).collect();
+        Ok(ConnectionChange {
+            agent,
+            installed,
+            place,
+            file,
+            before,
+            after,
+            events,
+            daemon,
+            own_hooks,
+            notes,
+        })
+    }
+
+    /// Checks the events of `--event`.
+    fn check_events(&self, agent: &AgentProfile) -> Result<(), CliError> {
+        let known: Vec<_> = agent.native().map(|native| native.events().collect()).unwrap_or_default();
+        let Some(unknown) = self.event.iter().find(|event| known.iter().all(|(name, _)| name != event))
+        else {
+            return Ok(());
+        };
+        let names: Vec<_> = known.iter().map(|(name, _)| *name).collect();
+        let what = format!("{} has no event `{}`", agent.title, escape::line(unknown));
+        Err(CliError::with_help(what, format!("its events are {}", names.join(", "))))
+    }
+
+    fn daemon(&self, search_path: &OsString) -> Result<DaemonCommand, CliError> {
+        let program = match &self.program {
+            Some(program) => {
+                std::path::absolute(program).map_err(|error| unusable_program(program, &error))?
+            }
+            None => own_program(search_path)?,
+        };
+        let socket = self.sockets.event_socket.path();
+        let socket = std::path::absolute(&socket).map_err(|error| unusable_program(&socket, &error))?;
+        let config = self.settings.config.as_deref().map(std::path::absolute).transpose();
+        let config = config.map_err(|error| CliError::new(format!("the settings file: {error}")))?;
+        Ok(DaemonCommand { program, socket, config, search_path: search_path.to_string_lossy().into_owned() })
+    }
+
+    fn entries(
+        &self,
+        agent: &AgentProfile,
+        version: Option<agents::Version>,
+        wanted: &[String],
+        daemon: &DaemonCommand,
+    ) -> Result<Vec<AgentEntry>, CliError> {
+        for path in [&daemon.program, &daemon.socket] {
+            if path.to_str().is_none_or(|path| path.chars().any(char::is_control)) {
+                let what = format!("the path {} cannot be written into settings", escape::path(path));
+                return Err(CliError::with_help(what, "name another one with `--program` or `--socket`"));
+            }
+        }
+        let program = shell_quoted(&daemon.program);
+        let socket = shell_quoted(&daemon.socket);
+        let command = format!("{program} relay --dialect {} --socket {socket}", agent.dialect);
+        let timeout = agent.native().map(|native| native.timeout(ENTRY_TIMEOUT).to_string());
+        let events = agent.events(version, wanted).into_iter();
+        let entries = events.map(|(event, kind)| {
+            let blocks = self.if_down == ConnectIfDown::Block && holds_back(kind);
+            let if_down = if blocks { " --if-down block" } else { "" };
+            AgentEntry {
+                event: event.to_owned(),
+                command: format!("{command}{if_down}"),
+                timeout: timeout.clone(),
+            }
+        });
+        Ok(entries.collect())
+    }
+}
+
+fn unusable_program(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(format!(
+        "the path `{}` cannot be used: {}",
+        escape::path(path),
+        crate::model::io_reason(error)
+    ))
+}
+
+/// Settings without the entries that are there already.
+fn without_entries(agent: &AgentProfile, bytes: &[u8]) -> Result<Vec<u8>, entries::EntriesError> {
+    let settings = AgentSettings::read(agent, Some(bytes))?;
+    settings.remove_entries(agent);
+    Ok(settings.text().into_bytes())
+}
+
+/// The path of this program: on the search path where it is there, since that stays the same when it is upgraded.
+fn own_program(search_path: &OsString) -> Result<PathBuf, CliError> {
+    let own = std::env::current_exe().map_err(|error| CliError::new(format!("this program: {error}")))?;
+    let same = |path: &PathBuf| path.canonicalize().is_ok_and(|path| path == own);
+    let found = own.file_name().and_then(|name| on_path(name.to_str()?, search_path)).filter(same);
+    Ok(found.unwrap_or(own))
+}
+
+/// What a person should know about an agent before it is connected.
+fn notes(agent: &AgentProfile, installed: Option<&InstalledAgent>, text: &AgentSettings) -> Vec<String> {
+    let mut notes = Vec::new();
+    if installed.is_none() {
+        notes.push(format!("{} is not on the PATH; its settings are prepared all the same", agent.title));
+    }
+    let version = installed.and_then(|installed| installed.version);
+    if !agent.is_complete(version) {
+        let which =
+            version.map_or("its version is not known".to_owned(), |version| format!("it is {version}"));
+        notes.push(format!("{which}: only the events that every version has are connected"));
+    }
+    if text.disables_hooks() {
+        notes.push("`disableAllHooks` is true in this file: the agent runs no hooks at all".to_owned());
+    }
+    notes
+}
+
+const DISCONNECT_FOOTER: &str = "\
+Examples:
+  hookyard disconnect claude
+  hookyard disconnect gemini --project ~/projects/shop --dry-run
+
+If nobody has changed the settings file since `connect`, it gets the bytes that it had before. Otherwise only the \
+entries of hookyard are removed from it.
+
+Exit codes: 0 the agent is not connected any more, or was not; 1 its settings could not be changed.";
+
+/// Take hookyard out of the settings of an agent
+#[derive(Debug, Args)]
+#[command(after_help = DISCONNECT_FOOTER)]
+pub(super) struct DisconnectCommand {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    agent: AgentName,
+
+    #[command(flatten)]
+    place: ConnectionPlace,
+
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    sockets: ControlSocketFlags,
+
+    #[command(flatten)]
+    settings: SettingsFlags,
+}
+
+/// What becomes of the settings file.
+#[derive(Debug, PartialEq, Eq)]
+enum Undoing {
+    /// It has no entries of hookyard.
+    Nothing,
+    /// It gets the bytes that it had.
+    Restore(Vec<u8>),
+    /// It did not exist.
+    Remove,
+    /// It was changed since: only the entries go.
+    Rewrite(String),
+}
+
+impl DisconnectCommand {
+    pub(super) fn run(self, screen: &Screen) -> CliResult {
+        let AgentName(agent) = self.agent;
+        let (settings, store) = store_of(&self.settings, screen)?;
+        let place = self.place.of(agent, &settings)?;
+        let lock = if self.dry_run { None } else { Some(store.lock()?) };
+        let mut record = store.read()?;
+        let file = AgentSettingsFile::read(&place.file, &place.root)?;
+        let known = record.connections.iter().position(|known| known.is_of(agent.dialect, &file.path));
+        let undoing = undoing(agent, &file, known.map(|at| &record.connections[at]), &store)?;
+        let page = report(&undoing, agent, &file, screen);
+        if lock.is_none() {
+            screen.print(&format!("{page}Nothing was changed (`--dry-run`)."))?;
+            return Ok(Exit::Done);
+        }
+        file.remove_leftover();
+        match undoing {
+            Undoing::Nothing => {}
+            Undoing::Restore(bytes) => file.replace(&bytes)?,
+            Undoing::Remove => file.remove()?,
+            Undoing::Rewrite(text) => file.replace(text.as_bytes())?,
+        }
+        fault_point("restored");
+        if let Some(at) = known {
+            record.connections.remove(at);
+            store.write(&record)?;
+            store.remove_unused_backups(&record);
+        }
+        screen.print(&page)?;
+        reload(&self.sockets, screen);
+        Ok(Exit::Done)
+    }
+}
+
+fn undoing(
+    agent: &AgentProfile,
+    file: &AgentSettingsFile,
+    known: Option<&AgentConnection>,
+    store: &ConnectionStore,
+) -> Result<Undoing, CliError> {
+    let Some(bytes) = &file.bytes else { return Ok(Undoing::Nothing) };
+    if let Some(known) = known.filter(|known| known.written == sha256(bytes)) {
+        let Some(digest) = known.before.as_deref() else { return Ok(Undoing::Remove) };
+        // Without the backup, the entries can still be removed.
+        if let Ok(before) = store.backup(digest) {
+            return Ok(Undoing::Restore(before));
+        }
+    }
+    let text = AgentSettings::read(agent, Some(bytes)).map_err(|error| invalid(file, &error))?;
+    if text.entries(agent).is_empty() {
+        return Ok(Undoing::Nothing);
+    }
+    text.remove_entries(agent);
+    Ok(Undoing::Rewrite(text.text()))
+}
+
+fn report(undoing: &Undoing, agent: &AgentProfile, file: &AgentSettingsFile, screen: &Screen) -> String {
+    let mut page = Page::default();
+    let name = display_path(&file.path);
+    let done = match undoing {
+        Undoing::Nothing => format!("{name} has no entry of hookyard"),
+        Undoing::Restore(_) => format!("{name} is as it was before `hookyard connect {}`", agent.dialect),
+        Undoing::Remove => format!("{name} is removed: it did not exist before"),
+        Undoing::Rewrite(_) => format!("{name} was changed since: only the entries of hookyard are removed"),
+    };
+    step(&mut page, screen, "settings", &escape::line(&done));
+    if *undoing != Undoing::Nothing {
+        step(&mut page, screen, "note", &format!("sessions of {} that run keep their settings", agent.title));
+    }
+    page.into_text()
+}

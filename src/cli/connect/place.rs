@@ -1,0 +1,140 @@
+//! What `connect` and `disconnect` share: which agent is meant and where, the record, and how steps are shown.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, builder::PossibleValue};
+
+use super::{
+    super::{
+        daemon_flag::ControlSocketFlags,
+        escape,
+        exit::CliError,
+        flags::SettingsFlags,
+        page::Page,
+        screen::Screen,
+        settings::{VariablePolicy, settings_of, tell},
+        wrap,
+    },
+    agents::{AGENTS, AgentProfile},
+    entries::EntriesError,
+    settings_file::AgentSettingsFile,
+};
+use crate::{
+    config::{self, ConnectionError, ConnectionReach, ConnectionStore, Settings},
+    daemon::ClientError,
+};
+
+/// Where the text of a step begins: after its label.
+const INDENT: usize = 10;
+
+/// Which sessions of the agent are meant.
+#[derive(Debug, Clone, Args)]
+pub(in crate::cli) struct ConnectionPlace {
+    /// All sessions of this user; this is the default
+    #[arg(long, conflicts_with = "project")]
+    user: bool,
+
+    /// Only those in this directory; default: the current one
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    project: Option<PathBuf>,
+}
+
+/// An agent, as it is named on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct AgentName(pub(super) &'static AgentProfile);
+
+impl PartialEq for AgentProfile {
+    fn eq(&self, other: &Self) -> bool {
+        self.dialect == other.dialect
+    }
+}
+
+impl Eq for AgentProfile {}
+
+impl ValueEnum for AgentName {
+    fn value_variants<'a>() -> &'a [Self] {
+        static NAMES: [AgentName; AGENTS.len()] =
+            [AgentName(&AGENTS[0]), AgentName(&AGENTS[1]), AgentName(&AGENTS[2]), AgentName(&AGENTS[3])];
+        &NAMES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.0.dialect.as_str()).help(self.0.title))
+    }
+}
+
+/// Where an agent is connected.
+pub(super) struct AgentPlace {
+    pub(super) reach: ConnectionReach,
+    /// The home directory or the project.
+    pub(super) root: PathBuf,
+    /// The settings file, as it is named.
+    pub(super) file: PathBuf,
+}
+
+impl ConnectionPlace {
+    /// The place of an agent.
+    ///
+    /// Returns an error if there is no such directory.
+    pub(super) fn of(&self, agent: &AgentProfile, settings: &Settings) -> Result<AgentPlace, CliError> {
+        let no_file = || CliError::new(format!("{} has no settings file there", agent.title));
+        if let Some(project) = &self.project {
+            let root = project.canonicalize().ok().filter(|root| root.is_dir()).ok_or_else(|| {
+                CliError::new(format!("the project `{}` is not a directory", escape::path(project)))
+            })?;
+            let file = root.join(agent.project_file().ok_or_else(no_file)?);
+            return Ok(AgentPlace { reach: ConnectionReach::Project, root, file });
+        }
+        let environment = |name: &str| std::env::var(name).ok();
+        let home = config::home_directory(settings, &environment).ok_or_else(|| {
+            CliError::with_help("this account has no home directory", "name one with `--home DIR`")
+        })?;
+        let file = home.join(agent.user_file().ok_or_else(no_file)?);
+        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file })
+    }
+}
+
+/// The settings of a command about connections, and its record.
+pub(super) fn store_of(
+    flags: &SettingsFlags,
+    screen: &Screen,
+) -> Result<(Settings, ConnectionStore), CliError> {
+    let (settings, diagnostics) = settings_of(flags, VariablePolicy::Ignored)?;
+    tell(&diagnostics, screen)?;
+    let store = ConnectionStore::of(&settings, &|name| std::env::var(name).ok());
+    let store = store.ok_or_else(|| {
+        CliError::with_help("there is no state directory", "set `state_directory` in the settings file")
+    })?;
+    Ok((settings, store))
+}
+
+impl From<ConnectionError> for CliError {
+    fn from(error: ConnectionError) -> Self {
+        let what = format!("the record of connections cannot be used: {}", escape::line(&error.to_string()));
+        Self::with_help(what, "mend it or move it away; agents that are connected stay so")
+    }
+}
+
+pub(super) fn invalid(file: &AgentSettingsFile, error: &EntriesError) -> CliError {
+    let what =
+        format!("{} {}; it was not changed", escape::path(&file.path), escape::line(&error.to_string()));
+    CliError::with_help(what, "correct it, and run the command again")
+}
+
+/// Has a daemon that runs read who is connected.
+pub(super) fn reload(sockets: &ControlSocketFlags, screen: &Screen) {
+    let reloaded = sockets.interactive_client().ask::<serde_json::Value>("POST", "/v1/reload", None);
+    match reloaded {
+        Ok(_) | Err(ClientError::Down { .. }) => {}
+        Err(error) => {
+            let what = escape::line(&error.to_string()).into_owned();
+            screen.note(&format!("note: run `hookyard reload`, or restart the daemon: {what}"));
+        }
+    }
+}
+
+/// A step with its label.
+pub(super) fn step(page: &mut Page, screen: &Screen, label: &str, text: &str) {
+    let label = screen.out.paint.dim(&format!("{label:<width$}", width = INDENT - 2));
+    page.line(&format!("{label}  {}", wrap::hanging(&escape::line(text), screen.table_width(), INDENT)));
+}

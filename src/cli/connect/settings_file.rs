@@ -1,0 +1,201 @@
+//! The settings file of an agent on disk: read, and replaced at once or not at all.
+
+use std::{
+    fs::{self, DirBuilder, File, Metadata},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown},
+    path::{Path, PathBuf},
+};
+
+use rustix::{fs::OFlags, process::geteuid};
+
+use super::super::{escape, exit::CliError};
+use crate::model::io_reason;
+
+/// The largest settings file, in bytes.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// The mode of a file that did not exist.
+const NEW_FILE_MODE: u32 = 0o600;
+
+/// A settings file as it was read.
+#[derive(Debug)]
+pub(in crate::cli) struct AgentSettingsFile {
+    /// Its path without symbolic links.
+    pub(in crate::cli) path: PathBuf,
+    /// Its content; none if it does not exist.
+    pub(in crate::cli) bytes: Option<Vec<u8>>,
+}
+
+impl AgentSettingsFile {
+    /// Reads the file of this name. A link is followed to a place below `boundary`, and nowhere else.
+    ///
+    /// Returns an error if it cannot be read, or is not a file that may be replaced.
+    pub(in crate::cli) fn read(named: &Path, boundary: &Path) -> Result<Self, CliError> {
+        let path = real_path(named).map_err(|error| unusable(named, &io_reason(&error)))?;
+        let boundary = boundary.canonicalize().map_err(|error| unusable(boundary, &io_reason(&error)))?;
+        if !path.starts_with(&boundary) {
+            let what = format!(
+                "{} leads to {}, outside of {}",
+                escape::path(named),
+                escape::path(&path),
+                escape::path(&boundary)
+            );
+            return Err(CliError::with_help(
+                what,
+                "what is elsewhere is not changed; put the file itself there",
+            ));
+        }
+        let bytes = read_regular(&path).map_err(|why| unusable(&path, &why))?;
+        Ok(Self { path, bytes })
+    }
+
+    /// Puts new content in the place of what was read. Owner and mode stay.
+    ///
+    /// Returns an error if that is not there any more, or the file cannot be written.
+    pub(super) fn replace(&self, bytes: &[u8]) -> Result<(), CliError> {
+        let metadata = self.replaceable()?;
+        let fault =
+            |error: io::Error| unusable(&self.path, &format!("cannot be written: {}", io_reason(&error)));
+        let directory = self.path.parent().unwrap_or(Path::new("/"));
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(fault)?;
+        let new = self.temporary();
+        let written = write_temporary(&new, bytes, metadata.as_ref()).map_err(fault);
+        let published = written.and_then(|()| {
+            fault_point("written");
+            self.check_unchanged()?;
+            fs::rename(&new, &self.path).map_err(fault)
+        });
+        if published.is_err() {
+            drop(fs::remove_file(&new));
+        }
+        published?;
+        fault_point("published");
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(fault)
+    }
+
+    /// Removes the file, with the directory that it leaves empty.
+    ///
+    /// Returns an error if it is not there as it was read.
+    pub(super) fn remove(&self) -> Result<(), CliError> {
+        self.check_unchanged()?;
+        let removed = fs::remove_file(&self.path);
+        removed
+            .map_err(|error| unusable(&self.path, &format!("cannot be removed: {}", io_reason(&error))))?;
+        if let Some(directory) = self.path.parent() {
+            // One that has other files stays.
+            fs::remove_dir(directory).ok();
+        }
+        Ok(())
+    }
+
+    /// Removes what a process left that was killed while it wrote.
+    pub(super) fn remove_leftover(&self) {
+        fs::remove_file(self.temporary()).ok();
+    }
+
+    /// The metadata of the file, unless it must not be replaced.
+    fn replaceable(&self) -> Result<Option<Metadata>, CliError> {
+        let metadata = match self.path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable(&self.path, &io_reason(&error))),
+            Ok(metadata) => metadata,
+        };
+        let user = geteuid();
+        let (why, help) = match () {
+            () if metadata.uid() != user.as_raw() && !user.is_root() => {
+                ("belongs to another user", "connect the agent as that user")
+            }
+            () if metadata.mode() & 0o200 == 0 => {
+                ("is read-only", "make it writable, or change it where it is made")
+            }
+            () if metadata.nlink() > 1 => {
+                ("has another name (a hard link)", "replace one of the two by a copy")
+            }
+            () => return Ok(Some(metadata)),
+        };
+        Err(CliError::with_help(format!("{} {why}; it was not changed", escape::path(&self.path)), help))
+    }
+
+    /// Another program may have written the file since it was read.
+    fn check_unchanged(&self) -> Result<(), CliError> {
+        let now = read_regular(&self.path).map_err(|why| unusable(&self.path, &why))?;
+        if now == self.bytes {
+            return Ok(());
+        }
+        let what = format!(
+            "{} was changed meanwhile by another program; nothing was written",
+            escape::path(&self.path)
+        );
+        Err(CliError::with_help(what, "run the command again"))
+    }
+
+    fn temporary(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        self.path.with_file_name(format!(".{name}.hookyard-new"))
+    }
+}
+
+/// Writes a new file with the owner and mode of the former one.
+fn write_temporary(new: &Path, bytes: &[u8], former: Option<&Metadata>) -> io::Result<()> {
+    drop(fs::remove_file(new));
+    let mut file = File::options().create_new(true).write(true).mode(NEW_FILE_MODE).open(new)?;
+    file.write_all(bytes)?;
+    if let Some(former) = former {
+        let made = file.metadata()?;
+        if (made.uid(), made.gid()) != (former.uid(), former.gid()) {
+            fchown(&file, Some(former.uid()), Some(former.gid()))?;
+        }
+        file.set_permissions(fs::Permissions::from_mode(former.mode() & 0o7777))?;
+    }
+    file.sync_all()
+}
+
+/// A path without symbolic links; of a file that does not exist, with those of what is above it resolved.
+fn real_path(named: &Path) -> io::Result<PathBuf> {
+    match named.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.symlink_metadata().is_err() => {
+            let name = named.file_name().ok_or(error)?;
+            let parent = named.parent().unwrap_or(Path::new("/"));
+            Ok(real_path(parent)?.join(name))
+        }
+        real => real,
+    }
+}
+
+/// The content of a regular file; `None` if there is nothing.
+fn read_regular(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    let mut options = File::options();
+    // Opening a pipe does not wait for its other end.
+    let flags =
+        i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY).bits()).unwrap_or_default();
+    let file = match options.read(true).custom_flags(flags).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?,
+    };
+    let metadata = file.metadata().map_err(|error| format!("cannot be read: {}", io_reason(&error)))?;
+    if !metadata.is_file() {
+        return Err("is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST_FILE + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot be read: {}", io_reason(&error)))?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(format!("is larger than the {LARGEST_FILE} bytes allowed"));
+    }
+    Ok(Some(bytes))
+}
+
+fn unusable(path: &Path, why: &str) -> CliError {
+    CliError::new(format!("{} {why}", escape::path(path)))
+}
+
+/// Ends the process here if a test asks for it, as if it were killed.
+pub(super) fn fault_point(name: &str) {
+    #[cfg(debug_assertions)]
+    if std::env::var("HOOKYARD_TEST_ABORT").is_ok_and(|wanted| wanted == name) {
+        std::process::abort();
+    }
+    #[cfg(not(debug_assertions))]
+    let _ = name;
+}

@@ -1,0 +1,353 @@
+//! The record of the agents that are connected to hookyard, and the backups of their settings files. It is in the state
+//! directory, where no workspace can write.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{FlockOperation, OFlags, flock},
+    process::geteuid,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Settings,
+    files::{SymlinkPolicy, open_regular, read_open},
+    trust::{sha256, state_directory},
+    workspace_options::RequiredHook,
+};
+use crate::model::{DialectName, Hook, HostRuns, Scope, io_reason};
+
+/// The version of the format.
+const VERSION: u32 = 1;
+
+/// The file with the record.
+const FILE: &str = "connections.json";
+
+/// The directory with the backups.
+const BACKUPS: &str = "connected";
+
+/// The largest record or backup, in bytes.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// The agents that are connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectionRecord {
+    version: u32,
+    /// How their daemon is started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) daemon: Option<DaemonCommand>,
+    pub(crate) connections: Vec<AgentConnection>,
+}
+
+/// How the daemon of the connected agents is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DaemonCommand {
+    pub(crate) program: PathBuf,
+    pub(crate) socket: PathBuf,
+    /// Its settings file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<PathBuf>,
+    /// Its `PATH`, where hooks look for programs.
+    pub(crate) search_path: String,
+}
+
+/// One agent, connected by one settings file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AgentConnection {
+    /// The name of its dialect.
+    pub(crate) agent: String,
+    pub(crate) reach: ConnectionReach,
+    /// The directory of the project, or the home directory.
+    pub(crate) root: PathBuf,
+    /// The settings file, without symbolic links.
+    pub(crate) file: PathBuf,
+    /// The events that have an entry.
+    pub(crate) events: Vec<String>,
+    /// The SHA-256 of the file as it was written.
+    pub(crate) written: String,
+    /// The SHA-256 of the backup; none where there was no file.
+    pub(crate) before: Option<String>,
+}
+
+/// Which sessions of an agent a connection reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ConnectionReach {
+    /// Every session of the user.
+    User,
+    /// Those in one project.
+    Project,
+}
+
+/// Whether hooks that connected agents run themselves are left to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ConnectedAgents {
+    /// They are not: the events do not come from agents.
+    #[default]
+    Ignored,
+    /// They are, by the record.
+    #[cfg(any(feature = "cli", feature = "daemon"))]
+    Considered,
+}
+
+/// Why the record cannot be used or written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}", path = path.display())]
+pub(crate) struct ConnectionError {
+    path: PathBuf,
+    why: String,
+}
+
+/// The record of one user, and the backups.
+#[derive(Debug, Clone)]
+pub(crate) struct ConnectionStore {
+    directory: PathBuf,
+}
+
+impl Default for ConnectionRecord {
+    fn default() -> Self {
+        Self { version: VERSION, daemon: None, connections: Vec::new() }
+    }
+}
+
+impl ConnectionRecord {
+    /// Marks the hooks of a workspace that connected agents run themselves. Others stay with hookyard: those that the
+    /// operator requires, and those that a lower level switches off in the agent, which hookyard does not obey.
+    pub(super) fn mark(&self, root: &Path, hooks: &mut [Hook], required: &[RequiredHook]) {
+        for hook in hooks {
+            let name = hook.dialect.name();
+            let is_connected = self.connections.iter().any(|known| known.reaches(name, root));
+            let is_required = required.iter().any(|required| is_meant(required, hook));
+            let is_kept = is_required || !hook.execution.switches.without_effect.is_empty();
+            if !is_connected || is_kept || hook.source.file.is_none() {
+                continue;
+            }
+            hook.execution.host_runs = match hook.source.scope {
+                Scope::Managed | Scope::User => HostRuns::Always,
+                Scope::Project | Scope::Local => HostRuns::InProject,
+                Scope::Host => HostRuns::Never,
+            };
+        }
+    }
+
+    /// The directories that the connected agents work in.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        let mut roots: Vec<PathBuf> = self.connections.iter().map(|known| known.root.clone()).collect();
+        roots.sort();
+        roots.dedup();
+        roots
+    }
+}
+
+/// The agents that are connected. None if the record cannot be used, which is logged: hooks of agents then run here too.
+#[cfg(any(feature = "cli", feature = "daemon"))]
+pub(crate) fn connections(
+    settings: &Settings,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> ConnectionRecord {
+    let Some(store) = ConnectionStore::of(settings, environment) else { return ConnectionRecord::default() };
+    store.read().unwrap_or_else(|error| {
+        tracing::warn!(%error, "the record of connected agents cannot be used; their own hooks run twice");
+        ConnectionRecord::default()
+    })
+}
+
+/// Whether the operator requires a hook, by its name or by its definition alone.
+fn is_meant(required: &RequiredHook, hook: &Hook) -> bool {
+    match &required.hook {
+        Some(name) => *name == hook.name,
+        None => required.sha256.as_deref() == hook.execution.definition.as_deref(),
+    }
+}
+
+impl ConnectedAgents {
+    /// The record, if it counts.
+    #[cfg_attr(
+        not(any(feature = "cli", feature = "daemon")),
+        expect(unused_variables, reason = "agents are connected to the daemon")
+    )]
+    pub(crate) fn read(
+        self,
+        settings: &Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<ConnectionRecord> {
+        match self {
+            Self::Ignored => None,
+            #[cfg(any(feature = "cli", feature = "daemon"))]
+            Self::Considered => Some(connections(settings, environment)),
+        }
+    }
+}
+
+impl AgentConnection {
+    /// Whether sessions of an agent in a workspace are connected by it.
+    fn reaches(&self, agent: DialectName, workspace: &Path) -> bool {
+        let is_there = self.reach == ConnectionReach::User || workspace.starts_with(&self.root);
+        self.agent == agent.as_str() && is_there
+    }
+
+    /// Whether it is the connection of an agent by this file.
+    pub(crate) fn is_of(&self, agent: DialectName, file: &Path) -> bool {
+        self.agent == agent.as_str() && self.file == file
+    }
+}
+
+impl ConnectionError {
+    fn new(path: &Path, why: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), why: why.into() }
+    }
+
+    fn io(path: &Path, error: &io::Error) -> Self {
+        Self::new(path, io_reason(error))
+    }
+}
+
+impl ConnectionStore {
+    /// The store of these settings; none without a state directory.
+    pub(crate) fn of(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
+        state_directory(settings, environment).map(|directory| Self { directory })
+    }
+
+    /// The record; an empty one if nothing was ever connected.
+    ///
+    /// Returns an error if it cannot be read, is damaged, or another user may have written it.
+    pub(crate) fn read(&self) -> Result<ConnectionRecord, ConnectionError> {
+        let path = self.directory.join(FILE);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ConnectionRecord::default()),
+            Err(error) => return Err(ConnectionError::io(&path, &error)),
+            Ok(_) => {}
+        }
+        let bytes = self.read_own(&path)?;
+        let record: ConnectionRecord = serde_json::from_slice(&bytes)
+            .map_err(|error| ConnectionError::new(&path, format!("it is damaged: {error}")))?;
+        if record.version == VERSION {
+            return Ok(record);
+        }
+        let why = format!("its version is {}, and this hookyard knows {VERSION}", record.version);
+        Err(ConnectionError::new(&path, why))
+    }
+
+    /// Reads a file of the state directory that only this user can have written.
+    fn read_own(&self, path: &Path) -> Result<Vec<u8>, ConnectionError> {
+        check_own(&self.directory)?;
+        let file = open_regular(path, SymlinkPolicy::Refused);
+        let file = file.map_err(|why| ConnectionError::new(path, format!("it {why}")))?;
+        let metadata = file.metadata().map_err(|error| ConnectionError::io(path, &error))?;
+        if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
+            return Err(ConnectionError::new(
+                path,
+                "others may read or write it; remove it and connect again",
+            ));
+        }
+        read_open(file, LARGEST_FILE).map_err(|why| ConnectionError::new(path, format!("it {why}")))
+    }
+}
+
+/// Checks that only this user can write to a directory.
+fn check_own(directory: &Path) -> Result<(), ConnectionError> {
+    let metadata = directory.symlink_metadata().map_err(|error| ConnectionError::io(directory, &error))?;
+    let why = match () {
+        () if !metadata.is_dir() => "it is not a directory",
+        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+        () if metadata.mode() & 0o022 != 0 => "others may write to it",
+        () => return Ok(()),
+    };
+    Err(ConnectionError::new(directory, why))
+}
+
+#[cfg(feature = "cli")]
+impl ConnectionStore {
+    /// Takes the lock under which agents are connected. It ends when the file is dropped.
+    pub(crate) fn lock(&self) -> Result<File, ConnectionError> {
+        make(&self.directory)?;
+        let path = self.directory.join("connections.lock");
+        let fault = |error: io::Error| ConnectionError::io(&path, &error);
+        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(flags);
+        let lock = options.open(&path).map_err(fault)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|error| fault(error.into()))?;
+        Ok(lock)
+    }
+
+    /// Writes the record at once or not at all.
+    pub(crate) fn write(&self, record: &ConnectionRecord) -> Result<(), ConnectionError> {
+        let path = self.directory.join(FILE);
+        let mut bytes = serde_json::to_vec_pretty(record)
+            .map_err(|error| ConnectionError::new(&path, error.to_string()))?;
+        bytes.push(b'\n');
+        self.replace(&path, &bytes)
+    }
+
+    /// Keeps the bytes of a settings file, under the digest that is returned.
+    pub(crate) fn back_up(&self, bytes: &[u8]) -> Result<String, ConnectionError> {
+        make(&self.directory.join(BACKUPS))?;
+        let digest = sha256(bytes);
+        self.replace(&self.backup_path(&digest), bytes)?;
+        Ok(digest)
+    }
+
+    /// The bytes of a backup.
+    ///
+    /// Returns an error if it is gone or is not what was kept.
+    pub(crate) fn backup(&self, digest: &str) -> Result<Vec<u8>, ConnectionError> {
+        let path = self.backup_path(digest);
+        let bytes = self.read_own(&path)?;
+        if sha256(&bytes) == digest {
+            return Ok(bytes);
+        }
+        Err(ConnectionError::new(&path, "it is not what was backed up"))
+    }
+
+    /// The file of a backup.
+    pub(crate) fn backup_path(&self, digest: &str) -> PathBuf {
+        // A digest of a record that somebody has edited must not lead elsewhere.
+        let plain: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
+        self.directory.join(BACKUPS).join(format!("{plain}.json"))
+    }
+
+    /// Removes the backups that no connection needs any more. One that stays takes space and nothing else.
+    pub(crate) fn remove_unused_backups(&self, record: &ConnectionRecord) {
+        let needed = record.connections.iter().filter_map(|connection| connection.before.as_deref());
+        let needed: Vec<PathBuf> = needed.map(|digest| self.backup_path(digest)).collect();
+        for entry in self.directory.join(BACKUPS).read_dir().into_iter().flatten().flatten() {
+            if !needed.contains(&entry.path()) {
+                fs::remove_file(entry.path()).ok();
+            }
+        }
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), ConnectionError> {
+        let new = path.with_extension("new");
+        let write = || {
+            match fs::remove_file(&new) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut target = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
+            target.write_all(bytes)?;
+            target.sync_all()?;
+            fs::rename(&new, path)?;
+            File::open(path.parent().unwrap_or(&self.directory))?.sync_all()
+        };
+        write().map_err(|error| ConnectionError::io(path, &error))
+    }
+}
+
+/// Makes a directory that only this user can enter.
+#[cfg(feature = "cli")]
+fn make(directory: &Path) -> Result<(), ConnectionError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| ConnectionError::io(directory, &error))?;
+    check_own(directory)
+}

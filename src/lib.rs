@@ -87,7 +87,7 @@
 // `run/run_state.rs`                 hooks that run once in a run
 // `run/course.rs`                    the state machine of the event: stages, patches, verdicts
 // `run/step_state.rs`                one step of it
-// `dialect/envelope.rs`              what the hook is told
+// `dialect/native_dialect.rs`        what the hook is told
 // `pool/mod.rs`                      the pool of the handler's kind
 // `pool/hook_limit.rs`               `max_concurrency` of the hook
 // `pool/workers.rs`                  queue, workers, and the reading of the reply

@@ -10,7 +10,6 @@ mod clawd;
 mod codebuddy;
 mod convert;
 mod document;
-mod envelope;
 mod event_reader;
 mod event_table;
 mod gemini;

@@ -6,7 +6,6 @@ mod mistake;
 mod node;
 mod parse;
 mod read;
-mod scalar;
 mod span;
 #[cfg(test)]
 mod tests;

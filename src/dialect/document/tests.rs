@@ -7,8 +7,7 @@ use serde::Deserialize as _;
 
 use super::{
     node::{Node, NodeValue},
-    parse::parse,
-    scalar,
+    parse::{parse, plain},
     span::{Span, location_of},
 };
 
@@ -62,7 +61,7 @@ fn check_scalar(text: &str) {
     }
     // As an item of a list, where it is one plain scalar in both.
     let Some(serde_yaml::Value::Sequence(items)) = by_serde(&format!("- {text}\n")) else { return };
-    assert!(is_same(&scalar::plain(text), &items[0]), "{text:?} is {:?}", items[0]);
+    assert!(is_same(&plain(text), &items[0]), "{text:?} is {:?}", items[0]);
 }
 
 #[test]

@@ -1,4 +1,7 @@
-"""A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks."""
+"""A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks.
+
+It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or OpenAI's chat completions.
+"""
 
 import json
 import sys
@@ -33,6 +36,52 @@ def events(number, model, blocks):
     yield "message_stop", {}
 
 
+def responses(number, model, blocks):
+    """The events of a streamed answer of OpenAI's responses API."""
+    answer = {"id": f"resp_{number}", "object": "response", "model": model, "output": []}
+    yield "response.created", {"response": {**answer, "status": "in_progress"}}
+    for index, block in enumerate(blocks):
+        if block["type"] == "text":
+            content = [{"type": "output_text", "text": block["text"], "annotations": []}]
+            item = {"type": "message", "id": f"msg_{number}_{index}", "role": "assistant", "status": "completed", "content": content}
+        elif isinstance(block["input"], str):
+            item = {"type": "custom_tool_call", "call_id": block["id"], "name": block["name"], "input": block["input"]}
+        else:
+            item = {"type": "function_call", "call_id": block["id"], "name": block["name"], "arguments": json.dumps(block["input"])}
+        answer["output"].append(item)
+        yield "response.output_item.added", {"output_index": index, "item": item}
+        yield "response.output_item.done", {"output_index": index, "item": item}
+    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None, "total_tokens": 2}
+    yield "response.completed", {"response": {**answer, "status": "completed", "usage": usage}}
+
+
+def completion(number, model, blocks):
+    """The chunks of a streamed answer of OpenAI's chat completions API."""
+    calls = [
+        {"index": index, "id": block["id"], "type": "function",
+         "function": {"name": block["name"], "arguments": json.dumps(block["input"])}}
+        for index, block in enumerate(block for block in blocks if block["type"] == "tool_use")
+    ]
+    text = "".join(block["text"] for block in blocks if block["type"] == "text")
+    chunk = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1, "model": model}
+    delta = {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
+    yield {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls" if calls else "stop"}]}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    yield {**chunk, "choices": [], "usage": usage}
+
+
+def stream(path, number, model, blocks):
+    """The body of an answer, as server-sent events."""
+    if path.endswith("/chat/completions"):
+        parts = [f"data: {json.dumps(chunk)}\n\n" for chunk in completion(number, model, blocks)]
+        return "".join(parts) + "data: [DONE]\n\n"
+    parts = responses if path.endswith("/responses") else events
+    return "".join(
+        f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n" for name, data in parts(number, model, blocks)
+    )
+
+
 class Model(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     turn = 0
@@ -48,11 +97,12 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
-        self.reply(b"{}")
+        self.reply(b'{"object": "list", "data": [], "models": []}')
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        if not self.path.startswith("/v1/messages") or "count_tokens" in self.path:
+        path = self.path.split("?")[0]
+        if not path.endswith(("/messages", "/responses", "/chat/completions")):
             return self.reply(b'{"input_tokens": 1}')
         request = json.loads(body)
         blocks = DONE
@@ -61,11 +111,8 @@ class Model(BaseHTTPRequestHandler):
             LOG.flush()
             blocks = TURNS[Model.turn] if Model.turn < len(TURNS) else DONE
             Model.turn += 1
-        stream = "".join(
-            f"event: {name}\ndata: {json.dumps({'type': name, **data})}\n\n"
-            for name, data in events(Model.turn, request["model"], blocks)
-        )
-        return self.reply(stream.encode(), "text/event-stream")
+        body = stream(path, Model.turn, request["model"], blocks)
+        return self.reply(body.encode(), "text/event-stream")
 
 
 server = ThreadingHTTPServer(("127.0.0.1", 0), Model)

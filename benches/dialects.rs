@@ -41,6 +41,10 @@ const EVENTS: &[(DialectName, &str)] = &[
         DialectName::Gemini,
         r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.gemini/tmp/2e33567b/chats/session.json","cwd":"/srv/shop","hook_event_name":"BeforeTool","timestamp":"2026-01-02T03:04:05.678Z","tool_name":"write_file","tool_input":INPUT}"#,
     ),
+    (
+        DialectName::Codex,
+        r#"{"session_id":"01a20480-7dfe-70e3-b541-a3015c149090","turn_id":"01a20480-7e1d-7901-9a3f-f526d4b6cb52","transcript_path":"/home/dev/.codex/sessions/2026/01/02/rollout-01a20480.jsonl","cwd":"/srv/shop","hook_event_name":"PreToolUse","model":"gpt-5","permission_mode":"default","tool_name":"mcp__files__write","tool_input":INPUT,"tool_use_id":"call_8z4y2bzy4g"}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;
@@ -61,7 +65,7 @@ fn print(dialect: &dyn Dialect, frame: &str) {
     let event = frame.replace("INPUT", &input("src/cart.js", SIZE + "INPUT".len() - frame.len()));
     assert_eq!(event.len(), SIZE);
     let changed = input("src/shop.js", SIZE + "INPUT".len() - frame.len());
-    let outcome = outcome(&changed);
+    let outcome = outcome(dialect.name(), &changed);
     let ours = || {
         let read = dialect.read_event(black_box(event.as_bytes())).expect("an event");
         dialect.write_response(&read, black_box(&outcome)).stdout
@@ -90,11 +94,11 @@ fn input(path: &str, size: usize) -> String {
     frame.replace(r#""content":"""#, &format!(r#""content":"{content}""#))
 }
 
-/// A question with a changed input and a word for the model.
-fn outcome(changed: &str) -> Outcome {
+/// A question with a changed input and a word for the model. Codex receives a changed input without a question alone.
+fn outcome(dialect: DialectName, changed: &str) -> Outcome {
     let hook = HookName::new("paths").expect("a name");
     let mut outcome = Outcome::proceed(hookyard::run::next_decision_id(), EventKind::BeforeToolDispatch, 1);
-    outcome.verdict = Verdict::Ask;
+    outcome.verdict = if dialect == DialectName::Codex { Verdict::Proceed } else { Verdict::Ask };
     outcome.reason = Some("this file was moved".into());
     outcome.by = Some(hook.clone());
     outcome.notes = vec![Note::new(hook, NoteKind::AdditionalContext, "carts are in shop.js")];

@@ -3,7 +3,8 @@
 #[cfg(any(feature = "cli", feature = "daemon"))]
 use super::response;
 use super::{
-    Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, gemini::GEMINI,
+    Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, codex::CODEX,
+    gemini::GEMINI,
 };
 use crate::model::{
     Dialect, DialectName, Event, EventKind, HostResponse, Outcome, PartialEvent, RunId, SessionId,
@@ -23,6 +24,7 @@ pub(super) fn implementation(name: DialectName) -> DialectImpl {
         DialectName::Clawd => DialectImpl::Native(&CLAWD),
         DialectName::CodeBuddy => DialectImpl::Native(&CODEBUDDY),
         DialectName::Gemini => DialectImpl::Native(&GEMINI),
+        DialectName::Codex => DialectImpl::Native(&CODEX),
     }
 }
 

@@ -8,6 +8,7 @@ mod catalog;
 mod claude;
 mod clawd;
 mod codebuddy;
+mod codex;
 mod convert;
 mod document;
 mod event_reader;

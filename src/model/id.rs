@@ -229,6 +229,8 @@ dialects! {
     Gemini "gemini" "as Gemini CLI sends them";
     /// ClawdCode.
     Clawd "clawd" "as ClawdCode sends them";
+    /// Codex.
+    Codex "codex" "as Codex sends them";
 }
 
 impl Serialize for DialectName {

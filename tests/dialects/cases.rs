@@ -170,6 +170,11 @@ async fn every_case_of_clawd_holds() {
 }
 
 #[tokio::test]
+async fn every_case_of_codex_holds() {
+    hold(DialectName::Codex, 80).await;
+}
+
+#[tokio::test]
 async fn bad_settings_cost_the_entry_they_are_in() {
     let mut comparison = Comparison::default();
     for file in case_files::<BadSettingsCase>("bad-settings") {

@@ -223,7 +223,13 @@ fn every_link_leads_somewhere() {
 fn the_table_of_events_is_true() {
     let text = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();
     let (_, table) = text.split_once("| kind | openharness |").unwrap();
-    let names = [DialectName::OpenHarness, DialectName::Claude, DialectName::Gemini, DialectName::Clawd];
+    let names = [
+        DialectName::OpenHarness,
+        DialectName::Claude,
+        DialectName::Gemini,
+        DialectName::Clawd,
+        DialectName::Codex,
+    ];
     let known = |dialect, event: &str| {
         dialect::named(dialect).kind_of(format!(r#"{{"hook_event_name":"{event}"}}"#).as_bytes())
     };
@@ -242,5 +248,9 @@ fn the_table_of_events_is_true() {
             events += 1;
         }
     }
-    assert_eq!(events, 10 + 14 + 11 + 11, "of the 31 of Claude Code, 17 have no kind");
+    assert_eq!(
+        events,
+        10 + 14 + 11 + 11 + 11,
+        "of the 31 of Claude Code, 17 have no kind, and 3 of the 14 of Codex"
+    );
 }

@@ -55,6 +55,7 @@ impl FileDefaults {
         }
         match native.settings.disable {
             DisableSyntax::All(key) => common.all_off |= file[key] == true,
+            DisableSyntax::Never => {}
             DisableSyntax::AllOrSome(section) => {
                 for place in [hooks, &file[section]] {
                     common.all_off |= place["enabled"] == false;

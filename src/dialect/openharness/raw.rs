@@ -3,10 +3,7 @@
 use super::{
     super::{
         Mapping, Span, Value,
-        claude::CLAUDE,
-        clawd::CLAWD,
-        codebuddy::CODEBUDDY,
-        gemini::GEMINI,
+        catalog::natives,
         suggest::{did_you_mean, shorten},
     },
     event,
@@ -17,7 +14,7 @@ use crate::model::{Capability, EventKind, FailurePolicy, HookName, Matcher, Matc
 
 /// The kind that an agent's name for an event means, if OpenHarness has it.
 pub(super) fn canonical_kind(name: &str) -> Option<EventKind> {
-    let rows = [&CLAUDE, &CODEBUDDY, &CLAWD, &GEMINI].into_iter().filter_map(|native| native.row_named(name));
+    let rows = natives().filter_map(|native| native.row_named(name));
     rows.map(|row| row.kind).find(|kind| event::has_kind(*kind))
 }
 

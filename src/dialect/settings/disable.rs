@@ -46,6 +46,7 @@ impl DisableSyntax {
         match self {
             Self::All(flag) => flag,
             Self::AllOrSome(_) => "enabled: false",
+            Self::Never => "",
         }
     }
 
@@ -63,6 +64,7 @@ impl DisableSyntax {
                     named: Vec::new(),
                 };
             }
+            Self::Never => return DisableSwitches::default(),
             Self::AllOrSome(section) => root.get(section).and_then(|value| value.mapping()),
         };
         let mut found = DisableSwitches::default();

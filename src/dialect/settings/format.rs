@@ -83,6 +83,8 @@ pub(in crate::dialect) enum DisableSyntax {
     /// All of them with `enabled: false`, and some with `disabled`, a list of names and commands; both are
     /// beside the events, or in this section of the file.
     AllOrSome(&'static str),
+    /// Not at all.
+    Never,
 }
 
 /// One settings file.

@@ -1,7 +1,10 @@
 //! Matchers of settings files.
 
 use super::{
-    super::{document::Value, event_table::EventRow},
+    super::{
+        document::Value,
+        event_table::{EventRow, MatchSource},
+    },
     format::EventFilter,
     tool_rule::{current_name, renamed_tools},
 };
@@ -25,17 +28,45 @@ pub(in crate::dialect) fn exact_list_or_regex(value: &Value<'_>, _: &EventRow) -
         let names: Vec<&str> = names.iter().flat_map(|name| [*name, current_name(name)]).collect();
         Matcher::any_of(&names, text)
     } else {
-        search_with_former_names(text)
+        search_with_aliases(text, renamed_tools())
     };
     wanted(value, matcher)
 }
 
-/// A pattern, which also matches a tool that had a matching name before.
-fn search_with_former_names(text: &str) -> Result<Matcher, MatcherError> {
+/// A matcher that is a name, names between bars, or else a pattern that may match anywhere. A name of `aliases` also
+/// means the tool beside it.
+pub(in crate::dialect) fn exact_names_or_regex(
+    value: &Value<'_>,
+    row: &EventRow,
+    aliases: &'static [(&'static str, &'static str)],
+) -> Option<EventFilter> {
+    let text = value.text()?;
+    if matches!(text, "" | "*") || row.match_source == MatchSource::Unmatched {
+        return Some(EventFilter::default());
+    }
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '|';
+    let matcher = if text.chars().all(is_plain) {
+        let meant =
+            |name| aliases.iter().filter(move |(alias, _)| *alias == name).map(|(_, current)| *current);
+        let names: Vec<&str> =
+            text.split('|').flat_map(|name| [name].into_iter().chain(meant(name))).collect();
+        Matcher::any_of(&names, text)
+    } else {
+        search_with_aliases(text, aliases.iter().copied())
+    };
+    wanted(value, matcher)
+}
+
+/// A pattern, which also matches the tool that a matching alias means, such as a former name.
+fn search_with_aliases(
+    text: &str,
+    aliases: impl Iterator<Item = (&'static str, &'static str)>,
+) -> Result<Matcher, MatcherError> {
     let matcher = Matcher::javascript(text)?;
     let is_new = |current: &&str| !matcher.accepts(current);
-    let former = renamed_tools().filter(|(former, _)| matcher.accepts(former));
-    let names: Vec<&str> = former.map(|(_, current)| current).filter(is_new).collect();
+    let meant = aliases.filter(|(alias, _)| matcher.accepts(alias));
+    let mut names: Vec<&str> = meant.map(|(_, current)| current).filter(is_new).collect();
+    names.dedup();
     if names.is_empty() {
         return Ok(matcher);
     }

@@ -23,6 +23,6 @@ pub(super) use format::{
     SettingsKeys, SharedSetting, Shell, TimeUnit,
 };
 pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
-pub(super) use matcher::{exact_list_or_regex, exact_or_regex};
+pub(super) use matcher::{exact_list_or_regex, exact_names_or_regex, exact_or_regex};
 pub use shared::SharedSettings;
 pub(super) use variables::{TextPart, text_parts};

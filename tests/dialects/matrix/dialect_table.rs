@@ -180,6 +180,57 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             }
         },
     },
+    MatrixDialect {
+        name: DialectName::Codex,
+        configures: |command| (".codex/hooks.json", settings(command)),
+        says: |thing| match thing {
+            HookReply::Block | HookReply::Context => family_says(thing),
+            HookReply::Rewrite => {
+                let input = json!({ "command": "npm ci", "force": true });
+                decides(&json!({ "permissionDecision": "allow", "updatedInput": input }))
+            }
+            HookReply::Shorten => {
+                decides(&json!({ "permissionDecision": "allow", "updatedInput": { "command": "npm ci" } }))
+            }
+            HookReply::Allow | HookReply::Ask | HookReply::Halt => None,
+        },
+        sends: |input| {
+            let turn = json!({ "turn_id": "turn", "model": "gpt-5", "permission_mode": "default" });
+            merged(&family_sends("codex", input), &turn)
+        },
+        reads: |answer, input| {
+            let output = object(&answer.stdout);
+            let specific = &output["hookSpecificOutput"];
+            // An answer with another word is ignored as a whole.
+            let keys = |value: &Value| {
+                value.as_object().into_iter().flat_map(Map::keys).cloned().collect::<Vec<_>>()
+            };
+            let known = [
+                "hookEventName",
+                "permissionDecision",
+                "permissionDecisionReason",
+                "updatedInput",
+                "additionalContext",
+            ];
+            assert!(keys(&output).iter().all(|key| key == "hookSpecificOutput"), "{output}");
+            assert!(keys(specific).iter().all(|key| known.contains(&key.as_str())), "{output}");
+            let reason = &specific["permissionDecisionReason"];
+            let (moves, reason) = match specific["permissionDecision"].as_str() {
+                Some("deny") if reason.as_str().is_some_and(|reason| !reason.trim().is_empty()) => {
+                    (Move::Refuses, reason)
+                }
+                Some("allow") if specific.get("updatedInput").is_some() => (Move::AsUsual, reason),
+                None if specific.get("updatedInput").is_none() && reason.is_null() => (Move::AsUsual, reason),
+                _ => panic!("it ignores this answer: {output}"),
+            };
+            // Of the input of a shell it takes the command.
+            let mut input = input.clone();
+            if let Some(command) = specific["updatedInput"].get("command") {
+                input["command"] = command.clone();
+            }
+            HostReading { input, ..heard(moves, reason, specific) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -26,6 +26,10 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Shorten, DialectName::Clawd, Move::Refuses),
     (HookReply::Halt, DialectName::Clawd, Move::Refuses),
     (HookReply::Context, DialectName::Clawd, Move::AsUsual),
+    (HookReply::Allow, DialectName::Codex, Move::AsUsual),
+    (HookReply::Shorten, DialectName::Codex, Move::Refuses),
+    (HookReply::Ask, DialectName::Codex, Move::Refuses),
+    (HookReply::Halt, DialectName::Codex, Move::Refuses),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.

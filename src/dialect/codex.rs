@@ -1,0 +1,116 @@
+//! The dialect of Codex: Claude Code's words, of which it refuses each that it does not know. Its events, fields and
+//! settings files.
+
+mod reply;
+mod response;
+
+use std::time::Duration;
+
+use super::{
+    claude::{FIELDS, OWN_FIELDS, judgement_format, replace},
+    event_table::{
+        EventRow,
+        MatchSource::{Fact, Unmatched},
+        rows,
+    },
+    native::{EnvelopeField, NativeDialect},
+    settings::{
+        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
+        SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit, exact_names_or_regex,
+    },
+};
+use crate::model::{DialectName, HandlerKind, Scope, Verdict};
+
+/// Its events; the columns are those of Claude Code's table.
+const ROWS: &[EventRow] = rows! {
+    "SessionStart" SessionStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
+    "SessionEnd" SessionEnded Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "UserPromptSubmit" PromptSubmitted Unmatched, Parallel Strictest, Prevents, Told Taken, Always, [];
+    "PreModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "PostModelRequest" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "PreToolUse" BeforeToolDispatch Fact, Parallel Strictest, Prevents, Ignored Taken, Always, [RewriteToolRequest];
+    "PermissionRequest" PermissionRequested Fact, Parallel Strictest, Denies, Ignored NoPlace, Always, [];
+    "PostToolUse" AfterToolDispatch Fact, Parallel Combined, Tells, Ignored Taken, Always, [];
+    "PreCompact" BeforeContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "PostCompact" AfterContextCompact Fact, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+    "SubagentStart" SubagentStarted Fact, Parallel Strictest, Nothing, Told Taken, Always, [];
+    "SubagentStop" SubagentStopping Fact, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
+    "Stop" AgentStopping Unmatched, Parallel Combined, Prevents, Ignored NoPlace, Always, [];
+    "Interrupt" HostEvent Unmatched, Parallel Strictest, Nothing, Ignored NoPlace, Always, [];
+};
+
+/// The first fields of an envelope.
+const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
+    ("session_id", EnvelopeField::Session),
+    ("turn_id", EnvelopeField::Own(None)),
+    ("transcript_path", EnvelopeField::Own(Some(""))),
+    ("cwd", EnvelopeField::Cwd),
+    ("hook_event_name", EnvelopeField::EventName),
+    ("model", EnvelopeField::Own(Some(""))),
+    ("permission_mode", EnvelopeField::Own(Some("default"))),
+];
+
+/// The longest that it waits for hooks on these events.
+const HURRIED: Duration = Duration::from_secs(3);
+
+/// Names of Claude Code's tools that matchers may use, each with the tool that they mean.
+const TOOL_ALIASES: &[(&str, &str)] =
+    &[("Write", "apply_patch"), ("Edit", "apply_patch"), ("Agent", "spawn_agent")];
+
+/// The dialect of Codex.
+pub(super) static CODEX: NativeDialect = NativeDialect {
+    name: DialectName::Codex,
+    rows: ROWS,
+    fields: FIELDS,
+    envelope_fields: ENVELOPE_FIELDS,
+    own_fields: OWN_FIELDS,
+    prompt_field: Some("turn_id"),
+    settings: SettingsFormat {
+        files: &[
+            SettingsFile { scope: Scope::Managed, location: SettingsLocation::System("codex/hooks.json") },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".codex/hooks.json") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".codex/hooks.json"),
+            },
+        ],
+        scope_merge: ScopeMerge::AddUp,
+        types: &[HandlerKind::Command],
+        matcher_syntax: MatcherSyntax::ListOrPattern,
+        matcher: |value, row| exact_names_or_regex(value, row, TOOL_ALIASES),
+        timeouts: DefaultTimeouts {
+            unit: TimeUnit::Seconds,
+            usual: Duration::from_mins(10),
+            prompt: Duration::from_mins(10),
+            agent: Duration::from_mins(10),
+            of_events: &[("SessionEnd", HURRIED), ("Interrupt", HURRIED)],
+        },
+        duplicates: DuplicateHooks::RunEach,
+        shared: &[],
+        project_variables: &[],
+        keys: SettingsKeys {
+            entry: &["matcher", "hooks"],
+            hook: &["type", "command", "commandWindows", "timeout", "async", "statusMessage"],
+        },
+        shell: Shell::Bash,
+        identity: HookIdentity::Handler,
+        disable: DisableSyntax::Never,
+        managed_only: None,
+    },
+    ends_input_with_newline: false,
+    host_variables: &["CODEX_HOME"],
+    goes_on_in_background: |_| false,
+    environment: |draft, _| {
+        let event = draft.event();
+        let is_home = event.dialect == DialectName::Codex;
+        let variables = event.environment.iter().filter(|_| is_home);
+        variables.map(|(name, value)| (*name, value.to_string())).collect()
+    },
+    response_format: judgement_format,
+    read_reply: |native, row, _, raw| reply::read(native.rows, row, raw),
+    write_response: response::write,
+    apply_patch: replace,
+    translate: |_, _, _| None,
+    combine: |_, _, earlier, reply| reply::combine(earlier, reply),
+    ends_chain: |_| &[Verdict::Block, Verdict::Halt],
+};

@@ -13,9 +13,10 @@ use std::{
 };
 
 use hookyard::daemon::Client;
+use serde_json::Value;
 
 use crate::{
-    reference::{HALT_UNDONE, Tool},
+    reference::Tool,
     support::{daemon::Daemon, wait::LONGEST_WAIT},
 };
 
@@ -27,9 +28,6 @@ const AFTER_STARVATION: Duration = Duration::from_secs(3);
 
 /// The same for a worker, which may take long to start, and has the limit that held then for all its life.
 const WORKER_AFTER_STARVATION: Duration = Duration::from_secs(20);
-
-/// What the log says when a halt is not on disk in time, after which a kill may undo it, as the documents say.
-const SLOW_DISK: &str = "a halt is answered before it is on disk";
 
 /// What hosts and disturbances share.
 pub(crate) struct Arena {
@@ -173,17 +171,18 @@ impl Arena {
         text
     }
 
-    /// Forgets halts that were undone because the disk took too long.
-    pub(crate) fn allow_for_slow_disk(&self, log: &str) {
-        if log.contains(SLOW_DISK) {
-            let mut faults = self.faults.lock().unwrap();
-            let found = faults.len();
-            faults.retain(|fault| !fault.contains(HALT_UNDONE));
-            println!(
-                "the disk was too slow for a halt, so that it may be undone: {} were",
-                found - faults.len()
-            );
+    /// Waits until every halt is on disk. Returns whether the daemon lived on since then without a kill.
+    pub(crate) fn halts_are_stored(&self, since: Moment) -> bool {
+        let deadline = Instant::now() + LONGEST_WAIT;
+        while !self.was_killed(since) && Instant::now() < deadline {
+            let status: Option<Value> = self.control().ask("GET", "/v1/status", None).ok();
+            if status.is_some_and(|status| status["data"]["unsaved_halts"] == 0) {
+                // A status of the daemon that came after a kill says nothing.
+                return !self.was_killed(since);
+            }
+            thread::sleep(Duration::from_millis(20));
         }
+        false
     }
 
     pub(crate) fn assert_nothing_wrong(&self, seed: u64, history: &str) {

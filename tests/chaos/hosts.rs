@@ -21,6 +21,9 @@ use crate::{
 /// Between two events of a host, and before it sends one again.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// An answer with a halt that came sooner has waited for the disk.
+const LONGEST_SAVE: Duration = Duration::from_secs(2);
+
 /// One host, which has one run at a time.
 pub(crate) struct Host {
     number: u64,
@@ -109,13 +112,22 @@ impl Host {
         self.send_call(&run, Call { tool, is_forbidden, is_halted: false }, arena);
     }
 
-    /// Does what halts the run, and begins another.
+    /// Does what halts the run, and begins another. A halt whose answer did not wait for a slow disk any more counts once it
+    /// is there: until then a kill may undo it, as the documents say.
     fn halt(&mut self, arena: &Arena) {
         let run = self.run();
         let call = Call { tool: Tool::Halt, is_forbidden: false, is_halted: false };
-        if let Some(RightAnswer::OfHook | RightAnswer::AlreadyHalted) = self.send_call(&run, call, arena) {
+        let (since, begun) = (arena.now(), Instant::now());
+        let answer = self.send_call(&run, call, arena);
+        let Some(RightAnswer::OfHook | RightAnswer::AlreadyHalted) = answer else { return };
+        self.runs += 1;
+        if begun.elapsed() < LONGEST_SAVE {
             self.halted.push(run);
-            self.runs += 1;
+        } else if arena.halts_are_stored(since) {
+            arena.count("halts that a slow disk kept later");
+            self.halted.push(run);
+        } else {
+            arena.count("halts that a kill came before a slow disk to");
         }
     }
 

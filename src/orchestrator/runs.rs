@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use tokio::{
     sync::oneshot,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::handle::Orchestrator;
@@ -18,6 +18,9 @@ use crate::{
 /// How long run actors may take to describe what they have in hand. They never wait for a handler, so one that takes
 /// longer is held up by a closure of the embedding program.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long the answer to an operator waits for a disk that hangs.
+const LONGEST_SAVE: Duration = Duration::from_secs(2);
 
 /// How many runs of a workspace are cancelled concurrently.
 const CONCURRENT_CANCELS: usize = 256;
@@ -144,7 +147,18 @@ impl Orchestrator {
         let before = take_back();
         let mut cancelled = self.cancel(keys).await;
         cancelled.events += before + take_back();
+        self.changes_stored().await;
         cancelled
+    }
+
+    /// Waits until what an operator has changed is stored. A disk that takes too long, or cannot be written, is no reason to
+    /// refuse it.
+    pub(crate) async fn changes_stored(&self) {
+        if let Some(store) = self.0.context.directory.store()
+            && timeout(LONGEST_SAVE, store.flushed()).await.is_err()
+        {
+            tracing::warn!("a change is answered before it is on disk: the disk takes too long");
+        }
     }
 
     /// The runs of a workspace.

@@ -84,6 +84,7 @@ impl Orchestrator {
             retire(&outbox);
         }
         let cancelled = self.cancel_actors_of(id).await;
+        self.changes_stored().await;
         self.0.context.pools.reloaded(&workspace.settings.root, &[]);
         tracing::info!(workspace = %id, runs = cancelled.runs, "workspace removed");
         // Fails only if hookyard is shutting down.

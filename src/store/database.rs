@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use rusqlite::TransactionBehavior;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, config::DbConfig};
 
 use super::{
@@ -115,22 +117,15 @@ impl Database {
         let path = location::prepare(directory)?;
         let has_log = location::has_log(&path);
         let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_NOFOLLOW
-            | OpenFlags::SQLITE_OPEN_EXRESCODE;
-        let mut connection = Connection::open_with_flags(&path, flags).map_err(of_database)?;
-        connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
-        // What is refused is left as it is, with its log.
-        keep_log_when_closed(&connection, true).map_err(of_database)?;
-        restrict(&connection).map_err(of_database)?;
-        check_version(&mut connection, &path)?;
-        let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
-        location::check_length(&path, u64::try_from(page.map_err(of_database)?).unwrap_or_default())?;
-        use_log(&connection).map_err(of_database)?;
-        if !has_log && is_marked_open(&connection).map_err(of_database)? {
-            return Err(StoreError::NotClosed { path });
+        let mut connection = connect(&path).map_err(of_database)?;
+        let found = known_version(&connection, &path)?;
+        if found < VERSION {
+            let transaction = connection.transaction().map_err(of_database)?;
+            upgrade(&transaction, found).and_then(|()| transaction.commit()).map_err(of_database)?;
         }
+        check_length(&connection, &path)?;
+        use_log(&connection).map_err(of_database)?;
+        check_closed(&connection, &path, has_log)?;
         let identity = FileIdentity::at(&path);
         let stored = read_all(&connection, &path)?;
         Ok((Self { connection, path, identity, is_marked: false }, stored))
@@ -163,13 +158,59 @@ pub(super) enum Written {
     Nothing,
 }
 
-/// Whether a daemon could keep its state in a directory. One that is not there is not made.
+/// Whether a daemon could keep its state in a directory. Nothing there is made or changed.
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) fn check(directory: &Path) -> Result<(), StoreError> {
     if location::has_file(directory) {
-        return Database::open(directory).map(drop);
+        return check_file(directory);
     }
     location::check_absent(directory)
+}
+
+/// Reads a database as a start would. What a start would upgrade is upgraded in a transaction that is rolled back.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+fn check_file(directory: &Path) -> Result<(), StoreError> {
+    let path = location::prepare(directory)?;
+    let of_database = |error: rusqlite::Error| StoreError::of_database(&path, &error);
+    let has_log = location::has_log(&path);
+    let _log = location::AbsentLog::of(&path);
+    let mut connection = connect(&path).map_err(of_database)?;
+    let found = known_version(&connection, &path)?;
+    check_length(&connection, &path)?;
+    // Fails if the file cannot be written.
+    let transaction =
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of_database)?;
+    check_closed(&transaction, &path, has_log)?;
+    if found < VERSION {
+        upgrade(&transaction, found).map_err(of_database)?;
+    }
+    read_all(&transaction, &path).map(drop)
+}
+
+/// Opens a database for this process alone. What is refused is left as it is, with its log.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::ZERO)?;
+    keep_log_when_closed(&connection, true)?;
+    restrict(&connection)?;
+    Ok(connection)
+}
+
+/// Returns an error if the file ends in the middle of a page.
+fn check_length(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let page = connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0));
+    let page = page.map_err(|error| StoreError::of_database(path, &error))?;
+    location::check_length(path, u64::try_from(page).unwrap_or_default())
+}
+
+/// Returns an error if the database needs its log, and that is gone.
+fn check_closed(connection: &Connection, path: &Path, has_log: bool) -> Result<(), StoreError> {
+    let is_open = is_marked_open(connection).map_err(|error| StoreError::of_database(path, &error))?;
+    if is_open && !has_log { Err(StoreError::NotClosed { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// A database that is closed needs no log.
@@ -209,8 +250,8 @@ fn use_log(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch("BEGIN IMMEDIATE; COMMIT")
 }
 
-/// Makes the tables of an empty database, and those that one of an earlier version lacks.
-fn check_version(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// The version of a database that can be used or upgraded; 0 for an empty one.
+fn known_version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let of_database = |error: rusqlite::Error| StoreError::of_database(path, &error);
     let number = |connection: &Connection, pragma: &str| {
         connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).map_err(of_database)
@@ -220,25 +261,22 @@ fn check_version(connection: &mut Connection, path: &Path) -> Result<(), StoreEr
     let count = "SELECT count(*) FROM sqlite_schema";
     let tables: i64 = connection.query_row(count, (), |row| row.get(0)).map_err(of_database)?;
     match (application, version) {
-        (APPLICATION, VERSION) => Ok(()),
         (APPLICATION, found) if found > VERSION => {
             Err(StoreError::Newer { path: path.to_owned(), found, known: VERSION })
         }
-        (APPLICATION, found) if found > 0 => upgrade(connection, found).map_err(of_database),
-        (0, 0) if tables == 0 => upgrade(connection, 0).map_err(of_database),
+        (APPLICATION, found) if found > 0 => Ok(found),
+        (0, 0) if tables == 0 => Ok(0),
         _ => Err(StoreError::unusable(path, "it is no file of hookyard's; move it away")),
     }
 }
 
 /// Makes the tables that a database of this version lacks.
-fn upgrade(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
-    let transaction = connection.transaction()?;
+fn upgrade(transaction: &Transaction<'_>, version: i64) -> rusqlite::Result<()> {
     for step in STEPS.iter().skip(usize::try_from(version).unwrap_or_default()) {
         transaction.execute_batch(step)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", VERSION)?;
-    transaction.commit()
+    transaction.pragma_update(None, "user_version", VERSION)
 }
 
 fn read_all(connection: &Connection, path: &Path) -> Result<StoredRuns, StoreError> {
@@ -490,15 +528,64 @@ mod tests {
         assert_eq!(reached, states.len() - 1);
     }
 
-    #[test]
-    fn a_database_of_the_first_version_gets_an_outbox() {
+    /// The names and contents of all files in the directory.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    fn contents(directory: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
+        let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    }
+
+    /// A database of the first version, which has no outbox.
+    fn of_first_version() -> TempDir {
         let old = directory();
-        let path = location::prepare(old.path()).unwrap();
-        let connection = Connection::open(&path).unwrap();
+        let connection = Connection::open(location::prepare(old.path()).unwrap()).unwrap();
         connection.execute_batch(RUN_TABLES).unwrap();
         connection.pragma_update(None, "application_id", APPLICATION).unwrap();
         connection.pragma_update(None, "user_version", 1).unwrap();
-        drop(connection);
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
+        old
+    }
+
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    #[test]
+    fn a_check_changes_nothing_and_finds_what_a_start_finds() {
+        let live = directory();
+        let (database, _) = history(&live);
+        let in_use = check(live.path());
+        assert!(matches!(in_use, Err(StoreError::InUse { .. })), "{in_use:?}");
+        let (whole, log) = (fs::read(file(&live)).unwrap(), fs::read(log_file(&live)).unwrap());
+        drop(database);
+        let empty = directory();
+        location::prepare(empty.path()).unwrap();
+        let usable = [
+            ("closed", live),
+            ("killed", directory_with(&[("runs.db", &whole), ("runs.db-wal", &log)])),
+            ("of the first version", of_first_version()),
+            ("empty", empty),
+        ];
+        for (what, directory) in &usable {
+            let before = contents(directory);
+            let found = check(directory.path());
+            assert!(found.is_ok(), "{what}: {found:?}");
+            assert!(contents(directory) == before, "{what}: {:?}", contents(directory).keys());
+            assert!(open(directory).is_ok(), "{what}");
+        }
+        let cut = directory_with(&[("runs.db", &whole)]);
+        let damaged = &usable[0].1;
+        Connection::open(file(damaged)).unwrap().execute_batch("UPDATE runs SET state = '{'").unwrap();
+        let newer = of_first_version();
+        Connection::open(file(&newer)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+        for directory in [&cut, damaged, &newer] {
+            let before = contents(directory);
+            let found = check(directory.path()).expect_err("it is refused").to_string();
+            assert!(contents(directory) == before, "{found}: {:?}", contents(directory).keys());
+            assert_eq!(found, refusal(directory));
+        }
+    }
+
+    #[test]
+    fn a_database_of_the_first_version_gets_an_outbox() {
+        let old = of_first_version();
         let (mut database, stored) = Database::open(old.path()).unwrap();
         assert_eq!(stored, StoredRuns::default());
         write_outbox(&mut database, |pending| pending.outbox.add(outbox_row(7)));

@@ -125,6 +125,29 @@ pub(super) fn check_length(path: &Path, page: u64) -> Result<(), StoreError> {
     }
 }
 
+/// RAII guard: removes the log that opening a database makes, if there was none and nothing was written to it.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(super) struct AbsentLog(Option<PathBuf>);
+
+#[cfg(all(feature = "cli", feature = "daemon"))]
+impl AbsentLog {
+    /// Of a database that is about to be opened.
+    pub(super) fn of(database: &Path) -> Self {
+        Self(Some(log_of(database)).filter(|log| log.symlink_metadata().is_err()))
+    }
+}
+
+#[cfg(all(feature = "cli", feature = "daemon"))]
+impl Drop for AbsentLog {
+    fn drop(&mut self) {
+        let Some(log) = &self.0 else { return };
+        if log.symlink_metadata().is_ok_and(|metadata| metadata.len() == 0) {
+            // An empty log that stays harms nobody.
+            fs::remove_file(log).ok();
+        }
+    }
+}
+
 fn log_of(path: &Path) -> PathBuf {
     let mut log = path.to_owned().into_os_string();
     log.push("-wal");

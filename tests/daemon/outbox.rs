@@ -447,6 +447,31 @@ fn a_run_that_is_cancelled_takes_its_waiting_events_out_of_the_outbox() {
 }
 
 #[test]
+fn what_an_operator_does_outlives_a_kill_right_after_the_answer() {
+    let setup = setup();
+    let failing = failing_hook(&setup.path());
+    let daemon = setup.file("shop/.openharness/hooks/failing.yaml", &failing).serve();
+    for run in ["one", "two"] {
+        daemon.post("/v1/events", &failed(run, false));
+    }
+    wait_until("both wait to be tried again", || waiting(&daemon) == 2);
+    assert_eq!(daemon.control().send("DELETE", "/v1/runs/one", None).unwrap().status, 200);
+    let daemon = killed_and_started(daemon);
+    wait_until("the other one waits to be tried again", || waiting(&daemon) == 1);
+    assert_eq!(outbox(&daemon)[0]["run_id"], "two", "the cancelled one is gone");
+    assert_eq!(change(&daemon, "drop", &json!({ "ids": [2] })), json!([2]));
+    let daemon = killed_and_started(daemon);
+    assert!(outbox(&daemon).is_empty(), "{:?}", outbox(&daemon));
+    daemon.post("/v1/events", &failed("three", false));
+    wait_until("the last one waits to be tried again", || waiting(&daemon) == 1);
+    assert_eq!(daemon.control().send("DELETE", "/v1/workspaces/shop", None).unwrap().status, 204);
+    let daemon = killed_and_started(daemon);
+    let left = outbox(&daemon);
+    assert_eq!((left.len(), &left[0]["reason"]), (1, &json!("workspace_gone")), "{left:?}");
+    daemon.finish();
+}
+
+#[test]
 fn events_of_a_workspace_that_is_removed_are_dead_letters() {
     let setup = setup();
     let here = setup.path();

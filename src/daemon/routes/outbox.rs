@@ -234,7 +234,9 @@ async fn change(
     apply: impl Fn(&Orchestrator, &OutboxSelection) -> Option<Vec<u64>>,
 ) -> Result<Vec<u64>, ApiError> {
     let chosen = selection(context, headers, body).await?;
-    apply(&context.daemon.orchestrator, &chosen).ok_or_else(no_outbox)
+    let ids = apply(&context.daemon.orchestrator, &chosen).ok_or_else(no_outbox)?;
+    context.daemon.orchestrator.changes_stored().await;
+    Ok(ids)
 }
 
 async fn selection(

@@ -23,8 +23,8 @@ use crate::{
     supervisor::SupervisorMessage,
 };
 use random::{Random, mixed};
-use record::{Record, Sent, Work, WorkEnd};
-use rules::Check;
+use record::{Cancelled, Record, Sent, Work, WorkEnd};
+use rules::{Check, LONGEST_SAVE};
 use schedule::{Action, End, HOOK_TIMEOUT, Schedule, drawn};
 
 #[path = "../../../tests/support/random.rs"]
@@ -149,8 +149,11 @@ fn live(
             match *action {
                 Action::Disk(condition) => disk.set(condition),
                 Action::Cancel { run } => {
-                    record.cancelled.lock().push((number, since(began), run));
+                    let (at, troubles) = (since(began), disk.troubles());
                     orchestrator.cancel_run(None, &key(run).run).await;
+                    let is_in_time = since(began) - at < LONGEST_SAVE;
+                    let is_stored = is_in_time && troubles == disk.troubles() && !troubles.1;
+                    record.cancelled.lock().push(Cancelled { life: number, at, run, is_stored });
                 }
                 action => answers.push(send(&orchestrator, action, number, began, disk, record)),
             }
@@ -260,6 +263,7 @@ fn simulate(seed: u64) -> Result<(), String> {
     let check = Check::new(&schedule, &record);
     check.halts_hold()?;
     check.repetitions_take_turns()?;
+    check.cancelled_runs_stay_so()?;
     check.deliveries_are_right(&disk)
 }
 

@@ -136,7 +136,7 @@ impl Outbox {
     }
 
     /// Begins another delivery of an event. Waits until that is on disk, so that an event whose hooks end hookyard itself
-    /// does so a few times only. Returns the event as its hooks get it, and its ticket.
+    /// does so a few times only. Returns the event as its hooks get it, and its ticket; nothing if it was cancelled meanwhile.
     pub(crate) async fn begin(
         self: &Arc<Self>,
         due: &DueEvent,
@@ -157,10 +157,10 @@ impl Outbox {
             event.span = None;
             (event, written)
         };
-        let ticket = self.ticket(due.id, Some(place));
         // An event is delivered all the same if that cannot be written.
         drop(timeout(LONGEST_WRITE, written).await);
-        Some((event, ticket))
+        let is_wanted = self.state.lock().hand_out(due.id);
+        is_wanted.then(|| (event, self.ticket(due.id, Some(place))))
     }
 
     fn ticket(self: &Arc<Self>, id: u64, place: Option<OwnedSemaphorePermit>) -> CourseTicket {

@@ -69,14 +69,16 @@ impl Outbox {
         self.state.lock().counts()
     }
 
-    /// Takes the events of cancelled runs back that wait to be delivered again, or that another daemon still delivers.
-    /// Returns how many. Those under way are cancelled by the actors of their runs.
+    /// Takes the events of cancelled runs back that wait to be delivered again, or are about to be, or that another daemon
+    /// still delivers.
+    /// Returns how many. Others that are under way are cancelled by the actors of their runs.
     pub(crate) fn cancel(&self, is_cancelled: impl Fn(&OutboxEntry) -> bool) -> usize {
         let mut state = self.state.lock();
-        let held = &state.held;
-        let found = state.entries().filter(|(id, entry)| {
-            (held.contains(id) || matches!(entry.phase, OutboxPhase::Waiting(_))) && is_cancelled(entry)
-        });
+        let has_no_actor = |id: &u64, entry: &OutboxEntry| {
+            let is_about_to = state.taken == Some(*id) && entry.phase == OutboxPhase::UnderWay;
+            is_about_to || state.held.contains(id) || matches!(entry.phase, OutboxPhase::Waiting(_))
+        };
+        let found = state.entries().filter(|(id, entry)| has_no_actor(id, entry) && is_cancelled(entry));
         let found: Vec<u64> = found.map(|(id, _)| id).collect();
         for id in &found {
             Self::forget(&mut state, *id);

@@ -124,6 +124,8 @@ pub(super) struct OutboxState {
     pub(super) dead: Vec<u64>,
     /// Those that a daemon which was replaced still delivers. They count as under way.
     pub(super) held: BTreeSet<u64>,
+    /// The one that is about to be given to its run. It may still be taken back.
+    pub(super) taken: Option<u64>,
     pub(super) last_id: u64,
     /// The bytes of all events that are to be delivered.
     pub(super) size: usize,
@@ -154,6 +156,7 @@ impl OutboxState {
             queue: DeliveryQueue::new(most),
             dead: Vec::new(),
             held: BTreeSet::new(),
+            taken: None,
             last_id: stored.last_id,
             size: 0,
             dead_size: 0,
@@ -219,6 +222,7 @@ impl OutboxState {
         // What waits is there.
         let Some(entry) = self.entries.get_mut(&id) else { return Err(Some(now)) };
         entry.phase = OutboxPhase::UnderWay;
+        self.taken = Some(id);
         Ok(DueEvent {
             id,
             workspace: entry.workspace.clone(),
@@ -235,6 +239,12 @@ impl OutboxState {
         entry.progress.deliveries = entry.progress.deliveries.saturating_add(1);
         entry.progress.tries = entry.progress.tries.saturating_add(1);
         Some(entry.clone())
+    }
+
+    /// The event that was taken goes to its run now. Returns whether it may: it was neither cancelled nor buried meanwhile.
+    pub(super) fn hand_out(&mut self, id: u64) -> bool {
+        self.taken = None;
+        self.entries.get(&id).is_some_and(|entry| entry.phase == OutboxPhase::UnderWay)
     }
 
     /// Counts the delivery under way as no try.

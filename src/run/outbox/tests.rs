@@ -1,14 +1,22 @@
 //! When events are tried again, and when no more, on a paused clock.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio::{sync::oneshot, time::sleep};
 
 use super::*;
 use crate::model::{Ended, EventKind, HandlerKind, HookReport, Redactor, RunId, SessionId};
 
+/// Says that a row is on disk.
+type WriteSender = oneshot::Sender<Result<(), Arc<str>>>;
+
 /// A store whose disk writes at once.
 #[derive(Debug, Default)]
 struct FastStore {
     rows: Mutex<Vec<(u64, u32)>>,
+    /// Whether nobody hears of what is written at once.
+    hangs: AtomicBool,
+    unheard: Mutex<Vec<WriteSender>>,
 }
 
 impl FastStore {
@@ -36,6 +44,11 @@ impl OutboxStore for FastStore {
     }
 
     fn update_now(&self, id: u64, progress: &DeliveryProgress) -> oneshot::Receiver<Result<(), Arc<str>>> {
+        if self.hangs.load(Ordering::SeqCst) {
+            let (sender, receiver) = oneshot::channel();
+            self.unheard.lock().push(sender);
+            return receiver;
+        }
         self.written(id, progress.tries)
     }
 
@@ -266,6 +279,37 @@ async fn orderly_stops_use_up_no_tries() {
     }
     ended(ticket, Ended::Failed);
     assert_eq!(outbox.counts().waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_taken_back_while_its_delivery_is_written_goes_to_no_hook() {
+    let (outbox, store) = outbox(10);
+    for retire in ["cancelled", "removed"] {
+        drop(accepted(&outbox, "one").await);
+        let place = outbox.place().await.unwrap();
+        let due = outbox.next().await.unwrap();
+        store.hangs.store(true, Ordering::SeqCst);
+        let courier = Arc::clone(&outbox);
+        let begun = tokio::spawn(async move { courier.begin(&due, place).await.is_some() });
+        sleep(Duration::from_millis(1)).await;
+        assert_eq!(progress(&outbox).deliveries, 2, "it is being written that it begins");
+        match retire {
+            "cancelled" => assert_eq!(outbox.cancel(|_| true), 1),
+            _ => outbox.workspace_removed(&shop()),
+        }
+        assert!(!begun.await.unwrap(), "{retire}");
+        store.hangs.store(false, Ordering::SeqCst);
+    }
+    let counts = outbox.counts();
+    assert_eq!((counts.under_way, counts.waiting, counts.dead), (0, 0, 1));
+    assert_eq!(store.rows.lock().len(), 1, "the dead letter");
+    // An event that has reached its run is the actor's to cancel.
+    outbox.discard(&outbox.dead_letters());
+    drop(accepted(&outbox, "two").await);
+    let ticket = again(&outbox).await;
+    assert_eq!(outbox.cancel(|_| true), 0);
+    ticket.cancel();
+    assert!(store.rows.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,10 +40,20 @@ pub(super) struct Sent {
     pub(super) disk_worked: bool,
 }
 
+/// A run that was cancelled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cancelled {
+    pub(super) life: usize,
+    pub(super) at: u64,
+    pub(super) run: usize,
+    /// Whether it was answered in time by a disk that was all right until then.
+    pub(super) is_stored: bool,
+}
+
 /// All that is seen of a simulation.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     pub(super) work: Mutex<Vec<Work>>,
     pub(super) sent: Mutex<Vec<Sent>>,
-    pub(super) cancelled: Mutex<Vec<(usize, u64, usize)>>,
+    pub(super) cancelled: Mutex<Vec<Cancelled>>,
 }

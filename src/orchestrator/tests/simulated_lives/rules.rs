@@ -1,9 +1,9 @@
 //! What must hold of simulated lives, whatever happens in them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    record::{Record, Sent, Work, WorkEnd},
+    record::{Cancelled, Record, Sent, Work, WorkEnd},
     schedule::{Action, HOOK_TIMEOUT, Schedule},
 };
 use crate::{model::Verdict, orchestrator::DispatchError, store::tests::SimulatedDisk};
@@ -15,14 +15,14 @@ const PAUSES: [u64; 4] = [1000, 4000, 16_000, 64_000];
 const SLACK: u64 = 60_000;
 
 /// How long an answer waits for a disk that hangs.
-const LONGEST_SAVE: u64 = 2000;
+pub(super) const LONGEST_SAVE: u64 = 2000;
 
 /// Holds what was seen against the rules.
 pub(super) struct Check<'a> {
     schedule: &'a Schedule,
     sent: Vec<Sent>,
     work: BTreeMap<usize, Vec<Work>>,
-    cancelled: Vec<(usize, u64, usize)>,
+    cancelled: Vec<Cancelled>,
 }
 
 impl<'a> Check<'a> {
@@ -46,8 +46,7 @@ impl<'a> Check<'a> {
     /// Whether a run may have begun afresh between two moments.
     fn begins_afresh(&self, run: usize, from: (usize, u64), to: (usize, u64)) -> bool {
         let within = |at: (usize, u64)| from <= at && at <= to;
-        let cancelled =
-            self.cancelled.iter().any(|(life, at, cancelled)| *cancelled == run && within((*life, *at)));
+        let cancelled = self.cancelled.iter().any(|known| known.run == run && within((known.life, known.at)));
         // Its end comes when its hooks have ended.
         let until = |sent: &Sent| (sent.life, sent.answered + 2 * HOOK_TIMEOUT + LONGEST_SAVE);
         cancelled
@@ -92,6 +91,22 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// No later life delivers what was accepted before its run was cancelled.
+    pub(super) fn cancelled_runs_stay_so(&self) -> Result<(), String> {
+        for cancelled in self.cancelled.iter().filter(|cancelled| cancelled.is_stored) {
+            for sent in &self.sent {
+                let Action::Note { number, run, .. } = sent.action else { continue };
+                let is_earlier = (sent.life, sent.answered) < (cancelled.life, cancelled.at);
+                let work = self.work.get(&number).map(Vec::as_slice).unwrap_or_default();
+                let later = work.iter().find(|work| work.life > cancelled.life);
+                if let Some(later) = later.filter(|_| run == cancelled.run && is_earlier) {
+                    return Err(format!("{cancelled:?} is undone for {sent:?}: {later:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Of one run, one event at a time is delivered again, so that its events begin in order.
     pub(super) fn repetitions_take_turns(&self) -> Result<(), String> {
         let mut runs: BTreeMap<(usize, usize), Vec<&Work>> = BTreeMap::new();
@@ -124,7 +139,7 @@ impl<'a> Check<'a> {
             let is_cancelled = self
                 .cancelled
                 .iter()
-                .any(|(life, at, cancelled)| *cancelled == run && (*life, *at) >= (sent.life, sent.at));
+                .any(|known| known.run == run && (known.life, known.at) >= (sent.life, sent.at));
             match &sent.answer {
                 Ok(_) if !is_awaited && !is_done && !is_cancelled && !dead.contains(&number) => {
                     return Err(format!(
@@ -171,9 +186,11 @@ impl<'a> Check<'a> {
                 return wrong("not the right wait between two deliveries");
             }
         }
-        let failed = work.iter().filter(|work| work.ended == WorkEnd::Failed).count();
-        if failed > 5 {
-            return Err(format!("event {number} was tried {failed} times: {work:?}"));
+        // A try that a bad disk did not keep is made again by the next life, with the same number.
+        let failed = work.iter().filter(|work| work.ended == WorkEnd::Failed);
+        let failed: BTreeSet<u32> = failed.map(|work| work.delivery).collect();
+        if failed.len() > 5 {
+            return Err(format!("event {number} was tried {} times: {work:?}", failed.len()));
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Hooks from the settings files of agents: which files there are, and how they are read.
 
 use std::{
+    collections::BTreeSet,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -11,12 +12,14 @@ use super::{
     files::{self, DefinitionFiles, FileBytes},
     last_good_store::{GoodFiles, NO_GOOD_FILES},
     own_settings::SwitchExceptions,
+    plugins::{PluginHookFile, PluginSearch},
     settings_levels::{self, SettingsLevel},
     workspace_files::WorkspaceFiles,
 };
 use crate::{
     dialect::{
-        HookRules, NativeDialect, ReferenceLookup, SettingsFile, SettingsLocation, natives, read_settings,
+        HookRules, NativeDialect, PluginFormat, ReferenceLookup, SettingsFile, SettingsLocation,
+        has_hooks_in_front_matter, natives, read_plugin_hooks, read_settings,
     },
     model::{Diagnostic, Dialect, DialectName, Hook, Severity},
     root_dir::LastLink,
@@ -24,6 +27,9 @@ use crate::{
 
 /// Where the hooks that an administrator installed are, unless the settings say otherwise.
 const SYSTEM_DIRECTORY: &str = "/etc";
+
+/// The most texts of a directory whose front matter is looked at.
+const MOST_TEXTS: usize = 256;
 
 /// Looks up environment variables.
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -62,7 +68,7 @@ fn is_file_of(file: &Path, native: &NativeDialect) -> bool {
         SettingsLocation::Workspace(path) | SettingsLocation::Home(path) | SettingsLocation::System(path) => {
             file.ends_with(path)
         }
-    })
+    }) || native.plugins().has_file(file)
 }
 
 /// The directories below which settings files are.
@@ -97,6 +103,7 @@ pub(super) enum OwnFiles {
 pub(super) struct CollectedHooks {
     pub(super) hooks: Vec<Hook>,
     pub(super) files: Vec<PathBuf>,
+    pub(super) missing_files: Vec<PathBuf>,
     pub(super) definitions: DefinitionFiles,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
@@ -200,7 +207,8 @@ pub(super) fn shared_files(settings: &Settings, environment: Environment<'_>) ->
         SettingsLocation::Home(path) => Some(home.as_ref()?.join(path)),
         SettingsLocation::Workspace(_) => None,
     });
-    files.collect()
+    let registries = natives().filter_map(|native| Some(home.as_ref()?.join(native.plugins().registry()?)));
+    files.chain(registries).collect()
 }
 
 /// Errors about the home directory and that of the machine's configuration, where they are gone with files whose rules are
@@ -257,8 +265,80 @@ pub(super) fn collect(
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
     }
+    collected.diagnostics.extend(note_front_matter(native, reading));
+    let of_plugins = read_plugins(native, reading, &mut levels, &mut collected);
+    levels.splice(0..0, of_plugins);
     let (hooks, diagnostics) = settings_levels::merge(levels, outer, native, rules, resolver, exceptions);
     collected.diagnostics.extend(diagnostics);
     collected.hooks = hooks;
     collected
+}
+
+/// The hooks of the plugins that levels enable, each file as a level of its own.
+fn read_plugins(
+    native: &'static NativeDialect,
+    reading: &SettingsReading<'_>,
+    levels: &mut [SettingsLevel],
+    collected: &mut CollectedHooks,
+) -> Vec<SettingsLevel> {
+    let SettingsReading { directories, rules, resolver, .. } = *reading;
+    let Some(home) = &directories.home else { return Vec::new() };
+    let search = PluginSearch::new(home, directories.workspace.root(), directories.good);
+    let found = search.run(native, levels);
+    collected.files.extend(found.examined);
+    collected.missing_files.extend(found.missing);
+    collected.definitions.extend(found.definitions);
+    collected.diagnostics.extend(found.diagnostics);
+    let level = |PluginHookFile { scope, file, source }| {
+        let FileBytes { path, bytes } = file;
+        let read = read_plugin_hooks(native, (&bytes, &path), scope, &source, rules, resolver);
+        let (hooks, diagnostics) = read;
+        collected.diagnostics.extend(diagnostics);
+        SettingsLevel { scope, file: path, found: hooks }
+    };
+    found.hook_files.into_iter().map(level).collect()
+}
+
+/// Notes about hooks in the front matter of agents, commands and skills. They are the agent's, which alone knows when such a
+/// text is active.
+fn note_front_matter(native: &NativeDialect, reading: &SettingsReading<'_>) -> Vec<Diagnostic> {
+    let PluginFormat::Plugins(files) = native.plugins() else { return Vec::new() };
+    let SettingsReading { directories, own_files, .. } = *reading;
+    let root = (own_files == OwnFiles::Read).then(|| directories.workspace.root());
+    let bases: BTreeSet<&Path> = directories.home.as_deref().into_iter().chain(root).collect();
+    let texts = bases.into_iter().flat_map(|base| {
+        files.texts.iter().flat_map(move |(directory, file)| texts_in(&base.join(directory), *file))
+    });
+    let has_hooks = |path: &PathBuf| {
+        let is_own = path.starts_with(directories.workspace.root());
+        let text = if is_own {
+            directories.workspace.read(path.clone(), LastLink::Followed)
+        } else {
+            files::read_anywhere(path.clone())
+        };
+        text.is_ok_and(|text| has_hooks_in_front_matter(&text.bytes))
+    };
+    let note = |path: PathBuf| {
+        let above = path.parent().and_then(Path::file_name).unwrap_or_default();
+        let name = Path::new(above).join(path.file_name().unwrap_or_default());
+        let name = name.display();
+        let message = format!(
+            "the hooks in the front matter of {name} do not run: only the agent knows when it is active"
+        );
+        let help = "the agent runs them itself; hooks for the whole time belong in its settings";
+        Diagnostic::of_file(Severity::Info, "front-matter", &path, message).help(help)
+    };
+    texts.filter(has_hooks).map(note).collect()
+}
+
+/// The texts in a directory, in order: its files, or this file of each directory in it.
+fn texts_in(directory: &Path, file: Option<&str>) -> Vec<PathBuf> {
+    let entries = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let text = |path: PathBuf| match file {
+        Some(file) => Some(path.join(file)).filter(|text| text.is_file()),
+        None => Some(path).filter(|text| text.extension().is_some_and(|end| end == "md")),
+    };
+    let mut texts: Vec<PathBuf> = entries.filter_map(text).take(MOST_TEXTS).collect();
+    texts.sort();
+    texts
 }

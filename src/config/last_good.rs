@@ -285,7 +285,8 @@ fn record_of(
         let Some(bytes) = found.definitions.get(file) else { continue };
         let own = found.hooks.iter().filter(|hook| hook.source.file.as_deref() == Some(file));
         let own: Vec<&Hook> = own.collect();
-        if own.is_empty() && !shared.contains(file) {
+        let lists = |hook: &Hook| hook.execution.is_listed_in(file);
+        if own.is_empty() && !shared.contains(file) && !found.hooks.iter().any(lists) {
             continue;
         }
         let hooks = own.into_iter().filter_map(RecordedHook::of).collect();

@@ -341,6 +341,7 @@ impl LoadedWorkspace {
     ) {
         let collected = agent_settings::collect(native, reading, outer);
         self.files.extend(collected.files);
+        self.missing_files.extend(collected.missing_files);
         self.definitions.extend(collected.definitions);
         self.diagnostics.extend(collected.diagnostics);
         for hook in collected.hooks {
@@ -349,11 +350,8 @@ impl LoadedWorkspace {
                 let message = format!("the name `{name}` is that of a hook in a settings file");
                 let file = source.file.unwrap_or_else(|| self.workspace.root.as_path().into());
                 let diagnostic = Diagnostic::of_file(Severity::Error, "duplicate-name", &file, message);
-                self.diagnostics.push(Diagnostic {
-                    line: source.line,
-                    column: 1,
-                    ..diagnostic.help("rename it")
-                });
+                let diagnostic = diagnostic.help("rename it");
+                self.diagnostics.push(Diagnostic { line: source.line, column: 1, ..diagnostic });
             }
             self.hooks.push(hook);
         }

@@ -16,6 +16,7 @@ mod loaded_workspace;
 mod models;
 mod outer;
 mod own_settings;
+mod plugins;
 mod quantity;
 #[cfg(feature = "cli")]
 mod raw_files;

@@ -7,6 +7,7 @@ use std::{
     env::{join_paths, split_paths},
     os::unix::fs::PermissionsExt,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
@@ -20,10 +21,10 @@ use super::{
     workspace_options::TrustPolicy,
 };
 use crate::{
-    dialect::{ReferenceLookup, ResolvedPath, natives, read_hook, read_settings},
+    dialect::{ReferenceLookup, ResolvedPath, natives, read_hook, read_hooks_of},
     model::{
-        Diagnostic, Dialect, DialectName, Hook, HookTrust, Model, Scope, Secret, SecretReference, SecretText,
-        TrustState, Workspace,
+        Diagnostic, Dialect, DialectName, Hook, HookTrust, Model, PluginSource, Scope, Secret,
+        SecretReference, SecretText, TrustState, Workspace,
     },
     root_dir::is_safe_in_path,
 };
@@ -228,6 +229,9 @@ impl ReferenceLookup for ReferenceResolver<'_> {
     }
 }
 
+/// A file with hooks, and how it is read.
+type HookFileKey = (PathBuf, DialectName, Scope, Option<Arc<PluginSource>>);
+
 /// Where the variables and secrets of the hooks of a workspace are looked up.
 pub(super) struct ReferenceSources<'a> {
     pub(super) workspace: &'a Workspace,
@@ -249,18 +253,20 @@ impl ReferenceSources<'_> {
         definitions: &DefinitionFiles,
         known: &[Diagnostic],
     ) -> Vec<Diagnostic> {
-        let mut files: BTreeMap<(PathBuf, DialectName, Scope), BTreeSet<SecretReference>> = BTreeMap::new();
+        let mut files: BTreeMap<HookFileKey, BTreeSet<SecretReference>> = BTreeMap::new();
         for hook in hooks.iter().filter(|hook| hook.trust.approval().is_some()) {
             let references = hook.handler.references();
             if let (Some(file), false) = (&hook.source.file, references.is_empty()) {
-                let key = (file.to_path_buf(), hook.dialect.name(), hook.source.scope);
+                let plugin = hook.execution.plugin.clone();
+                let key = (file.to_path_buf(), hook.dialect.name(), hook.source.scope, plugin);
                 files.entry(key).or_default().extend(references);
             }
         }
         let mut diagnostics = Vec::new();
-        for ((file, dialect, scope), permitted) in files {
-            let bytes = definitions.get(&file).map(|bytes| &**bytes).unwrap_or_default();
-            let (resolved, found) = self.read(bytes, &file, dialect, scope, permitted);
+        for (key, permitted) in files {
+            let bytes = definitions.get(&key.0).map(|bytes| &**bytes).unwrap_or_default();
+            let (resolved, found) = self.read(bytes, &key, permitted);
+            let (file, dialect, ..) = key;
             diagnostics.extend(found.into_iter().filter(|found| !known.contains(found)));
             hooks.retain_mut(|hook| {
                 let is_of_file =
@@ -283,9 +289,7 @@ impl ReferenceSources<'_> {
     fn read(
         &self,
         bytes: &[u8],
-        file: &Path,
-        dialect: DialectName,
-        scope: Scope,
+        (file, dialect, scope, plugin): &HookFileKey,
         permitted: BTreeSet<SecretReference>,
     ) -> (Vec<Hook>, Vec<Diagnostic>) {
         // The workspace was readable a moment ago; if it is not any more, its hooks are refused.
@@ -300,13 +304,15 @@ impl ReferenceSources<'_> {
         let resolver = ReferenceResolver::new(&workspace, self.environment, &secrets, &models);
         let resolver = resolver.without_programs_of(self.project_roots).limited_to(permitted);
         let rules = hook_rules(self.settings);
-        match natives().find(|native| native.name() == dialect) {
+        match natives().find(|native| native.name() == *dialect) {
             None => {
                 let (hook, diagnostics) = read_hook(bytes, file, &rules, &resolver);
                 (hook.into_iter().collect(), diagnostics)
             }
             Some(native) => {
-                let (found, diagnostics) = read_settings(native, bytes, file, scope, &rules, &resolver);
+                let file = (bytes, &**file);
+                let (found, diagnostics) =
+                    read_hooks_of(native, file, *scope, plugin.as_ref(), &rules, &resolver);
                 (found.hooks.into_iter().map(|configured| configured.hook).collect(), diagnostics)
             }
         }

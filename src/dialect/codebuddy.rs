@@ -15,8 +15,8 @@ use super::{
     native::NativeDialect,
     response::{self, BLOCK},
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
-        SettingsFile, SettingsFormat, SettingsLocation, Shell, TimeUnit, exact_list_or_regex,
+        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsLocation, Shell, TimeUnit, exact_list_or_regex,
     },
 };
 use crate::model::{
@@ -80,6 +80,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
+        plugins: PluginFormat::None,
         managed_only: None,
     },
     ends_input_with_newline: true,

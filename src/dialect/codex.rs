@@ -15,8 +15,9 @@ use super::{
     },
     native::{EnvelopeField, NativeDialect},
     settings::{
-        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
-        SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit, exact_names_or_regex,
+        DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
+        ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit,
+        exact_names_or_regex,
     },
 };
 use crate::model::{DialectName, HandlerKind, Scope, Verdict};
@@ -95,6 +96,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
         shell: Shell::Bash,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::Never,
+        plugins: PluginFormat::None,
         managed_only: None,
     },
     ends_input_with_newline: false,

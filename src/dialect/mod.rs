@@ -36,6 +36,7 @@ pub use convert::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile, c
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use document::without_comments;
 pub(crate) use document::{Document, Mapping, Mistake, Span, Value};
+pub(crate) use gemini::is_extension_enabled;
 pub use native::NativeDialect;
 #[cfg(feature = "cli")]
 pub(crate) use openharness::OPENHARNESS_KINDS;
@@ -50,6 +51,11 @@ pub use openharness::{
 };
 pub(crate) use output::error_message;
 pub use response::http_body;
+pub(crate) use settings::{
+    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,
+    has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog, read_extension, read_hooks_of,
+    read_manifest, read_marketplaces, read_plugin_hooks, read_registry,
+};
 pub use settings::{KeyPosition, SettingsHook, SettingsHooks, SharedSettings, read_settings};
 pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation};
 pub(crate) use suggest::{nearest, shorten};

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{
     event_reader::{EventVocabulary, NameTable},
     event_table::EventRow,
-    settings::{ScopeMerge, SettingsFile, SettingsFormat, SharedKey},
+    settings::{PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SharedKey},
 };
 use crate::model::{
     DialectName, Draft, Event, EventKind, Failure, Hook, HostResponse, Json, JsonError, Outcome, RawReply,
@@ -99,6 +99,11 @@ impl NativeDialect {
     pub(crate) fn stoppable_host_events(&self) -> impl Iterator<Item = &'static str> {
         let rows = self.rows.iter().filter(|row| row.kind == EventKind::HostEvent && row.prevents());
         rows.map(|row| row.name)
+    }
+
+    /// How plugins have hooks.
+    pub(crate) fn plugins(&self) -> PluginFormat {
+        self.settings.plugins
     }
 
     /// The keys of its configuration that apply to all hooks.

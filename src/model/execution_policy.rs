@@ -1,6 +1,11 @@
 //! When and how a hook runs, beyond its events and its matcher.
 
-use std::{fmt, num::NonZeroUsize, sync::Arc};
+use std::{
+    fmt,
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{Delivery, Event, OuterWorkspace, Scope};
 
@@ -36,6 +41,8 @@ pub struct ExecutionPolicy {
     pub switches: HookSwitches,
     /// Whether the agent in whose settings it is configured runs it itself for its own events.
     pub host_runs: HostRuns,
+    /// The plugin of an agent that it is of.
+    pub plugin: Option<Arc<PluginSource>>,
 }
 
 /// Whether the agent in whose settings a hook is configured runs it itself for its own events. hookyard then leaves it out
@@ -49,6 +56,37 @@ pub enum HostRuns {
     Always,
     /// In sessions whose project is the hook's own workspace.
     InProject,
+}
+
+impl ExecutionPolicy {
+    /// Whether its agent would not find the plugin that it is of without a file.
+    pub(crate) fn is_listed_in(&self, file: &Path) -> bool {
+        self.plugin.as_ref().is_some_and(|plugin| plugin.listed_in.iter().any(|known| known == file))
+    }
+}
+
+/// The plugin of an agent that hooks come from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PluginSource {
+    /// Its name for its agent.
+    pub id: Arc<str>,
+    /// Its name in those of its hooks.
+    pub(crate) label: Arc<str>,
+    /// The variables of its files.
+    pub(crate) variables: Vec<PluginVariable>,
+    /// The files without which its agent does not find it.
+    pub(crate) listed_in: Vec<PathBuf>,
+    /// Whether they are replaced in every text of its files.
+    pub(crate) replaces_texts: bool,
+}
+
+/// A variable in the files of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PluginVariable {
+    pub(crate) name: &'static str,
+    pub(crate) value: String,
+    /// Whether its commands have it in their environment.
+    pub(crate) is_set: bool,
 }
 
 /// The switches of settings files that name a hook.
@@ -79,6 +117,7 @@ impl PartialEq for ExecutionPolicy {
             required,
             switches,
             host_runs,
+            plugin,
         } = self;
         let text = |condition: &Option<Arc<dyn Condition>>| condition.as_ref().map(|known| known.text());
         *host_event == other.host_event
@@ -94,6 +133,7 @@ impl PartialEq for ExecutionPolicy {
             && *required == other.required
             && switches.disabled_by == other.switches.disabled_by
             && *host_runs == other.host_runs
+            && *plugin == other.plugin
     }
 }
 

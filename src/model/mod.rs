@@ -39,7 +39,10 @@ pub use event::{
     Strategy,
 };
 pub use event_error::EventError;
-pub use execution_policy::{Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches, HostRuns};
+pub(crate) use execution_policy::PluginVariable;
+pub use execution_policy::{
+    Concurrency, Condition, ExecutionPolicy, Frequency, HookSwitches, HostRuns, PluginSource,
+};
 pub use handler::{
     CommandHandler, CommandLine, CommandMode, Handler, HandlerKind, HttpHandler, HttpMethod, NativeHandler,
     NativeReply, WorkerBounds,

@@ -118,7 +118,8 @@ pub fn keep_rules_of_broken_files(
         let hook = &registered.hook;
         let Some(file) = hook.source.file.as_deref() else { continue };
         let unreachable = file.ancestors().skip(1).any(|above| broken.contains(above));
-        let is_broken = broken.contains(file) || unreachable || broken.contains(root);
+        let is_lost = broken.iter().any(|file| hook.execution.is_listed_in(file));
+        let is_broken = broken.contains(file) || unreachable || is_lost || broken.contains(root);
         if is_broken && !new.iter().any(|other| stands_for(other, hook)) {
             let name = hook.name.free_variant("kept", |name| new.iter().any(|other| other.name == *name));
             new.push(Hook { name, ..hook.clone() });

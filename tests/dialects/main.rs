@@ -19,6 +19,7 @@ mod levels;
 mod matrix;
 mod openharness;
 mod patch_beside_block;
+mod plugins;
 mod reply_merge;
 mod settings_files;
 mod test_workspace;

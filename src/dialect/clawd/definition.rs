@@ -16,9 +16,9 @@ use crate::{
         },
         native::{EnvelopeField, NativeDialect},
         settings::{
-            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
-            SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey, SharedSetting, Shell,
-            TimeUnit,
+            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, PluginFormat,
+            ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, SharedKey,
+            SharedSetting, Shell, TimeUnit,
         },
     },
     model::{
@@ -147,6 +147,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
         shell: Shell::Sh,
         identity: HookIdentity::Handler,
         disable: DisableSyntax::All("disableAllHooks"),
+        plugins: PluginFormat::None,
         managed_only: None,
     },
     ends_input_with_newline: false,

@@ -10,7 +10,6 @@ mod matcher;
 mod portable_hook;
 mod to_openharness;
 mod to_settings;
-mod variables;
 
 pub use conversion::{Conversion, ConversionRemark, ConvertedFile, HookConfigFile};
 
@@ -35,7 +34,7 @@ pub fn convert(
     };
     portable_hook::make_names_unique(&mut hooks);
     for hook in &mut hooks {
-        variables::rename(hook, from, to, &mut losses);
+        portable_hook::rename_variables(hook, from, to, &mut losses);
     }
     let (files, hooks) = match implementation(to) {
         DialectImpl::Plain(_) => to_openharness::write(&hooks, &mut losses),

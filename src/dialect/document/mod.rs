@@ -2,7 +2,6 @@
 
 mod error;
 mod json;
-mod mistake;
 mod node;
 mod parse;
 mod read;
@@ -10,8 +9,8 @@ mod span;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use error::Mistake;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use json::without_comments;
-pub(crate) use mistake::Mistake;
 pub(crate) use read::{Document, Mapping, Value};
 pub(crate) use span::Span;

@@ -5,8 +5,8 @@ use std::{cell::RefCell, path::Path};
 
 use super::{
     super::suggest::{did_you_mean, shorten},
+    error::Mistake,
     json,
-    mistake::Mistake,
     node::{MappingEntry, Node, NodeValue, TextReplacement},
     parse::parse,
     span::{Span, TextLocation, character_span, location_of, point_at},

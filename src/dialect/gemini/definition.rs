@@ -1,6 +1,8 @@
 //! Gemini CLI's events, fields and settings files.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use serde::Deserialize;
 
 use super::{combine::combine, payload::translate, reply::read, response::write};
 use crate::{
@@ -12,8 +14,9 @@ use crate::{
         },
         native::{EnvelopeField, NativeDialect},
         settings::{
-            DefaultTimeouts, DisableSyntax, DuplicateHooks, HookIdentity, MatcherSyntax, ScopeMerge,
-            SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell, TimeUnit, exact_or_regex,
+            DefaultTimeouts, DisableSyntax, DuplicateHooks, EXTENSIONS, HookIdentity, MatcherSyntax,
+            PluginFormat, ScopeMerge, SettingsFile, SettingsFormat, SettingsKeys, SettingsLocation, Shell,
+            TimeUnit, exact_or_regex, plugin_json,
         },
     },
     model::{DialectName, Draft, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
@@ -103,6 +106,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
         shell: Shell::Bash,
         identity: HookIdentity::NameAndHandler,
         disable: DisableSyntax::AllOrSome("hooksConfig"),
+        plugins: PluginFormat::Extensions(&EXTENSIONS),
         managed_only: None,
     },
     ends_input_with_newline: false,
@@ -127,4 +131,49 @@ fn environment(draft: &Draft, place: &Workspace) -> Vec<(&'static str, String)> 
         ("GEMINI_SESSION_ID", event.session_id.to_string()),
         ("CLAUDE_PROJECT_DIR", root),
     ]
+}
+
+/// Whether an extension is enabled in a project: the last rule about it that fits decides.
+pub(crate) fn is_extension_enabled(enablement: &[u8], name: &str, project: &Path) -> Result<bool, String> {
+    #[derive(Deserialize)]
+    struct Rules {
+        overrides: Vec<String>,
+    }
+    let mut all: BTreeMap<String, Rules> = plugin_json(enablement)?;
+    let path = format!("{}/", project.display());
+    let rules = all.remove(name).map(|rules| rules.overrides).unwrap_or_default();
+    let mut is_enabled = true;
+    for rule in rules {
+        let (disables, place) = rule.strip_prefix('!').map_or((false, rule.as_str()), |place| (true, place));
+        if fits(place, &path) {
+            is_enabled = !disables;
+        }
+    }
+    Ok(is_enabled)
+}
+
+/// Whether a directory, which ends with a slash, is at a place: `/*` at its end stands for the place and all below it.
+fn fits(place: &str, path: &str) -> bool {
+    let Some(beginning) = place.strip_suffix('*') else { return path == place };
+    match beginning.strip_suffix('/') {
+        Some(above) => path.strip_prefix(above).is_some_and(|below| below.starts_with('/')),
+        None => path.starts_with(beginning),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rule_that_fits_says_whether_an_extension_is_enabled() {
+        let rules = br#"{"x": {"overrides": ["!/home/me/*", "/home/me/shop/", "!/home/me/a+b/*"]}}"#;
+        let is_enabled = |name, path| is_extension_enabled(rules, name, Path::new(path)).unwrap();
+        assert!(is_enabled("other", "/home/me/any"));
+        assert!(is_enabled("x", "/srv") && is_enabled("x", "/home/me/shop"));
+        for disabled in ["/home/me", "/home/me/any", "/home/me/shop/sub", "/home/me/a+b"] {
+            assert!(!is_enabled("x", disabled), "{disabled}");
+        }
+        assert!(is_extension_enabled(b"[]", "x", Path::new("/")).is_err());
+    }
 }

@@ -8,3 +8,4 @@ mod reply;
 mod response;
 
 pub(super) use definition::GEMINI;
+pub(crate) use definition::is_extension_enabled;

@@ -2,6 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use super::super::{
     suggest::{nearest, shorten},
 };
 use super::tool_rule::RuleRoots;
-use crate::model::{Hook, Scope};
+use crate::model::{Hook, PluginSource, Scope};
 
 /// A hook of a settings file.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(super) struct FileContext<'a> {
     pub(super) scope: Scope,
     pub(super) rules: &'a HookRules,
     pub(super) resolver: &'a dyn ReferenceLookup,
+    /// The plugin that the file is of.
+    pub(super) plugin: Option<&'a Arc<PluginSource>>,
 }
 
 impl FileContext<'_> {

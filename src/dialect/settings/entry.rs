@@ -115,6 +115,7 @@ impl Parts<'_> {
                 concurrency: self.company,
                 max_parallel: None,
                 order_scope: turn,
+                plugin: context.plugin.cloned(),
                 ..ExecutionPolicy::default()
             },
             source: HookSource {
@@ -126,7 +127,8 @@ impl Parts<'_> {
             },
             trust: HookTrust::default(),
         };
-        let aliases = called.map(str::to_owned).collect();
+        let plugin = context.plugin.map(|plugin| plugin.id.to_string());
+        let aliases = called.map(str::to_owned).chain(plugin).collect();
         Some(SettingsHook { hook, event: row.name, aliases, own_timeout })
     }
 
@@ -151,7 +153,11 @@ impl Parts<'_> {
         let [entry, hook] = self.name;
         let (dialect, scope) = (self.context.native.name, self.context.scope);
         // Some agents have a second file of a level, which is called so.
-        let file = if self.context.file.ends_with("config.json") { ".config" } else { "" };
+        let file = match self.context.plugin {
+            Some(plugin) => format!(".{}", plugin.label),
+            None if self.context.file.ends_with("config.json") => ".config".to_owned(),
+            None => String::new(),
+        };
         HookName::new(format!("{dialect}.{scope}{file}.{}.{entry}.{hook}", self.row.name)).ok()
     }
 

@@ -1,6 +1,6 @@
 //! One settings file: its switches, and its events with their entries.
 
-use std::path::Path;
+use std::{path::Path, rc::Rc, sync::Arc};
 
 use super::{
     super::{
@@ -13,9 +13,10 @@ use super::{
     disable::{KeyPosition, switch},
     entry,
     format::SharedKey,
+    plugins::{PluginFormat, with_values},
     shared::SharedSettings,
 };
-use crate::model::{Diagnostic, Scope, Severity};
+use crate::model::{Diagnostic, PluginSource, Scope, Severity};
 
 /// The most hooks of a settings file. Entries without hooks and switched-off names are counted alike: each has its
 /// cost, and no file needs as many.
@@ -32,6 +33,8 @@ pub struct SettingsHooks {
     pub disabled: Vec<(String, KeyPosition)>,
     /// Where the file leaves hooks to the administrator alone, if it does.
     pub managed_only: Option<KeyPosition>,
+    /// The plugins that the file enables, or disables.
+    pub(crate) plugins: Vec<(String, bool, KeyPosition)>,
     /// The events that the file configures.
     pub events: Vec<(&'static str, KeyPosition)>,
     /// Its defaults for all hooks.
@@ -57,7 +60,7 @@ pub fn read_settings(
         Ok(document) => document,
         Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
     };
-    let context = FileContext { native, file, scope, rules, resolver };
+    let context = FileContext { native, file, scope, rules, resolver, plugin: None };
     let mut found = SettingsHooks::default();
     if let Some(root) = document.root() {
         let hooks = root.get("hooks").and_then(|value| value.mapping());
@@ -66,6 +69,7 @@ pub fn read_settings(
         found.all_disabled = disabling.all;
         found.disabled = disabling.named;
         found.managed_only = managed_only(native, &root);
+        found.plugins = enabled_plugins(native, &root);
         if let Some(hooks) = hooks {
             let events = hooks.values().filter(|value| !switches.stands_beside_events(value.name()));
             events.for_each(|value| read_event(&context, &value, &mut found));
@@ -74,6 +78,61 @@ pub fn read_settings(
     let mut diagnostics = document.into_diagnostics();
     diagnostics.extend(found.cut(file));
     (found, diagnostics)
+}
+
+/// Reads a file with hooks of a plugin. Its switches and defaults count for nothing: only settings files have them.
+pub(crate) fn read_plugin_hooks(
+    native: &'static NativeDialect,
+    (bytes, file): (&[u8], &Path),
+    scope: Scope,
+    plugin: &Arc<PluginSource>,
+    rules: &HookRules,
+    resolver: &dyn ReferenceLookup,
+) -> (SettingsHooks, Vec<Diagnostic>) {
+    let mut document = match Document::parse_json(bytes, file) {
+        Ok(document) => document,
+        Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
+    };
+    if plugin.replaces_texts {
+        document.replace_texts(&[], &mut |text, _| with_values(text, plugin).map(|text| Rc::from(&*text)));
+    }
+    let context = FileContext { native, file, scope, rules, resolver, plugin: Some(plugin) };
+    let mut found = SettingsHooks::default();
+    if let Some(hooks) = document.root().and_then(|root| root.get("hooks")?.mapping()) {
+        let is_event = |value: &Value<'_>| !native.settings.disable.stands_beside_events(value.name());
+        hooks.values().filter(is_event).for_each(|value| read_event(&context, &value, &mut found));
+    }
+    found.shared = SharedSettings::default();
+    let mut diagnostics = document.into_diagnostics();
+    diagnostics.extend(found.cut(file));
+    (found, diagnostics)
+}
+
+/// Reads a settings file, or a file with hooks of a plugin.
+pub(crate) fn read_hooks_of(
+    native: &'static NativeDialect,
+    (bytes, file): (&[u8], &Path),
+    scope: Scope,
+    plugin: Option<&Arc<PluginSource>>,
+    rules: &HookRules,
+    resolver: &dyn ReferenceLookup,
+) -> (SettingsHooks, Vec<Diagnostic>) {
+    match plugin {
+        Some(plugin) => read_plugin_hooks(native, (bytes, file), scope, plugin, rules, resolver),
+        None => read_settings(native, bytes, file, scope, rules, resolver),
+    }
+}
+
+/// The plugins that a file enables or disables.
+fn enabled_plugins(native: &NativeDialect, root: &Mapping<'_>) -> Vec<(String, bool, KeyPosition)> {
+    let PluginFormat::Plugins(files) = native.settings.plugins else { return Vec::new() };
+    let Some(plugins) = root.get(files.enabled).and_then(|value| value.mapping()) else { return Vec::new() };
+    let enabled = plugins.values().take(MOST_HOOKS).filter_map(|value| {
+        // In place of `true`, there may be a list of the versions that are wanted.
+        let is_enabled = value.is_list() || value.flag()?;
+        Some((value.name().to_owned(), is_enabled, KeyPosition::of_key(&value)))
+    });
+    enabled.collect()
 }
 
 /// Where a file leaves hooks to the administrator alone, if it does.

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::super::{document::Value, event_table::EventRow};
+use super::{
+    super::{document::Value, event_table::EventRow},
+    plugins::PluginFormat,
+};
 use crate::model::{Condition, HandlerKind, Matcher, Scope};
 
 /// What is so about a dialect's settings files.
@@ -33,6 +36,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) identity: HookIdentity,
     /// How a file switches hooks off.
     pub(in crate::dialect) disable: DisableSyntax,
+    /// How plugins have hooks.
+    pub(in crate::dialect) plugins: PluginFormat,
     /// The flag with which the administrator's file leaves out the hooks of all other files.
     pub(in crate::dialect) managed_only: Option<&'static str>,
 }

@@ -14,6 +14,7 @@ use super::{
     },
     context::{FileContext, warn_misspelt_keys},
     format::{HookIdentity, Shell},
+    plugins::{PLUGIN_OPTION, PLUGIN_VARIABLES, PluginFormat},
     variables::{TextPart, text_parts},
 };
 use crate::model::{
@@ -61,6 +62,11 @@ pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>
         (HookIdentity::Handler, _) => identity,
         (HookIdentity::NameAndHandler, Some(name)) => format!("{}\0{identity}", name.text()?),
         (HookIdentity::NameAndHandler, None) => format!("\0{identity}"),
+    };
+    // The same command of two plugins runs in two directories.
+    let identity = match context.plugin {
+        Some(plugin) => format!("{}\0{identity}", plugin.id),
+        None => identity,
     };
     Some(SettingsHandler { handler, timeout, own_timeout, identity: identity.into() })
 }
@@ -137,7 +143,11 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
         }
     };
     let root = cwd.display().to_string();
-    let mut environment = Vec::new();
+    check_plugin_variables(context, &value, text)?;
+    let own =
+        context.plugin.into_iter().flat_map(|plugin| &plugin.variables).filter(|variable| variable.is_set);
+    let mut environment: Vec<(String, SecretText)> =
+        own.map(|variable| (variable.name.to_owned(), variable.value.as_str().into())).collect();
     if let Some(variables) = context.get(item, "env") {
         for value in bounded_entries(&variables)? {
             environment.push(variable(&value, context.rules, &|value| Some(argument(value)?.into()))?);
@@ -153,6 +163,23 @@ fn command(context: &FileContext<'_>, item: &Mapping<'_>) -> Option<(Handler, St
     };
     let handler = CommandHandler { line, cwd, environment, mode: CommandMode::Oneshot, sandbox: None };
     Some((Handler::Command(handler), identity))
+}
+
+/// Checks that a command has what it needs of a plugin. Returns none if the hook cannot run.
+fn check_plugin_variables(context: &FileContext<'_>, value: &Value<'_>, text: &str) -> Option<()> {
+    if context.plugin.is_some() && text.contains(PLUGIN_OPTION) {
+        let message =
+            "the command has an option of its plugin, which only the agent knows; the hook is not loaded";
+        value.error("plugin", message, "leave this hook to the agent");
+        return None;
+    }
+    let is_of_plugins = matches!(context.native.settings.plugins, PluginFormat::Plugins(_));
+    let named = PLUGIN_VARIABLES.into_iter().find(|name| text.contains(&format!("${{{name}}}")));
+    if let Some(name) = named.filter(|_| is_of_plugins && context.plugin.is_none()) {
+        let message = format!("`${{{name}}}` is set for hooks of plugins only; the hook will fail");
+        value.warn("plugin", message, "name the directory, or move the hook to the plugin");
+    }
+    Some(())
 }
 
 fn shell(
@@ -236,8 +263,12 @@ fn check_line(context: &FileContext<'_>, value: &Value<'_>, line: &str, root: &s
 
 /// A text with the project's directory in it.
 fn in_project(context: &FileContext<'_>, text: &str, root: &str) -> String {
-    context.native.settings.project_variables.iter().fold(text.to_owned(), |text, name| {
-        text.replace(&format!("${{{name}}}"), root).replace(&format!("${name}"), root)
+    let of_project = context.native.settings.project_variables.iter().map(|name| (*name, root));
+    let of_plugin = context.plugin.into_iter().flat_map(|plugin| &plugin.variables);
+    let of_plugin =
+        of_plugin.filter(|variable| variable.is_set).map(|variable| (variable.name, &*variable.value));
+    of_project.chain(of_plugin).fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("${{{name}}}"), value).replace(&format!("${name}"), value)
     })
 }
 

@@ -9,6 +9,7 @@ mod file;
 mod format;
 mod handler;
 mod matcher;
+mod plugins;
 mod shared;
 mod shell_line;
 mod tool_rule;
@@ -18,11 +19,18 @@ pub use context::SettingsHook;
 pub(super) use context::warn_misspelt_keys;
 pub use disable::KeyPosition;
 pub use file::{SettingsHooks, read_settings};
+pub(crate) use file::{read_hooks_of, read_plugin_hooks};
 pub(super) use format::{
     DefaultTimeouts, DisableSyntax, DuplicateHooks, EventFilter, HookIdentity, MatcherSyntax, SettingsFormat,
     SettingsKeys, SharedSetting, Shell, TimeUnit,
 };
 pub(crate) use format::{ScopeMerge, SettingsFile, SettingsLocation, SharedKey};
 pub(super) use matcher::{exact_list_or_regex, exact_names_or_regex, exact_or_regex};
+pub(super) use plugins::{EXTENSIONS, PLUGINS, parse as plugin_json};
+pub(crate) use plugins::{
+    ExtensionFiles, Installation, ManifestHooks, Marketplace, PluginFiles, PluginFormat, extension_source,
+    has_hooks_in_front_matter, names, path_below, plugin_source, read_catalog, read_extension, read_manifest,
+    read_marketplaces, read_registry,
+};
 pub use shared::SharedSettings;
 pub(super) use variables::{TextPart, text_parts};

@@ -352,8 +352,14 @@ fn nearest_below(
 ) -> Option<PathBuf> {
     let root =
         roots.iter().filter(|root| cwd.starts_with(root)).max_by_key(|root| root.components().count())?;
-    let nearest = nearest_of(cwd, home, &trusted.read()).filter(|nearest| nearest.starts_with(root));
-    Some(nearest.unwrap_or_else(|| root.clone()))
+    let trusted = trusted.read();
+    // A directory that is gone is in the workspaces that it was in, and what was agreed to in one that is gone still counts.
+    let there = cwd.ancestors().find(|above| above.is_dir());
+    let nearest = there.and_then(|there| nearest_of(there, home, &trusted));
+    let agreed = cwd.ancestors().find_map(|above| trusted.get(above)).cloned();
+    let found = nearest.into_iter().chain(agreed).filter(|found| found.starts_with(root));
+    let innermost = found.max_by_key(|found| found.components().count());
+    Some(innermost.unwrap_or_else(|| root.clone()))
 }
 
 /// Whether a path says by itself which directory it means: it is absolute, and has no `..` and no NUL.

@@ -223,6 +223,36 @@ fn a_damaged_copy_or_record_is_not_used() {
 }
 
 #[test]
+fn however_its_path_is_written_a_workspace_is_the_same() {
+    let place = Place::new();
+    place.trust(&[]);
+    let shop = place.path("shop").to_str().unwrap().to_owned();
+    let parent = place.path("").to_str().unwrap().to_owned();
+    std::os::unix::fs::symlink("shop", place.path("link")).unwrap();
+    for path in [
+        format!("{shop}/"),
+        format!("{shop}//."),
+        format!("{parent}/.//shop"),
+        format!("{shop}/../shop/"),
+        format!("{parent}/link/"),
+        ".".to_owned(),
+        "./".to_owned(),
+        "../link/../shop/".to_owned(),
+    ] {
+        // In the settings, a path is absolute.
+        let declared =
+            path.starts_with('/').then(|| format!("workspaces: {{ front: {{ root: '{path}' }} }}\n"));
+        for settings in [String::new()].into_iter().chain(declared) {
+            place.write("settings.yaml", &settings);
+            let config = place.path("settings.yaml");
+            let arguments = ["--workspace", &path, "--config", config.to_str().unwrap()];
+            let outcome = place.fire_with("Bash", &arguments);
+            assert_eq!(ended(&outcome), ("block", "completed"), "{path}, {settings}: {outcome}");
+        }
+    }
+}
+
+#[test]
 fn a_link_in_the_place_of_a_workspace_is_an_error_of_every_command_until_trust_is_taken_back() {
     let place = Place::new();
     place.trust(&[]);

@@ -456,6 +456,51 @@ fn a_link_in_the_place_of_a_workspace_takes_no_guard_away_from_a_daemon_that_sta
     }
 }
 
+#[test]
+fn a_workspace_that_is_registered_by_another_spelling_of_its_path_keeps_its_trust() {
+    let daemon = shop();
+    agree(&daemon);
+    wait_for(&daemon, "trusted");
+    let shop = daemon.path().join("shop").to_str().unwrap().to_owned();
+    for spelling in
+        [format!("{shop}/"), format!("{shop}//"), format!("{shop}/./"), format!("{shop}/../shop/")]
+    {
+        let put = daemon.send("PUT", "/v1/workspaces/shop", Some(&json!({ "root": spelling })));
+        assert_eq!(put.status, 200, "{spelling}");
+        assert_eq!(daemon.get("/v1/workspaces/shop")["root"], *shop, "{spelling}");
+        wait_for(&daemon, "trusted");
+    }
+    daemon.finish();
+}
+
+/// The first event after a start may come from a directory that is gone.
+#[test]
+fn a_workspace_that_is_gone_before_a_start_takes_no_guard_away() {
+    for gone in ["shop", "shop/.openharness"] {
+        let mut daemon = shop();
+        agree(&daemon);
+        wait_for(&daemon, "trusted");
+        daemon.signal(Signal::TERM);
+        assert!(daemon.wait().success(), "{}", daemon.log());
+        let here = daemon.path();
+        fs::write(here.join("hookyard.yaml"), "").unwrap();
+        fs::rename(here.join(gone), here.join("moved")).unwrap();
+        let daemon = daemon.again().enforces_trust();
+        let daemon =
+            daemon.settings("workspace_roots: [$DIR]").settings("state_directory: $DIR/state").serve();
+        for directory in ["shop/not/there", "shop"] {
+            let event = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
+                                "tool_input": {}, "cwd": here.join(directory) });
+            let answer = daemon.post("/v1/events/claude", &event);
+            assert_eq!(
+                answer["hookSpecificOutput"]["permissionDecision"], "deny",
+                "{gone}, {directory}: {answer}"
+            );
+        }
+        daemon.finish();
+    }
+}
+
 /// Where the guards of what the link leads to are trusted as well, they apply too.
 #[test]
 fn behind_a_link_in_the_place_of_a_workspace_the_guards_of_both_apply() {

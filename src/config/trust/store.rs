@@ -280,11 +280,12 @@ pub(crate) fn workspace_place(
     settings: &Settings,
     environment: Environment<'_>,
 ) -> io::Result<WorkspacePlace> {
-    let real = path.canonicalize();
-    if real.as_deref().is_ok_and(|real| real == path) {
-        return Ok(WorkspacePlace { root: path.to_owned(), link: None });
-    }
-    let path = std::path::absolute(path)?;
+    // Paths are equal with and without a slash at their end; what the records have is as the system writes it.
+    let real = match path.canonicalize() {
+        Ok(real) if real == path => return Ok(WorkspacePlace { root: real, link: None }),
+        real => real,
+    };
+    let path: PathBuf = std::path::absolute(path)?.components().collect();
     let trusted = trusted_roots(settings, environment).read();
     match replaced_directory(&path, &|directory| trusted.contains(directory)) {
         Some(ReplacedDirectory { directory, link }) => {

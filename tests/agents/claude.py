@@ -55,6 +55,7 @@ def decides(decision, **words):
 
 
 DENIES = decides("deny")
+UNNAMED = says(hookSpecificOutput={"permissionDecision": "deny", "permissionDecisionReason": "because"})
 APPENDS = "echo hook >> ran"
 FAILS = "echo broken >&2; exit 1"
 BACKGROUND = "echo '" + json.dumps({"async": True}) + "'; sleep 6; touch late; "
@@ -104,6 +105,8 @@ CASES = [
     ("in the background by its first line", {PRE: hook(BACKGROUND)}, LOOKS_FOR_LATE, ["go"], []),
     ("late denial in the background", {PRE: hook(BACKGROUND + DENIES + "; exit 2")}, LOOKS_FOR_LATE, ["go"], []),
     ("in the background by a setting", {PRE: hook("sleep 6; touch late", **{"async": True})}, LOOKS_FOR_LATE, ["go"], []),
+    ("wake from the background", {PRE: hook("sleep 6; touch late; exit 2", asyncRewake=True)}, LOOKS_FOR_LATE, ["go"], []),
+    ("decision without the name of its event", {PRE: hook(UNNAMED)}, RUNS, ["go"], []),
     ("block after the tool", {"PostToolUse": hook("echo wrong >&2; exit 2")}, RUNS, ["go"], []),
     ("block of a failed tool", {"PostToolUseFailure": hook("echo wrong >&2; exit 2")}, [[bash(1, "exit 3")]], ["go"], []),
     ("context after the tool", {"PostToolUse": hook(context("PostToolUse", "mind"))}, RUNS, ["go"], []),
@@ -121,14 +124,15 @@ CASES = [
      [turn for number in range(12) for turn in ([TEXT], [bash(number, "true")])] + [[TEXT]] * 20, ["go"], []),
     ("halt and a prompt", {"PostToolUse": hook(HALT), "UserPromptSubmit": hook("true")}, TWO_TURNS, ["one", "two"], []),
     ("halt and a prompt without a hook", {"PostToolUse": hook(HALT)}, TWO_TURNS, ["one", "two"], []),
-    ("compaction", {"PreCompact": hook("echo mind"), "UserPromptSubmit": hook("true")}, [[TEXT], [TEXT]], ["one", "/compact"], []),
-    ("compaction without an opinion", {"PreCompact": hook("true"), "UserPromptSubmit": hook("true")}, [[TEXT], [TEXT]], ["one", "/compact"], []),
+    ("compaction", {"PreCompact": hook("echo mind"), "UserPromptSubmit": hook("true")}, [[TEXT]] * 4, ["one", "two", "three", "/compact"], []),
+    ("compaction without an opinion", {"PreCompact": hook("true"), "UserPromptSubmit": hook("true")}, [[TEXT]] * 4, ["one", "two", "three", "/compact"], []),
     ("worktree", {"WorktreeCreate": hook("d=$PWD/../tree; mkdir -p $d; echo made; echo $d")}, [], ["go"], ["--worktree", "x"]),
 ]
 
 # What `docs/dialects.md` says of these, which come to something else.
 KNOWN = {
     "text that is almost JSON", "hook that takes too long", "context of two hooks", "stops without work", "stops with work",
+    "decision without the name of its event",
 }
 
 # What a plugin has, who enables it, and the same as above.

@@ -24,9 +24,12 @@ fn blocks(language: &str) -> Vec<String> {
     text.split(&fence).skip(1).map(|rest| rest.split("\n```").next().unwrap().to_owned()).collect()
 }
 
-/// The shell blocks: how it is started, a workspace registered, the stream followed, TCP opened.
+/// The shell blocks: how it is started, a workspace registered, the stream followed, TCP opened. Those that connect an
+/// agent are tried elsewhere.
 fn shell() -> [String; 4] {
-    blocks("sh").try_into().unwrap()
+    let mut blocks = blocks("sh");
+    blocks.retain(|block| !block.starts_with("hookyard connect"));
+    blocks.try_into().unwrap()
 }
 
 /// Whether a program is there to be run.
@@ -242,13 +245,14 @@ fn posted(http: &Value, address: &str, token: &str, event: &str) -> Value {
 #[test]
 fn agents_with_these_settings_are_stopped_by_the_guard() {
     let settings: Vec<_> = blocks("json").into_iter().filter(|block| block.contains("\"hooks\"")).collect();
-    let [claude, gemini, codebuddy, clawd, _] = settings.try_into().unwrap();
+    let [claude, gemini, codebuddy, clawd, codex, _] = settings.try_into().unwrap();
     let mut home = Home::new();
     // Settings of the project as well: hookyard reads them, and must not ask itself.
     home.write("guarded/.claude/settings.json", &claude);
     for (path, text) in [(".gemini", &gemini), (".codebuddy", &codebuddy), (".clawdcode", &clawd)] {
         home.write(&format!("guarded/{path}/settings.json"), text);
     }
+    home.write("guarded/.codex/hooks.json", &codex);
     home.start(&format!("{} --tcp 127.0.0.1:0", shell()[0]), "guarded");
     let project = home.path().join("guarded");
     let (event, http) = only_hook(&claude);
@@ -258,7 +262,7 @@ fn agents_with_these_settings_are_stopped_by_the_guard() {
     assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], "deny", "{answer}");
     let harmless = force_push(&event, &project).replace("--force", "--dry-run");
     assert_eq!(posted(&http, address, "", &harmless), json!({}));
-    for settings in [gemini, codebuddy, clawd] {
+    for settings in [gemini, codebuddy, clawd, codex] {
         let (event, command) = only_hook(&settings);
         let command = command["command"].as_str().unwrap();
         let relay = || {

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     dialect::{
         HookRules, NativeDialect, PluginFormat, ReferenceLookup, SettingsFile, SettingsLocation,
-        has_hooks_in_front_matter, natives, read_plugin_hooks, read_settings,
+        has_hooks_in_front_matter, natives, read_plugin_hooks, read_settings, unread_hooks,
     },
     model::{Diagnostic, Dialect, DialectName, Hook, Severity},
     root_dir::LastLink,
@@ -239,6 +239,15 @@ fn is_of_user_too(path: &Path, file: &SettingsFile, all: &[(PathBuf, SettingsFil
         && all.iter().any(|(other, file)| other == path && matches!(file.location, SettingsLocation::Home(_)))
 }
 
+/// Warnings about files with hooks that are not read. What is wrong with a file that cannot be read, the agent says.
+fn note_unread_files(native: &'static NativeDialect, reading: &SettingsReading<'_>) -> Vec<Diagnostic> {
+    let SettingsReading { directories, own_files, .. } = *reading;
+    let is_asked = |file: &&SettingsFile| own_files == OwnFiles::Read || !file.is_of_workspace();
+    let files = native.unread_files().iter().filter(is_asked).filter(|file| directories.has(file));
+    let found = files.filter_map(|file| directories.read(directories.path_of(file)?, *file).ok());
+    found.filter_map(|found| unread_hooks(&found.bytes, &found.path)).collect()
+}
+
 /// Reads the settings files of a dialect and merges their levels.
 /// The hooks of `outer` workspaces take note of switches without effect.
 pub(super) fn collect(
@@ -265,6 +274,7 @@ pub(super) fn collect(
             Err(diagnostic) => collected.diagnostics.push(*diagnostic),
         }
     }
+    collected.diagnostics.extend(note_unread_files(native, reading));
     collected.diagnostics.extend(note_front_matter(native, reading));
     let of_plugins = read_plugins(native, reading, &mut levels, &mut collected);
     levels.splice(0..0, of_plugins);

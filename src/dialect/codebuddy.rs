@@ -62,6 +62,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".codebuddy/settings.json"),
             },
         ],
+        unread: &[],
         scope_merge: ScopeMerge::ProjectReplacesUser,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,

@@ -75,6 +75,14 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".codex/hooks.json"),
             },
         ],
+        unread: &[
+            SettingsFile { scope: Scope::Managed, location: SettingsLocation::System("codex/config.toml") },
+            SettingsFile { scope: Scope::User, location: SettingsLocation::Home(".codex/config.toml") },
+            SettingsFile {
+                scope: Scope::Project,
+                location: SettingsLocation::Workspace(".codex/config.toml"),
+            },
+        ],
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::ListOrPattern,

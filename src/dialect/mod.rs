@@ -57,5 +57,5 @@ pub(crate) use settings::{
     read_manifest, read_marketplaces, read_plugin_hooks, read_registry,
 };
 pub use settings::{KeyPosition, SettingsHook, SettingsHooks, SharedSettings, read_settings};
-pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation};
+pub(crate) use settings::{ScopeMerge, SettingsFile, SettingsLocation, unread_hooks};
 pub(crate) use suggest::{nearest, shorten};

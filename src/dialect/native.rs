@@ -95,6 +95,11 @@ impl NativeDialect {
         self.settings.timeouts.unit.number(timeout)
     }
 
+    /// Its files in which hooks may be that are not read.
+    pub(crate) fn unread_files(&self) -> &'static [SettingsFile] {
+        self.settings.unread
+    }
+
     /// The names of its events without a kind of their own that hooks can stop.
     pub(crate) fn stoppable_host_events(&self) -> impl Iterator<Item = &'static str> {
         let rows = self.rows.iter().filter(|row| row.kind == EventKind::HostEvent && row.prevents());

@@ -177,6 +177,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".claude/settings.local.json"),
             },
         ],
+        unread: &[],
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,

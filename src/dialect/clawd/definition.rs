@@ -126,6 +126,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".clawdcode/settings.local.json"),
             },
         ],
+        unread: &[],
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::Parts,

@@ -85,6 +85,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
                 location: SettingsLocation::System("gemini-cli/settings.json"),
             },
         ],
+        unread: &[],
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,

@@ -135,6 +135,28 @@ fn enabled_plugins(native: &NativeDialect, root: &Mapping<'_>) -> Vec<(String, b
     enabled.collect()
 }
 
+/// A warning about a TOML file with hooks, which are not read.
+pub(crate) fn unread_hooks(bytes: &[u8], file: &Path) -> Option<Diagnostic> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut is_in_table = false;
+    let line = text.lines().position(|line| {
+        let line = line.trim_start();
+        let is_header = line.starts_with('[');
+        let keys = line.trim_start_matches(['[', ' ']);
+        let rest = keys.strip_prefix("hooks").filter(|_| is_header || !is_in_table);
+        is_in_table |= is_header;
+        // `hooks.state` is what the agent keeps about hooks.
+        rest.is_some_and(|rest| {
+            let rest = rest.trim_start();
+            rest.starts_with(['.', ']', '=']) && !rest[1..].trim_start().starts_with("state")
+        })
+    })?;
+    let message = "hooks in this file run under the agent alone: hookyard does not read them";
+    let diagnostic = Diagnostic::of_file(Severity::Warning, "unread-hooks", file, message);
+    let diagnostic = diagnostic.help("move them to `hooks.json` beside it, in the shape of JSON");
+    Some(Diagnostic { line: line + 1, column: 1, ..diagnostic })
+}
+
 /// Where a file leaves hooks to the administrator alone, if it does.
 fn managed_only(native: &NativeDialect, root: &Mapping<'_>) -> Option<KeyPosition> {
     let value = root.get(native.settings.managed_only?)?;

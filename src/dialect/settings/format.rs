@@ -12,6 +12,8 @@ use crate::model::{Condition, HandlerKind, Matcher, Scope};
 pub(in crate::dialect) struct SettingsFormat {
     /// The files, in the order in which their hooks run.
     pub(in crate::dialect) files: &'static [SettingsFile],
+    /// Files in which hooks may be that are not read: those that are TOML.
+    pub(in crate::dialect) unread: &'static [SettingsFile],
     /// How the levels are merged.
     pub(in crate::dialect) scope_merge: ScopeMerge,
     /// The kinds of handler its hooks may have.

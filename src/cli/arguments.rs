@@ -6,6 +6,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use super::{
     audit::AuditCommand,
     connect::{ConnectCommand, DisconnectCommand},
+    doctor::DoctorCommand,
     log::LogCommand,
     outbox::OutboxCommand,
     relay::RelayCommand,
@@ -32,6 +33,7 @@ Examples:
   hookyard replay session.jsonl\tRun the hooks for a recorded session
   hookyard connect claude\tHave an agent ask hookyard
   hookyard serve --workspace .\tStart the daemon for hosts in any language
+  hookyard doctor\tFind out why hooks do not run as they should
   hookyard status\tShow daemon status
   hookyard top\tLive view of hooks and runs
   hookyard log --follow\tShow what is blocked and why, live
@@ -71,6 +73,8 @@ pub(super) enum CliCommand {
     Connect(ConnectCommand),
     #[cfg(feature = "daemon")]
     Disconnect(DisconnectCommand),
+    #[cfg(feature = "daemon")]
+    Doctor(DoctorCommand),
     #[cfg(feature = "daemon")]
     Serve(ServeCommand),
     #[cfg(feature = "daemon")]

@@ -5,6 +5,8 @@ use std::{borrow::Cow, path::Path};
 use clap::Args;
 use serde::Serialize;
 
+#[cfg(feature = "daemon")]
+use super::doctor;
 use super::{
     diagnostics,
     exit::{CliResult, Exit},
@@ -94,6 +96,12 @@ impl CheckCommand {
             loaded.diagnostics.retain(|known| known.code != Diagnostic::LAST_GOOD);
         }
         loaded.warn(remarks);
+        #[cfg(feature = "daemon")]
+        {
+            let doubled = doctor::double_runs(&loaded.hooks).into_iter().map(|doubled| doubled.diagnostic);
+            let doubled = doubled.collect();
+            loaded.warn(doubled);
+        }
         let diagnostics = found.diagnostics.iter().chain(&loaded.diagnostics);
         let diagnostics: Vec<_> = diagnostics.cloned().map(as_error).collect();
         let diagnostics: Vec<&Diagnostic> = diagnostics.iter().collect();

@@ -14,6 +14,8 @@ mod convert;
 #[cfg(feature = "daemon")]
 mod daemon_flag;
 mod diagnostics;
+#[cfg(feature = "daemon")]
+mod doctor;
 mod escape;
 mod event_input;
 mod exit;
@@ -142,6 +144,8 @@ fn run_command(arguments: Arguments) -> Exit {
         CliCommand::Connect(connect) => connect.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Disconnect(disconnect) => disconnect.run(&screen),
+        #[cfg(feature = "daemon")]
+        CliCommand::Doctor(doctor) => doctor.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Serve(serve) if serve.only_checks() => serve.show_check(&screen),
         #[cfg(feature = "daemon")]

@@ -102,7 +102,8 @@ fn verdict(starts: bool, running: Option<RunningDaemon>) -> String {
     }
 }
 
-fn view(findings: &[StartFinding], verdict: &str, screen: &Screen) -> String {
+/// The findings, each on lines of its own, and their numbers after a last sentence.
+pub(super) fn view(findings: &[StartFinding], verdict: &str, screen: &Screen) -> String {
     let paint = screen.out.paint;
     let mut page = Page::default();
     for StartFinding { level, subject, message, help } in findings {

@@ -154,18 +154,16 @@ fn facts(status: &DaemonStatus) -> Vec<(&'static str, String)> {
 }
 
 /// The agents that reach the daemon, each with its last event.
-pub(super) fn agents_fact(agents: &[AgentStatus]) -> String {
-    let shown = agents.iter().map(|agent| {
-        let at = UNIX_EPOCH + Duration::from_secs(agent.last_at);
-        let ago = SystemTime::now().duration_since(at).unwrap_or_default();
-        format!(
-            "{}: {} {} ago",
-            agent.agent,
-            agent.last_event,
-            coarse_duration(ago.max(Duration::from_secs(1)))
-        )
-    });
+fn agents_fact(agents: &[AgentStatus]) -> String {
+    let shown = agents.iter().map(|agent| format!("{} {}", agent.agent, agent_fact(agent)));
     shown.collect::<Vec<_>>().join(", ")
+}
+
+/// The last event of an agent.
+pub(super) fn agent_fact(agent: &AgentStatus) -> String {
+    let at = UNIX_EPOCH + Duration::from_secs(agent.last_at);
+    let ago = SystemTime::now().duration_since(at).unwrap_or_default().max(Duration::from_secs(1));
+    format!("{} {} ago", agent.last_event, coarse_duration(ago))
 }
 
 fn data_fact(data: Option<&DataStatus>) -> String {

@@ -114,7 +114,8 @@ fn a_connected_agent_has_one_entry_for_each_event_and_disconnecting_restores_eve
             command.contains(" relay --dialect claude --socket /") && command.ends_with(" --if-down block"),
             "{command}"
         );
-        assert_eq!(entry["timeout"], 630);
+        assert_eq!(entry["timeout"], 600);
+        assert!(command.contains(" --timeout 590s "), "{command}");
         // A block of it would keep the agent at work.
         let stop = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(!stop.contains("--if-down"), "{stop}");
@@ -202,7 +203,7 @@ fn gemini_keeps_its_comments() {
         "/* hooks */",
         "\"BeforeTool\"",
         "\"name\": \"hookyard\"",
-        "630000",
+        "600000",
     ] {
         assert!(after.contains(kept), "{kept}: {after}");
     }

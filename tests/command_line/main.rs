@@ -9,6 +9,7 @@ mod trust;
 mod authoring;
 mod cli;
 mod connect;
+mod doctor;
 mod example_workspace;
 mod nested;
 mod serve_check;

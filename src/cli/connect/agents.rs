@@ -14,9 +14,12 @@ use crate::{
 /// The largest `package.json` that is read, in bytes.
 const LARGEST_PACKAGE: u64 = 1 << 20;
 
-/// The timeout of an entry in the settings of an agent. An agent takes a timeout for consent, so it is longer than
-/// `relay` waits for hooks by default, and so longer than any hook may take.
-pub(super) const ENTRY_TIMEOUT: Duration = Duration::from_secs(630);
+/// The timeout of an entry in the settings of an agent: the longest that a hook may have by default.
+pub(super) const ENTRY_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How long `relay` waits for hooks, as it is written in entries. An agent takes a timeout for consent, so `relay` answers
+/// before, also if it has waited for a daemon that restarts.
+pub(super) const RELAY_TIMEOUT: &str = "590s";
 
 /// An agent that can be connected. A further one is a further row of [`AGENTS`].
 #[derive(Debug)]

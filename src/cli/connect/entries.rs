@@ -28,6 +28,25 @@ pub(in crate::cli) struct AgentEntry {
     pub(in crate::cli) timeout: Option<String>,
 }
 
+impl AgentEntry {
+    /// The program that it runs.
+    pub(in crate::cli) fn program(&self) -> Option<&Path> {
+        let (program, _) = self.command.split_once(" relay ")?;
+        Some(Path::new(program.trim().trim_matches(['\'', '"'])))
+    }
+
+    /// The socket that it names.
+    pub(in crate::cli) fn socket(&self) -> Option<&Path> {
+        let (_, rest) = self.command.split_once(" --socket ")?;
+        let quote = rest.chars().next().filter(|first| ['\'', '"'].contains(first));
+        let path = match quote {
+            Some(quote) => rest[1..].split(quote).next()?,
+            None => rest.split_whitespace().next()?,
+        };
+        Some(Path::new(path))
+    }
+}
+
 /// What is wrong with a settings file; a phrase that follows its name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -204,7 +223,7 @@ fn own_entry(agent: &AgentProfile, event: &str, handler: &CstObject) -> Option<A
 }
 
 /// Whether a command passes the events of a dialect to hookyard.
-fn is_relay(command: &str, dialect: &str) -> bool {
+pub(in crate::cli) fn is_relay(command: &str, dialect: &str) -> bool {
     let Some((program, rest)) = command.split_once(" relay ") else { return false };
     let program = program.trim().trim_matches(['\'', '"']);
     let name = Path::new(program).file_name().and_then(|name| name.to_str());

@@ -13,11 +13,14 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use agents::{AgentProfile, ENTRY_TIMEOUT, InstalledAgent, holds_back, on_path};
+pub(super) use agents::{AGENTS, AgentProfile, is_executable};
+pub(super) use entries::{AgentEntry, AgentSettings, is_relay};
+pub(super) use settings_file::AgentSettingsFile;
+
+use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, holds_back, on_path};
 use change::{Backup, ConnectionChange};
-use entries::{AgentEntry, AgentSettings};
 use place::{AgentName, AgentPlace, ConnectionPlace, invalid, reload, step, store_of};
-use settings_file::{AgentSettingsFile, fault_point};
+use settings_file::fault_point;
 
 use super::{
     daemon_flag::ControlSocketFlags,
@@ -208,7 +211,10 @@ impl ConnectCommand {
         }
         let program = shell_quoted(&daemon.program);
         let socket = shell_quoted(&daemon.socket);
-        let command = format!("{program} relay --dialect {} --socket {socket}", agent.dialect);
+        let command = format!(
+            "{program} relay --dialect {} --socket {socket} --timeout {RELAY_TIMEOUT}",
+            agent.dialect
+        );
         let timeout = agent.native().map(|native| native.timeout(ENTRY_TIMEOUT).to_string());
         let events = agent.events(version, wanted).into_iter();
         let entries = events.map(|(event, kind)| {

@@ -1,0 +1,160 @@
+//! `doctor`, and what `check` says about hooks that run twice.
+
+use std::fs;
+
+use assert_cmd::{Command, cargo::cargo_bin_cmd};
+use serde_json::{Value, json};
+
+use crate::support::daemon::{Daemon, DaemonSetup};
+
+/// A home with hooks of Claude Code in a project, and a daemon for it.
+fn shop() -> DaemonSetup {
+    let hooks = |command: &str| {
+        json!({ "hooks": { "PreToolUse": [{ "hooks": [{ "type": "command", "command": command }] }] } })
+            .to_string()
+    };
+    DaemonSetup::new()
+        .settings("workspace_roots: [$DIR/home]")
+        .file("home/.claude/settings.json", &hooks("true"))
+        .file("home/shop/.claude/settings.json", &hooks("true"))
+}
+
+fn command(daemon: &Daemon, arguments: &[&str]) -> Command {
+    let mut command = cargo_bin_cmd!("hookyard");
+    command.args(arguments).current_dir(daemon.path().join("home/shop"));
+    command.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).env_remove("HOOKYARD_LOG");
+    command
+}
+
+fn connect(daemon: &Daemon) {
+    let output = command(daemon, &["connect", "claude", "--socket"]).arg(daemon.socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+/// The exit code and the findings, each as its level, subject and message, without those of trust.
+fn doctor(daemon: &Daemon, socket: &str) -> (i32, Vec<(String, String, String)>) {
+    let socket = if socket.is_empty() { daemon.socket().to_owned() } else { daemon.path().join(socket) };
+    let output = command(daemon, &["doctor", "--json", "--set", "trust=off", "--socket"])
+        .arg(socket)
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let findings =
+        findings.map(|finding| (text(finding, "level"), text(finding, "subject"), text(finding, "message")));
+    (output.status.code().unwrap(), findings.collect())
+}
+
+fn assert_found(findings: &[(String, String, String)], level: &str, subject: &str, message: &str) {
+    let is_it = |known: &&(String, String, String)| {
+        known.0 == level && known.1 == subject && known.2.contains(message)
+    };
+    assert!(findings.iter().any(|known| is_it(&known)), "{level} {subject} {message}: {findings:#?}");
+}
+
+#[test]
+fn a_connected_agent_is_well() {
+    let daemon = shop().serve();
+    connect(&daemon);
+    let (code, findings) = doctor(&daemon, "");
+    assert_found(&findings, "ok", "daemon", "pid");
+    assert_found(&findings, "ok", "claude", "9 entries");
+    assert_found(&findings, "ok", "claude", "before_tool_dispatch");
+    assert_found(&findings, "ok", "workspace", "run by their agent");
+    assert_found(&findings, "ok", "trust", "off");
+    assert_eq!(code, 0, "{findings:#?}");
+}
+
+#[test]
+fn a_daemon_that_is_down_is_an_error_once_an_agent_is_connected() {
+    let daemon = shop().serve();
+    let (code, findings) = doctor(&daemon, "other.sock");
+    assert_found(&findings, "warning", "daemon", "no hookyard listens");
+    assert_eq!(code, 1);
+    connect(&daemon);
+    let (code, findings) = doctor(&daemon, "other.sock");
+    assert_found(&findings, "error", "daemon", "no hookyard listens");
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn entries_that_lead_nowhere_or_are_lost_are_found() {
+    let daemon = shop().serve();
+    connect(&daemon);
+    let file = daemon.path().join("home/.claude/settings.json");
+    let connected = fs::read_to_string(&file).unwrap();
+    let mut settings: Value = serde_json::from_str(&connected).unwrap();
+    settings["hooks"].as_object_mut().unwrap().remove("Stop");
+    for entry in ["SessionStart", "SessionEnd"] {
+        let command = &mut settings["hooks"][entry][0]["hooks"][0]["command"];
+        *command = json!("'/gone/bin/hookyard' relay --dialect claude --socket '/gone/other one.sock'");
+    }
+    settings["disableAllHooks"] = json!(true);
+    fs::write(&file, settings.to_string()).unwrap();
+    let (code, findings) = doctor(&daemon, "");
+    assert_found(&findings, "error", "claude", "lost its entries for Stop");
+    assert_found(&findings, "error", "claude", "2 entries run /gone/bin/hookyard, which is gone");
+    assert_found(
+        &findings,
+        "error",
+        "claude",
+        "2 entries lead nowhere: no hookyard listens on /gone/other one.sock",
+    );
+    assert_found(&findings, "error", "claude", "`disableAllHooks` is true");
+    assert_eq!(code, 1);
+    fs::write(&file, "{\"hooks\": {}}").unwrap();
+    assert_found(&doctor(&daemon, "").1, "error", "claude", "has no entry of hookyard");
+    fs::write(&file, "{").unwrap();
+    assert_found(&doctor(&daemon, "").1, "error", "claude", "is not valid JSON");
+}
+
+#[test]
+fn hooks_that_run_twice_are_found_by_doctor_and_check() {
+    let daemon = shop().serve();
+    let by_hand = json!({ "hooks": { "PreToolUse": [
+        { "hooks": [{ "type": "command", "command": "true" }] },
+        { "hooks": [{ "type": "command", "command": "hookyard relay --dialect claude --if-down block" }] },
+    ] } });
+    fs::write(daemon.path().join("home/.claude/settings.json"), by_hand.to_string()).unwrap();
+    let (code, findings) = doctor(&daemon, "");
+    assert_found(&findings, "warning", "claude", "2 hooks of the settings of claude run twice");
+    assert_eq!(code, 1);
+    let check = || {
+        let output =
+            command(&daemon, &["check", "--strict", "--set", "trust=off", "--json"]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let codes = report["diagnostics"].as_array().unwrap().iter();
+        (output.status.code(), codes.filter(|known| known["code"] == "runs-twice").count())
+    };
+    assert_eq!(check(), (Some(1), 1));
+    connect(&daemon);
+    assert_eq!(check().1, 0);
+    let (_, findings) = doctor(&daemon, "");
+    assert!(findings.iter().all(|known| !known.2.contains("twice")), "{findings:#?}");
+}
+
+#[test]
+fn hooks_that_nobody_trusts_are_found_with_what_to_do() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: {type: command, command: 'true'}\n";
+    let daemon = shop().file("home/shop/.openharness/hooks/guard.yaml", guard).serve();
+    connect(&daemon);
+    let output = command(&daemon, &["doctor", "--socket"]).arg(daemon.socket()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("hook guard does not run") && text.contains("hookyard trust --workspace"),
+        "{text}"
+    );
+    // What the agent runs by itself needs no trust here.
+    assert!(!text.contains("hook claude."), "{text}");
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_exit_code_2() {
+    let daemon = shop().serve();
+    for arguments in [["--config", "nowhere.yaml"], ["--workspace", "nowhere"]] {
+        let output = command(&daemon, &["doctor"]).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+}

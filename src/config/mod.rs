@@ -3,6 +3,14 @@
 mod account;
 mod agent_settings;
 mod broken_hooks;
+#[cfg_attr(
+    not(all(feature = "cli", feature = "daemon")),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "the command line connects agents to the daemon; the rest only reads"
+    )
+)]
 mod connections;
 mod content;
 mod discover;
@@ -37,7 +45,7 @@ pub use account::home_directory;
 pub(crate) use agent_settings::system_directory;
 pub(crate) use agent_settings::{dialect_of_file, missing_directories};
 pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, take_placeholders};
-#[cfg(any(feature = "cli", feature = "daemon"))]
+#[cfg(feature = "cli")]
 pub(crate) use connections::connections;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::{
@@ -59,7 +67,9 @@ pub(crate) use last_good_store::LastGoodStore;
 pub(crate) use load::load_in_context;
 pub use load::load_workspace;
 pub use loaded_workspace::LoadedWorkspace;
-pub(crate) use loaded_workspace::{LoadContext, LoadOptions, OuterSearch, RegisteredWorkspace};
+#[cfg(feature = "cli")]
+pub(crate) use loaded_workspace::OuterSearch;
+pub(crate) use loaded_workspace::{LoadContext, LoadOptions, RegisteredWorkspace};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::duration;
 #[cfg(feature = "cli")]
@@ -76,7 +86,7 @@ pub use settings::{
 pub(crate) use trust::TrustedRoots;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::data_directory;
-#[cfg(feature = "cli")]
+#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::sha256;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::trusted_roots;

@@ -43,7 +43,7 @@ pub fn unreadable_event_response(name: DialectName, outcome: &Outcome) -> Option
 }
 
 /// The variables of an agent that its hooks get as it has them.
-#[cfg(any(feature = "cli", feature = "daemon"))]
+#[cfg(feature = "daemon")]
 pub(crate) fn host_variables(name: DialectName) -> &'static [&'static str] {
     match implementation(name) {
         DialectImpl::Plain(_) => &[],

@@ -25,7 +25,7 @@ mod settings;
 mod suggest;
 
 pub use canonical::Canonical;
-#[cfg(any(feature = "cli", feature = "daemon"))]
+#[cfg(feature = "daemon")]
 pub(crate) use catalog::host_variables;
 pub(crate) use catalog::prompt_of;
 pub(crate) use catalog::read_partial;

@@ -24,6 +24,10 @@ pub struct NativeDialect {
     /// Further fields of its own. Hosts of other dialects that have one of the same name mean the same by it.
     pub(super) own_fields: &'static [&'static str],
     /// The variables of the agent that its hooks get as it has them.
+    #[cfg_attr(
+        not(feature = "daemon"),
+        expect(dead_code, reason = "only relay and the daemon pass them on")
+    )]
     pub(super) host_variables: &'static [&'static str],
     /// The field with the id of the prompt that is worked on, if there is one.
     pub(super) prompt_field: Option<&'static str>,

@@ -113,7 +113,8 @@ settings! {
 
         /// What becomes of the rules of a hook file, or of an agent's settings file, that is broken: `keep` uses those
         /// that it last had, also after a restart if there is a `data` directory; `deny` blocks the events that they
-        /// guarded, or all that can be stopped in the workspace where its rules are not known. Only the settings file and `--set` can say so, not an environment variable.
+        /// guarded, or all that can be stopped in the workspace where its rules are not known. Only the settings file and
+        /// `--set` can say so, not an environment variable.
         broken: BrokenFilePolicy as NullIsDefault<BrokenFilePolicy> = BrokenFilePolicy::default(),
 
         /// Lifecycle events that are kept in `data` until their hooks have ended. Sizes are in bytes.

@@ -63,6 +63,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        allows_comments: false,
         scope_merge: ScopeMerge::ProjectReplacesUser,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,

@@ -83,6 +83,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
                 location: SettingsLocation::Workspace(".codex/config.toml"),
             },
         ],
+        allows_comments: false,
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::ListOrPattern,

@@ -93,6 +93,12 @@ impl NativeDialect {
         self.settings.project_variables.first().copied()
     }
 
+    /// Whether it allows comments in its settings files.
+    #[cfg(all(feature = "cli", feature = "daemon"))]
+    pub(crate) fn allows_comments(&self) -> bool {
+        self.settings.allows_comments
+    }
+
     /// A timeout in the unit of its settings files.
     #[cfg(all(feature = "cli", feature = "daemon"))]
     pub(crate) fn timeout(&self, timeout: std::time::Duration) -> serde_json::Number {

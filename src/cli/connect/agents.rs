@@ -35,8 +35,6 @@ pub(in crate::cli) struct AgentProfile {
     complete_since: Version,
     /// The events that get an entry only on demand, because an entry has a cost without any hook.
     on_demand: &'static [OnDemandEvent],
-    /// Whether it takes comments in its settings.
-    pub(super) takes_comments: bool,
     /// Whether its entries have names.
     pub(super) names_entries: bool,
 }
@@ -87,7 +85,6 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
             OnDemandEvent { name: "MessageDisplay", cost: "the agent waits with every piece of text" },
             OnDemandEvent { name: "FileChanged", cost: "the agent watches the files that a matcher names" },
         ],
-        takes_comments: false,
         names_entries: false,
     },
     AgentProfile {
@@ -100,7 +97,6 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
             name: "AfterModel",
             cost: "the agent waits with every piece of a model's answer",
         }],
-        takes_comments: true,
         names_entries: true,
     },
     AgentProfile {
@@ -110,7 +106,6 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
-        takes_comments: false,
         names_entries: false,
     },
     AgentProfile {
@@ -120,7 +115,6 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
-        takes_comments: false,
         names_entries: false,
     },
 ];

@@ -8,7 +8,10 @@ use jsonc_parser::{
 };
 
 use super::agents::AgentProfile;
-use crate::{dialect::without_comments, model::check_json};
+use crate::{
+    dialect::{NativeDialect, without_comments},
+    model::check_json,
+};
 
 /// The text of a settings file that does not exist yet.
 const NO_SETTINGS: &str = "{}\n";
@@ -71,7 +74,8 @@ impl AgentSettings {
             None => ("", text),
         };
         let text = if text.trim().is_empty() { NO_SETTINGS } else { text };
-        let plain = if agent.takes_comments { without_comments(text) } else { text.to_owned() };
+        let allows_comments = agent.native().is_some_and(NativeDialect::allows_comments);
+        let plain = if allows_comments { without_comments(text) } else { text.to_owned() };
         // Not the lenient reader below: what the agent rejects is not changed. It also bounds the depth.
         check_json(&plain).map_err(|error| {
             EntriesError(format!("is not valid JSON: {}, at line {}", error.message, error.line))

@@ -178,6 +178,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        allows_comments: false,
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command, HandlerKind::Http, HandlerKind::Prompt, HandlerKind::Agent],
         matcher_syntax: MatcherSyntax::ListOrPattern,

@@ -127,6 +127,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        allows_comments: false,
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::Parts,

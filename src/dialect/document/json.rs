@@ -25,7 +25,6 @@ pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
 }
 
 /// The text with blanks in the place of its comments, so that everything else stays where it is.
-#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) fn without_comments(text: &str) -> String {
     let mut blanked = String::with_capacity(text.len());
     let mut rest = text;
@@ -48,7 +47,6 @@ pub(crate) fn without_comments(text: &str) -> String {
 }
 
 /// The length of the string that a text begins with, quotes included.
-#[cfg(all(feature = "cli", feature = "daemon"))]
 fn string_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut end = 1;

@@ -10,7 +10,6 @@ mod span;
 mod tests;
 
 pub(crate) use error::Mistake;
-#[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use json::without_comments;
 pub(crate) use read::{Document, Mapping, Value};
 pub(crate) use span::Span;

@@ -86,6 +86,7 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
             },
         ],
         unread: &[],
+        allows_comments: true,
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,

@@ -1,10 +1,10 @@
 //! One settings file: its switches, and its events with their entries.
 
-use std::{path::Path, rc::Rc, sync::Arc};
+use std::{borrow::Cow, path::Path, rc::Rc, sync::Arc};
 
 use super::{
     super::{
-        document::{Document, Mapping, Value},
+        document::{Document, Mapping, Value, without_comments},
         native::NativeDialect,
         openharness::{HookRules, ReferenceLookup},
         suggest::{did_you_mean, nearest, shorten},
@@ -56,7 +56,8 @@ pub fn read_settings(
     rules: &HookRules,
     resolver: &dyn ReferenceLookup,
 ) -> (SettingsHooks, Vec<Diagnostic>) {
-    let document = match Document::parse_json(bytes, file) {
+    let json = json_of(native, bytes);
+    let document = match Document::parse_json(&json, file) {
         Ok(document) => document,
         Err(diagnostic) => return (SettingsHooks::default(), vec![*diagnostic]),
     };
@@ -78,6 +79,14 @@ pub fn read_settings(
     let mut diagnostics = document.into_diagnostics();
     diagnostics.extend(found.cut(file));
     (found, diagnostics)
+}
+
+/// The text of a settings file without the comments that its agent allows.
+fn json_of<'b>(native: &NativeDialect, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+    match str::from_utf8(bytes) {
+        Ok(text) if native.settings.allows_comments => Cow::Owned(without_comments(text).into_bytes()),
+        _ => Cow::Borrowed(bytes),
+    }
 }
 
 /// Reads a file with hooks of a plugin. Its switches and defaults count for nothing: only settings files have them.

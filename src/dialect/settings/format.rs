@@ -14,6 +14,8 @@ pub(in crate::dialect) struct SettingsFormat {
     pub(in crate::dialect) files: &'static [SettingsFile],
     /// Files in which hooks may be that are not read: those that are TOML.
     pub(in crate::dialect) unread: &'static [SettingsFile],
+    /// Whether the agent allows comments in its files.
+    pub(in crate::dialect) allows_comments: bool,
     /// How the levels are merged.
     pub(in crate::dialect) scope_merge: ScopeMerge,
     /// The kinds of handler its hooks may have.

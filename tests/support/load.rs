@@ -192,6 +192,8 @@ fn hooks(guard: &Server) -> Vec<(String, String)> {
     add("reviewer", dispatch, "Push", question, "");
     add("audit", "run_completed, run_failed", "", &command("cat >/dev/null", ""), "");
     add("forgetful", "run_failed", "", &command("exit 1", ""), "");
+    // Long enough that a scrape sees its event in the outbox.
+    add("archive", "run_failed", "", &command("sleep 1.2", "").replace("0.4", "5"), "");
     all
 }
 

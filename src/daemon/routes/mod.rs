@@ -1,7 +1,6 @@
 //! The HTTP API: `table` declares every route once; `router` and `openapi` are made from it.
 
 mod data_status;
-mod errors;
 mod events;
 mod extract;
 mod health;
@@ -11,10 +10,10 @@ mod native_response;
 mod openapi;
 mod operation;
 mod outbox;
-mod parameters;
 mod reload;
 mod router;
 mod runs;
+mod shared;
 mod status;
 mod stop;
 mod stream;

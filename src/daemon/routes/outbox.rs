@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::json;
 
 use super::{
-    errors::{BODY_ERRORS, INVALID_BODY, INVALID_QUERY, NO_OUTBOX},
     extract::ApiQuery,
     operation::{BodySchema::One, Operation, Parameter, ResponseContent, RouteMethod, SuccessResponse},
+    shared::{BODY_ERRORS, INVALID_BODY, INVALID_QUERY, NO_OUTBOX},
 };
 use crate::{
     daemon::{

@@ -10,10 +10,10 @@ use axum::{
 use serde::Deserialize;
 
 use super::{
-    errors::{BODY_ERRORS, HANDOVER_ERRORS},
     operation::{
         BodySchema::One, Operation, RequestLimit, ResponseContent::Empty, Route, RouteMethod, SuccessResponse,
     },
+    shared::{BODY_ERRORS, HANDOVER_ERRORS},
 };
 use crate::daemon::{
     auth::AccessRight,

@@ -1,8 +1,11 @@
-//! The parameters of the API, each declared once.
+//! The parameters and the errors that several operations declare, each of them once.
 
 use serde_json::{Value, json};
 
-use super::{operation::Parameter, runs::MAX_LIMIT};
+use super::{
+    operation::{ErrorResponse, Parameter},
+    runs::MAX_LIMIT,
+};
 use crate::model::DialectName;
 
 /// The pattern of ids, as the schema of events has it.
@@ -28,6 +31,37 @@ pub(super) const WORKSPACE_ID: Parameter =
     Parameter::path("id", "The ID of the workspace, as events name it", id);
 pub(super) const WORKSPACE_OF_RUN: Parameter =
     Parameter::query("workspace_id", "The workspace of the run, where several have a run with this ID", id);
+
+pub(super) const BODY_ERRORS: &[ErrorResponse] =
+    &[(408, "The body took too long"), (413, "The body is too large"), (415, "The body is not JSON")];
+pub(super) const EVENT_ERRORS: &[ErrorResponse] = &[
+    (400, "The event is invalid"),
+    (408, "The body took too long"),
+    (413, "The event is too large"),
+    (415, "The body is not JSON"),
+    (500, "The event was lost"),
+    (508, "The request comes from one of hookyard's own hooks"),
+];
+pub(super) const HANDOVER_ERRORS: &[ErrorResponse] = &[
+    (400, "The body is invalid"),
+    (409, "Another daemon takes over already, or that socket cannot be used"),
+];
+pub(super) const INVALID_BODY: &[ErrorResponse] = &[(400, "The body is invalid")];
+pub(super) const INVALID_ID: &[ErrorResponse] = &[(400, "The ID is invalid")];
+pub(super) const INVALID_QUERY: &[ErrorResponse] = &[(400, "The query is invalid")];
+pub(super) const INVALID_REGISTRATION: &[ErrorResponse] =
+    &[(400, "The ID, the body or the directory is invalid")];
+pub(super) const NO_METRICS: &[ErrorResponse] = &[(404, "The embedding program collects the metrics itself")];
+pub(super) const NO_OUTBOX: &[ErrorResponse] = &[(409, "The daemon keeps its state in memory only")];
+pub(super) const RUN_ERRORS: &[ErrorResponse] = &[
+    (400, "An ID is invalid"),
+    (404, "The run is unknown"),
+    (409, "Several workspaces have a run with this ID"),
+];
+pub(super) const SAME_ROOT: &[ErrorResponse] = &[(409, "The directory belongs to another workspace")];
+pub(super) const UNKNOWN_DIALECT_OR_WORKSPACE: &[ErrorResponse] =
+    &[(404, "The dialect or the workspace is unknown")];
+pub(super) const UNKNOWN_WORKSPACE: &[ErrorResponse] = &[(404, "The workspace is unknown")];
 
 /// The schema of a string that is not restricted.
 fn any_string() -> Value {

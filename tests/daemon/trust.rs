@@ -417,25 +417,32 @@ fn another_directory_in_the_place_of_a_workspace_takes_no_guard_away() {
     daemon.finish();
 }
 
+/// A daemon that ended after a person had agreed to the guard, and whose settings file is empty.
+fn trusted_and_stopped() -> Daemon {
+    let mut daemon = shop();
+    agree(&daemon);
+    wait_for(&daemon, "trusted");
+    daemon.signal(Signal::TERM);
+    assert!(daemon.wait().success(), "{}", daemon.log());
+    fs::write(daemon.path().join("hookyard.yaml"), "").unwrap();
+    daemon
+}
+
+/// The next daemon with the same record of trust.
+fn started_again(daemon: Daemon, settings: &str) -> Daemon {
+    let setup = daemon.again().enforces_trust().settings(settings);
+    setup.settings("state_directory: $DIR/state").serve()
+}
+
 #[test]
 fn a_link_in_the_place_of_a_workspace_takes_no_guard_away_from_a_daemon_that_starts() {
     for settings in ["workspaces: { shop: { root: $DIR/shop } }", "workspace_roots: [$DIR]"] {
-        let mut daemon = shop();
-        agree(&daemon);
-        wait_for(&daemon, "trusted");
-        daemon.signal(Signal::TERM);
-        assert!(daemon.wait().success(), "{}", daemon.log());
+        let daemon = trusted_and_stopped();
         let here = daemon.path();
-        fs::write(here.join("hookyard.yaml"), "").unwrap();
         fs::rename(here.join("shop"), here.join("moved")).unwrap();
         fs::create_dir_all(here.join("other/src")).unwrap();
         symlink("other", here.join("shop")).unwrap();
-        let daemon = daemon
-            .again()
-            .enforces_trust()
-            .settings(settings)
-            .settings("state_directory: $DIR/state")
-            .serve();
+        let daemon = started_again(daemon, settings);
         let blocked = (json!("block"), json!("guard"));
         for directory in ["shop", "shop/src", "shop/not/there"] {
             assert_eq!(judged(&daemon, directory), blocked, "{settings}: {directory}");
@@ -480,17 +487,10 @@ fn a_workspace_that_is_registered_by_another_spelling_of_its_path_keeps_its_trus
 #[test]
 fn a_workspace_that_is_gone_before_a_start_takes_no_guard_away() {
     for gone in ["shop", "shop/.openharness"] {
-        let mut daemon = shop();
-        agree(&daemon);
-        wait_for(&daemon, "trusted");
-        daemon.signal(Signal::TERM);
-        assert!(daemon.wait().success(), "{}", daemon.log());
+        let daemon = trusted_and_stopped();
         let here = daemon.path();
-        fs::write(here.join("hookyard.yaml"), "").unwrap();
         fs::rename(here.join(gone), here.join("moved")).unwrap();
-        let daemon = daemon.again().enforces_trust();
-        let daemon =
-            daemon.settings("workspace_roots: [$DIR]").settings("state_directory: $DIR/state").serve();
+        let daemon = started_again(daemon, "workspace_roots: [$DIR]");
         for directory in ["shop/not/there", "shop"] {
             let event = json!({ "session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash",
                                 "tool_input": {}, "cwd": here.join(directory) });

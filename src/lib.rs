@@ -79,14 +79,13 @@
 // `model/matcher.rs`                 a matcher compared with the event
 // `registry/plan.rs`                 orders them into stages
 // `run/record.rs`                    a lease of the run's actor
-// `supervisor/actor.rs`              spawns the actor, if the run has none
+// `supervisor/mod.rs`                spawns the actor, if the run has none
 // `run/message.rs`                   the request to the actor
 // `run/actor.rs`                     queues interceptor events, starts a course, launches its steps
 // `run/actor_state.rs`               joins an event that is sent again to the first one
 // `run/idempotency.rs`               which events are the same, and the outcomes kept for them
 // `run/run_state.rs`                 hooks that run once in a run
 // `run/course.rs`                    the state machine of the event: stages, patches, verdicts
-// `run/step_state.rs`                one step of it
 // `dialect/native_dialect.rs`        what the hook is told
 // `pool/mod.rs`                      the pool of the handler's kind
 // `pool/hook_limit.rs`               `max_concurrency` of the hook

@@ -6,10 +6,9 @@ use super::{
     escape,
     exit::{CliResult, Exit},
     flags::{JsonFlag, WorkspaceFlags},
-    page::Page,
     paths::display_path,
     screen::Screen,
-    table::TextTable,
+    table::{Page, TextTable},
     workspace::{LocatedWorkspace, snapshot},
     wrap,
 };

@@ -34,7 +34,6 @@ mod new;
 #[cfg(feature = "daemon")]
 mod outbox;
 mod outcome_view;
-mod page;
 mod paint;
 mod paths;
 #[cfg(feature = "daemon")]

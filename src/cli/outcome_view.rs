@@ -2,7 +2,13 @@
 
 use serde::Serialize;
 
-use super::{change_text, escape, page::Page, paint::Paint, table::TextTable, units::precise_duration, wrap};
+use super::{
+    change_text, escape,
+    paint::Paint,
+    table::{Page, TextTable},
+    units::precise_duration,
+    wrap,
+};
 use crate::model::{Ended, Event, EventKind, HookReport, NoteKind, Outcome, Verdict};
 
 /// The width of the labels.

@@ -8,9 +8,9 @@ use super::{
     escape,
     exit::{CliResult, Exit},
     flags::JsonFlag,
-    page::Page,
     screen::Screen,
     status::last_good_fact,
+    table::Page,
     units::plural,
 };
 use crate::daemon::LastGoodFile;

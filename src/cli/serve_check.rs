@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
-    page::Page,
     screen::Screen,
+    table::Page,
     units::plural,
     wrap,
 };

@@ -9,9 +9,9 @@ use super::{
     escape,
     exit::{CliResult, Exit},
     flags::JsonFlag,
-    page::Page,
     paint::Paint,
     screen::Screen,
+    table::Page,
     units::{coarse_duration, plural},
 };
 use crate::{

@@ -1,8 +1,8 @@
-//! Tables of plain columns, without borders: those get in the way of copying and searching.
+//! Tables of plain columns, without borders, which get in the way of copying and searching; and pages of lines.
 
 use comfy_table::{Cell, CellAlignment, LineStyle, Table, presets};
 
-use super::{page::Page, paint::Paint, wrap};
+use super::{paint::Paint, wrap};
 
 /// An empty cell, also instead of 0: zeros hide the other numbers.
 pub(super) const EMPTY_CELL: &str = "·";
@@ -131,6 +131,27 @@ impl AdaptiveTable {
 /// The width of the terminal, if standard output is one.
 pub(super) fn terminal_columns() -> Option<usize> {
     Table::new().width().map(usize::from).filter(|columns| *columns > 0)
+}
+
+/// Text that is collected line by line and printed at once.
+#[derive(Debug, Default)]
+pub(super) struct Page(String);
+
+impl Page {
+    /// Adds a line.
+    pub(super) fn line(&mut self, line: &str) {
+        self.block(line);
+        self.0.push('\n');
+    }
+
+    /// Adds a text that ends its own lines.
+    pub(super) fn block(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ mod runs;
 mod stored_runs;
 #[cfg(test)]
 mod tests;
-mod tool_call;
 mod workspace_table;
 mod workspaces;
 
@@ -32,8 +31,7 @@ pub use native_hook::NativeHook;
 pub use notice_stream::{NoticeStream, NoticesLost};
 #[cfg(feature = "daemon")]
 pub(crate) use outbox::{OutboxEvent, OutboxSelection};
-pub use run::Run;
+pub use run::{Run, ToolCall};
 pub use runs::{CancelSummary, RunFilter, RunList};
 #[cfg(feature = "daemon")]
 pub(crate) use stored_runs::SuccessorStores;
-pub use tool_call::ToolCall;

@@ -21,7 +21,6 @@ mod restore;
 mod run_state;
 mod settlement;
 mod status;
-mod step_state;
 mod verdict_merge;
 
 pub(crate) use actor::RunActor;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{course::Course, step_state::StepState};
+use super::course::{Course, StepState};
 use crate::model::{
     Capability, Draft, Ended, Failure, FailureHandling, FailureMode, FailurePolicy, Hook, HookReport, Json,
     JsonError, MergeRule, NoteKind, Patch, PatchResult, PatchScope, Reply, Target, TrustState, Verdict,

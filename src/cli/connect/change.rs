@@ -11,9 +11,9 @@ use super::{
     super::{
         escape,
         exit::{CliError, CliResult, Exit},
-        page::Page,
         paths::display_path,
         screen::Screen,
+        table::Page,
         units::{plural, precise_duration},
     },
     agents::{AgentProfile, InstalledAgent},

@@ -27,9 +27,9 @@ use super::{
     escape,
     exit::{CliError, CliResult, Exit},
     flags::SettingsFlags,
-    page::Page,
     paths::{display_path, shell_quoted},
     screen::Screen,
+    table::Page,
 };
 use crate::config::{AgentConnection, ConnectionRecord, ConnectionStore, DaemonCommand, sha256};
 

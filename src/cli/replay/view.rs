@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{
     super::{
         escape,
-        page::Page,
         paint::Paint,
         screen::Screen,
-        table::{AdaptiveTable, EMPTY_CELL},
+        table::{AdaptiveTable, EMPTY_CELL, Page},
         units::{plural, plural_u64, precise_duration},
         wrap,
     },

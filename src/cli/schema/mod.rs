@@ -27,8 +27,8 @@ use serde_json::{Map, Value};
 use super::{
     exit::{CliResult, Exit},
     flags::JsonFlag,
-    page::Page,
     screen::Screen,
+    table::Page,
     wrap,
 };
 

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     cli::{
         exit::{CliError, Exit},
-        page::Page,
         screen::Screen,
+        table::Page,
     },
     daemon::ResponseLines,
 };

@@ -2,7 +2,7 @@
 
 use std::{io::Read, path::Path};
 
-use super::super::{escape, page::Page, paths::open_input, screen::Screen, wrap};
+use super::super::{escape, paths::open_input, screen::Screen, table::Page, wrap};
 use crate::{
     config::{ReviewedHook, TrustRecord, TrustReview},
     model::TrustState,

@@ -12,7 +12,6 @@
 //! that an event pays is to see that.
 
 mod exporter;
-mod id_generator;
 mod otlp_json;
 mod span;
 mod tracer;

@@ -18,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     exporter::SpanExporter,
-    id_generator::{self, IdGenerator},
-    span::{self, SpanScope, TraceSpan},
+    span::{self, IdGenerator, SpanScope, TraceSpan},
 };
 use crate::{
     FinishedEvent, OutcomeObserver,
@@ -95,14 +94,7 @@ impl Tracer {
             Some(host) => (host.with_span(self.ids.span()), Some(host.span())),
             None => {
                 let trace = self.ids.trace();
-                (
-                    TraceParent::new(
-                        trace,
-                        self.ids.span(),
-                        id_generator::sampling(trace, self.sample_ratio),
-                    ),
-                    None,
-                )
+                (TraceParent::new(trace, self.ids.span(), span::sampling(trace, self.sample_ratio)), None)
             }
         };
         event.trace = Some(trace);

@@ -12,14 +12,13 @@ mod client;
 mod conversation;
 #[cfg(feature = "models")]
 mod openai;
-mod router;
 
 #[cfg(feature = "models")]
 pub(super) use api::ApiClient;
+pub(crate) use call::ModelRouter;
 pub(super) use call::{ModelCall, run_call};
 pub use client::{
     ModelAnswer, ModelClient, ModelError, ModelRequest, ModelToolCall, ToolResult, ToolSpecification,
     ToolUse, Turn,
 };
 pub(super) use conversation::Conversation;
-pub(crate) use router::ModelRouter;

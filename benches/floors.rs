@@ -382,33 +382,42 @@ fn resident() -> f64 {
     line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).expect("a number") * 1024.0
 }
 
+/// An orchestrator with one native hook that gives a run's actor up after this time without events.
+async fn orchestrator_of_runs(run_idle: Duration) -> Orchestrator {
+    let settings = Settings { run_idle, ..Settings::default() };
+    let hook = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
+    Orchestrator::builder().settings(settings).native_hook(hook).start().await.expect("it starts")
+}
+
+/// Sends one event with a tool call id in each of these runs.
+async fn open_range(orchestrator: &Orchestrator, runs: std::ops::Range<usize>) {
+    for run in runs {
+        let mut event = tool_event(run);
+        event.tool_call_id = Some(ToolCallId::new("toolu_01").expect("an id"));
+        orchestrator.dispatch(event).await.expect("an outcome");
+    }
+}
+
 /// What an open run costs in memory: with its actor, and after the actor was given up. Each run has had one
 /// event with a tool call id, so each remembers an answer.
 async fn open_runs() {
     const LIVE: usize = 20_000;
     const OPEN: usize = 1_000_000;
-    let settings = Settings { run_idle: Duration::from_millis(200), ..Settings::default() };
-    let hook = NativeHook::inline("hook", [EventKind::BeforeToolDispatch], |_| Ok(Reply::proceed()));
-    let orchestrator =
-        Orchestrator::builder().settings(settings).native_hook(hook).start().await.expect("it starts");
     let before = resident();
-    let (mut each, mut opened) = (f64::NAN, 0);
-    while opened < OPEN {
-        for run in opened..opened + LIVE {
-            let mut event = tool_event(run);
-            event.tool_call_id = Some(ToolCallId::new("toolu_01").expect("an id"));
-            orchestrator.dispatch(event).await.expect("an outcome");
-        }
-        if opened == 0 {
-            let active = orchestrator.run_count().active as f64;
-            each = (resident() - before) / active / 1024.0;
-        }
-        opened += LIVE;
-        while orchestrator.run_count().active > 0 {
+    let busy = orchestrator_of_runs(Duration::from_secs(600)).await;
+    open_range(&busy, 0..LIVE).await;
+    assert_eq!(busy.run_count().active, LIVE, "no run is given up meanwhile");
+    let each = (resident() - before) / LIVE as f64 / 1024.0;
+    drop(busy);
+
+    let idle = orchestrator_of_runs(Duration::from_millis(200)).await;
+    for first in (0..OPEN).step_by(LIVE) {
+        open_range(&idle, first..first + LIVE).await;
+        while idle.run_count().active > 0 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
-    let (all, known) = ((resident() - before) / f64::from(1 << 20), orchestrator.run_count().known);
+    let (all, known) = ((resident() - before) / f64::from(1 << 20), idle.run_count().known);
     println!("| open run with its actor | {each:.1} KiB | – | – | ≤ 12 KiB |");
     println!("| {known} open idle runs | {all:.0} MiB | – | – | ≤ 1024 MiB |");
 }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::{EventKind, Json, JsonError, json::JsonFields};
 
@@ -85,28 +86,33 @@ impl Serialize for Target {
 }
 
 /// The large parts of an event's payload, each there if the host sent it or a hook added it.
+///
+/// Ordered by their target. Most events have one part and most outcomes none, so that those need no memory of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Targets([Option<Json>; Target::ALL.len()]);
+pub struct Targets(SmallVec<[(Target, Json); 1]>);
 
 impl Targets {
     /// The part, if it is there.
     pub fn get(&self, target: Target) -> Option<&Json> {
-        self.0[target as usize].as_ref()
+        self.iter().find_map(|(known, value)| (known == target).then_some(value))
     }
 
     /// Puts a part in.
     pub fn set(&mut self, target: Target, value: Json) {
-        self.0[target as usize] = Some(value);
+        match self.0.binary_search_by_key(&target, |(known, _)| *known) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (target, value)),
+        }
     }
 
     /// The parts that are there.
     pub fn iter(&self) -> impl Iterator<Item = (Target, &Json)> {
-        Target::ALL.into_iter().filter_map(|target| Some((target, self.get(target)?)))
+        self.0.iter().map(|(target, value)| (*target, value))
     }
 
     /// Whether no part is there.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
+        self.0.is_empty()
     }
 }
 
@@ -168,9 +174,10 @@ impl PatchScope {
     }
 }
 
-/// How many patches of one invocation had which result. Fixed in size, so that counting allocates nothing.
+/// How many patches of one invocation had which result, at most 65,535 of each. Fixed in size, so that counting allocates
+/// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PatchResults([[u32; PatchResult::ALL.len()]; PatchScope::ALL.len()]);
+pub struct PatchResults([[u16; PatchResult::ALL.len()]; PatchScope::ALL.len()]);
 
 impl PatchResults {
     /// Counts one patch.
@@ -182,7 +189,7 @@ impl PatchResults {
     /// The counts that are not zero.
     pub fn iter(&self) -> impl Iterator<Item = (PatchScope, PatchResult, u32)> {
         let of_scope = |scope: PatchScope| {
-            PatchResult::ALL.map(|result| (scope, result, self.0[scope as usize][result as usize]))
+            PatchResult::ALL.map(|result| (scope, result, self.0[scope as usize][result as usize].into()))
         };
         PatchScope::ALL.into_iter().flat_map(of_scope).filter(|(.., count)| *count > 0)
     }
@@ -334,6 +341,19 @@ mod tests {
 
     fn json(text: &str) -> Json {
         Json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn parts_are_found_replaced_and_in_order_whichever_came_first() {
+        let mut targets = Targets::default();
+        assert!(targets.is_empty());
+        for target in [Target::ToolOutput, Target::Prompt, Target::ToolInput, Target::Prompt] {
+            targets.set(target, json(&format!(r#""{target}""#)));
+        }
+        let order: Vec<Target> = targets.iter().map(|(target, _)| target).collect();
+        assert_eq!(order, [Target::Prompt, Target::ToolInput, Target::ToolOutput]);
+        assert_eq!(targets.get(Target::ToolInput), Some(&json(r#""tool_input""#)));
+        assert_eq!(targets.get(Target::Context), None);
     }
 
     #[test]

@@ -228,6 +228,7 @@ impl RunDirectory {
             self.keep_idle(record, true);
         }
         run_state.adopt(run);
+        run_state.take_change();
         self.save(key, record, &run_state, record.halted().is_some());
         record.park(run_state);
         None

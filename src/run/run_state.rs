@@ -1,7 +1,5 @@
 //! What a run keeps from one event to the next, also while it has no actor.
 
-use std::collections::HashSet;
-
 use super::idempotency::OutcomeCache;
 use crate::{
     model::{Event, Frequency, Hook, HookName, Note, NoteKind, Outcome, Verdict},
@@ -13,8 +11,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
     pub(super) answers: OutcomeCache,
-    /// The hooks that run once per run and have run.
-    had_turn: HashSet<TakenTurn>,
+    /// The hooks that run once per run and have run, in order.
+    had_turn: Vec<TakenTurn>,
     stops_blocked: u8,
     /// Whether what the store keeps of it has changed since the last call of [`RunState::take_change`].
     is_changed: bool,
@@ -25,13 +23,23 @@ impl RunState {
     /// tried again. Those that are left count as run from now on.
     pub(super) fn take_turns(&mut self, event: &Event, plan: Plan, again: &[HookName]) -> Plan {
         // After a reload, another hook may have the name of one that has run.
-        let plan = plan.filter(event, |hook| {
-            !runs_once(hook) || !self.had_turn.contains(&turn_of(hook)) || again.contains(&hook.name)
-        });
+        let plan =
+            plan.filter(event, |hook| !runs_once(hook) || !self.had_turn(hook) || again.contains(&hook.name));
         for step in plan.steps().iter().filter(|step| runs_once(&step.hook)) {
-            self.is_changed |= self.had_turn.insert(turn_of(&step.hook));
+            self.note_turn(turn_of(&step.hook));
         }
         plan
+    }
+
+    fn had_turn(&self, hook: &Hook) -> bool {
+        self.had_turn.binary_search(&turn_of(hook)).is_ok()
+    }
+
+    fn note_turn(&mut self, turn: TakenTurn) {
+        if let Err(at) = self.had_turn.binary_search(&turn) {
+            self.had_turn.insert(at, turn);
+            self.is_changed = true;
+        }
     }
 
     /// The agent has worked since hooks kept it from stopping.
@@ -71,22 +79,21 @@ impl RunState {
 
     /// What the store keeps of it, without the halt.
     pub(super) fn to_stored(&self) -> StoredRun {
-        let mut had_turn: Vec<TakenTurn> = self.had_turn.iter().cloned().collect();
-        had_turn.sort_unstable();
-        StoredRun { halt: None, had_turn, stops_blocked: self.stops_blocked }
+        StoredRun { halt: None, had_turn: self.had_turn.clone(), stops_blocked: self.stops_blocked }
     }
 
     /// The state of a run that the store had.
     #[cfg(feature = "store")]
     pub(super) fn of_stored(stored: StoredRun) -> Self {
-        let had_turn = stored.had_turn.into_iter().collect();
-        Self { had_turn, stops_blocked: stored.stops_blocked, ..Self::default() }
+        let mut state = Self::default();
+        state.adopt(stored);
+        Self { is_changed: false, ..state }
     }
 
     /// Adds what another daemon knows of the run.
     #[cfg(feature = "store")]
     pub(super) fn adopt(&mut self, stored: StoredRun) {
-        self.had_turn.extend(stored.had_turn);
+        stored.had_turn.into_iter().for_each(|turn| self.note_turn(turn));
         self.stops_blocked = self.stops_blocked.max(stored.stops_blocked);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A host's own tests rarely want hook files, processes or a daemon. They want to say "the tool Bash is blocked with
 //! this reason" and then look at what the host did. A [`ScriptedOrchestrator`] runs the given [`Rule`]s as native
-//! hooks of an [`Orchestrator`](crate::Orchestrator), so that merging, timeouts, failures and halts are the real ones,
+//! hooks of an [`Orchestrator`], so that merging, timeouts, failures and halts are the real ones,
 //! and it records every event that the host sends.
 //!
 //! ```

@@ -20,7 +20,7 @@ use super::{BOUND, diagnostics_of, hooks, load, workspace};
 const MARKER: &str = "HUSH";
 
 /// How many times a workspace is loaded at least.
-const LOADS: usize = 2000;
+const LOADS: usize = 500;
 
 const CLAUDE: &str = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"echo WORD"}]}]}}"#;
 

@@ -45,6 +45,10 @@ const EVENTS: &[(DialectName, &str)] = &[
         DialectName::Codex,
         r#"{"session_id":"01a20480-7dfe-70e3-b541-a3015c149090","turn_id":"01a20480-7e1d-7901-9a3f-f526d4b6cb52","transcript_path":"/home/dev/.codex/sessions/2026/01/02/rollout-01a20480.jsonl","cwd":"/srv/shop","hook_event_name":"PreToolUse","model":"gpt-5","permission_mode":"default","tool_name":"mcp__files__write","tool_input":INPUT,"tool_use_id":"call_8z4y2bzy4g"}"#,
     ),
+    (
+        DialectName::Qwen,
+        r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.qwen/projects/-srv-shop/chats/2e33567b.jsonl","cwd":"/srv/shop","hook_event_name":"PreToolUse","timestamp":"2026-01-02T03:04:05.678Z","permission_mode":"default","tool_name":"write_file","tool_input":INPUT,"tool_use_id":"toolu_1795383551672_pqbb8cpq2"}"#,
+    ),
 ];
 
 const FAMILY: &str = r#"{"session_id":"2e33567b-38f8-490d-90a2-7441e58efc66","transcript_path":"/home/dev/.claude/projects/-srv-shop/2e33567b-38f8-490d-90a2-7441e58efc66.jsonl","cwd":"/srv/shop","prompt_id":"81c8c696-df3e-425f","permission_mode":"default","effort":{"level":"high"},"hook_event_name":"PreToolUse","tool_name":"Write","tool_use_id":"toolu_msg_8z4y2bzy4g","tool_input":INPUT}"#;
@@ -71,7 +75,8 @@ fn print(dialect: &dyn Dialect, frame: &str) {
         dialect.write_response(&read, black_box(&outcome)).stdout
     };
     let answer: Value = serde_json::from_str(&ours()).expect("JSON");
-    assert!(answer.to_string().contains("src/shop.js"), "the change is in the answer: {answer}");
+    let expected = if receives_changes(dialect.name()) { "src/shop.js" } else { "deny" };
+    assert!(answer.to_string().contains(expected), "the change is in the answer: {answer}");
     let bare = || {
         let read: Value = serde_json::from_slice(black_box(event.as_bytes())).expect("JSON");
         drop(black_box(read));
@@ -92,6 +97,11 @@ fn input(path: &str, size: usize) -> String {
     let mut content = line.repeat((size - frame.len()) / line.len());
     content.extend(std::iter::repeat_n('x', size - frame.len() - content.len()));
     frame.replace(r#""content":"""#, &format!(r#""content":"{content}""#))
+}
+
+/// Whether hosts of a dialect receive a changed input. Others get a denial in its place.
+fn receives_changes(dialect: DialectName) -> bool {
+    dialect != DialectName::Qwen
 }
 
 /// A question with a changed input and a word for the model. Codex receives a changed input without a question alone.

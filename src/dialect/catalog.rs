@@ -4,7 +4,7 @@
 use super::response;
 use super::{
     Canonical, NativeDialect, OpenHarness, claude::CLAUDE, clawd::CLAWD, codebuddy::CODEBUDDY, codex::CODEX,
-    gemini::GEMINI,
+    gemini::GEMINI, qwen::QWEN,
 };
 use crate::model::{
     Dialect, DialectName, Event, EventKind, HostResponse, Outcome, PartialEvent, RunId, SessionId,
@@ -25,6 +25,7 @@ pub(super) fn implementation(name: DialectName) -> DialectImpl {
         DialectName::CodeBuddy => DialectImpl::Native(&CODEBUDDY),
         DialectName::Gemini => DialectImpl::Native(&GEMINI),
         DialectName::Codex => DialectImpl::Native(&CODEX),
+        DialectName::Qwen => DialectImpl::Native(&QWEN),
     }
 }
 

@@ -74,6 +74,7 @@ pub(super) static CODEBUDDY: NativeDialect = NativeDialect {
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
+            of_http: None,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],

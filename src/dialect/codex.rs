@@ -6,6 +6,8 @@ mod response;
 
 use std::time::Duration;
 
+pub(super) use reply::combined_decision;
+
 use super::{
     claude::{FIELDS, OWN_FIELDS, judgement_format, replace},
     event_table::{
@@ -94,6 +96,7 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
             prompt: Duration::from_mins(10),
             agent: Duration::from_mins(10),
             of_events: &[("SessionEnd", HURRIED), ("Interrupt", HURRIED)],
+            of_http: None,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: &[],
@@ -122,6 +125,9 @@ pub(super) static CODEX: NativeDialect = NativeDialect {
     write_response: response::write,
     apply_patch: replace,
     translate: |_, _, _| None,
-    combine: |_, _, earlier, reply| reply::combine(earlier, reply),
+    combine: |_, _, earlier, mut reply| {
+        reply.decision = combined_decision(earlier, reply.decision, "\n\n");
+        reply
+    },
     ends_chain: |_| &[Verdict::Block, Verdict::Halt],
 };

@@ -20,6 +20,7 @@ mod openharness;
 mod output;
 mod partial_event;
 mod patch_merge;
+mod qwen;
 mod response;
 mod settings;
 mod suggest;

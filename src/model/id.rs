@@ -231,6 +231,8 @@ dialects! {
     Clawd "clawd" "as ClawdCode sends them";
     /// Codex.
     Codex "codex" "as Codex sends them";
+    /// Qwen Code.
+    Qwen "qwen" "as Qwen Code sends them";
 }
 
 impl Serialize for DialectName {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::decision_id::next_decision_id;
 use crate::{
     dialect,
-    model::{Event, EventKind, HookName, Outcome, RunLifetime, Verdict},
+    model::{Event, EventKind, HookName, Outcome, RunLifetime, Target, Verdict},
     store::StoredHalt,
 };
 
@@ -37,13 +37,16 @@ impl Halt {
     }
 
     /// Whether an event belongs to a later prompt than the halt. The run of a host that knows no runs is its session:
-    /// there a halt ends the work on one prompt, and what the person asks for next is new.
+    /// there a halt ends the work on one prompt, and what the person asks for next is new. An empty prompt is none: Qwen
+    /// Code sends one with the results of tools.
     pub(crate) fn is_over_for(&self, event: &Event) -> bool {
         if event.run_lifetime != RunLifetime::Session {
             return false;
         }
         let is_other = |prompt: &str| self.prompt.as_deref().is_some_and(|halted| halted != prompt);
-        event.kind == EventKind::PromptSubmitted || dialect::prompt_of(event).is_some_and(is_other)
+        let is_empty = || event.targets.get(Target::Prompt).is_some_and(|prompt| prompt.as_str() == r#""""#);
+        let is_new = event.kind == EventKind::PromptSubmitted && !is_empty();
+        is_new || dialect::prompt_of(event).is_some_and(is_other)
     }
 
     /// The outcome of an interceptor event of a halted run.

@@ -175,6 +175,11 @@ async fn every_case_of_codex_holds() {
 }
 
 #[tokio::test]
+async fn every_case_of_qwen_holds() {
+    hold(DialectName::Qwen, 80).await;
+}
+
+#[tokio::test]
 async fn bad_settings_cost_the_entry_they_are_in() {
     let mut comparison = Comparison::default();
     for file in case_files::<BadSettingsCase>("bad-settings") {

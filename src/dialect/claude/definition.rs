@@ -189,6 +189,7 @@ pub(in crate::dialect) static CLAUDE: NativeDialect = NativeDialect {
             prompt: Duration::from_secs(30),
             agent: Duration::from_mins(1),
             of_events: &[("UserPromptSubmit", Duration::from_secs(30))],
+            of_http: None,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],

@@ -138,6 +138,7 @@ pub(in crate::dialect) static CLAWD: NativeDialect = NativeDialect {
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
+            of_http: None,
         },
         duplicates: DuplicateHooks::RunEach,
         shared: SHARED_KEYS,

@@ -54,21 +54,24 @@ pub(super) fn read(rows: &[EventRow], row: &EventRow, raw: RawReply) -> Result<R
     Ok(reader.reply)
 }
 
-/// A reply with what the earlier ones decided: Codex shows the model the reasons of all that block.
-pub(super) fn combine(earlier: &[Reply], mut reply: Reply) -> Reply {
-    let all: Vec<HookDecision> = earlier.iter().chain([&reply]).map(|reply| reply.decision.clone()).collect();
+/// The strictest decision of a reply and the earlier ones, for agents that show the model the reasons of all that block.
+pub(in crate::dialect) fn combined_decision(
+    earlier: &[Reply],
+    last: HookDecision,
+    separator: &str,
+) -> HookDecision {
+    let all: Vec<HookDecision> = earlier.iter().map(|reply| reply.decision.clone()).chain([last]).collect();
     let strictest = all.iter().map(HookDecision::verdict).max().unwrap_or(Verdict::Proceed);
     let mut equal = all.into_iter().filter(|decision| decision.verdict() == strictest);
     let first = equal.next().unwrap_or_default();
-    reply.decision = match first {
+    match first {
         HookDecision::Block(reason) => {
             let others = equal.filter_map(|decision| decision.into_parts().1);
             let reasons: Vec<String> = reason.into_iter().chain(others).collect();
-            HookDecision::Block((!reasons.is_empty()).then(|| reasons.join("\n\n")))
+            HookDecision::Block((!reasons.is_empty()).then(|| reasons.join(separator)))
         }
         other => other,
-    };
-    reply
+    }
 }
 
 /// Reads one answer.

@@ -106,7 +106,7 @@ fn hook(
     let (handler, kind) = handler(native, item)?;
     let timeouts = &native.settings.timeouts;
     let timeout = match item["timeout"].as_f64() {
-        Some(number) => timeouts.unit.duration(number)?,
+        Some(number) => timeouts.unit_of(kind).duration(number)?,
         None => timeouts.usual(row, kind),
     };
     let host_event = (row.kind == EventKind::HostEvent).then(|| row.name.to_owned());

@@ -206,7 +206,7 @@ fn item(native: &NativeDialect, hook: &PortableHook, losses: &mut ConversionLoss
     let item = Item {
         name: native.settings.keys.hook.contains(&"name").then(|| hook.name.clone()),
         r#type: kind.as_str(),
-        timeout: native.settings.timeouts.unit.number(hook.timeout).into(),
+        timeout: native.settings.timeouts.unit_of(kind).number(hook.timeout).into(),
         ..Item::default()
     };
     match &hook.handler {

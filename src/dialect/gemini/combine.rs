@@ -37,7 +37,7 @@ pub(super) fn combine(row: &EventRow, draft: &Draft, earlier: &[Reply], mut repl
         joined.suppress_output = output.suppress_output == Some(true);
     }
     joined.patches = joined.patches.into_iter().map(|patch| whole(draft, patch, &configs)).collect();
-    joined.patches.extend(prompt(row, draft, &joined.notes));
+    joined.patches.extend(next_prompt(row, draft, &joined.notes));
     if row.kind == EventKind::BeforeToolDispatch {
         joined.patches = tool_input(draft, earlier, joined.patches, has_failed);
     }
@@ -106,7 +106,11 @@ fn tool_input(draft: &Draft, earlier: &[Reply], patches: Vec<Patch>, failed: boo
 }
 
 /// The prompt for the next hook, where hooks run one after the other.
-fn prompt(row: &EventRow, draft: &Draft, notes: &[(NoteKind, String)]) -> Option<Patch> {
+pub(in crate::dialect) fn next_prompt(
+    row: &EventRow,
+    draft: &Draft,
+    notes: &[(NoteKind, String)],
+) -> Option<Patch> {
     if row.kind != EventKind::PromptSubmitted {
         return None;
     }

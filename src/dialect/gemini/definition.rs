@@ -19,7 +19,7 @@ use crate::{
             TimeUnit, exact_or_regex, plugin_json,
         },
     },
-    model::{DialectName, Draft, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
+    model::{DialectName, Draft, EventKind, HandlerKind, ResponseFormat, Scope, Verdict, Workspace},
 };
 
 /// Its 11 events; the columns are those of Claude Code's table. Plain text never depends on the event.
@@ -64,6 +64,9 @@ const ENVELOPE_FIELDS: &[(&str, EnvelopeField)] = &[
     ("timestamp", EnvelopeField::Timestamp),
 ];
 
+/// The kinds whose matchers are patterns; those of all others are texts.
+const SEARCHED: &[EventKind] = &[EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
+
 /// The dialect of Gemini CLI.
 pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
     name: DialectName::Gemini,
@@ -90,13 +93,14 @@ pub(in crate::dialect) static GEMINI: NativeDialect = NativeDialect {
         scope_merge: ScopeMerge::AddUp,
         types: &[HandlerKind::Command],
         matcher_syntax: MatcherSyntax::PatternOrText,
-        matcher: exact_or_regex,
+        matcher: |value, row| exact_or_regex(value, row, SEARCHED),
         timeouts: DefaultTimeouts {
             unit: TimeUnit::Milliseconds,
             usual: Duration::from_mins(1),
             prompt: Duration::from_mins(1),
             agent: Duration::from_mins(1),
             of_events: &[],
+            of_http: None,
         },
         duplicates: DuplicateHooks::RunOnce,
         shared: &[],

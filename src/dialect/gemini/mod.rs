@@ -7,5 +7,9 @@ mod payload;
 mod reply;
 mod response;
 
+pub(super) use combine::next_prompt;
 pub(super) use definition::GEMINI;
 pub(crate) use definition::is_extension_enabled;
+pub(super) use output::{GeminiDecision, GeminiOutput};
+pub(super) use payload::translate;
+pub(super) use reply::object_in;

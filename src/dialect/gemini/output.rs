@@ -44,7 +44,7 @@ pub(super) const FAILED: &str = "failed";
 /// The decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum GeminiDecision {
+pub(in crate::dialect) enum GeminiDecision {
     Allow,
     Approve,
     Ask,
@@ -62,12 +62,12 @@ impl GeminiDecision {
     ];
 
     /// The decision of a name.
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub(in crate::dialect) fn of(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, decision)| *decision)
     }
 
     /// Whether it stops what is about to happen.
-    pub(super) fn blocks(self) -> bool {
+    pub(in crate::dialect) fn blocks(self) -> bool {
         matches!(self, Self::Block | Self::Deny)
     }
 }
@@ -75,39 +75,39 @@ impl GeminiDecision {
 /// The output of a hook, or of several hooks merged.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct GeminiOutput {
+pub(in crate::dialect) struct GeminiOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) r#continue: Option<bool>,
+    pub(in crate::dialect) r#continue: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) stop_reason: Option<String>,
+    pub(in crate::dialect) stop_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) suppress_output: Option<bool>,
+    pub(in crate::dialect) suppress_output: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) system_message: Option<String>,
+    pub(in crate::dialect) system_message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) decision: Option<GeminiDecision>,
+    pub(in crate::dialect) decision: Option<GeminiDecision>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
+    pub(in crate::dialect) reason: Option<String>,
     #[serde(skip_serializing_if = "SpecificOutput::is_empty")]
-    pub(super) hook_specific_output: SpecificOutput,
+    pub(in crate::dialect) hook_specific_output: SpecificOutput,
 }
 
 /// The fields of `hookSpecificOutput`, in the order in which hooks gave them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct SpecificOutput(pub(super) Vec<(Box<str>, Json)>);
+pub(in crate::dialect) struct SpecificOutput(pub(in crate::dialect) Vec<(Box<str>, Json)>);
 
 impl SpecificOutput {
-    fn is_empty(&self) -> bool {
+    pub(in crate::dialect) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The value of a field.
-    pub(super) fn get(&self, name: &str) -> Option<&Json> {
+    pub(in crate::dialect) fn get(&self, name: &str) -> Option<&Json> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
     /// Sets a field, or replaces it.
-    pub(super) fn set(&mut self, name: &str, value: Json) {
+    pub(in crate::dialect) fn set(&mut self, name: &str, value: Json) {
         match self.0.iter_mut().find(|(known, _)| **known == *name) {
             Some((_, former)) => *former = value,
             None => self.0.push((name.into(), value)),
@@ -128,10 +128,22 @@ impl Serialize for SpecificOutput {
 }
 
 impl GeminiOutput {
+    /// Whether it says nothing.
+    pub(in crate::dialect) fn is_empty(&self) -> bool {
+        let Self { r#continue, stop_reason, system_message, decision, reason, .. } = self;
+        r#continue.is_none()
+            && stop_reason.is_none()
+            && system_message.is_none()
+            && decision.is_none()
+            && reason.is_none()
+            && self.suppress_output.is_none()
+            && self.hook_specific_output.is_empty()
+    }
+
     /// Reads a hook's output, with warnings about likely mistakes.
     ///
     /// Returns a failure if a known field has the wrong type or the decision is unknown.
-    pub(super) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
+    pub(in crate::dialect) fn read(fields: &JsonFields<'_>) -> Result<(Self, Vec<String>), Failure> {
         let mut warnings = unknown_keys(fields, &TOP_KEYS, "");
         let decision = match text_of(fields, "", "decision")? {
             Some(word) => Some(GeminiDecision::of(&word).ok_or_else(|| no_decision(&word))?),

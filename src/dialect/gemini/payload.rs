@@ -8,7 +8,7 @@ use serde_json::{json, value::RawValue};
 use crate::model::{Event, Json, JsonError, JsonFields, Target};
 
 /// Converts a part of the payload of another dialect's host for a hook; `None` leaves it unchanged.
-pub(super) fn translate(event: &Event, target: Target, value: &Json) -> Option<Json> {
+pub(in crate::dialect) fn translate(event: &Event, target: Target, value: &Json) -> Option<Json> {
     match target {
         Target::ToolOutput => tool_response(value),
         Target::ModelRequest => {

@@ -47,7 +47,7 @@ pub(super) fn read(row: &EventRow, hook: &Hook, raw: RawReply) -> Result<Reply, 
 }
 
 /// The JSON object in a text, or in the JSON string that the text is; `None` if there is none.
-fn object_in<T>(
+pub(in crate::dialect) fn object_in<T>(
     text: &str,
     read: impl FnOnce(&JsonFields<'_>) -> Result<T, Failure>,
 ) -> Result<Option<T>, Failure> {

@@ -186,6 +186,8 @@ pub(in crate::dialect) struct DefaultTimeouts {
     pub(in crate::dialect) agent: Duration,
     /// The timeout on events that are in a hurry, by their names.
     pub(in crate::dialect) of_events: &'static [(&'static str, Duration)],
+    /// The unit and the timeout of servers, where they are others.
+    pub(in crate::dialect) of_http: Option<(TimeUnit, Duration)>,
 }
 
 /// What a number is a number of.
@@ -207,13 +209,20 @@ pub(in crate::dialect) struct EventFilter {
 }
 
 impl DefaultTimeouts {
+    /// What a number in the timeout of a hook means.
+    pub(in crate::dialect) fn unit_of(&self, kind: HandlerKind) -> TimeUnit {
+        let of_http = self.of_http.filter(|_| kind == HandlerKind::Http);
+        of_http.map_or(self.unit, |(unit, _)| unit)
+    }
+
     /// The default timeout of a hook.
     pub(in crate::dialect) fn usual(&self, row: &EventRow, kind: HandlerKind) -> Duration {
         let of_event = self.of_events.iter().find(|(name, _)| *name == row.name).map(|(_, timeout)| *timeout);
         let of_kind = match kind {
             HandlerKind::Prompt => self.prompt,
             HandlerKind::Agent => self.agent,
-            HandlerKind::Command | HandlerKind::Http | HandlerKind::Native => self.usual,
+            HandlerKind::Http => self.of_http.map_or(self.usual, |(_, usual)| usual),
+            HandlerKind::Command | HandlerKind::Native => self.usual,
         };
         of_event.map_or(of_kind, |timeout| timeout.min(of_kind))
     }

@@ -44,9 +44,11 @@ pub(super) fn read(context: &FileContext<'_>, row: &EventRow, item: &Mapping<'_>
     let kind = kind(context, &item.require("type", "\"type\": \"command\"")?)?;
     let longest = context.rules.max_timeout;
     let own_timeout = match item.get("timeout") {
-        Some(value) => {
-            Some(context.native.settings.timeouts.unit.read(&value, longest, "the hook is not loaded")?)
-        }
+        Some(value) => Some(context.native.settings.timeouts.unit_of(kind).read(
+            &value,
+            longest,
+            "the hook is not loaded",
+        )?),
         None => None,
     };
     let usual = || context.native.settings.timeouts.usual(row, kind).min(longest);

@@ -73,20 +73,23 @@ fn search_with_aliases(
     Matcher::javascript(&format!("(?:{text})|^(?:{})$", names.join("|")))
 }
 
-/// A matcher that is a pattern for tools, which may match anywhere, and the whole text for anything else.
-pub(in crate::dialect) fn exact_or_regex(value: &Value<'_>, row: &EventRow) -> Option<EventFilter> {
+/// A matcher that is a pattern for these kinds, which may match anywhere, and the whole text for any other.
+pub(in crate::dialect) fn exact_or_regex(
+    value: &Value<'_>,
+    row: &EventRow,
+    searched: &[EventKind],
+) -> Option<EventFilter> {
     let text = value.text()?.trim();
     if matches!(text, "" | "*") {
         return Some(EventFilter::default());
     }
-    let of_tools = [EventKind::BeforeToolDispatch, EventKind::AfterToolDispatch];
-    if !of_tools.contains(&row.kind) {
+    if !searched.contains(&row.kind) {
         return wanted(value, Matcher::any_of(&[text], text));
     }
     match Matcher::javascript(text) {
         Err(error @ MatcherError::Syntax { .. }) => {
             let message = format!("`matcher`: {error}; it is compared as a text");
-            value.warn("matcher", message, "its hooks run for a tool of exactly this name");
+            value.warn("matcher", message, "its hooks run for exactly this text");
             wanted(value, Matcher::any_of(&[text], text))
         }
         matcher => wanted(value, matcher),

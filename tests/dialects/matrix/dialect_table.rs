@@ -231,6 +231,36 @@ pub(crate) const DIALECTS: &[MatrixDialect] = &[
             HostReading { input, ..heard(moves, reason, specific) }
         },
     },
+    MatrixDialect {
+        name: DialectName::Qwen,
+        configures: |command| (".qwen/settings.json", settings(command)),
+        says: |thing| match thing {
+            HookReply::Rewrite => decides(&json!({ "updatedInput": { "command": "npm ci", "force": true } })),
+            HookReply::Shorten => decides(&json!({ "updatedInput": { "command": "npm ci" } })),
+            // Its `continue: false` is a denial.
+            HookReply::Halt => None,
+            other => family_says(other),
+        },
+        sends: |input| {
+            let further = json!({ "timestamp": "2026-01-02T03:04:05.678Z", "permission_mode": "yolo" });
+            merged(&family_sends("qwen", input), &further)
+        },
+        reads: |answer, input| {
+            let output = object(&answer.stdout);
+            let specific = &output["hookSpecificOutput"];
+            let reason = &specific["permissionDecisionReason"];
+            let (moves, reason) = match specific["permissionDecision"].as_str() {
+                // Whoever would be asked is not; the model reads why.
+                Some("deny" | "ask") => (Move::Refuses, reason),
+                // The person has been asked before.
+                Some("allow") | None if output["continue"] != false => (Move::AsUsual, reason),
+                _ => panic!("it says this in other words: {output}"),
+            };
+            assert!(output.get("decision").is_none(), "{output}");
+            // It reads neither context nor a changed input.
+            HostReading { input: input.clone(), context: None, ..heard(moves, reason, specific) }
+        },
+    },
 ];
 
 /// A settings file of Claude Code's family.

@@ -30,6 +30,12 @@ const INEXPRESSIBLE: &[(HookReply, DialectName, Move)] = &[
     (HookReply::Shorten, DialectName::Codex, Move::Refuses),
     (HookReply::Ask, DialectName::Codex, Move::Refuses),
     (HookReply::Halt, DialectName::Codex, Move::Refuses),
+    (HookReply::Allow, DialectName::Qwen, Move::AsUsual),
+    (HookReply::Rewrite, DialectName::Qwen, Move::Refuses),
+    (HookReply::Shorten, DialectName::Qwen, Move::Refuses),
+    (HookReply::Ask, DialectName::Qwen, Move::Refuses),
+    (HookReply::Halt, DialectName::Qwen, Move::Refuses),
+    (HookReply::Context, DialectName::Qwen, Move::AsUsual),
 ];
 
 /// A workspace with one hook of one dialect, which runs this script.
@@ -171,12 +177,17 @@ fn a_change_that_would_be_lost_is_a_block() {
     let (before, after) = (json!({ "text": "t", "token": "s" }), json!({ "text": "t" }));
     let asked = json!({ "hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "T", "tool_input": before });
     let ran = json!({ "hook_event_name": "after_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "T", "tool_output": before });
+    let used = json!({ "hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "T", "tool_response": before });
     let prompt = json!({ "hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "before" });
     let cases = [
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Proceed, r#""behavior":"deny""#),
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Ask, r#""behavior":"deny""#),
         (DialectName::Claude, &asked, Target::ToolInput, Verdict::Allow, r#""behavior":"allow""#),
         (DialectName::Claude, &prompt, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
+        (DialectName::Qwen, &asked, Target::ToolInput, Verdict::Proceed, r#""behavior":"deny""#),
+        (DialectName::Qwen, &asked, Target::ToolInput, Verdict::Allow, r#""behavior":"allow""#),
+        (DialectName::Qwen, &prompt, Target::Prompt, Verdict::Allow, r#""decision":"block""#),
+        (DialectName::Qwen, &used, Target::ToolOutput, Verdict::Proceed, r#""continue":false"#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Proceed, r#""decision":"block""#),
         (DialectName::OpenHarness, &ran, Target::ToolOutput, Verdict::Halt, r#""continue":false"#),
     ];

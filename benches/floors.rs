@@ -404,7 +404,7 @@ async fn open_runs() {
     const LIVE: usize = 20_000;
     const OPEN: usize = 1_000_000;
     let before = resident();
-    let busy = orchestrator_of_runs(Duration::from_secs(600)).await;
+    let busy = orchestrator_of_runs(Duration::from_mins(10)).await;
     open_range(&busy, 0..LIVE).await;
     assert_eq!(busy.run_count().active, LIVE, "no run is given up meanwhile");
     let each = (resident() - before) / LIVE as f64 / 1024.0;

@@ -6,7 +6,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    connect::{AGENTS, AgentEntry, AgentProfile, AgentSettings, AgentSettingsFile, is_executable, is_relay},
+    connect::{
+        AGENTS, AgentEntry, AgentProfile, AgentSettings, AgentSettingsFile, holds_back, is_executable,
+        is_relay,
+    },
     daemon_flag::SocketFlag,
     escape,
     exit::{CliError, CliResult, Exit},
@@ -20,7 +23,7 @@ use super::{
     workspace::LocatedWorkspace,
 };
 use crate::{
-    config::{AgentConnection, ConnectionRecord, ConnectionStore, LoadedWorkspace, Settings},
+    config::{AgentConnection, ConnectionRecord, ConnectionStore, LoadedWorkspace, Settings, is_guard},
     daemon::{Client, ClientError, DaemonStatus, StartFinding, StartFindingLevel},
     model::{CommandLine, Diagnostic, Handler, Hook, HostRuns, Severity},
 };
@@ -238,7 +241,29 @@ impl AgentCheck<'_> {
             findings.push(StartFinding::error(name, text).help("remove it"));
         }
         findings.extend(self.targets(&entries, &again));
+        findings.extend(self.open_when_down(&entries, &again));
         findings
+    }
+
+    /// Entries that let the agent go on without a daemon, though hooks of the workspace guard these events.
+    fn open_when_down(&self, entries: &[AgentEntry], again: &str) -> Option<StartFinding> {
+        let native = self.agent.native()?;
+        let kind_of = |event: &str| native.events().find(|(name, _)| *name == event).map(|(_, kind)| kind);
+        let kinds = entries.iter().filter(|entry| !entry.blocks_when_down());
+        let kinds: Vec<_> =
+            kinds.filter_map(|entry| kind_of(&entry.event)).filter(|kind| holds_back(*kind)).collect();
+        let runs_here = |hook: &&Hook| hook.enabled && hook.execution.host_runs == HostRuns::Never;
+        let guards = self.hooks.iter().filter(runs_here).filter(|hook| is_guard(hook));
+        let mut unguarded = guards.filter(|hook| kinds.iter().any(|kind| hook.events.contains(*kind)));
+        let guard = &unguarded.next()?.name;
+        let more = unguarded.count();
+        let more = if more == 0 { String::new() } else { format!(" and {} more", plural(more, "hook")) };
+        let text = format!(
+            "without a daemon, {} goes on past the guard {guard}{more}: its entries say `--if-down allow`",
+            self.agent.title
+        );
+        let name = self.agent.dialect.as_str();
+        Some(StartFinding::warning(name, text).help(format!("run `{again}`, which blocks instead")))
     }
 
     /// Entries that lead nowhere.

@@ -26,7 +26,7 @@ use super::{
     units::plural,
 };
 use crate::{
-    config::{self, Settings, WorkspaceSettings},
+    config::{Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource},
     handler::command::HookCgroup,
     model::{Severity, WorkspaceId},
@@ -213,17 +213,8 @@ impl ServeCommand {
                 return Err(same_id(&id, &other.root, &root));
             }
         }
-        add_connected_roots(&mut settings);
         Ok(settings)
     }
-}
-
-/// Adds the directories in which connected agents work to those whose workspaces are served.
-fn add_connected_roots(settings: &mut Settings) {
-    let connected = config::connections(settings, &|name| std::env::var(name).ok()).roots();
-    let is_new = |root: &PathBuf| root.is_dir() && !settings.workspace_roots.contains(root);
-    let new: Vec<PathBuf> = connected.into_iter().filter(is_new).collect();
-    settings.workspace_roots.extend(new);
 }
 
 /// Replaces the path of a setting by that of a flag, if it was given.

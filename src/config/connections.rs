@@ -139,7 +139,6 @@ impl ConnectionRecord {
     }
 
     /// The directories that the connected agents work in.
-    #[cfg(all(feature = "cli", feature = "daemon"))]
     pub(crate) fn roots(&self) -> Vec<PathBuf> {
         let mut roots: Vec<PathBuf> = self.connections.iter().map(|known| known.root.clone()).collect();
         roots.sort();

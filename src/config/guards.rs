@@ -72,7 +72,8 @@ pub(super) fn replaced(root: &Path, link: &Path) -> Diagnostic {
         .help(format!("put the directory back; if it was moved on purpose, run {command}"))
 }
 
-fn is_guard(hook: &Hook) -> bool {
+/// Whether a hook denies or asks when it fails.
+pub(crate) fn is_guard(hook: &Hook) -> bool {
     hook.execution.required
         || [hook.on_error, hook.on_timeout].iter().any(|policy| *policy != FailurePolicy::Ignore)
 }

@@ -45,7 +45,7 @@ pub use account::home_directory;
 pub(crate) use agent_settings::system_directory;
 pub(crate) use agent_settings::{dialect_of_file, missing_directories};
 pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, take_placeholders};
-#[cfg(feature = "cli")]
+#[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::connections;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::{
@@ -59,6 +59,8 @@ pub use discover::{HOOK_FILES, nearest_workspace};
 pub(crate) use files::read_private;
 #[cfg(feature = "daemon")]
 pub(crate) use files::replaced_directory;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use guards::is_guard;
 
 pub use content::RulesVersion;
 pub(crate) use last_good::kept;

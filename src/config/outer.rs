@@ -11,6 +11,7 @@ use std::{
 use super::{
     DialectSelection, Settings, WorkspaceKind, WorkspaceSettings,
     account::{home_directory, moved_home},
+    connections::ConnectionRecord,
     content::RulesVersion,
     discover::{self, WORKSPACE_DIRECTORY},
     loaded_workspace::{LoadContext, LoadedWorkspace, OuterSearch, RegisteredWorkspace},
@@ -169,8 +170,10 @@ impl Surroundings {
             registered.extend((context.registered)(place));
             registered.extend(declared_around(place, settings, &registered));
         }
-        let roots: Vec<PathBuf> =
-            settings.workspace_roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+        let connected = context.connections.filter(|_| context.search == OuterSearch::Registered);
+        let connected = connected.map(ConnectionRecord::roots).unwrap_or_default();
+        let roots = settings.workspace_roots.iter().chain(&connected);
+        let roots: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
         let is_bounded = |directory: &Path| {
             roots.iter().any(|bound| directory.starts_with(bound))
                 || registered.iter().any(|known| directory.starts_with(&known.settings.root))

@@ -239,7 +239,7 @@ impl DaemonState {
         self.is_draining.load(Ordering::Acquire)
     }
 
-    /// Reads the hook files of every workspace and the tokens again. Concurrent calls run one after the other, and a call that waited
+    /// Reads the hook files of every workspace, the tokens and the record of connected agents again. Concurrent calls run one after the other, and a call that waited
     /// takes the reports of a reload that began after it was made.
     ///
     /// Returns an error if the daemon is shutting down.
@@ -255,6 +255,7 @@ impl DaemonState {
         if let Err(error) = spawn_blocking(move || tokens.reload()).await {
             tracing::error!(%error, "the tokens were not read again");
         }
+        self.locator.reload(&self.settings);
         self.retry_unloaded().await;
         let reports = self.orchestrator.reload().await?;
         self.watch.rescan_all();

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -19,7 +20,9 @@ use super::{
 };
 use crate::{
     Orchestrator, WorkspaceError,
-    config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, replaced_directory, trusted_roots},
+    config::{
+        Settings, TrustedRoots, WorkspaceSettings, connections, nearest_of, replaced_directory, trusted_roots,
+    },
     model::{Event, PartialEvent, WorkspaceId},
 };
 
@@ -32,15 +35,37 @@ const MAX_CACHED: usize = 16 << 10;
 /// Finds workspaces for events.
 #[derive(Debug)]
 pub(super) struct WorkspaceLocator {
-    /// The `workspace_roots`, with symbolic links resolved.
-    roots: Vec<PathBuf>,
-    /// The same as the settings name them.
-    given_roots: Vec<PathBuf>,
+    roots: ArcSwap<ServedRoots>,
     home: Option<PathBuf>,
     trusted: TrustedRoots,
     watch: Arc<WatchState>,
     unloaded: Arc<UnloadedWorkspaces>,
     cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
+}
+
+/// The `workspace_roots` of the settings, and the directories that connected agents work in.
+#[derive(Debug, PartialEq, Eq)]
+struct ServedRoots {
+    /// With symbolic links resolved.
+    real: Vec<PathBuf>,
+    /// As they are named.
+    given: Vec<PathBuf>,
+}
+
+impl ServedRoots {
+    fn read(settings: &Settings) -> Self {
+        let connected = connections(settings, &|name| std::env::var(name).ok()).roots();
+        let is_new = |root: &PathBuf| root.is_dir() && !settings.workspace_roots.contains(root);
+        let connected = connected.into_iter().filter(is_new);
+        let given: Vec<PathBuf> = settings.workspace_roots.iter().cloned().chain(connected).collect();
+        let real = |root: &PathBuf| {
+            real_directory(root).unwrap_or_else(|why| {
+                tracing::warn!("one of the `workspace_roots`, {}, cannot be used: {why}", root.display());
+                root.clone()
+            })
+        };
+        Self { real: given.iter().map(real).collect(), given }
+    }
 }
 
 /// The workspace of a directory.
@@ -116,16 +141,19 @@ impl WorkspaceLocator {
         watch: Arc<WatchState>,
         unloaded: Arc<UnloadedWorkspaces>,
     ) -> Self {
-        let real = |root: PathBuf| {
-            real_directory(&root).unwrap_or_else(|why| {
-                tracing::warn!("one of the `workspace_roots`, {}, cannot be used: {why}", root.display());
-                root
-            })
-        };
-        let roots = settings.workspace_roots.iter().cloned().map(real).collect();
+        let roots = ArcSwap::from_pointee(ServedRoots::read(settings));
         let trusted = trusted_roots(settings, &|name| std::env::var(name).ok());
-        let given_roots = settings.workspace_roots.clone();
-        Self { roots, given_roots, home, trusted, watch, unloaded, cached: Mutex::default() }
+        Self { roots, home, trusted, watch, unloaded, cached: Mutex::default() }
+    }
+
+    /// Reads again which directories connected agents work in.
+    pub(super) fn reload(&self, settings: &Settings) {
+        let roots = ServedRoots::read(settings);
+        if **self.roots.load() != roots {
+            tracing::info!(roots = ?roots.real, "workspaces of other directories are served now");
+            self.roots.store(Arc::new(roots));
+            self.cached.lock().clear();
+        }
     }
 
     /// The workspace of an event: the one it names, or that of its working directory, which is registered if it is below
@@ -186,7 +214,7 @@ impl WorkspaceLocator {
     pub(super) fn known_guards(&self, orchestrator: &Orchestrator, event: &PartialEvent) -> GuardScope {
         let known = event.cwd.as_ref().and_then(|cwd| self.cached(orchestrator, cwd));
         let is_below_root =
-            |cwd: &Arc<str>| self.roots.iter().any(|root| Path::new(&**cwd).starts_with(root));
+            |cwd: &Arc<str>| self.roots.load().real.iter().any(|root| Path::new(&**cwd).starts_with(root));
         match known.map(|known| known.workspace) {
             Some(id) => GuardScope::Workspace(id),
             // Its workspace is registered with its first event, and may have guards.
@@ -199,7 +227,7 @@ impl WorkspaceLocator {
     /// in one that is not loaded, and without a directory in one below the roots that is not registered yet: nobody knows
     /// the guards of these.
     fn guards_of_unknown(&self, event: &PartialEvent) -> GuardScope {
-        let may_be_unregistered = event.cwd.is_none() && !self.roots.is_empty();
+        let may_be_unregistered = event.cwd.is_none() && !self.roots.load().real.is_empty();
         if may_be_unregistered || !self.unloaded.is_empty() {
             GuardScope::NotLoaded
         } else {
@@ -230,7 +258,7 @@ impl WorkspaceLocator {
         orchestrator: &Orchestrator,
         cwd: &Arc<str>,
     ) -> Result<(), LocateError> {
-        if self.roots.is_empty() {
+        if self.roots.load().real.is_empty() {
             return Ok(());
         }
         match self.find(orchestrator, cwd).await? {
@@ -269,8 +297,7 @@ impl WorkspaceLocator {
 
     async fn find(&self, orchestrator: &Orchestrator, cwd: &Arc<str>) -> Result<LookupResult, LocateError> {
         let cwd = PathBuf::from(&**cwd);
-        let roots = self.roots.clone();
-        let all_roots = [&self.roots[..], &self.given_roots[..]].concat();
+        let roots = self.roots.load_full();
         let home = self.home.clone();
         let trusted = self.trusted.clone();
         if !cwd.is_absolute() {
@@ -278,12 +305,13 @@ impl WorkspaceLocator {
         }
         let orchestrator = orchestrator.clone();
         let look = move || {
+            let all_roots = [&roots.real[..], &roots.given[..]].concat();
             if let Some(replaced) = in_replaced(&cwd, &all_roots, &orchestrator, &trusted) {
                 return replaced;
             }
             let Some(real) = real(&cwd) else { return LookupResult::Outside };
             let above = orchestrator.workspace_above(&real);
-            let below = nearest_below(&real, &roots, home.as_deref(), &trusted);
+            let below = nearest_below(&real, &roots.real, home.as_deref(), &trusted);
             match (above, below) {
                 (Some((id, root)), Some(nearest)) if root.starts_with(&nearest) => {
                     LookupResult::Registered(id)

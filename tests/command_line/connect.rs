@@ -1,7 +1,7 @@
 //! `connect` and `disconnect`, on homes of their own.
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
 };
@@ -217,6 +217,31 @@ fn gemini_keeps_its_comments() {
 }
 
 #[test]
+fn codex_is_connected_by_its_hooks_file_and_has_to_be_told_to_trust_it() {
+    for before in [None, Some("{\n  \"hooks\": {\"Stop\": []}\n}\n")] {
+        let home = Home::new();
+        let file = home.path(".codex/hooks.json");
+        if let Some(text) = before {
+            home.write(".codex/hooks.json", text);
+        }
+        let done = home.run(&["connect", "codex"]);
+        assert!(done.out.contains("14 events") && done.out.contains("`/hooks`"), "{done:?}");
+        let settings = json_of(&file);
+        for event in ["PreToolUse", "PermissionRequest", "SessionEnd", "Interrupt", "PostModelRequest"] {
+            let entry = &settings["hooks"][event][0]["hooks"][0];
+            assert!(entry["command"].as_str().unwrap().contains(" relay --dialect codex "), "{settings}");
+            assert_eq!((&entry["type"], &entry["timeout"]), (&json!("command"), &json!(600)));
+        }
+        home.run(&["disconnect", "codex"]);
+        assert_eq!(fs::read_to_string(&file).ok().as_deref(), before);
+    }
+    let home = Home::new();
+    fs::create_dir(home.path("shop")).unwrap();
+    home.run(&["connect", "codex", "--project", "shop"]);
+    assert!(json_of(&home.path("shop/.codex/hooks.json"))["hooks"]["PreToolUse"].is_array());
+}
+
+#[test]
 fn a_project_is_connected_by_the_file_for_this_machine() {
     let home = Home::new();
     fs::create_dir(home.path("shop")).unwrap();
@@ -231,7 +256,7 @@ fn a_project_is_connected_by_the_file_for_this_machine() {
 #[test]
 fn bad_settings_are_left_as_they_are() {
     type Spoil = fn(&Home, &Path);
-    let rows: [(&str, Spoil); 11] = [
+    let rows: [(&str, Spoil); 13] = [
         ("not valid JSON", |_, file| fs::write(file, "{\"a\": 1").unwrap()),
         ("not valid JSON", |_, file| fs::write(file, "{} // mine").unwrap()),
         ("duplicate key", |_, file| fs::write(file, "{\"a\": 1, \"a\": 1}").unwrap()),
@@ -253,6 +278,13 @@ fn bad_settings_are_left_as_they_are() {
         }),
         ("is read-only", |_, file| fs::set_permissions(file, fs::Permissions::from_mode(0o440)).unwrap()),
         ("has another name", |home, file| fs::hard_link(file, home.path("twin")).unwrap()),
+        ("is not a regular file", |_, file| {
+            fs::remove_file(file).unwrap();
+            fs::create_dir(file).unwrap();
+        }),
+        ("is larger than", |_, file| {
+            File::options().write(true).open(file).unwrap().set_len((4 << 20) + 1).unwrap();
+        }),
     ];
     for (expected, spoil) in rows {
         let home = Home::new();
@@ -410,6 +442,33 @@ fn a_connected_agent_runs_its_own_hooks_and_hookyard_the_others() {
     let output = disconnect.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(ran(&daemon, "claude", "home/shop", "home/shop"), ["hookyard", "project", "user"]);
+}
+
+#[test]
+fn a_daemon_that_runs_serves_the_directories_of_an_agent_once_it_is_connected() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\nhandler: {type: command, command: 'echo no >&2; exit 2'}\n";
+    let daemon = DaemonSetup::new()
+        .file("home/shop/.openharness/hooks/guard.yaml", guard)
+        .file("elsewhere/.openharness/hooks/guard.yaml", guard)
+        .serve();
+    let event = |cwd: &str| {
+        let cwd = daemon.path().join(cwd);
+        let event = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": "Bash", "tool_input": {} });
+        daemon.post("/v1/events/claude?as=process", &event)["stdout"].to_string().contains("deny")
+    };
+    assert!(!event("home/shop"), "it serves nothing yet");
+    let run = |verb: &str, project: &str| {
+        let mut command = cargo_bin_cmd!("hookyard");
+        command.args([verb, "claude", "--project"]).arg(daemon.path().join(project));
+        command.arg("--socket").arg(daemon.socket()).env("HOOKYARD_TEST_HOME", daemon.path().join("home"));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    };
+    run("connect", "home/shop");
+    assert!(event("home/shop"));
+    assert!(!event("elsewhere"), "nobody has connected it");
+    run("connect", "elsewhere");
+    assert!(event("home/shop") && event("elsewhere"));
 }
 
 #[test]

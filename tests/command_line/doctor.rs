@@ -1,11 +1,20 @@
 //! `doctor`, and what `check` says about hooks that run twice.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::net::{UnixListener, UnixStream},
+    path::PathBuf,
+    thread::{self, JoinHandle},
+};
 
 use assert_cmd::{Command, cargo::cargo_bin_cmd};
 use serde_json::{Value, json};
 
-use crate::support::daemon::{Daemon, DaemonSetup};
+use crate::support::{
+    daemon::{Daemon, DaemonSetup, write},
+    wait::wait_until,
+};
 
 /// A home with hooks of Claude Code in a project, and a daemon for it.
 fn shop() -> DaemonSetup {
@@ -107,6 +116,92 @@ fn entries_that_lead_nowhere_or_are_lost_are_found() {
     assert_found(&doctor(&daemon, "").1, "error", "claude", "has no entry of hookyard");
     fs::write(&file, "{").unwrap();
     assert_found(&doctor(&daemon, "").1, "error", "claude", "is not valid JSON");
+}
+
+#[test]
+fn entries_that_let_the_agent_go_on_without_a_daemon_are_found_beside_guards() {
+    let guard = "name: guard\nevents: [before_tool_dispatch]\non_error: deny\nhandler: {type: command, command: 'true'}\n";
+    let daemon = shop().serve();
+    let arguments = ["connect", "claude", "--if-down", "allow", "--socket"];
+    let output = command(&daemon, &arguments).arg(daemon.socket()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(doctor(&daemon, "").0, 0, "without a guard, that is the choice of the person");
+    write(&daemon.path().join("home/shop/.openharness/hooks/guard.yaml"), guard);
+    let (code, findings) = doctor(&daemon, "");
+    assert_found(&findings, "warning", "claude", "goes on past the guard guard");
+    assert_eq!(code, 1);
+    connect(&daemon);
+    assert!(doctor(&daemon, "").1.iter().all(|known| !known.2.contains("goes on past")));
+}
+
+#[test]
+fn broken_files_and_workers_that_do_not_serve_are_found() {
+    let worker = "name: worker\nevents: [before_tool_dispatch]\nhandler: {type: command, command: 'exit 3', mode: worker}\n";
+    let daemon = shop()
+        .file("home/shop/.openharness/hooks/worker.yaml", worker)
+        .file("home/shop/.openharness/hooks/broken.yaml", "name: [")
+        .serve();
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r", "tool_name": "Bash",
+                        "tool_input": {}, "cwd": daemon.path().join("home/shop") });
+    let is_degraded = || {
+        daemon.post("/v1/events", &event);
+        let (code, findings) = doctor(&daemon, "");
+        assert_found(&findings, "error", "daemon", "are broken");
+        assert_eq!(code, 1);
+        findings.iter().any(|known| known.0 == "warning" && known.2.contains("workers of worker in"))
+    };
+    wait_until("doctor sees that the worker does not serve", is_degraded);
+}
+
+/// A daemon that answers every request with the same status, until it is dropped.
+struct FixedStatus {
+    socket: PathBuf,
+    server: Option<JoinHandle<()>>,
+}
+
+impl FixedStatus {
+    fn start(socket: PathBuf, status: &Value) -> Self {
+        let listener = UnixListener::bind(&socket).unwrap();
+        let body = status.to_string();
+        let server = thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut head = Vec::new();
+                let mut byte = [0];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() > 0 {
+                    head.extend(byte);
+                }
+                if head.is_empty() {
+                    return;
+                }
+                let length = body.len();
+                write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+            }
+        });
+        Self { socket, server: Some(server) }
+    }
+}
+
+impl Drop for FixedStatus {
+    fn drop(&mut self) {
+        // A connection without a request ends it.
+        drop(UnixStream::connect(&self.socket));
+        self.server.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn a_daemon_of_another_version_is_found() {
+    let daemon = shop().serve();
+    let mut status = daemon.get("/v1/status");
+    status["version"] = json!("0.0.1");
+    status["phase"] = json!("draining");
+    let other = FixedStatus::start(daemon.path().join("other.sock"), &status);
+    let (code, findings) = doctor(&daemon, "other.sock");
+    assert_found(&findings, "warning", "daemon", "the daemon is version 0.0.1, and this program is");
+    assert_found(&findings, "warning", "daemon", "it is draining");
+    assert_eq!(code, 1);
+    drop(other);
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(in crate::cli) struct AgentProfile {
     on_demand: &'static [OnDemandEvent],
     /// Whether its entries have names.
     pub(super) names_entries: bool,
+    /// What a person has to do in the agent before it runs new entries.
+    pub(super) review: Option<&'static str>,
 }
 
 /// An event that gets an entry on demand.
@@ -60,7 +62,7 @@ pub(in crate::cli) struct InstalledAgent {
 }
 
 /// Every agent that can be connected.
-pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
+pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
     AgentProfile {
         dialect: DialectName::Claude,
         title: "Claude Code",
@@ -86,6 +88,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
             OnDemandEvent { name: "FileChanged", cost: "the agent watches the files that a matcher names" },
         ],
         names_entries: false,
+        review: None,
     },
     AgentProfile {
         dialect: DialectName::Gemini,
@@ -98,6 +101,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
             cost: "the agent waits with every piece of a model's answer",
         }],
         names_entries: true,
+        review: None,
     },
     AgentProfile {
         dialect: DialectName::CodeBuddy,
@@ -107,6 +111,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
         complete_since: Version(0, 0, 0),
         on_demand: &[],
         names_entries: false,
+        review: None,
     },
     AgentProfile {
         dialect: DialectName::Clawd,
@@ -116,6 +121,19 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 4] = [
         complete_since: Version(0, 0, 0),
         on_demand: &[],
         names_entries: false,
+        review: None,
+    },
+    AgentProfile {
+        dialect: DialectName::Codex,
+        title: "Codex",
+        program: "codex",
+        early_events: &[],
+        complete_since: Version(0, 0, 0),
+        on_demand: &[],
+        names_entries: false,
+        review: Some(
+            "Codex runs new and changed entries after you have trusted them there: it asks at its start, or type `/hooks`",
+        ),
     },
 ];
 
@@ -185,7 +203,7 @@ impl AgentProfile {
 
 /// Whether a block of this event is safe where no hook can be asked: it holds something back. A block of an agent's stop
 /// would keep it at work without end, and one of what has happened changes nothing.
-pub(super) fn holds_back(kind: EventKind) -> bool {
+pub(in crate::cli) fn holds_back(kind: EventKind) -> bool {
     use EventKind::{BeforeModelCall, BeforeToolDispatch, PermissionRequested, PromptSubmitted};
     matches!(kind, PromptSubmitted | BeforeToolDispatch | PermissionRequested | BeforeModelCall)
 }

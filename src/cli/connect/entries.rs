@@ -38,6 +38,11 @@ impl AgentEntry {
         Some(Path::new(program.trim().trim_matches(['\'', '"'])))
     }
 
+    /// Whether the agent is held back where no daemon answers.
+    pub(in crate::cli) fn blocks_when_down(&self) -> bool {
+        self.command.contains(" --if-down block") || self.command.contains(" --if-down=block")
+    }
+
     /// The socket that it names.
     pub(in crate::cli) fn socket(&self) -> Option<&Path> {
         let (_, rest) = self.command.split_once(" --socket ")?;

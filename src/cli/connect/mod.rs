@@ -13,20 +13,18 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-pub(super) use agents::{AGENTS, AgentProfile, is_executable};
+pub(super) use agents::{AGENTS, AgentProfile, holds_back, is_executable};
 pub(super) use entries::{AgentEntry, AgentSettings, is_relay};
 pub(super) use settings_file::AgentSettingsFile;
 
-use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, holds_back, on_path};
+use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
 use change::{Backup, ConnectionChange};
-use place::{AgentName, AgentPlace, ConnectionPlace, invalid, reload, step, store_of};
+use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, step, store_of};
 use settings_file::fault_point;
 
 use super::{
-    daemon_flag::ControlSocketFlags,
     escape,
     exit::{CliError, CliResult, Exit},
-    flags::SettingsFlags,
     paths::{display_path, shell_quoted},
     screen::Screen,
     table::Page,
@@ -37,6 +35,7 @@ const FOOTER: &str = "\
 Examples:
   hookyard connect claude --dry-run
   hookyard connect claude
+  hookyard connect codex
   hookyard connect gemini --project ~/projects/shop
   hookyard disconnect claude
 
@@ -56,17 +55,6 @@ Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they 
 #[derive(Debug, Args)]
 #[command(after_help = FOOTER)]
 pub(super) struct ConnectCommand {
-    /// The agent
-    #[arg(value_name = "AGENT")]
-    agent: AgentName,
-
-    #[command(flatten)]
-    place: ConnectionPlace,
-
-    /// Show what would change, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-
     /// What the agent does when no daemon answers: `block` holds back prompts, tool and model calls, and permissions
     #[arg(long, value_name = "ANSWER", default_value = "block")]
     if_down: ConnectIfDown,
@@ -80,10 +68,7 @@ pub(super) struct ConnectCommand {
     program: Option<PathBuf>,
 
     #[command(flatten)]
-    sockets: ControlSocketFlags,
-
-    #[command(flatten)]
-    settings: SettingsFlags,
+    connection: ConnectionFlags,
 }
 
 /// What the agent does when no daemon answers.
@@ -97,12 +82,12 @@ enum ConnectIfDown {
 
 impl ConnectCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let AgentName(agent) = self.agent;
-        let (settings, store) = store_of(&self.settings, screen)?;
-        let place = self.place.of(agent, &settings)?;
+        let ConnectionFlags { agent: AgentName(agent), place, dry_run, sockets, settings } = &self.connection;
+        let (settings, store) = store_of(settings, screen)?;
+        let place = place.of(agent, &settings)?;
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let installed = agent.find(&search_path);
-        if self.dry_run {
+        if *dry_run {
             let change = self.change(agent, installed.as_ref(), place, &store.read()?, &search_path)?;
             screen.print(&change.preview(screen))?;
             return Ok(Exit::Done);
@@ -113,8 +98,8 @@ impl ConnectCommand {
         change.file.remove_leftover();
         let changed = change.apply(&store, &mut record)?;
         screen.print(&change.report(changed, &store, &record, screen))?;
-        reload(&self.sockets, screen);
-        change::prove(agent, &change.place.root, &self.sockets.event_socket.interactive_client(), screen)
+        reload(sockets, screen);
+        change::prove(agent, &change.place.root, &sockets.event_socket.interactive_client(), screen)
     }
 
     /// What it takes to connect the agent.
@@ -189,9 +174,9 @@ impl ConnectCommand {
             }
             None => own_program(search_path)?,
         };
-        let socket = self.sockets.event_socket.path();
+        let socket = self.connection.sockets.event_socket.path();
         let socket = std::path::absolute(&socket).map_err(|error| unusable_program(&socket, &error))?;
-        let config = self.settings.config.as_deref().map(std::path::absolute).transpose();
+        let config = self.connection.settings.config.as_deref().map(std::path::absolute).transpose();
         let config = config.map_err(|error| CliError::new(format!("the settings file: {error}")))?;
         Ok(DaemonCommand { program, socket, config, search_path: search_path.to_string_lossy().into_owned() })
     }
@@ -265,6 +250,7 @@ fn notes(agent: &AgentProfile, installed: Option<&InstalledAgent>, text: &AgentS
             version.map_or("its version is not known".to_owned(), |version| format!("it is {version}"));
         notes.push(format!("{which}: only the events that every version has are connected"));
     }
+    notes.extend(agent.review.map(str::to_owned));
     if text.disables_hooks() {
         notes.push("`disableAllHooks` is true in this file: the agent runs no hooks at all".to_owned());
     }
@@ -285,22 +271,8 @@ Exit codes: 0 the agent is not connected any more, or was not; 1 its settings co
 #[derive(Debug, Args)]
 #[command(after_help = DISCONNECT_FOOTER)]
 pub(super) struct DisconnectCommand {
-    /// The agent
-    #[arg(value_name = "AGENT")]
-    agent: AgentName,
-
     #[command(flatten)]
-    place: ConnectionPlace,
-
-    /// Say what would be done, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    #[command(flatten)]
-    sockets: ControlSocketFlags,
-
-    #[command(flatten)]
-    settings: SettingsFlags,
+    connection: ConnectionFlags,
 }
 
 /// What becomes of the settings file.
@@ -318,10 +290,10 @@ enum Undoing {
 
 impl DisconnectCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let AgentName(agent) = self.agent;
-        let (settings, store) = store_of(&self.settings, screen)?;
-        let place = self.place.of(agent, &settings)?;
-        let lock = if self.dry_run { None } else { Some(store.lock()?) };
+        let ConnectionFlags { agent: AgentName(agent), place, dry_run, sockets, settings } = &self.connection;
+        let (settings, store) = store_of(settings, screen)?;
+        let place = place.of(agent, &settings)?;
+        let lock = if *dry_run { None } else { Some(store.lock()?) };
         let mut record = store.read()?;
         let file = AgentSettingsFile::read(&place.file, &place.root)?;
         let known = record.connections.iter().position(|known| known.is_of(agent.dialect, &file.path));
@@ -345,7 +317,7 @@ impl DisconnectCommand {
             store.remove_unused_backups(&record);
         }
         screen.print(&page)?;
-        reload(&self.sockets, screen);
+        reload(sockets, screen);
         Ok(Exit::Done)
     }
 }

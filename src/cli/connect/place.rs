@@ -1,6 +1,6 @@
 //! What `connect` and `disconnect` share: which agent is meant and where, the record, and how steps are shown.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::LazyLock};
 
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
@@ -26,6 +26,27 @@ use crate::{
 
 /// Where the text of a step begins: after its label.
 const INDENT: usize = 10;
+
+/// The flags of `connect` and `disconnect`.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ConnectionFlags {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    pub(super) agent: AgentName,
+
+    #[command(flatten)]
+    pub(super) place: ConnectionPlace,
+
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+
+    #[command(flatten)]
+    pub(super) sockets: ControlSocketFlags,
+
+    #[command(flatten)]
+    pub(super) settings: SettingsFlags,
+}
 
 /// Which sessions of the agent are meant.
 #[derive(Debug, Clone, Args)]
@@ -53,8 +74,7 @@ impl Eq for AgentProfile {}
 
 impl ValueEnum for AgentName {
     fn value_variants<'a>() -> &'a [Self] {
-        static NAMES: [AgentName; AGENTS.len()] =
-            [AgentName(&AGENTS[0]), AgentName(&AGENTS[1]), AgentName(&AGENTS[2]), AgentName(&AGENTS[3])];
+        static NAMES: LazyLock<Vec<AgentName>> = LazyLock::new(|| AGENTS.iter().map(AgentName).collect());
         &NAMES
     }
 

@@ -170,10 +170,7 @@ impl Surroundings {
             registered.extend((context.registered)(place));
             registered.extend(declared_around(place, settings, &registered));
         }
-        let connected = context.connections.filter(|_| context.search == OuterSearch::Registered);
-        let connected = connected.map(ConnectionRecord::roots).unwrap_or_default();
-        let roots = settings.workspace_roots.iter().chain(&connected);
-        let roots: Vec<PathBuf> = roots.filter_map(|root| root.canonicalize().ok()).collect();
+        let roots = served_roots(settings, context);
         let is_bounded = |directory: &Path| {
             roots.iter().any(|bound| directory.starts_with(bound))
                 || registered.iter().any(|known| directory.starts_with(&known.settings.root))
@@ -236,6 +233,14 @@ impl Surroundings {
             self.diagnostics.push(too_many(root, count));
         }
     }
+}
+
+/// The `workspace_roots` of the settings and, in the daemon, the directories that connected agents work in.
+fn served_roots(settings: &Settings, context: &LoadContext<'_>) -> Vec<PathBuf> {
+    let connected = context.connections.filter(|_| context.search == OuterSearch::Registered);
+    let connected = connected.map(ConnectionRecord::roots).unwrap_or_default();
+    let roots = settings.workspace_roots.iter().chain(&connected);
+    roots.filter_map(|root| root.canonicalize().ok()).collect()
 }
 
 /// The workspaces of the settings around a directory, besides those that are known already.

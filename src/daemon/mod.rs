@@ -25,6 +25,7 @@ mod preflight;
 mod request_body;
 mod routes;
 mod schema;
+mod served_roots;
 mod server;
 mod server_identity;
 mod socket;
@@ -56,11 +57,13 @@ pub use routes::{
     AgentStatus, AuditStatus, BrokenWorkspace, DaemonStatus, DataStatus, DegradedHook, LastGoodFile,
     NotLoadedWorkspace, NotTrusted, PowerlessSwitches, RequiredMissing,
 };
+#[cfg(feature = "cli")]
+pub(crate) use served_roots::real_directory;
 pub use server::Daemon;
+#[cfg(feature = "cli")]
+pub(crate) use socket::has_listener;
 pub use socket::{SocketError, default_control_socket, default_socket};
 #[cfg(feature = "cli")]
 pub(crate) use sse::ResponseLines;
 pub use start_error::{ReplaceError, ServeError};
 pub use tokens::TokenError;
-#[cfg(feature = "cli")]
-pub(crate) use workspace_locator::real_directory;

@@ -16,10 +16,10 @@ use super::{
     ledger_claim::LedgerClaim,
     listeners::{check_addresses_apart, check_sockets_apart},
     routes::DaemonStatus,
+    served_roots::real_directory,
     socket::{Socket, SocketError, default_control_socket, default_socket},
     start_error::ServeError,
     tokens::TcpTokens,
-    workspace_locator::real_directory,
 };
 use crate::{
     config::{self, AuditDestination, DataDirectory, LastGoodStore, Settings},

@@ -364,7 +364,7 @@ fn check_path(path: &Path) -> Result<(), SocketError> {
 }
 
 /// Whether a process listens at a path.
-pub(super) fn has_listener(path: &Path) -> bool {
+pub(crate) fn has_listener(path: &Path) -> bool {
     match StdUnixStream::connect(path) {
         Ok(_) => true,
         Err(error) => {

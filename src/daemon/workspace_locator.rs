@@ -15,14 +15,13 @@ use tokio::time::Instant;
 
 use super::{
     error::ApiError,
+    served_roots::ServedRoots,
     unloaded::{UnloadedWorkspace, UnloadedWorkspaces, real},
     watch::WatchState,
 };
 use crate::{
     Orchestrator, WorkspaceError,
-    config::{
-        Settings, TrustedRoots, WorkspaceSettings, connections, nearest_of, replaced_directory, trusted_roots,
-    },
+    config::{Settings, TrustedRoots, WorkspaceSettings, nearest_of, replaced_directory, trusted_roots},
     model::{Event, PartialEvent, WorkspaceId},
 };
 
@@ -41,31 +40,6 @@ pub(super) struct WorkspaceLocator {
     watch: Arc<WatchState>,
     unloaded: Arc<UnloadedWorkspaces>,
     cached: Mutex<HashMap<Arc<str>, CachedLookup>>,
-}
-
-/// The `workspace_roots` of the settings, and the directories that connected agents work in.
-#[derive(Debug, PartialEq, Eq)]
-struct ServedRoots {
-    /// With symbolic links resolved.
-    real: Vec<PathBuf>,
-    /// As they are named.
-    given: Vec<PathBuf>,
-}
-
-impl ServedRoots {
-    fn read(settings: &Settings) -> Self {
-        let connected = connections(settings, &|name| std::env::var(name).ok()).roots();
-        let is_new = |root: &PathBuf| root.is_dir() && !settings.workspace_roots.contains(root);
-        let connected = connected.into_iter().filter(is_new);
-        let given: Vec<PathBuf> = settings.workspace_roots.iter().cloned().chain(connected).collect();
-        let real = |root: &PathBuf| {
-            real_directory(root).unwrap_or_else(|why| {
-                tracing::warn!("one of the `workspace_roots`, {}, cannot be used: {why}", root.display());
-                root.clone()
-            })
-        };
-        Self { real: given.iter().map(real).collect(), given }
-    }
 }
 
 /// The workspace of a directory.
@@ -122,17 +96,6 @@ pub(super) enum GuardScope {
     NotLoaded,
 }
 
-/// A directory with symbolic links resolved.
-///
-/// Returns why it cannot be used.
-pub(crate) fn real_directory(path: &Path) -> Result<PathBuf, String> {
-    match path.canonicalize() {
-        Ok(real) if real.is_dir() => Ok(real),
-        Ok(_) => Err("it is not a directory".to_owned()),
-        Err(error) => Err(crate::model::io_reason(&error)),
-    }
-}
-
 impl WorkspaceLocator {
     /// `watch` is asked to watch the workspaces that this registers.
     pub(super) fn new(
@@ -150,7 +113,7 @@ impl WorkspaceLocator {
     pub(super) fn reload(&self, settings: &Settings) {
         let roots = ServedRoots::read(settings);
         if **self.roots.load() != roots {
-            tracing::info!(roots = ?roots.real, "workspaces of other directories are served now");
+            tracing::info!(roots = roots.real.len(), "workspaces of other directories are served now");
             self.roots.store(Arc::new(roots));
             self.cached.lock().clear();
         }
@@ -179,7 +142,15 @@ impl WorkspaceLocator {
         }
         let found = Box::pin(self.find(orchestrator, cwd)).await?;
         let id = match found {
-            LookupResult::Registered(id) => id,
+            LookupResult::Registered(id) if is_loaded(orchestrator, &id).await => id,
+            LookupResult::Registered(id) => {
+                let why = "it was removed while it was loaded".into();
+                return Err(LocateError::NotLoaded(UnloadedWorkspace {
+                    id,
+                    root: PathBuf::from(&**cwd),
+                    why,
+                }));
+            }
             LookupResult::Unregistered(directory) => Box::pin(self.register(orchestrator, directory)).await?,
             LookupResult::Outside => return Err(LocateError::Outside(Arc::clone(cwd))),
         };
@@ -197,7 +168,10 @@ impl WorkspaceLocator {
     ) -> GuardScope {
         let Some(cwd) = &event.cwd else { return self.guards_of_unknown(event) };
         match self.find(orchestrator, cwd).await {
-            Ok(LookupResult::Registered(id)) => GuardScope::Workspace(id),
+            Ok(LookupResult::Registered(id)) if is_loaded(orchestrator, &id).await => {
+                GuardScope::Workspace(id)
+            }
+            Ok(LookupResult::Registered(_)) => GuardScope::NotLoaded,
             Ok(LookupResult::Unregistered(directory)) => match self.register(orchestrator, directory).await {
                 Ok(id) => GuardScope::Workspace(id),
                 Err(_) => GuardScope::NotLoaded,
@@ -337,6 +311,15 @@ impl WorkspaceLocator {
         }
         cached.insert(Arc::clone(cwd), CachedLookup { since: Instant::now(), workspace });
     }
+}
+
+/// Whether a registered workspace is loaded. One that another event has just registered is waited for: until it is loaded,
+/// nobody knows its guards.
+async fn is_loaded(orchestrator: &Orchestrator, id: &WorkspaceId) -> bool {
+    if orchestrator.snapshot(Some(id)).is_none() {
+        orchestrator.loaded(id).await;
+    }
+    orchestrator.snapshot(Some(id)).is_some()
 }
 
 /// The workspace with trusted hooks that a directory is in by its name only, because a link is in the place of the workspace:

@@ -1,6 +1,6 @@
 """A model API for agents under test: each request with tools gets the next scripted turn, a list of content blocks.
 
-It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or OpenAI's chat completions.
+It answers in the format that the path asks for: Anthropic's messages, OpenAI's responses or chat completions, or Gemini's content.
 """
 
 import json
@@ -71,8 +71,22 @@ def completion(number, model, blocks):
     yield {**chunk, "choices": [], "usage": usage}
 
 
+def content(blocks):
+    """An answer of Gemini's API."""
+    parts = [
+        {"text": block["text"]} if block["type"] == "text"
+        else {"functionCall": {"id": block["id"], "name": block["name"], "args": block["input"]}}
+        for block in blocks
+    ]
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    candidate = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
+    return {"candidates": [candidate], "usageMetadata": usage}
+
+
 def stream(path, number, model, blocks):
     """The body of an answer, as server-sent events."""
+    if path.endswith(":streamGenerateContent"):
+        return f"data: {json.dumps(content(blocks))}\n\n"
     if path.endswith("/chat/completions"):
         parts = [f"data: {json.dumps(chunk)}\n\n" for chunk in completion(number, model, blocks)]
         return "".join(parts) + "data: [DONE]\n\n"
@@ -102,7 +116,9 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         path = self.path.split("?")[0]
-        if not path.endswith(("/messages", "/responses", "/chat/completions")):
+        if path.endswith(":generateContent"):
+            return self.reply(json.dumps(content(DONE)).encode())
+        if not path.endswith(("/messages", "/responses", "/chat/completions", ":streamGenerateContent")):
             return self.reply(b'{"input_tokens": 1}')
         request = json.loads(body)
         blocks = DONE
@@ -111,7 +127,7 @@ class Model(BaseHTTPRequestHandler):
             LOG.flush()
             blocks = TURNS[Model.turn] if Model.turn < len(TURNS) else DONE
             Model.turn += 1
-        body = stream(path, Model.turn, request["model"], blocks)
+        body = stream(path, Model.turn, request.get("model"), blocks)
         return self.reply(body.encode(), "text/event-stream")
 
 

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Connects real agents with `hookyard connect`, and looks whether a guard blocks in each, with its own hooks run once.
+
+    tests/agents/connect.py [target/debug/hookyard]
+
+No daemon runs before: the agent's first event starts it. Agents are looked for on the PATH; those that are not installed
+are skipped. Ends with 1 if an agent is not as it should be.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from compare import Session
+
+HOOKYARD = shutil.which(sys.argv[1] if len(sys.argv) > 1 else "hookyard")
+GUARD = """name: guard
+events: [before_tool_dispatch]
+on_error: deny
+handler: {type: command, command: 'echo "no shells here" >&2; exit 2'}
+"""
+
+
+def call(name, **given):
+    return [[{"type": "tool_use", "id": "call_1", "name": name, "input": given}]]
+
+
+def own(directory, event):
+    """Settings with a hook of the agent itself."""
+    hook = {"type": "command", "name": "own", "command": f"cat > {directory}/null; echo {event} >> {directory}/own"}
+    return {"hooks": {event: [{"hooks": [{key: hook[key] for key in ("type", "command")}]}]}}
+
+
+def claude(session, port):
+    settings = own(session.place, "PreToolUse")
+    command = ["claude", "--dangerously-skip-permissions", "--model", "mock", "-p", "go"]
+    environment = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "mock", "IS_SANDBOX": "1",
+                   "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    return ".claude/settings.json", settings, command, environment
+
+
+def gemini(session, port):
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False},
+                "general": {"disableAutoUpdate": True}, **own(session.place, "BeforeTool")}
+    command = ["gemini", "-m", "gemini-2.5-flash", "--yolo", "-p", "go"]
+    environment = {"GEMINI_API_KEY": "mock", "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{port}",
+                   "GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"}
+    return ".gemini/settings.json", settings, command, environment
+
+
+def codex(session, port):
+    config = session.home / ".codex"
+    config.mkdir()
+    (config / "config.toml").write_text(
+        'model = "mock"\nmodel_provider = "mock"\n[model_providers.mock]\nname = "mock"\nwire_api = "responses"\n'
+        f'base_url = "http://127.0.0.1:{port}/v1"\n[projects."{session.project}"]\ntrust_level = "trusted"\n')
+    subprocess.run(["git", "init", "-q", str(session.project)], check=True)
+    command = ["codex", "exec", "--json", "--dangerously-bypass-hook-trust",
+               "--dangerously-bypass-approvals-and-sandbox", "go"]
+    return ".codex/hooks.json", own(session.place, "PreToolUse"), command, {}
+
+
+AGENTS = {
+    "claude": (claude, call("Bash", command="echo ran >> ran")),
+    "gemini": (gemini, call("run_shell_command", command="echo ran >> ran")),
+    "codex": (codex, call("exec_command", cmd="echo ran >> ran")),
+}
+
+
+def hookyard(session, *arguments):
+    where = ["--home", str(session.home), "--config", str(session.place / "hookyard.yaml")]
+    where = where if arguments[0] in ("connect", "disconnect") else []
+    command = [HOOKYARD, *arguments, *where, "--socket", str(session.place / "hookyard.sock")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def try_agent(name):
+    """What is wrong with a connected agent."""
+    prepare, turns = AGENTS[name]
+    wrong = []
+    with Session(HOOKYARD) as session:
+        port = session.model(turns)
+        file, settings, command, environment = prepare(session, port)
+        file = session.home / file
+        file.parent.mkdir(exist_ok=True)
+        before = json.dumps(settings, indent=4)
+        file.write_text(before)
+        hooks = session.project / ".openharness/hooks"
+        hooks.mkdir(parents=True)
+        (hooks / "guard.yaml").write_text(GUARD)
+        (session.place / "hookyard.yaml").write_text(f"trust: off\nworkspace_roots: [{session.project}]\n")
+        code, said = hookyard(session, "connect", name, "--daemon", "on-demand")
+        print(said)
+        if code != 0 or "answered" not in said:
+            wrong.append("connect proved nothing")
+        if hookyard(session, "stop")[0] != 0:
+            wrong.append("the daemon did not stop")
+        begun = time.monotonic()
+        session.run(command, environment)
+        print(f"session   {time.monotonic() - begun:.1f} s")
+        log = session.place / "own"
+        runs = log.read_text().split() if log.exists() else []
+        seen = json.dumps(session.requests())
+        if "ran" in session.ran():
+            wrong.append("the tool ran past the guard")
+        if "no shells here" not in seen:
+            wrong.append("the model was not told why")
+        if len(runs) != 1:
+            wrong.append(f"the agent's own hook ran {len(runs)} times")
+        if hookyard(session, "status")[0] != 0:
+            wrong.append("no event has started the daemon")
+        code, said = hookyard(session, "disconnect", name)
+        if code != 0 or file.read_text() != before:
+            wrong.append(f"disconnect did not restore the settings: {said}")
+    return wrong
+
+
+def main():
+    if not HOOKYARD:
+        sys.exit("skipped: there is no hookyard here")
+    failed = False
+    for name in AGENTS:
+        if not shutil.which(name):
+            print(f"skipped   {name}: it is not on the PATH")
+            continue
+        wrong = try_agent(name)
+        failed |= bool(wrong)
+        print(f"{'wrong' if wrong else 'right':9} {name}{''.join(f'{chr(10)}          {what}' for what in wrong)}", flush=True)
+    sys.exit(failed)
+
+
+main()

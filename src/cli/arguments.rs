@@ -14,6 +14,7 @@ use super::{
     runs::RunsCommand,
     serve::ServeCommand,
     status::StatusCommand,
+    stop::StopCommand,
     top::TopCommand,
 };
 use super::{
@@ -77,6 +78,8 @@ pub(super) enum CliCommand {
     Doctor(DoctorCommand),
     #[cfg(feature = "daemon")]
     Serve(ServeCommand),
+    #[cfg(feature = "daemon")]
+    Stop(StopCommand),
     #[cfg(feature = "daemon")]
     Relay(RelayCommand),
     #[cfg(feature = "daemon")]

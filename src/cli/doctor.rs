@@ -1,5 +1,7 @@
 //! `doctor`: what stands between agents and their hooks, and what to do about it. Runs no hook.
 
+mod daemon;
+
 use std::{collections::BTreeMap, path::Path};
 
 use clap::Args;
@@ -19,12 +21,12 @@ use super::{
     serve_check,
     settings::{VariablePolicy, settings_of},
     status::agent_fact,
-    units::{coarse_duration, plural},
+    units::plural,
     workspace::LocatedWorkspace,
 };
 use crate::{
     config::{AgentConnection, ConnectionRecord, ConnectionStore, LoadedWorkspace, Settings, is_guard},
-    daemon::{Client, ClientError, DaemonStatus, StartFinding, StartFindingLevel},
+    daemon::{Client, DaemonStatus, StartFinding, StartFindingLevel},
     model::{CommandLine, Diagnostic, Handler, Hook, HostRuns, Severity},
 };
 
@@ -86,7 +88,8 @@ impl DoctorCommand {
         let (settings, diagnostics) = settings_of(&self.workspace.settings, VariablePolicy::Ignored)?;
         let mut findings: Vec<StartFinding> =
             diagnostics.iter().map(|diagnostic| of_diagnostic("settings", diagnostic)).collect();
-        let record = match ConnectionStore::of(&settings, &|name| std::env::var(name).ok()) {
+        let store = ConnectionStore::of(&settings, &|name| std::env::var(name).ok());
+        let record = match &store {
             Some(store) => store.read().unwrap_or_else(|error| {
                 let finding = StartFinding::error("connections", error.to_string());
                 findings.push(finding.help("mend or remove it, and connect the agents again"));
@@ -97,7 +100,7 @@ impl DoctorCommand {
         let loaded = LocatedWorkspace::find(&self.workspace).map(|found| found.load());
         let client = self.socket.interactive_client();
         let status: Result<DaemonStatus, _> = client.ask("GET", "/v1/status", None);
-        findings.extend(daemon(&client, &status, !record.connections.is_empty()));
+        findings.extend(daemon::findings(&client, &status, &record, store.as_ref()));
         let hooks = loaded.as_ref().map_or(&[][..], |loaded| &loaded.hooks);
         for agent in &AGENTS {
             let check =
@@ -114,57 +117,6 @@ impl DoctorCommand {
         }
         Ok(findings)
     }
-}
-
-/// Whether the daemon is up and well.
-fn daemon(
-    client: &Client,
-    status: &Result<DaemonStatus, ClientError>,
-    has_agents: bool,
-) -> Vec<StartFinding> {
-    const SUBJECT: &str = "daemon";
-    let status = match status {
-        Ok(status) => status,
-        Err(error @ ClientError::Down { .. }) => {
-            let finding = if has_agents { StartFinding::error } else { StartFinding::warning };
-            let help = "start it with `hookyard serve`, or as a service of your user (docs/hosts.md)";
-            return vec![finding(SUBJECT, error.to_string()).help(help)];
-        }
-        Err(error) => return vec![StartFinding::error(SUBJECT, error.to_string())],
-    };
-    let up = coarse_duration(std::time::Duration::from_millis(status.uptime_ms));
-    let socket = client.socket().display();
-    let text = format!("hookyard {}, pid {}, up {up}, at {socket}", status.version, status.pid);
-    let mut findings = vec![StartFinding::ok(SUBJECT, text)];
-    let own = env!("CARGO_PKG_VERSION");
-    if status.version != own {
-        let text = format!("the daemon is version {}, and this program is {own}", status.version);
-        findings
-            .push(StartFinding::warning(SUBJECT, text).help("restart it, or run `hookyard serve --replace`"));
-    }
-    if status.phase != "ready" {
-        findings.push(StartFinding::warning(SUBJECT, format!("it is {}", status.phase)));
-    }
-    findings.extend(status.broken.iter().map(|broken| {
-        let text = format!("files of workspace {} are broken: {}", broken.id, broken.first);
-        StartFinding::error(SUBJECT, text).help("`hookyard status` shows them, and what is in force")
-    }));
-    findings.extend(status.not_loaded.iter().map(|known| {
-        StartFinding::error(SUBJECT, format!("workspace {} is not loaded: {}", known.id, known.why))
-            .help("its events are refused until it is")
-    }));
-    findings.extend(status.required_missing.iter().map(|missing| {
-        let text = format!(
-            "required hook {} of {} is not in force: {}",
-            missing.hook, missing.workspace, missing.why
-        );
-        StartFinding::error(SUBJECT, text)
-    }));
-    findings.extend(status.degraded_workers.iter().map(|known| {
-        let text = format!("workers of {} in {} do not serve: {}", known.hook, known.workspace, known.why);
-        StartFinding::warning(SUBJECT, text).help("`hookyard check` starts one and shows what it says")
-    }));
-    findings
 }
 
 /// One agent, and what its check needs.
@@ -212,7 +164,10 @@ impl AgentCheck<'_> {
         let name = self.agent.dialect.as_str();
         let file = display_path(&connection.file);
         let again = connect_command(connection);
-        let read = AgentSettingsFile::read(&connection.file, &connection.root);
+        // A variable may have moved it out of the home directory.
+        let above = connection.file.parent().unwrap_or(&connection.root);
+        let boundary = if above.starts_with(&connection.root) { &connection.root } else { above };
+        let read = AgentSettingsFile::read(&connection.file, boundary);
         let settings = match read.map(|read| AgentSettings::read(self.agent, read.bytes.as_deref())) {
             Ok(Ok(settings)) => settings,
             Ok(Err(error)) => {

@@ -55,6 +55,8 @@ mod session;
 mod settings;
 #[cfg(feature = "daemon")]
 mod status;
+#[cfg(feature = "daemon")]
+mod stop;
 mod table;
 #[cfg(feature = "daemon")]
 mod top;
@@ -153,6 +155,8 @@ fn run_command(arguments: Arguments) -> Exit {
         }
         #[cfg(feature = "daemon")]
         CliCommand::Relay(relay) => Ok(relay.run(&screen)),
+        #[cfg(feature = "daemon")]
+        CliCommand::Stop(stop) => stop.run(&screen),
         #[cfg(feature = "daemon")]
         CliCommand::Status(status) => status.run(&screen),
         #[cfg(feature = "daemon")]

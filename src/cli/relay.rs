@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Read},
+    path::PathBuf,
     thread,
     time::Duration,
 };
@@ -12,6 +13,7 @@ use clap::{Args, ValueEnum};
 use tokio::time::Instant;
 
 use super::{
+    connect::{OnDemandDaemon, StartFailed},
     daemon_flag::SocketFlag,
     escape,
     exit::{BLOCK, Exit},
@@ -32,6 +34,9 @@ const LARGEST: u64 = 256 << 20;
 
 /// The default of `--wait` for hooks that guard.
 const GUARD_WAIT: Duration = Duration::from_secs(5);
+
+/// The default of `--wait` for a daemon that is started on demand.
+const START_WAIT: Duration = Duration::from_secs(30);
 
 /// The longest `--wait`: agents' own timeouts of hooks are shorter.
 const MAX_WAIT: Duration = Duration::from_hours(1);
@@ -76,7 +81,12 @@ pub(super) struct RelayCommand {
     #[arg(long, value_name = "ANSWER", default_value = "allow")]
     if_down: IfDown,
 
-    /// How long to try again while the daemon restarts: `2s`, `500ms`, or `0`; default: `5s` with `--if-down block`, else `0`
+    /// Where no daemon listens, start the one that `hookyard connect` has recorded in this state directory
+    #[arg(long, value_name = "DIR")]
+    start: Option<PathBuf>,
+
+    /// How long to try again while the daemon starts or restarts: `2s`, `500ms`, or `0`; default: `30s` with `--start`, `5s`
+    /// with `--if-down block`, else `0`
     #[arg(long, value_name = "DURATION", value_parser = wait)]
     wait: Option<Duration>,
 
@@ -86,6 +96,15 @@ pub(super) struct RelayCommand {
 
     #[command(flatten)]
     socket: SocketFlag,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+enum RelayError {
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error(transparent)]
+    NotStarted(#[from] StartFailed),
 }
 
 /// Reads a duration longer than zero.
@@ -134,7 +153,7 @@ impl RelayCommand {
                 HostResponse { stdout, stderr, exit_code, body: None }
             }
             // No opinion, and nothing on standard error, which is one in some dialects.
-            Err(ClientError::Refused { status: OWN_HOOK, .. }) => HostResponse::default(),
+            Err(RelayError::Client(ClientError::Refused { status: OWN_HOOK, .. })) => HostResponse::default(),
             Err(error) => match self.answer_without_daemon(&error, &event, screen) {
                 Some(response) => response,
                 None => return Exit::Done,
@@ -152,14 +171,18 @@ impl RelayCommand {
     }
 
     /// Sends the event, again and again while the daemon restarts and `--wait` lasts.
-    fn ask(&self, client: &Client, path: &str, event: &[u8]) -> Result<ProcessAnswer, ClientError> {
+    fn ask(&self, client: &Client, path: &str, event: &[u8]) -> Result<ProcessAnswer, RelayError> {
         let deadline = Instant::now() + self.wait();
+        let daemon = self.start.as_deref().map(OnDemandDaemon::new);
         let mut pause = FIRST_PAUSE;
         loop {
             let sent = client.send("POST", path, Some(event));
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() || !self.may_send_again(&sent, event) {
-                return sent.and_then(|response| client.read(&response));
+                return Ok(sent.and_then(|response| client.read(&response))?);
+            }
+            if let Some(daemon) = daemon.as_ref().filter(|_| is_absent(&sent)) {
+                daemon.attempt(client.socket(), deadline)?;
             }
             thread::sleep(pause.min(left));
             pause = (pause * 2).min(MAX_PAUSE);
@@ -167,7 +190,11 @@ impl RelayCommand {
     }
 
     fn wait(&self) -> Duration {
-        let default = if self.if_down == IfDown::Block { GUARD_WAIT } else { Duration::ZERO };
+        let default = match self.if_down {
+            _ if self.start.is_some() => START_WAIT,
+            IfDown::Block => GUARD_WAIT,
+            IfDown::Allow => Duration::ZERO,
+        };
         self.wait.unwrap_or(default)
     }
 
@@ -175,9 +202,7 @@ impl RelayCommand {
     fn may_send_again(&self, sent: &Result<ClientResponse, ClientError>, event: &[u8]) -> bool {
         match sent {
             Ok(response) => is_restarting(response),
-            Err(ClientError::Down { source, .. }) => {
-                matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
-            }
+            Err(ClientError::Down { .. }) => is_absent(sent),
             // The daemon may have died in the middle of the event.
             Err(ClientError::Broken { .. }) => self.has_id(event),
             Err(_) => false,
@@ -193,7 +218,7 @@ impl RelayCommand {
     /// The answer if the daemon gives none; `None` lets the agent proceed.
     fn answer_without_daemon(
         &self,
-        error: &ClientError,
+        error: &RelayError,
         event: &[u8],
         screen: &Screen,
     ) -> Option<HostResponse> {
@@ -214,6 +239,12 @@ impl RelayCommand {
         let by_exit_code = || HostResponse { stderr: reason, exit_code: BLOCK, ..HostResponse::default() };
         Some(response.unwrap_or_else(by_exit_code))
     }
+}
+
+/// Whether no daemon listens on the socket.
+fn is_absent(sent: &Result<ClientResponse, ClientError>) -> bool {
+    let Err(ClientError::Down { source, .. }) = sent else { return false };
+    matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
 /// The variables that an agent gives its hooks.

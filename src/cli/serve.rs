@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{
@@ -26,7 +26,7 @@ use super::{
     units::plural,
 };
 use crate::{
-    config::{Settings, WorkspaceSettings},
+    config::{self, Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource},
     handler::command::HookCgroup,
     model::{Severity, WorkspaceId},
@@ -93,6 +93,14 @@ pub(super) struct ServeCommand {
     #[arg(long)]
     replace: bool,
 
+    /// End after this time without events, such as `30m`. Runs at work and readers of the stream keep the daemon running
+    #[arg(long, value_name = "DURATION", value_parser = idle_timeout)]
+    exit_when_idle: Option<Duration>,
+
+    /// Run in a session of its own: signals to that of the caller, and the end of its terminal, do not reach the daemon
+    #[arg(long)]
+    own_session: bool,
+
     /// Permit debuggers and core dumps. Processes of this user, hooks among them, can then read the daemon's memory and
     /// environment, with its secrets
     #[arg(long)]
@@ -126,6 +134,10 @@ fn tcp_address(text: &str) -> Result<SocketAddr, String> {
         Some((host, _)) if host.parse::<IpAddr>().is_ok() => Err(INVALID_PORT.to_owned()),
         _ => Err(format!("write an IP address and a port, such as 127.0.0.1:{EXAMPLE_PORT}")),
     }
+}
+
+fn idle_timeout(text: &str) -> Result<Duration, &'static str> {
+    config::duration(text).filter(|timeout| !timeout.is_zero()).ok_or("write it with its unit, such as `30m`")
 }
 
 impl ServeCommand {
@@ -162,6 +174,10 @@ impl ServeCommand {
     }
 
     pub(super) async fn run(self, source: ListenerSource, screen: &Screen) -> CliResult {
+        if self.own_session {
+            // Fails only for the leader of a group, which signals to the caller's group do not reach either.
+            setsid().ok();
+        }
         if !self.debuggable {
             hide_from_debuggers();
         }
@@ -185,7 +201,7 @@ impl ServeCommand {
         announce(&daemon, screen);
         sd_notify::notify("READY=1");
         let _watchdog = sd_notify::feed_watchdog(daemon.control_socket());
-        let reason = serve(&daemon, &mut stop_signals, &mut hangup).await;
+        let reason = serve(&daemon, self.exit_when_idle, &mut stop_signals, &mut hangup).await;
         sd_notify::notify("STOPPING=1");
         Ok(stop(daemon, reason, deadline, &mut stop_signals, screen).await)
     }
@@ -277,16 +293,28 @@ enum StopReason {
     Signal,
     /// A client of the API has asked for it.
     Request,
+    /// No event has come for a while.
+    Idle,
 }
 
 /// Serves until a signal or a client of the API ends it.
-async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Signal) -> StopReason {
+async fn serve(
+    daemon: &Daemon,
+    exit_when_idle: Option<Duration>,
+    stop_signals: &mut StopSignals,
+    hangup: &mut Signal,
+) -> StopReason {
+    let mut idle = pin!(idle_for(daemon, exit_when_idle));
     loop {
         tokio::select! {
             // In this order: a signal after a request must not count as the first of two.
             biased;
             () = daemon.stop_requested() => return StopReason::Request,
             _ = stop_signals.next() => return StopReason::Signal,
+            () = &mut idle => {
+                tracing::info!("stopping after a time without events");
+                return StopReason::Idle;
+            }
             _ = hangup.recv() => {
                 tracing::info!("reloading hook files and tokens after SIGHUP");
                 if let Err(error) = daemon.reload().await {
@@ -294,6 +322,14 @@ async fn serve(daemon: &Daemon, stop_signals: &mut StopSignals, hangup: &mut Sig
                 }
             }
         }
+    }
+}
+
+/// Waits until the daemon has had no events for a time; without a limit, for ever.
+async fn idle_for(daemon: &Daemon, limit: Option<Duration>) {
+    match limit {
+        Some(limit) => daemon.idle_for(limit).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -66,7 +66,7 @@ pub fn home_directory(settings: &Settings, environment: &dyn Fn(&str) -> Option<
 
 /// The directory that `HOME` names, where that is not the home directory whose user's own hooks run. Agents keep the
 /// settings of their user there.
-pub(super) fn moved_home(
+pub(crate) fn moved_home(
     settings: &Settings,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Option<PathBuf> {

@@ -2,21 +2,23 @@
 //! directory, where no workspace can write.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    collections::BTreeMap,
+    fs::{self, File},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
+    io::Errno,
     process::geteuid,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
     Settings,
-    files::{SymlinkPolicy, open_regular, read_open},
+    files::{self, SymlinkPolicy, check_own_directory, open_regular, read_open},
     trust::{sha256, state_directory},
     workspace_options::RequiredHook,
 };
@@ -54,8 +56,33 @@ pub(crate) struct DaemonCommand {
     /// Its settings file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) config: Option<PathBuf>,
+    /// The home directory with the user's own hooks, if it is not that of the account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) home: Option<PathBuf>,
     /// Its `PATH`, where hooks look for programs.
     pub(crate) search_path: String,
+    /// Its other variables.
+    #[serde(default)]
+    pub(crate) environment: BTreeMap<String, String>,
+    /// Who starts it.
+    #[serde(default)]
+    pub(crate) start: DaemonStart,
+    /// Whether the agents were connected in a sandbox, so that the daemon may be in one.
+    #[serde(default)]
+    pub(crate) sandboxed: bool,
+}
+
+/// Who starts the daemon of the connected agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DaemonStart {
+    /// A person.
+    #[default]
+    Manual,
+    /// The first event that finds none.
+    OnDemand,
+    /// The service manager of the user.
+    Service,
 }
 
 /// One agent, connected by one settings file.
@@ -216,6 +243,18 @@ impl ConnectionStore {
         state_directory(settings, environment).map(|directory| Self { directory })
     }
 
+    /// The store in a state directory.
+    #[cfg(feature = "cli")]
+    pub(crate) fn at(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    /// The state directory.
+    #[cfg(feature = "cli")]
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The record; an empty one if nothing was ever connected.
     ///
     /// Returns an error if it cannot be read, is damaged, or another user may have written it.
@@ -238,7 +277,7 @@ impl ConnectionStore {
 
     /// Reads a file of the state directory that only this user can have written.
     fn read_own(&self, path: &Path) -> Result<Vec<u8>, ConnectionError> {
-        check_own(&self.directory)?;
+        check_own_directory(&self.directory).map_err(|why| ConnectionError::new(&self.directory, why))?;
         let file = open_regular(path, SymlinkPolicy::Refused);
         let file = file.map_err(|why| ConnectionError::new(path, format!("it {why}")))?;
         let metadata = file.metadata().map_err(|error| ConnectionError::io(path, &error))?;
@@ -252,31 +291,35 @@ impl ConnectionStore {
     }
 }
 
-/// Checks that only this user can write to a directory.
-fn check_own(directory: &Path) -> Result<(), ConnectionError> {
-    let metadata = directory.symlink_metadata().map_err(|error| ConnectionError::io(directory, &error))?;
-    let why = match () {
-        () if !metadata.is_dir() => "it is not a directory",
-        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-        () if metadata.mode() & 0o022 != 0 => "others may write to it",
-        () => return Ok(()),
-    };
-    Err(ConnectionError::new(directory, why))
-}
-
 #[cfg(feature = "cli")]
 impl ConnectionStore {
     /// Takes the lock under which agents are connected. It ends when the file is dropped.
     pub(crate) fn lock(&self) -> Result<File, ConnectionError> {
-        make(&self.directory)?;
-        let path = self.directory.join("connections.lock");
-        let fault = |error: io::Error| ConnectionError::io(&path, &error);
+        self.make("")?;
+        let (path, lock) = self.open_lock("connections.lock")?;
+        let taken = flock(&lock, FlockOperation::LockExclusive);
+        taken.map_err(|error| ConnectionError::io(&path, &error.into()))?;
+        Ok(lock)
+    }
+
+    /// Takes another lock, by its file; none if a process has it. It ends with the process that has it.
+    pub(crate) fn try_lock(&self, file: &str) -> Result<Option<File>, ConnectionError> {
+        check_own_directory(&self.directory).map_err(|why| ConnectionError::new(&self.directory, why))?;
+        let (path, lock) = self.open_lock(file)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(lock)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(ConnectionError::io(&path, &error.into())),
+        }
+    }
+
+    fn open_lock(&self, file: &str) -> Result<(PathBuf, File), ConnectionError> {
+        let path = self.directory.join(file);
         let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
         let mut options = File::options();
         options.create(true).truncate(false).write(true).mode(0o600).custom_flags(flags);
-        let lock = options.open(&path).map_err(fault)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| fault(error.into()))?;
-        Ok(lock)
+        let lock = options.open(&path).map_err(|error| ConnectionError::io(&path, &error))?;
+        Ok((path, lock))
     }
 
     /// Writes the record at once or not at all.
@@ -290,7 +333,7 @@ impl ConnectionStore {
 
     /// Keeps the bytes of a settings file, under the digest that is returned.
     pub(crate) fn back_up(&self, bytes: &[u8]) -> Result<String, ConnectionError> {
-        make(&self.directory.join(BACKUPS))?;
+        self.make(BACKUPS)?;
         let digest = sha256(bytes);
         self.replace(&self.backup_path(&digest), bytes)?;
         Ok(digest)
@@ -326,6 +369,11 @@ impl ConnectionStore {
         }
     }
 
+    fn make(&self, below: &str) -> Result<(), ConnectionError> {
+        let directory = self.directory.join(below);
+        files::make_own_directory(&directory).map_err(|why| ConnectionError::new(&directory, why))
+    }
+
     fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), ConnectionError> {
         let new = path.with_extension("new");
         let write = || {
@@ -341,12 +389,4 @@ impl ConnectionStore {
         };
         write().map_err(|error| ConnectionError::io(path, &error))
     }
-}
-
-/// Makes a directory that only this user can enter.
-#[cfg(feature = "cli")]
-fn make(directory: &Path) -> Result<(), ConnectionError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| ConnectionError::io(directory, &error))?;
-    check_own(directory)
 }

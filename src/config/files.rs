@@ -1,10 +1,13 @@
 //! Bounded reads of regular files that cannot block on a FIFO or follow a symbolic link unasked.
 
+#[cfg(feature = "cli")]
+use std::os::unix::fs::DirBuilderExt;
 use std::{
     collections::HashMap,
     ffi::OsString,
     fs::{self, File},
     io::{self, Read},
+    os::unix::fs::MetadataExt,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -12,6 +15,7 @@ use std::{
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
+    process::geteuid,
 };
 
 use crate::{
@@ -204,6 +208,31 @@ fn too_large(largest: u64) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 pub(super) fn unreadable(error: io::Error) -> String {
     format!("cannot be read: {}", io_reason(&error))
+}
+
+/// Checks that only this user can write to a directory.
+///
+/// Returns why others can, as a phrase that follows its name.
+pub(super) fn check_own_directory(directory: &Path) -> Result<(), String> {
+    let metadata = directory.symlink_metadata().map_err(|error| io_reason(&error))?;
+    let why = match () {
+        () if !metadata.is_dir() => "it is not a directory",
+        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+        () if metadata.mode() & 0o022 != 0 => "others may write to it",
+        () => return Ok(()),
+    };
+    Err(why.to_owned())
+}
+
+/// Makes a directory that only this user can enter, if it is not there.
+///
+/// Returns why it cannot be used.
+#[cfg(feature = "cli")]
+pub(super) fn make_own_directory(directory: &Path) -> Result<(), String> {
+    let mut builder = fs::DirBuilder::new();
+    let made = builder.recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| io_reason(&error))?;
+    check_own_directory(directory)
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ mod workspace_options;
 
 pub(crate) use account::account_variables;
 pub use account::home_directory;
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use account::moved_home;
 #[cfg(feature = "daemon")]
 pub(crate) use agent_settings::system_directory;
 pub(crate) use agent_settings::{dialect_of_file, missing_directories};
@@ -50,6 +52,7 @@ pub(crate) use connections::connections;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::{
     AgentConnection, ConnectionError, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand,
+    DaemonStart,
 };
 pub(crate) use content::hash_of_all;
 #[cfg(any(feature = "cli", feature = "daemon"))]

@@ -42,6 +42,12 @@ impl AgentActivity {
         known.events.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How many events there were.
+    #[cfg(feature = "cli")]
+    pub(super) fn events(&self) -> u64 {
+        self.dialects.iter().map(|known| known.events.load(Ordering::Relaxed)).sum()
+    }
+
     /// The last events, in the order of the dialects.
     pub(super) fn last_events(&self) -> Vec<LastAgentEvent> {
         let known = DialectName::ALL.iter().zip(&self.dialects);

@@ -1,5 +1,7 @@
 //! Stops a daemon: from the lame duck phase to the last connection.
 
+#[cfg(feature = "cli")]
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::{
@@ -19,6 +21,16 @@ use super::{
 /// How long idle connections to a daemon that was replaced stay open: their clients may be about to send something.
 const OPEN_CONNECTIONS_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How often an idle daemon looks whether it is used, within the time after which it ends.
+#[cfg(feature = "cli")]
+const IDLE_LOOKS: u32 = 10;
+
+/// The shortest and the longest time between two such looks.
+#[cfg(feature = "cli")]
+const SHORTEST_IDLE_PAUSE: Duration = Duration::from_millis(10);
+#[cfg(feature = "cli")]
+const LONGEST_IDLE_PAUSE: Duration = Duration::from_secs(10);
+
 /// How long connections may take to close after the last response.
 const CONNECTIONS_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -27,6 +39,24 @@ impl Daemon {
     /// [`Daemon::stop`].
     pub async fn stop_requested(&self) {
         self.state.stop_requested.cancelled().await;
+    }
+
+    /// Waits until nothing has used the daemon for this long: no event came, no run is at work, and nobody reads the stream.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn idle_for(&self, limit: Duration) {
+        let pause = (limit / IDLE_LOOKS).clamp(SHORTEST_IDLE_PAUSE, LONGEST_IDLE_PAUSE);
+        let mut last_use = Instant::now();
+        let mut events = 0;
+        while last_use.elapsed() < limit {
+            sleep(pause).await;
+            let now = self.state.activity.events();
+            let is_at_work = self.orchestrator().in_flight() > 0
+                || self.orchestrator().run_count().active > 0
+                || self.state.stream_readers.load(Ordering::Relaxed) > 0;
+            if std::mem::replace(&mut events, now) != now || is_at_work {
+                last_use = Instant::now();
+            }
+        }
     }
 
     /// A token that ends the lame duck phase of [`Daemon::stop`] before its time.

@@ -4,9 +4,14 @@ use std::{
     fs::{self, File},
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
+    thread,
 };
 
 use assert_cmd::{Command, cargo::cargo_bin, cargo::cargo_bin_cmd};
+use rustix::{
+    fs::{CWD, Mode, mkfifoat},
+    process::geteuid,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -42,9 +47,15 @@ impl Home {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = cargo_bin_cmd!("hookyard");
         command.current_dir(self.0.path()).env_remove("HOOKYARD_LOG").env_remove("HOOKYARD_LISTEN_SOCKET");
-        command.env("HOOKYARD_TEST_HOME", self.path("")).env("XDG_RUNTIME_DIR", self.path(""));
+        command
+            .env("HOOKYARD_TEST_HOME", self.path(""))
+            .env("HOME", self.path(""))
+            .env("XDG_RUNTIME_DIR", self.path(""));
         // No agent is installed there.
         command.env("PATH", self.path("bin")).args(arguments);
+        if arguments.first() == Some(&"connect") {
+            command.args(["--daemon", "manual"]);
+        }
         command
     }
 
@@ -303,6 +314,161 @@ fn bad_settings_are_left_as_they_are() {
 }
 
 #[test]
+fn settings_that_a_variable_moves_are_connected_where_they_are() {
+    for (agent, variable, file) in [
+        ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("claude", "HOME", ".claude/settings.json"),
+    ] {
+        let home = Home::new();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let elsewhere = elsewhere.path().canonicalize().unwrap();
+        let file = elsewhere.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "{ }\n").unwrap();
+        let run = |arguments: &[&str]| {
+            let output = home.command(arguments).env(variable, &elsewhere).output().unwrap();
+            String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+        };
+        let said = run(&["connect", agent]);
+        assert!(json_of(&file)["hooks"].is_object(), "{variable}: {said}");
+        assert!(!home.path(&format!(".{agent}")).exists(), "{variable}: {said}");
+        assert!(run(&["connect", agent]).contains("as before"), "{variable}");
+        let found = run(&["doctor", "--json", "--socket", "/nowhere.sock"]);
+        assert!(found.contains(" entries") && !found.contains("outside of"), "{variable}: {found}");
+        run(&["disconnect", agent]);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{ }\n", "{variable}");
+    }
+}
+
+#[test]
+fn a_relative_path_in_a_variable_moves_nothing() {
+    let home = Home::new();
+    home.command(&["connect", "claude"]).env("CLAUDE_CONFIG_DIR", "shop/.claude").output().unwrap();
+    assert!(home.path(".claude/settings.json").exists() && !home.path("shop").exists());
+}
+
+#[test]
+fn settings_that_another_program_writes_meanwhile_are_left_to_it() {
+    for (verb, step) in [("connect", "written"), ("connect", "recorded"), ("disconnect", "written")] {
+        let home = Home::new();
+        let file = home.write(".claude/settings.json", SETTINGS);
+        if verb == "disconnect" {
+            home.run(&["connect", "claude"]);
+        }
+        let pause = home.path("pause");
+        mkfifoat(CWD, &pause, Mode::RUSR | Mode::WUSR).unwrap();
+        let mut command = home.command(&[verb, "claude"]);
+        command.env("HOOKYARD_TEST_PAUSE", step).env("HOOKYARD_TEST_PAUSE_AT", &pause);
+        let running = thread::spawn(move || command.output().unwrap());
+        // Opens once the program waits at the other end.
+        let paused = File::options().write(true).open(&pause).unwrap();
+        fs::write(&file, "{\"model\": \"sonnet\"}").unwrap();
+        drop(paused);
+        let done = running.join().unwrap();
+        assert_eq!(done.status.code(), Some(1), "{verb} {step}: {done:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains("was changed meanwhile"), "{verb} {step}: {said}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "{\"model\": \"sonnet\"}", "{verb} {step}");
+        assert!(!home.path(".claude/.settings.json.hookyard-new").exists(), "{verb} {step}");
+        // Again, it works, and what the other program wrote is what comes back.
+        assert!(home.run(&["connect", "claude"]).out.contains("9 events"));
+        home.run(&["disconnect", "claude"]);
+        assert_eq!(json_of(&file), json!({ "model": "sonnet" }), "{verb} {step}");
+    }
+}
+
+#[test]
+fn agents_that_are_connected_at_the_same_time_are_all_connected() {
+    const AGENTS: [&str; 5] = ["claude", "gemini", "codebuddy", "clawd", "codex"];
+    let home = Home::new();
+    let commands: Vec<Command> =
+        (0..3).flat_map(|_| AGENTS.map(|agent| home.command(&["connect", agent]))).collect();
+    let running = commands.into_iter().map(|mut command| thread::spawn(move || command.output().unwrap()));
+    let running: Vec<_> = running.collect();
+    for done in running {
+        let done = done.join().unwrap();
+        assert!(String::from_utf8_lossy(&done.stdout).contains("no proof"), "{done:?}");
+    }
+    let record = json_of(&home.path(".local/state/hookyard/connections.json"));
+    assert_eq!(record["connections"].as_array().unwrap().len(), AGENTS.len(), "{record}");
+    let settings = json_of(&home.path(".codex/hooks.json"));
+    assert_eq!(settings["hooks"]["PreToolUse"].as_array().unwrap().len(), 1, "{settings}");
+    for agent in AGENTS {
+        assert_eq!(home.run(&["disconnect", agent]).code, Some(0));
+    }
+    assert_eq!(home.state(), [home.path(".local/state/hookyard/connections.json")]);
+}
+
+#[test]
+fn another_hookyard_takes_the_place_of_the_first_one() {
+    let home = Home::new();
+    let file = home.write(".claude/settings.json", SETTINGS);
+    home.run(&["connect", "claude", "--program", "/opt/a/hookyard"]);
+    home.run(&["connect", "claude", "--program", "/opt/b/hookyard"]);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("/opt/a/") && text.matches("/opt/b/hookyard relay").count() == 9, "{text}");
+    home.run(&["disconnect", "claude"]);
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        SETTINGS,
+        "what was there before the first one comes back"
+    );
+}
+
+#[test]
+fn the_events_of_an_agent_are_those_of_its_version() {
+    for (version, events, note) in [
+        (None, "9 events", "its version is not known"),
+        (Some("\"2.0.1\""), "9 events", "it is 2.0.1"),
+        (Some("\"9.0.0\""), "28 events", ""),
+        (Some("\"soon\""), "9 events", "its version is not known"),
+        (Some("{"), "9 events", "its version is not known"),
+    ] {
+        let home = Home::new();
+        let program = home.write("bin/claude", "#!/bin/sh\nexit 3\n");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        if let Some(version) = version {
+            home.write("bin/package.json", format!("{{\"version\": {version}}}"));
+        }
+        let done = home.run(&["connect", "claude"]);
+        assert!(done.out.contains(events) && done.out.contains(note), "{version:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_home_that_cannot_be_written_to_is_left_as_it_is() {
+    type Spoil = fn(&Home);
+    let rows: [(&str, Spoil); 4] = [
+        ("state directory is a file", |home| drop(home.write(".local/state", ""))),
+        ("state directory is another's", |home| {
+            home.write(".local/state/hookyard/x", "");
+            let directory = home.path(".local/state/hookyard");
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+        ("directory of the agent is a file", |home| drop(home.write(".codex", ""))),
+        // Not for root, who may write there.
+        ("directory of the agent is read-only", |home| {
+            fs::create_dir(home.path(".codex")).unwrap();
+            let mode = if geteuid().is_root() { 0o755 } else { 0o500 };
+            fs::set_permissions(home.path(".codex"), fs::Permissions::from_mode(mode)).unwrap();
+            if geteuid().is_root() {
+                fs::create_dir(home.path(".codex/hooks.json")).unwrap();
+            }
+        }),
+    ];
+    for (what, spoil) in rows {
+        let home = Home::new();
+        spoil(&home);
+        let done = home.run(&["connect", "codex"]);
+        assert!(done.code == Some(1) && done.err.starts_with("error:"), "{what}: {done:?}");
+        assert!(!home.path(".codex/hooks.json").is_file(), "{what}");
+        assert!(!done.out.contains("proof"), "{what}: {done:?}");
+    }
+}
+
+#[test]
 fn a_link_inside_the_home_is_followed_and_stays() {
     let home = Home::new();
     let real = home.write("dotfiles/claude.json", "{\"model\": \"opus\"}");
@@ -422,7 +588,7 @@ fn a_connected_agent_runs_its_own_hooks_and_hookyard_the_others() {
     assert_eq!(ran(&daemon, "claude", "home/shop", "home/shop"), ["hookyard", "project", "user"]);
     let mut connect = cargo_bin_cmd!("hookyard");
     connect.args(["connect", "claude", "--socket"]).arg(daemon.socket());
-    connect.env("HOOKYARD_TEST_HOME", daemon.path().join("home"));
+    connect.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).env("HOME", daemon.path().join("home"));
     let output = connect.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -439,7 +605,11 @@ fn a_connected_agent_runs_its_own_hooks_and_hookyard_the_others() {
     assert_eq!(claude["last_event"], "before_tool_dispatch", "{status}");
     let mut disconnect = cargo_bin_cmd!("hookyard");
     disconnect.args(["disconnect", "claude", "--socket"]).arg(daemon.socket());
-    let output = disconnect.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).output().unwrap();
+    let output = disconnect
+        .env("HOOKYARD_TEST_HOME", daemon.path().join("home"))
+        .env("HOME", daemon.path().join("home"))
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(ran(&daemon, "claude", "home/shop", "home/shop"), ["hookyard", "project", "user"]);
 }
@@ -460,7 +630,11 @@ fn a_daemon_that_runs_serves_the_directories_of_an_agent_once_it_is_connected() 
     let run = |verb: &str, project: &str| {
         let mut command = cargo_bin_cmd!("hookyard");
         command.args([verb, "claude", "--project"]).arg(daemon.path().join(project));
-        command.arg("--socket").arg(daemon.socket()).env("HOOKYARD_TEST_HOME", daemon.path().join("home"));
+        command
+            .arg("--socket")
+            .arg(daemon.socket())
+            .env("HOOKYARD_TEST_HOME", daemon.path().join("home"))
+            .env("HOME", daemon.path().join("home"));
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     };
@@ -494,7 +668,7 @@ fn what_an_agent_would_not_run_stays_with_hookyard() {
         .serve();
     let mut connect = cargo_bin_cmd!("hookyard");
     connect.args(["connect", "gemini", "--socket"]).arg(daemon.socket());
-    connect.env("HOOKYARD_TEST_HOME", daemon.path().join("home"));
+    connect.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).env("HOME", daemon.path().join("home"));
     assert_eq!(connect.output().unwrap().status.code(), Some(0));
     let of = |cwd: &str| {
         let log = daemon.path().join("ran");

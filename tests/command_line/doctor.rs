@@ -31,7 +31,10 @@ fn shop() -> DaemonSetup {
 fn command(daemon: &Daemon, arguments: &[&str]) -> Command {
     let mut command = cargo_bin_cmd!("hookyard");
     command.args(arguments).current_dir(daemon.path().join("home/shop"));
-    command.env("HOOKYARD_TEST_HOME", daemon.path().join("home")).env_remove("HOOKYARD_LOG");
+    command
+        .env("HOOKYARD_TEST_HOME", daemon.path().join("home"))
+        .env("HOME", daemon.path().join("home"))
+        .env_remove("HOOKYARD_LOG");
     command
 }
 

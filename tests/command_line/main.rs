@@ -12,4 +12,5 @@ mod connect;
 mod doctor;
 mod example_workspace;
 mod nested;
+mod on_demand;
 mod serve_check;

@@ -47,7 +47,12 @@ const OUTLETS: [&str; 29] = [
 const LISTENERS: [&str; 3] = ["tokio::net::TcpListener", "tokio::net::UnixListener", "tokio::net::unix"];
 
 /// The files with outlets, and why.
-const OUTLET_FILES: [(&str, &str); 16] = [
+const OUTLET_FILES: [(&str, &str); 18] = [
+    ("src/cli/connect/on_demand.rs", "starts the daemon itself, as the person has recorded it, and no hook"),
+    (
+        "src/cli/connect/service.rs",
+        "has the service manager of the person start the daemon, when they connect an agent",
+    ),
     ("src/cli/sd_notify.rs", "tells the service manager, at the address it gave, that the daemon is ready"),
     ("src/daemon/client.rs", "the commands' connection to the daemon, whose process is checked"),
     ("src/daemon/connections.rs", "takes connections that wait in a listener, and opens none"),

@@ -29,6 +29,8 @@ pub(in crate::cli) struct AgentProfile {
     pub(in crate::cli) title: &'static str,
     /// Its program.
     program: &'static str,
+    /// The variable by which people move its own settings.
+    moved_by: Option<MovedSettings>,
     /// The events of every version; none where all versions have those of the dialect.
     early_events: &'static [&'static str],
     /// The first version that is known to have all events of the dialect.
@@ -49,6 +51,14 @@ pub(super) struct OnDemandEvent {
     pub(super) cost: &'static str,
 }
 
+/// A variable that names another directory for the settings of a user.
+#[derive(Debug, Clone, Copy)]
+struct MovedSettings {
+    variable: &'static str,
+    /// The directory that it takes the place of, below the home directory; empty for that itself.
+    of: &'static str,
+}
+
 /// The version of an agent: its first three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::cli) struct Version(u32, u32, u32);
@@ -67,6 +77,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         dialect: DialectName::Claude,
         title: "Claude Code",
         program: "claude",
+        moved_by: Some(MovedSettings { variable: "CLAUDE_CONFIG_DIR", of: ".claude" }),
         early_events: &[
             "PreToolUse",
             "PostToolUse",
@@ -94,6 +105,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         dialect: DialectName::Gemini,
         title: "Gemini CLI",
         program: "gemini",
+        moved_by: Some(MovedSettings { variable: "GEMINI_CLI_HOME", of: "" }),
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[OnDemandEvent {
@@ -107,6 +119,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         dialect: DialectName::CodeBuddy,
         title: "CodeBuddy",
         program: "codebuddy",
+        moved_by: None,
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
@@ -117,6 +130,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         dialect: DialectName::Clawd,
         title: "ClawdCode",
         program: "clawdcode",
+        moved_by: None,
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
@@ -127,6 +141,7 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         dialect: DialectName::Codex,
         title: "Codex",
         program: "codex",
+        moved_by: Some(MovedSettings { variable: "CODEX_HOME", of: ".codex" }),
         early_events: &[],
         complete_since: Version(0, 0, 0),
         on_demand: &[],
@@ -149,6 +164,21 @@ impl AgentProfile {
             SettingsLocation::Home(path) => Some(path),
             SettingsLocation::System(_) | SettingsLocation::Workspace(_) => None,
         })
+    }
+
+    /// The settings file of its user, and the directory that it has to be in.
+    pub(super) fn user_settings(
+        &self,
+        home: &Path,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<(PathBuf, PathBuf)> {
+        let file = Path::new(self.user_file()?);
+        let moved = self.moved_by.and_then(|moved| {
+            let directory =
+                environment(moved.variable).map(PathBuf::from).filter(|path| path.is_absolute())?;
+            Some((directory.join(file.strip_prefix(moved.of).ok()?), directory))
+        });
+        Some(moved.unwrap_or_else(|| (home.join(file), home.to_owned())))
     }
 
     /// The path of its settings file below a project: the one that is for this machine alone, where it has one.

@@ -1,9 +1,12 @@
-//! `connect` and `disconnect`: have an agent ask hookyard about its events, and undo that.
+//! `connect`: have an agent ask hookyard about its events.
 
 mod agents;
 mod change;
+mod disconnect;
 mod entries;
+mod on_demand;
 mod place;
+mod service;
 mod settings_file;
 
 use std::{
@@ -14,22 +17,23 @@ use std::{
 use clap::{Args, ValueEnum};
 
 pub(super) use agents::{AGENTS, AgentProfile, holds_back, is_executable};
+pub(super) use disconnect::DisconnectCommand;
 pub(super) use entries::{AgentEntry, AgentSettings, is_relay};
+pub(super) use on_demand::{OnDemandDaemon, StartFailed};
 pub(super) use settings_file::AgentSettingsFile;
 
 use agents::{ENTRY_TIMEOUT, InstalledAgent, RELAY_TIMEOUT, on_path};
 use change::{Backup, ConnectionChange};
-use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, step, store_of};
-use settings_file::fault_point;
+use place::{AgentName, AgentPlace, ConnectionFlags, invalid, reload, store_of};
+use service::DaemonServices;
 
 use super::{
     escape,
     exit::{CliError, CliResult, Exit},
-    paths::{display_path, shell_quoted},
+    paths::shell_quoted,
     screen::Screen,
-    table::Page,
 };
-use crate::config::{AgentConnection, ConnectionRecord, ConnectionStore, DaemonCommand, sha256};
+use crate::config::{ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart, sha256};
 
 const FOOTER: &str = "\
 Examples:
@@ -45,7 +49,7 @@ formatting stay. A backup and a record are kept in the state directory. Doing it
 The agent goes on to run the hooks of its own settings files, and hookyard leaves them out for its events, so that each \
 runs once. Start a new session of the agent afterwards: most agents read their settings at the start.
 
-Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers yet.";
+Exit codes: 0 the agent is connected; 1 it is not, and its settings are as they were, or no daemon answers.";
 
 /// Connect an agent: have it ask hookyard about each of its events
 ///
@@ -58,6 +62,10 @@ pub(super) struct ConnectCommand {
     /// What the agent does when no daemon answers: `block` holds back prompts, tool and model calls, and permissions
     #[arg(long, value_name = "ANSWER", default_value = "block")]
     if_down: ConnectIfDown,
+
+    /// Who starts the daemon
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    daemon: DaemonChoice,
 
     /// An event that gets an entry only on demand, such as `WorktreeCreate`; can be repeated
     #[arg(long, value_name = "NAME")]
@@ -80,6 +88,20 @@ enum ConnectIfDown {
     Block,
 }
 
+/// Who starts the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DaemonChoice {
+    /// The service manager of the user where it answers, else the first event that finds none; nobody where one runs that
+    /// was started otherwise
+    Auto,
+    /// systemd, by units of the user
+    Service,
+    /// The first event that finds none; it ends after 30 minutes without events
+    OnDemand,
+    /// Nobody: you do
+    Manual,
+}
+
 impl ConnectCommand {
     pub(super) fn run(self, screen: &Screen) -> CliResult {
         let ConnectionFlags { agent: AgentName(agent), place, dry_run, sockets, settings } = &self.connection;
@@ -87,17 +109,22 @@ impl ConnectCommand {
         let place = place.of(agent, &settings)?;
         let search_path = std::env::var_os("PATH").unwrap_or_default();
         let installed = agent.find(&search_path);
+        let services = DaemonServices::find(&settings, &search_path);
         if *dry_run {
-            let change = self.change(agent, installed.as_ref(), place, &store.read()?, &search_path)?;
+            let record = store.read()?;
+            let daemon = self.daemon(&search_path, &record, &services)?;
+            let change = self.change(agent, installed.as_ref(), place, &record, (daemon, &store))?;
             screen.print(&change.preview(screen))?;
             return Ok(Exit::Done);
         }
         let _lock = store.lock()?;
         let mut record = store.read()?;
-        let change = self.change(agent, installed.as_ref(), place, &record, &search_path)?;
+        let daemon = self.daemon(&search_path, &record, &services)?;
+        let change = self.change(agent, installed.as_ref(), place, &record, (daemon, &store))?;
         change.file.remove_leftover();
         let changed = change.apply(&store, &mut record)?;
         screen.print(&change.report(changed, &store, &record, screen))?;
+        services.start(&change.daemon, &store, screen)?;
         reload(sockets, screen);
         change::prove(agent, &change.place.root, &sockets.event_socket.interactive_client(), screen)
     }
@@ -109,9 +136,9 @@ impl ConnectCommand {
         installed: Option<&'a InstalledAgent>,
         place: AgentPlace,
         record: &ConnectionRecord,
-        search_path: &OsString,
+        (daemon, store): (DaemonCommand, &ConnectionStore),
     ) -> Result<ConnectionChange<'a>, CliError> {
-        let file = AgentSettingsFile::read(&place.file, &place.root)?;
+        let file = AgentSettingsFile::read(&place.file, &place.boundary)?;
         let text =
             AgentSettings::read(agent, file.bytes.as_deref()).map_err(|error| invalid(&file, &error))?;
         let known = record.connections.iter().find(|known| known.is_of(agent.dialect, &file.path));
@@ -121,8 +148,7 @@ impl ConnectCommand {
         wanted.extend(present.iter().map(|entry| entry.event.clone()));
         wanted.extend(known.into_iter().flat_map(|known| known.events.iter().cloned()));
         self.check_events(agent)?;
-        let daemon = self.daemon(search_path)?;
-        let entries = self.entries(agent, version, &wanted, &daemon)?;
+        let entries = self.entries(agent, version, &wanted, (&daemon, store))?;
         let own_hooks = text.own_hooks(agent).len();
         let mut notes = notes(agent, installed, &text);
         let before = match &file.bytes {
@@ -167,7 +193,13 @@ impl ConnectCommand {
         Err(CliError::with_help(what, format!("its events are {}", names.join(", "))))
     }
 
-    fn daemon(&self, search_path: &OsString) -> Result<DaemonCommand, CliError> {
+    /// How the daemon is started from now on.
+    fn daemon(
+        &self,
+        search_path: &OsString,
+        record: &ConnectionRecord,
+        services: &DaemonServices,
+    ) -> Result<DaemonCommand, CliError> {
         let program = match &self.program {
             Some(program) => {
                 std::path::absolute(program).map_err(|error| unusable_program(program, &error))?
@@ -178,7 +210,26 @@ impl ConnectCommand {
         let socket = std::path::absolute(&socket).map_err(|error| unusable_program(&socket, &error))?;
         let config = self.connection.settings.config.as_deref().map(std::path::absolute).transpose();
         let config = config.map_err(|error| CliError::new(format!("the settings file: {error}")))?;
-        Ok(DaemonCommand { program, socket, config, search_path: search_path.to_string_lossy().into_owned() })
+        let home = self.connection.settings.home.as_deref().map(std::path::absolute).transpose();
+        let home = home.map_err(|error| CliError::new(format!("the home directory: {error}")))?;
+        let known = record.daemon.as_ref().filter(|known| known.socket == socket).map(|known| known.start);
+        let start = match self.daemon {
+            DaemonChoice::Auto => services.choose(&socket, known),
+            DaemonChoice::Service => DaemonStart::Service,
+            DaemonChoice::OnDemand => DaemonStart::OnDemand,
+            DaemonChoice::Manual => DaemonStart::Manual,
+        };
+        let variable = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+        Ok(DaemonCommand {
+            program,
+            socket,
+            config,
+            home,
+            search_path: search_path.to_string_lossy().into_owned(),
+            environment: on_demand::VARIABLES.iter().filter_map(variable).collect(),
+            start,
+            sandboxed: on_demand::is_sandboxed(),
+        })
     }
 
     fn entries(
@@ -186,9 +237,9 @@ impl ConnectCommand {
         agent: &AgentProfile,
         version: Option<agents::Version>,
         wanted: &[String],
-        daemon: &DaemonCommand,
+        (daemon, store): (&DaemonCommand, &ConnectionStore),
     ) -> Result<Vec<AgentEntry>, CliError> {
-        for path in [&daemon.program, &daemon.socket] {
+        for path in [daemon.program.as_path(), &daemon.socket, store.directory()] {
             if path.to_str().is_none_or(|path| path.chars().any(char::is_control)) {
                 let what = format!("the path {} cannot be written into settings", escape::path(path));
                 return Err(CliError::with_help(what, "name another one with `--program` or `--socket`"));
@@ -196,8 +247,12 @@ impl ConnectCommand {
         }
         let program = shell_quoted(&daemon.program);
         let socket = shell_quoted(&daemon.socket);
+        let start = match daemon.start {
+            DaemonStart::OnDemand => format!(" --start {}", shell_quoted(store.directory())),
+            DaemonStart::Manual | DaemonStart::Service => String::new(),
+        };
         let command = format!(
-            "{program} relay --dialect {} --socket {socket} --timeout {RELAY_TIMEOUT}",
+            "{program} relay --dialect {} --socket {socket} --timeout {RELAY_TIMEOUT}{start}",
             agent.dialect
         );
         let timeout = agent.native().map(|native| native.timeout(ENTRY_TIMEOUT).to_string());
@@ -255,107 +310,4 @@ fn notes(agent: &AgentProfile, installed: Option<&InstalledAgent>, text: &AgentS
         notes.push("`disableAllHooks` is true in this file: the agent runs no hooks at all".to_owned());
     }
     notes
-}
-
-const DISCONNECT_FOOTER: &str = "\
-Examples:
-  hookyard disconnect claude
-  hookyard disconnect gemini --project ~/projects/shop --dry-run
-
-If nobody has changed the settings file since `connect`, it gets the bytes that it had before. Otherwise only the \
-entries of hookyard are removed from it.
-
-Exit codes: 0 the agent is not connected any more, or was not; 1 its settings could not be changed.";
-
-/// Take hookyard out of the settings of an agent
-#[derive(Debug, Args)]
-#[command(after_help = DISCONNECT_FOOTER)]
-pub(super) struct DisconnectCommand {
-    #[command(flatten)]
-    connection: ConnectionFlags,
-}
-
-/// What becomes of the settings file.
-#[derive(Debug, PartialEq, Eq)]
-enum Undoing {
-    /// It has no entries of hookyard.
-    Nothing,
-    /// It gets the bytes that it had.
-    Restore(Vec<u8>),
-    /// It did not exist.
-    Remove,
-    /// It was changed since: only the entries go.
-    Rewrite(String),
-}
-
-impl DisconnectCommand {
-    pub(super) fn run(self, screen: &Screen) -> CliResult {
-        let ConnectionFlags { agent: AgentName(agent), place, dry_run, sockets, settings } = &self.connection;
-        let (settings, store) = store_of(settings, screen)?;
-        let place = place.of(agent, &settings)?;
-        let lock = if *dry_run { None } else { Some(store.lock()?) };
-        let mut record = store.read()?;
-        let file = AgentSettingsFile::read(&place.file, &place.root)?;
-        let known = record.connections.iter().position(|known| known.is_of(agent.dialect, &file.path));
-        let undoing = undoing(agent, &file, known.map(|at| &record.connections[at]), &store)?;
-        let page = report(&undoing, agent, &file, screen);
-        if lock.is_none() {
-            screen.print(&format!("{page}Nothing was changed (`--dry-run`)."))?;
-            return Ok(Exit::Done);
-        }
-        file.remove_leftover();
-        match undoing {
-            Undoing::Nothing => {}
-            Undoing::Restore(bytes) => file.replace(&bytes)?,
-            Undoing::Remove => file.remove()?,
-            Undoing::Rewrite(text) => file.replace(text.as_bytes())?,
-        }
-        fault_point("restored");
-        if let Some(at) = known {
-            record.connections.remove(at);
-            store.write(&record)?;
-            store.remove_unused_backups(&record);
-        }
-        screen.print(&page)?;
-        reload(sockets, screen);
-        Ok(Exit::Done)
-    }
-}
-
-fn undoing(
-    agent: &AgentProfile,
-    file: &AgentSettingsFile,
-    known: Option<&AgentConnection>,
-    store: &ConnectionStore,
-) -> Result<Undoing, CliError> {
-    let Some(bytes) = &file.bytes else { return Ok(Undoing::Nothing) };
-    if let Some(known) = known.filter(|known| known.written == sha256(bytes)) {
-        let Some(digest) = known.before.as_deref() else { return Ok(Undoing::Remove) };
-        // Without the backup, the entries can still be removed.
-        if let Ok(before) = store.backup(digest) {
-            return Ok(Undoing::Restore(before));
-        }
-    }
-    let text = AgentSettings::read(agent, Some(bytes)).map_err(|error| invalid(file, &error))?;
-    if text.entries(agent).is_empty() {
-        return Ok(Undoing::Nothing);
-    }
-    text.remove_entries(agent);
-    Ok(Undoing::Rewrite(text.text()))
-}
-
-fn report(undoing: &Undoing, agent: &AgentProfile, file: &AgentSettingsFile, screen: &Screen) -> String {
-    let mut page = Page::default();
-    let name = display_path(&file.path);
-    let done = match undoing {
-        Undoing::Nothing => format!("{name} has no entry of hookyard"),
-        Undoing::Restore(_) => format!("{name} is as it was before `hookyard connect {}`", agent.dialect),
-        Undoing::Remove => format!("{name} is removed: it did not exist before"),
-        Undoing::Rewrite(_) => format!("{name} was changed since: only the entries of hookyard are removed"),
-    };
-    step(&mut page, screen, "settings", &escape::line(&done));
-    if *undoing != Undoing::Nothing {
-        step(&mut page, screen, "note", &format!("sessions of {} that run keep their settings", agent.title));
-    }
-    page.into_text()
 }

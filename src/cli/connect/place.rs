@@ -90,6 +90,8 @@ pub(super) struct AgentPlace {
     pub(super) root: PathBuf,
     /// The settings file, as it is named.
     pub(super) file: PathBuf,
+    /// The directory that the settings file has to be in.
+    pub(super) boundary: PathBuf,
 }
 
 impl ConnectionPlace {
@@ -103,14 +105,15 @@ impl ConnectionPlace {
                 CliError::new(format!("the project `{}` is not a directory", escape::path(project)))
             })?;
             let file = root.join(agent.project_file().ok_or_else(no_file)?);
-            return Ok(AgentPlace { reach: ConnectionReach::Project, root, file });
+            return Ok(AgentPlace { reach: ConnectionReach::Project, boundary: root.clone(), root, file });
         }
         let environment = |name: &str| std::env::var(name).ok();
-        let home = config::home_directory(settings, &environment).ok_or_else(|| {
+        let moved = config::moved_home(settings, &environment);
+        let home = moved.or_else(|| config::home_directory(settings, &environment)).ok_or_else(|| {
             CliError::with_help("this account has no home directory", "name one with `--home DIR`")
         })?;
-        let file = home.join(agent.user_file().ok_or_else(no_file)?);
-        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file })
+        let (file, boundary) = agent.user_settings(&home, &environment).ok_or_else(no_file)?;
+        Ok(AgentPlace { reach: ConnectionReach::User, root: home, file, boundary })
     }
 }
 

@@ -190,11 +190,19 @@ fn unusable(path: &Path, why: &str) -> CliError {
     CliError::new(format!("{} {why}", escape::path(path)))
 }
 
-/// Ends the process here if a test asks for it, as if it were killed.
+/// Ends the process here if a test asks for it, as if it were killed, or waits for the end of a pipe.
 pub(super) fn fault_point(name: &str) {
     #[cfg(debug_assertions)]
-    if std::env::var("HOOKYARD_TEST_ABORT").is_ok_and(|wanted| wanted == name) {
-        std::process::abort();
+    {
+        let is_wanted = |variable| std::env::var(variable).is_ok_and(|wanted| wanted == name);
+        if is_wanted("HOOKYARD_TEST_ABORT") {
+            std::process::abort();
+        }
+        if is_wanted("HOOKYARD_TEST_PAUSE")
+            && let Some(pipe) = std::env::var_os("HOOKYARD_TEST_PAUSE_AT")
+        {
+            fs::read(pipe).ok();
+        }
     }
     #[cfg(not(debug_assertions))]
     let _ = name;

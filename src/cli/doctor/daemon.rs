@@ -1,0 +1,95 @@
+//! What `doctor` finds about the daemon.
+
+use std::path::Path;
+
+use super::super::{connect::OnDemandDaemon, escape, paths::display_path, units::coarse_duration};
+use crate::{
+    config::{ConnectionRecord, ConnectionStore, DaemonStart},
+    daemon::{Client, ClientError, DaemonStatus, StartFinding},
+};
+
+const SUBJECT: &str = "daemon";
+
+/// Whether the daemon is up and well, or starts with the next event.
+pub(super) fn findings(
+    client: &Client,
+    status: &Result<DaemonStatus, ClientError>,
+    record: &ConnectionRecord,
+    store: Option<&ConnectionStore>,
+) -> Vec<StartFinding> {
+    match (status, store) {
+        (Err(ClientError::Down { .. }), Some(store)) if starts_on_demand(record, client.socket()) => {
+            vec![not_started_yet(store)]
+        }
+        _ => of_status(client, status, !record.connections.is_empty()),
+    }
+}
+
+/// Whether events start the daemon at a socket.
+fn starts_on_demand(record: &ConnectionRecord, socket: &Path) -> bool {
+    let daemon = record.daemon.as_ref().filter(|daemon| daemon.start == DaemonStart::OnDemand);
+    daemon.is_some_and(|daemon| daemon.socket == socket) && !record.connections.is_empty()
+}
+
+/// A daemon that the next event starts, or has tried to.
+fn not_started_yet(store: &ConnectionStore) -> StartFinding {
+    let daemon = OnDemandDaemon::new(store.directory());
+    match daemon.last_failure() {
+        None => StartFinding::ok(SUBJECT, "it does not run; the next event of an agent starts it"),
+        Some(why) => {
+            let text = format!("events could not start it: {}", escape::line(&why));
+            let help = format!("correct this; its log is {}", display_path(&daemon.log()));
+            StartFinding::error(SUBJECT, text).help(help)
+        }
+    }
+}
+
+/// What is wrong with a daemon that no event starts.
+fn of_status(
+    client: &Client,
+    status: &Result<DaemonStatus, ClientError>,
+    has_agents: bool,
+) -> Vec<StartFinding> {
+    let status = match status {
+        Ok(status) => status,
+        Err(error @ ClientError::Down { .. }) => {
+            let finding = if has_agents { StartFinding::error } else { StartFinding::warning };
+            let help = "start it with `hookyard serve`, or as a service of your user (docs/hosts.md)";
+            return vec![finding(SUBJECT, error.to_string()).help(help)];
+        }
+        Err(error) => return vec![StartFinding::error(SUBJECT, error.to_string())],
+    };
+    let up = coarse_duration(std::time::Duration::from_millis(status.uptime_ms));
+    let socket = client.socket().display();
+    let text = format!("hookyard {}, pid {}, up {up}, at {socket}", status.version, status.pid);
+    let mut findings = vec![StartFinding::ok(SUBJECT, text)];
+    let own = env!("CARGO_PKG_VERSION");
+    if status.version != own {
+        let text = format!("the daemon is version {}, and this program is {own}", status.version);
+        findings
+            .push(StartFinding::warning(SUBJECT, text).help("restart it, or run `hookyard serve --replace`"));
+    }
+    if status.phase != "ready" {
+        findings.push(StartFinding::warning(SUBJECT, format!("it is {}", status.phase)));
+    }
+    findings.extend(status.broken.iter().map(|broken| {
+        let text = format!("files of workspace {} are broken: {}", broken.id, broken.first);
+        StartFinding::error(SUBJECT, text).help("`hookyard status` shows them, and what is in force")
+    }));
+    findings.extend(status.not_loaded.iter().map(|known| {
+        StartFinding::error(SUBJECT, format!("workspace {} is not loaded: {}", known.id, known.why))
+            .help("its events are refused until it is")
+    }));
+    findings.extend(status.required_missing.iter().map(|missing| {
+        let text = format!(
+            "required hook {} of {} is not in force: {}",
+            missing.hook, missing.workspace, missing.why
+        );
+        StartFinding::error(SUBJECT, text)
+    }));
+    findings.extend(status.degraded_workers.iter().map(|known| {
+        let text = format!("workers of {} in {} do not serve: {}", known.hook, known.workspace, known.why);
+        StartFinding::warning(SUBJECT, text).help("`hookyard check` starts one and shows what it says")
+    }));
+    findings
+}

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Read},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
 };
 
@@ -103,9 +104,16 @@ fn text_of(file: &Path) -> Result<String, CliError> {
 }
 
 /// The bytes of a file, at most one more than are allowed.
+///
+/// Returns an error of a pipe through which nothing comes: the guards of its settings would be missing without a word.
 fn start_of(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_input(file)?.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes)?;
+    let opened = open_input(file)?;
+    let is_pipe = opened.metadata()?.file_type().is_fifo();
+    opened.take(LARGEST_SETTINGS + 1).read_to_end(&mut bytes)?;
+    if is_pipe && bytes.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it is a pipe, and nobody writes to it"));
+    }
     Ok(bytes)
 }
 

@@ -79,7 +79,7 @@ impl ExplainCommand {
                 return Ok(Exit::Failed);
             }
         };
-        let mut loaded = found.load();
+        let mut loaded = found.load_in_force();
         let diagnostics = std::mem::take(&mut loaded.diagnostics);
         let files = std::mem::take(&mut loaded.files);
         let explanation = snapshot(loaded).explain(&event);

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     config::{
-        self, HOOK_FILES, LastGoodStore, LoadContext, LoadedWorkspace, OuterSearch, Settings, TrustPolicy,
-        WorkspaceSettings,
+        self, HOOK_FILES, LastGoodSource, LastGoodStore, LoadContext, LoadedWorkspace, OuterSearch, Settings,
+        TrustPolicy, WorkspaceSettings,
     },
     model::{Diagnostic, Severity, WorkspaceId},
     registry::Snapshot,
@@ -128,17 +128,36 @@ impl LocatedWorkspace {
         }
     }
 
-    /// Loads the hooks.
+    /// Loads the hooks of the files as they are.
     pub(super) fn load(&self) -> LoadedWorkspace {
+        self.with_required(self.load_with(None))
+    }
+
+    /// Loads the hooks that a daemon would have in force after a start, with the last good rules of broken files.
+    pub(super) fn load_in_force(&self) -> LoadedWorkspace {
+        let environment = |name: &str| std::env::var(name).ok();
+        let records = LastGoodSource::Settings.records(None, &self.settings, &environment);
+        let mut loaded = self.load_with(records.as_ref());
+        let kept = loaded.last_good.keys().map(PathBuf::as_path);
+        config::apply_policy(self.settings.broken, &mut loaded.hooks, kept);
+        self.with_required(loaded)
+    }
+
+    fn load_with(&self, last_good: Option<&LastGoodStore>) -> LoadedWorkspace {
         let environment = |name: &str| std::env::var(name).ok();
         let connections = config::connections(&self.settings, &environment);
         let context = LoadContext {
             search: OuterSearch::EveryParent,
             connections: Some(&connections),
+            last_good,
             ..LoadContext::new(&environment)
         };
         let (id, workspace) = self.declared();
-        let mut loaded = config::load_in_context(&workspace, id.as_ref(), &self.settings, &context);
+        config::load_in_context(&workspace, id.as_ref(), &self.settings, &context)
+    }
+
+    /// The same, with the required hooks that are missing.
+    fn with_required(&self, mut loaded: LoadedWorkspace) -> LoadedWorkspace {
         let LoadedWorkspace { workspace, outer, hooks, diagnostics, .. } = &mut loaded;
         let (_, missing) = config::require(&self.settings.required, workspace, outer, hooks, diagnostics);
         loaded.warn(missing);
@@ -152,15 +171,10 @@ impl LocatedWorkspace {
             return Vec::new();
         }
         let environment = |name: &str| std::env::var(name).ok();
-        let Some(data) = config::data_directory(&self.settings, &environment) else { return Vec::new() };
-        let store = LastGoodStore::read_only(&data);
-        let context = LoadContext {
-            search: OuterSearch::EveryParent,
-            last_good: Some(&store),
-            ..LoadContext::new(&environment)
+        let Some(store) = LastGoodSource::Settings.records(None, &self.settings, &environment) else {
+            return Vec::new();
         };
-        let (id, workspace) = self.declared();
-        let found = config::load_in_context(&workspace, id.as_ref(), &self.settings, &context).diagnostics;
+        let found = self.load_with(Some(&store)).diagnostics;
         found.into_iter().filter(|remark| remark.code == Diagnostic::LAST_GOOD).collect()
     }
 

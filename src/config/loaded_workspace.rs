@@ -6,8 +6,10 @@ use std::{
     sync::Arc,
 };
 
+#[cfg(feature = "cli")]
+use super::trust::data_directory;
 use super::{
-    WorkspaceSettings,
+    Settings, WorkspaceSettings,
     connections::{ConnectedAgents, ConnectionRecord},
     content::RulesVersion,
     files::DefinitionFiles,
@@ -34,18 +36,56 @@ pub(crate) struct LoadOptions {
     pub(crate) search: OuterSearch,
     /// Whether hooks are left to the agents that run them.
     pub(crate) agents: ConnectedAgents,
+    /// Where the last good rules come from.
+    pub(crate) last_good: LastGoodSource,
+}
+
+/// Where the last good rules of broken files come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum LastGoodSource {
+    /// The data directory that is open, if one is.
+    #[default]
+    OpenData,
+    /// The data directory of the settings, which a daemon may have open. Nothing is written there.
+    #[cfg(feature = "cli")]
+    Settings,
+}
+
+impl LastGoodSource {
+    /// The records.
+    #[cfg_attr(not(feature = "cli"), expect(unused_variables, reason = "commands read the settings"))]
+    pub(crate) fn records(
+        self,
+        open: Option<&LastGoodStore>,
+        settings: &Settings,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<LastGoodStore> {
+        match self {
+            Self::OpenData => open.cloned(),
+            #[cfg(feature = "cli")]
+            Self::Settings => {
+                data_directory(settings, environment).map(|data| LastGoodStore::read_only(&data))
+            }
+        }
+    }
 }
 
 impl LoadOptions {
     /// Those of the command line, which runs every hook.
     #[cfg(feature = "cli")]
-    pub(crate) const OF_COMMANDS: Self =
-        Self { search: OuterSearch::EveryParent, agents: ConnectedAgents::Ignored };
+    pub(crate) const OF_COMMANDS: Self = Self {
+        search: OuterSearch::EveryParent,
+        agents: ConnectedAgents::Ignored,
+        last_good: LastGoodSource::Settings,
+    };
 
     /// Those of the daemon.
     #[cfg(feature = "daemon")]
-    pub(crate) const OF_DAEMON: Self =
-        Self { search: OuterSearch::Registered, agents: ConnectedAgents::Considered };
+    pub(crate) const OF_DAEMON: Self = Self {
+        search: OuterSearch::Registered,
+        agents: ConnectedAgents::Considered,
+        last_good: LastGoodSource::OpenData,
+    };
 }
 
 /// A registered workspace around another one.

@@ -73,7 +73,7 @@ pub(crate) use load::load_in_context;
 pub use load::load_workspace;
 pub use loaded_workspace::LoadedWorkspace;
 #[cfg(feature = "cli")]
-pub(crate) use loaded_workspace::OuterSearch;
+pub(crate) use loaded_workspace::{LastGoodSource, OuterSearch};
 pub(crate) use loaded_workspace::{LoadContext, LoadOptions, RegisteredWorkspace};
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use quantity::duration;

@@ -214,11 +214,12 @@ impl Orchestrator {
         let at = SystemTime::now();
         let client = self.0.models.clone();
         let orchestrator = self.clone();
-        let LoadOptions { search, agents } = self.0.load_options;
-        let last_good = self.0.last_good.get().cloned();
+        let LoadOptions { search, agents, last_good } = self.0.load_options;
+        let open = self.0.last_good.get().cloned();
         let load = move || {
             let environment = |name: &str| std::env::var(name).ok();
             let connections = agents.read(&settings, &environment);
+            let last_good = last_good.records(open.as_ref(), &settings, &environment);
             let context = config::LoadContext {
                 models: &|reference| client.as_ref().is_some_and(|client| client.has(reference)),
                 previous: former,

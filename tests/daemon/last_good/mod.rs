@@ -109,6 +109,41 @@ fn checked(daemon: &Daemon) -> Vec<String> {
     remarks.map(|remark| remark["message"].as_str().unwrap().to_owned()).collect()
 }
 
+/// What `fire` says of an event, as `word` does, and the hooks that `explain` says would run.
+fn fired(daemon: &Daemon, tool: &str) -> (String, Value) {
+    let event = json!({ "event": "before_tool_dispatch", "session_id": "s", "run_id": "r",
+                        "tool_name": tool, "tool_input": { "command": "ls" } });
+    let file = daemon.path().join("event.json");
+    fs::write(&file, event.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let answer = run(daemon, &["fire", "--json", "--set", "trust=off", "--event", file]);
+    let outcome: Value =
+        serde_json::from_slice(&answer.stdout).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+    let selected = run(daemon, &["explain", "--json", "--set", "trust=off", "--event", file]);
+    let explained: Value = serde_json::from_slice(&selected.stdout).unwrap();
+    let word = match outcome["verdict"].as_str() {
+        Some("block") => outcome["reason"].as_str().unwrap_or_default().trim().to_owned(),
+        _ => "-".to_owned(),
+    };
+    (word, explained["stages"].clone())
+}
+
+#[test]
+fn commands_judge_with_the_last_good_rules_as_a_daemon_does_after_a_start() {
+    for policy in ["keep", "deny"] {
+        let setup = shop().settings(&format!("broken: {policy}")).file(GUARD, &guard("guard", "no"));
+        let daemon = killed(setup.serve(), |here| fs::write(here.join(GUARD), BROKEN).unwrap()).serve();
+        let before = fs::read(record(&daemon.path())).unwrap();
+        for (tool, stages) in [("Bash", json!([["guard"]])), ("Read", json!([]))] {
+            let judged = word(&daemon, tool);
+            assert_eq!(judged == "-", tool == "Read", "{policy}: {judged}");
+            assert_eq!(fired(&daemon, tool), (judged, stages), "{policy}, {tool}");
+        }
+        assert_eq!(fs::read(record(&daemon.path())).unwrap(), before, "{policy}");
+        daemon.finish();
+    }
+}
+
 #[test]
 fn a_start_with_a_broken_file_uses_the_rules_that_it_last_had() {
     let daemon = shop().file(GUARD, &guard("guard", "no")).serve();

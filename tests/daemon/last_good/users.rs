@@ -162,6 +162,7 @@ fn a_broken_file_of_a_user_of_which_nothing_is_known_blocks_and_says_so() {
         assert!(why.contains("its file is broken"), "{data}: {why}");
         assert!(daemon.log().contains("nothing is known of the rules that the file had"), "{}", daemon.log());
         assert_eq!(broken_files(&daemon), ["0", "0", "1"]);
+        assert_eq!(checked(&daemon).len(), 1, "{data}: {:?}", checked(&daemon));
         // A file without hooks is known to have none.
         fs::write(daemon.path().join(OF_USER), "{}").unwrap();
         wait_until("it is mended", || word(&daemon, "Read") == "-");

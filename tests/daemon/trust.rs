@@ -483,6 +483,44 @@ fn a_workspace_that_is_registered_by_another_spelling_of_its_path_keeps_its_trus
     daemon.finish();
 }
 
+#[test]
+fn a_workspace_that_is_registered_through_a_link_takes_no_guard_away() {
+    let daemon = shop();
+    agree(&daemon);
+    wait_for(&daemon, "trusted");
+    let here = daemon.path();
+    let put = |root: &str| {
+        daemon.send("PUT", "/v1/workspaces/shop", Some(&json!({ "root": here.join(root) }))).status
+    };
+    let root = || daemon.get("/v1/workspaces/shop")["root"].clone();
+    symlink("shop", here.join("link")).unwrap();
+    symlink("nowhere", here.join("dangling")).unwrap();
+    symlink("circle", here.join("circle")).unwrap();
+    fs::create_dir(here.join("other")).unwrap();
+    assert_eq!((put("link"), root()), (200, json!(here.join("shop"))), "it is where the link leads to");
+    wait_for(&daemon, "trusted");
+    assert_eq!(fire(&daemon)["reason"], "not on my watch");
+    for root in ["dangling", "circle", "link/not/there"] {
+        assert!((400..500).contains(&put(root)), "{root}");
+        assert_eq!(fire(&daemon)["reason"], "not on my watch", "{root}");
+    }
+    // What was agreed to was agreed to there, wherever the name leads now.
+    fs::rename(here.join("shop"), here.join("moved")).unwrap();
+    for target in ["other", "moved"] {
+        symlink(target, here.join("shop")).unwrap();
+        for spelling in ["shop", "link"] {
+            assert_eq!((put(spelling), root()), (200, json!(here.join("shop"))), "{spelling}, {target}");
+            let states = daemon.get("/v1/workspaces/shop")["trust"].to_string();
+            assert!(states.contains("missing"), "{spelling}, {target}: {states}");
+            // It asserts that the event is blocked.
+            fire(&daemon);
+            assert_eq!(readiness(&daemon), (503, json!("workspace_replaced")), "{spelling}, {target}");
+        }
+        fs::remove_file(here.join("shop")).unwrap();
+    }
+    daemon.finish();
+}
+
 /// The first event after a start may come from a directory that is gone.
 #[test]
 fn a_workspace_that_is_gone_before_a_start_takes_no_guard_away() {

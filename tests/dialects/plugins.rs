@@ -159,6 +159,55 @@ async fn what_a_workspace_enables_needs_the_trust_of_a_person() {
     assert!(inside.load_with(&settings).0[0].contains("nobody has agreed to it"));
 }
 
+/// However it comes to be inside: the agents' own files say so, which no workspace writes.
+#[tokio::test]
+async fn what_is_inside_the_workspace_needs_the_trust_of_a_person_whoever_enabled_it() {
+    let enforced = |plugin: &Plugin| {
+        let settings = Settings { trust: TrustPolicy::Enforce, ..plugin.workspace.settings() };
+        plugin.load_with(&settings).0
+    };
+    // A marketplace in the repository.
+    let plugin = Plugin::installed().enabled(USER, true);
+    let market = plugin.path("workspace/market");
+    let known = json!({ "market": { "source": { "source": "directory", "path": market }, "installLocation": market } });
+    plugin.write("home/.claude/plugins/known_marketplaces.json", &known);
+    let catalog = json!({ "name": "market", "plugins": [{ "name": "guard", "source": "./here" }] });
+    plugin.write("workspace/market/.claude-plugin/marketplace.json", &catalog);
+    plugin.write("workspace/market/here/hooks/hooks.json", &command("PreToolUse", "true"));
+    let [hook] = &enforced(&plugin)[..] else { panic!("{:?}", enforced(&plugin)) };
+    assert!(hook.contains("nobody has agreed to it"), "{hook}");
+    // An installed plugin that is a link into it.
+    let plugin = Plugin::installed().enabled(USER, true);
+    fs::rename(plugin.root(), plugin.path("workspace/own")).unwrap();
+    std::os::unix::fs::symlink(plugin.path("workspace/own"), plugin.root()).unwrap();
+    let [hook] = &enforced(&plugin)[..] else { panic!("{:?}", enforced(&plugin)) };
+    assert!(hook.contains("nobody has agreed to it"), "{hook}");
+    // An extension of Gemini CLI that is linked.
+    let plugin = Plugin { workspace: TestWorkspace::new() };
+    let extension = "home/.gemini/extensions/fmt";
+    plugin.write(&format!("{extension}/gemini-extension.json"), &json!({ "name": "fmt", "version": "1" }));
+    plugin.write("workspace/source/hooks/hooks.json", &command("BeforeTool", "true"));
+    let link = json!({ "type": "link", "source": plugin.path("workspace/source") });
+    plugin.write(&format!("{extension}/.gemini-extension-install.json"), &link);
+    let [hook] = &enforced(&plugin)[..] else { panic!("{:?}", enforced(&plugin)) };
+    assert!(hook.contains("nobody has agreed to it"), "{hook}");
+}
+
+#[tokio::test]
+async fn a_workspace_that_enables_many_plugins_pushes_out_none_of_a_higher_level() {
+    let managed = "system/claude-code/managed-settings.json";
+    for (file, scope) in [(USER, "user"), (managed, "managed")] {
+        let plugin = Plugin::installed().enabled(file, true);
+        let many: serde_json::Map<String, Value> =
+            (0..200).map(|number| (format!("a{number}@market"), json!(true))).collect();
+        plugin.write(PROJECT, &json!({ "enabledPlugins": many }));
+        plugin.write("workspace/.claude/settings.local.json", &json!({ "enabledPlugins": many }));
+        let (hooks, messages) = plugin.load();
+        assert_eq!(hooks, [format!("claude.{scope}.guard_market.PreToolUse.1.1 runs")]);
+        assert!(messages.iter().any(|message| message.contains("plugins are enabled")), "{messages:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_plugin_of_another_project_does_not_run_here() {
     let plugin = Plugin::installed().enabled(PROJECT, true);

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     config::{self, Settings, WorkspaceSettings},
     daemon::{Daemon, HandedOver, ListenerSource},
-    handler::command::HookCgroup,
+    handler::command::{Adoption, HookCgroup},
     model::{Severity, WorkspaceId},
 };
 
@@ -191,8 +191,9 @@ impl ServeCommand {
         // Where files may not grow any more, writing one fails, and the daemon goes on.
         let _file_size = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
             .map_err(|error| start_error(&error))?;
-        // Dropped last: it ends what hooks left.
+        // Dropped last: they end what hooks left.
         let _cgroup = HookCgroup::enter();
+        let _adoption = Adoption::begin();
         let started = tokio::select! {
             started = Daemon::start_with(settings, &|name| std::env::var(name).ok(), source) => started,
             exit = stop_signals.next() => return Ok(exit),

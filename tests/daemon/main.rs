@@ -5,6 +5,7 @@
 mod support;
 
 mod activation;
+mod adoption;
 mod cgroup;
 mod content;
 mod drain;

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, sleep_until};
 
 use super::ledger::{PendingRecord, RecordedGroup, count_marked};
-use super::reap;
+use super::reap::{self, OwnChild};
 use super::spawn::{Program, SpawnError, next_mark, spawn};
 
 /// Between two attempts to reap a leader that has exited but is traced, and so cannot be reaped yet.
@@ -30,7 +30,7 @@ const TRACED_POLL: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct ProcessGroup {
     /// `None` once it is reaped: from then on `id` may be another group's, and nothing is signalled.
-    leader: Option<Child>,
+    leader: Option<OwnChild>,
     id: Pid,
     /// The group's line in the ledger, from which the next hookyard ends the group if this one is killed.
     recorded: Option<RecordedGroup>,
@@ -53,10 +53,10 @@ impl ProcessGroup {
         let pending = PendingRecord::now();
         let mark = next_mark(program);
         let mut leader = spawn(program, mark.as_deref())?;
-        let stdin = leader.stdin.take();
-        let stdout = leader.stdout.take();
-        let stderr = leader.stderr.take();
-        let id = Pid::from_child(&leader);
+        let stdin = leader.process.stdin.take();
+        let stdout = leader.process.stdout.take();
+        let stderr = leader.process.stderr.take();
+        let id = Pid::from_child(&leader.process);
         let group = Self { leader: Some(leader), id, recorded: pending.record(id), mark };
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(SpawnError::of(program, io::Error::other("a piped stream is missing")));
@@ -121,10 +121,10 @@ impl ProcessGroup {
         tokio::task::spawn_blocking(move || count_marked(&mark, group)).await.unwrap_or_default()
     }
 
-    /// Whether the group has members, alive, or dead and not reaped by their parent. Call it once the leader is
-    /// reaped: a zombie leader counts as a member.
+    /// Whether the group has members, alive, or dead and not reaped by a parent other than this process. Call it once the
+    /// leader is reaped: a zombie leader counts as a member.
     pub(super) fn populated(&self) -> bool {
-        test_kill_process_group(self.id) != Err(Errno::SRCH)
+        test_kill_process_group(self.id) != Err(Errno::SRCH) && reap::has_survivors(self.id)
     }
 }
 

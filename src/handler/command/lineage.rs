@@ -1,8 +1,9 @@
 //! Tells whether another process is a hook of this process, or was started by one.
 //!
-//! Descendants of this process and members of recorded groups are hooks. A process that detached itself from both still
-//! has the mark in the environment it was started with, unless it was given another one. Where a cgroup is delegated to
-//! this process, all that its hooks start is in that one.
+//! Descendants of this process and members of recorded groups are hooks. The daemon adopts orphans, so all that its hooks
+//! start are descendants. Where orphans go elsewhere, as in an embedding program, a process that detached itself still has the
+//! mark in the environment it was started with, unless it was given another one. Where a cgroup is delegated to this process,
+//! all that its hooks start is in that one.
 
 use std::{fs, io, path::PathBuf, process::id};
 
@@ -111,6 +112,8 @@ struct Kin {
     pid: i32,
     parent: i32,
     group: i32,
+    /// In clock ticks since the boot. It tells the process from others that have had its id.
+    started: u64,
 }
 
 impl Kin {
@@ -123,32 +126,49 @@ impl Kin {
     fn read(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-        // The first of these is the third field, the state.
-        let mut fields = rest.split_ascii_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let group = fields.next()?.parse().ok()?;
-        Some(Self { pid, parent, group })
+        // The first of these is the third field.
+        let fields: Vec<_> = rest.split_ascii_whitespace().collect();
+        let parent = fields.get(1)?;
+        let group = fields.get(2)?;
+        let started = fields.get(19)?;
+        Some(Self {
+            pid,
+            parent: parent.parse().ok()?,
+            group: group.parse().ok()?,
+            started: started.parse().ok()?,
+        })
     }
 }
 
 /// A process and its ancestors, the nearest first. Ancestors that this process may not see, which are those of other
 /// users where `/proc` hides them, end the list.
 ///
-/// Returns an error if the process itself has ended.
+/// Returns an error if the process itself has ended, or if its ancestors end faster than they can be listed.
 fn chain(pid: i32) -> io::Result<Vec<Kin>> {
-    let mut chain = Vec::new();
     for _ in 0..MAX_ATTEMPTS {
-        chain = vec![Kin::of(pid)?];
-        while let Some(last) = chain.last().filter(|last| last.parent != 0) {
-            // If the parent has ended, its children have another one by now.
-            let Ok(parent) = Kin::of(last.parent) else { break };
-            chain.push(parent);
-        }
-        if chain.last().is_some_and(|last| last.parent == 0) {
-            break;
+        if let Some(chain) = try_chain(Kin::of(pid)?) {
+            return Ok(chain);
         }
     }
-    Ok(chain)
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+/// The same, or none if an ancestor has ended meanwhile: its children have another parent by now.
+fn try_chain(first: Kin) -> Option<Vec<Kin>> {
+    let mut chain = vec![first];
+    let mut last = first;
+    while last.parent != 0 {
+        let parent = Kin::of(last.parent);
+        // As long as it is the parent, its id is no other's.
+        if !Kin::of(last.pid).is_ok_and(|again| again.parent == last.parent && again.started == last.started)
+        {
+            return None;
+        }
+        let Ok(parent) = parent else { break };
+        chain.push(parent);
+        last = parent;
+    }
+    Some(chain)
 }
 
 /// Whether a process was started with a variable that every hook has.
@@ -168,8 +188,8 @@ mod tests {
     #[test]
     fn a_process_is_read_whatever_its_name_is() {
         for name in ["sh", "a b", ") Z 9 9 (", "\u{fffd}"] {
-            let stat = format!("4711 ({name}) S 1 4700 1 0 -1");
-            let expected = Kin { pid: 4711, parent: 1, group: 4700 };
+            let stat = format!("4711 ({name}) S 1 4700 1 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 123456 1 1");
+            let expected = Kin { pid: 4711, parent: 1, group: 4700, started: 123_456 };
             assert_eq!(Kin::read(4711, stat.as_bytes()), Some(expected), "{name}");
         }
         assert_eq!((Kin::read(1, b"1 (sh) S"), Kin::read(1, b"")), (None, None));

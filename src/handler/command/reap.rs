@@ -1,11 +1,28 @@
-//! Reaps killed children that could not be reaped at once, so that no zombie stays.
+//! Reaps children that nobody waits for any more, so that no zombie stays: killed ones that could not be reaped at once, and
+//! in the daemon the orphans that its hooks leave.
 //!
-//! A thread of its own, alive only while there is such a child, rather than a task: it also works while the runtime
-//! shuts down, and unlike tokio's orphan queue it installs no SIGCHLD handler in the embedding process.
+//! The daemon adopts those orphans, as an init process does, so that whatever a hook has started stays a descendant of the
+//! daemon. They are told from its own children by a registry of the latter, whose exit statuses others wait for.
 
-use std::{process::Child, thread, time::Duration};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use std::collections::BTreeSet;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    process::{Child, ExitStatus},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpgid, test_kill_process_group, waitid,
+};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use rustix::process::{getpid, kill_process, set_child_subreaper};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+use tokio::{task::JoinHandle, time::interval};
 
 /// A killed process is mostly gone within a millisecond; one stuck in the kernel is polled ever more rarely.
 const FIRST_POLL: Duration = Duration::from_millis(1);
@@ -14,7 +31,7 @@ const SLOWEST_POLL: Duration = Duration::from_millis(200);
 static UNREAPED: Mutex<Unreaped> = Mutex::new(Unreaped { children: Vec::new(), has_reaper: false });
 
 struct Unreaped {
-    children: Vec<Child>,
+    children: Vec<OwnChild>,
     /// A thread polls `children`.
     has_reaper: bool,
 }
@@ -26,7 +43,10 @@ pub fn unreaped() -> usize {
 }
 
 /// Reaps `child` in the background as soon as possible. It must have been sent SIGKILL.
-pub(super) fn later(child: Child) {
+///
+/// By a thread of its own, alive only while there is such a child, rather than by a task: it also works while the runtime
+/// shuts down, and unlike tokio's orphan queue it installs no SIGCHLD handler in the embedding process.
+pub(super) fn later(child: OwnChild) {
     let mut unreaped = UNREAPED.lock();
     unreaped.children.push(child);
     if !unreaped.has_reaper {
@@ -52,4 +72,193 @@ fn reap_once() -> bool {
     unreaped.children.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
     unreaped.has_reaper = !unreaped.children.is_empty();
     unreaped.has_reaper
+}
+
+/// The ids of the children that this process has started and not reaped, with how often each is registered: the next child
+/// can get the id of one that is reaped before that one is removed here.
+type OwnIds = BTreeMap<i32, usize>;
+
+/// Who starts a child holds it shared until the child is in it; who reaps orphans holds it exclusively.
+static OWN_CHILDREN: RwLock<Mutex<OwnIds>> = RwLock::new(Mutex::new(OwnIds::new()));
+
+/// Whether this process adopts orphans. If not, its children are not registered.
+static IS_ADOPTING: AtomicBool = AtomicBool::new(false);
+
+/// RAII guard: while a child is being started, no orphan is reaped, for it might be this child.
+pub(super) struct ChildStart(Option<RwLockReadGuard<'static, Mutex<OwnIds>>>);
+
+impl ChildStart {
+    pub(super) fn begin() -> Self {
+        Self(IS_ADOPTING.load(Ordering::Acquire).then(|| OWN_CHILDREN.read()))
+    }
+
+    /// Registers the child that was started.
+    pub(super) fn finish(self, process: Child) -> OwnChild {
+        let id = raw(Pid::from_child(&process));
+        let registered = self.0.map(|own| {
+            *own.lock().entry(id).or_default() += 1;
+            RegisteredChild(id)
+        });
+        OwnChild { process, _registered: registered }
+    }
+}
+
+/// A child that this process has started. Drop it once it is reaped.
+#[derive(Debug)]
+pub(super) struct OwnChild {
+    pub(super) process: Child,
+    _registered: Option<RegisteredChild>,
+}
+
+impl OwnChild {
+    /// Reaps it if it has exited.
+    pub(super) fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.process.try_wait()
+    }
+}
+
+/// RAII guard: the registration of a child.
+#[derive(Debug)]
+struct RegisteredChild(i32);
+
+impl Drop for RegisteredChild {
+    fn drop(&mut self) {
+        let own = OWN_CHILDREN.read();
+        let mut own = own.lock();
+        match own.get_mut(&self.0) {
+            Some(times) if *times > 1 => *times -= 1,
+            _ => drop(own.remove(&self.0)),
+        }
+    }
+}
+
+/// Whether a group has members that run, or that were killed just now, once its leader is reaped. Orphans in it that had
+/// ended by themselves are reaped. Without adoption nobody can tell: they wait for another process to reap them.
+pub(super) fn has_survivors(group: Pid) -> bool {
+    if !IS_ADOPTING.load(Ordering::Acquire) {
+        return true;
+    }
+    let mut own = OWN_CHILDREN.write();
+    let members = orphans(own.get_mut()).into_iter().filter(|pid| getpgid(Some(*pid)) == Ok(group));
+    let ended: Vec<WaitIdStatus> = members.filter_map(reap).collect();
+    let is_killed = |status: &WaitIdStatus| status.terminating_signal() == Some(Signal::KILL.as_raw());
+    ended.iter().any(is_killed) || test_kill_process_group(group).is_ok()
+}
+
+/// The children of this process that it has not started.
+fn orphans(own: &OwnIds) -> Vec<Pid> {
+    children().into_iter().filter(|pid| !own.contains_key(&raw(*pid))).collect()
+}
+
+/// The children of this process. One that ends meanwhile can hide others, for this time.
+fn children() -> Vec<Pid> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |list: String| list.split_ascii_whitespace().map(str::parse).collect::<Vec<_>>();
+    lists.flat_map(pids).filter_map(|pid| Pid::from_raw(pid.ok()?)).collect()
+}
+
+/// Reaps an orphan if it has ended.
+fn reap(orphan: Pid) -> Option<WaitIdStatus> {
+    waitid(WaitId::Pid(orphan), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).ok().flatten()
+}
+
+fn raw(pid: Pid) -> i32 {
+    pid.as_raw_nonzero().get()
+}
+
+/// How often orphans that have ended are reaped.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+const REAP_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How often what is left is killed when adoption ends: each round finds the children of those that the last one killed.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+const MAX_ROUNDS: usize = 200;
+
+/// Between two rounds.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+const ROUND_PAUSE: Duration = Duration::from_millis(5);
+
+/// RAII guard: this process adopts what its hooks leave. Dropping it kills all that it has adopted, and blocks its thread for
+/// up to little more than a second.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+#[derive(Debug)]
+pub(crate) struct Adoption {
+    /// The children of the program that became this one.
+    inherited: BTreeSet<i32>,
+    reaper: JoinHandle<()>,
+}
+
+#[cfg(all(feature = "cli", feature = "daemon"))]
+impl Adoption {
+    /// Begins it. Call it in a runtime, before the first hook, and in a program that starts no children of its own: it would
+    /// not get their exit statuses.
+    ///
+    /// Returns nothing where the system cannot do it.
+    pub(crate) fn begin() -> Option<Self> {
+        let own = format!("/proc/self/task/{}/children", raw(getpid()));
+        // Without these lists nothing could be reaped.
+        let begun = fs::read(own).and_then(|_| Ok(set_child_subreaper(Some(getpid()))?));
+        if let Err(error) = begun {
+            tracing::warn!(%error, "what hooks leave cannot be adopted; a hook that hides its origin has control");
+            return None;
+        }
+        let inherited = children().into_iter().map(raw).collect();
+        IS_ADOPTING.store(true, Ordering::Release);
+        Some(Self { inherited, reaper: tokio::spawn(reap_orphans()) })
+    }
+
+    /// Kills what was adopted and is left. Returns what that was; nothing if it was there already.
+    fn kill(&self, own: &OwnIds) -> Vec<i32> {
+        let mut left = orphans(own);
+        left.retain(|pid| !self.inherited.contains(&raw(*pid)));
+        // It cannot be reaped in between, so its id is not another's. Processes of other users cannot be killed.
+        left.retain(|pid| kill_process(*pid, Signal::KILL).is_ok() && reap(*pid).is_none());
+        left.into_iter().map(raw).collect()
+    }
+}
+
+#[cfg(all(feature = "cli", feature = "daemon"))]
+impl Drop for Adoption {
+    fn drop(&mut self) {
+        self.reaper.abort();
+        let mut killed = BTreeSet::new();
+        let mut empty_rounds = 0;
+        for _ in 0..MAX_ROUNDS {
+            let left = self.kill(OWN_CHILDREN.write().get_mut());
+            empty_rounds = if left.is_empty() { empty_rounds + 1 } else { 0 };
+            killed.extend(left);
+            // A list can miss one, and what was reaped may have had children.
+            if empty_rounds == 3 {
+                break;
+            }
+            thread::sleep(ROUND_PAUSE);
+        }
+        IS_ADOPTING.store(false, Ordering::Release);
+        if !killed.is_empty() {
+            tracing::warn!(processes = killed.len(), "ended processes that hooks had left");
+        }
+    }
+}
+
+/// Reaps orphans that have ended, again and again.
+#[cfg(all(feature = "cli", feature = "daemon"))]
+async fn reap_orphans() {
+    let mut ticks = interval(REAP_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // Most of the time nothing has ended, and this is all that is done.
+        if !matches!(waitid(WaitId::All, options), Ok(Some(_))) {
+            continue;
+        }
+        // Who starts hooks waits only if there is an orphan.
+        let is_any = !orphans(&OWN_CHILDREN.read().lock()).is_empty();
+        if is_any {
+            let mut own = OWN_CHILDREN.write();
+            for orphan in orphans(own.get_mut()) {
+                let _ = reap(orphan);
+            }
+        }
+    }
 }

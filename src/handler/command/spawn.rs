@@ -7,12 +7,13 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
 use super::ledger::PROCESS_MARK;
+use super::reap::{ChildStart, OwnChild};
 use crate::model::Approval;
 
 /// A program to start, with its arguments, directory and environment.
@@ -142,12 +143,13 @@ pub(super) fn next_mark(program: &Program) -> Option<String> {
 /// Starts `program` as the leader of its own process group, with pipes for its three standard streams. `mark` is put
 /// into its environment.
 #[allow(clippy::disallowed_methods, reason = "this is the place where processes are started")]
-pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<Child, SpawnError> {
+pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<OwnChild, SpawnError> {
     if !program.path.is_absolute() {
         return Err(SpawnError::RelativeProgram { path: program.path.clone() });
     }
     program.approval.check().map_err(|why| SpawnError::Untrusted { why })?;
-    Command::new(&program.path)
+    let start = ChildStart::begin();
+    let started = Command::new(&program.path)
         .args(&program.args)
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
@@ -157,8 +159,8 @@ pub(super) fn spawn(program: &Program, mark: Option<&str>) -> Result<Child, Spaw
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| SpawnError::of(program, error))
+        .spawn();
+    started.map(|child| start.finish(child)).map_err(|error| SpawnError::of(program, error))
 }
 
 impl SpawnError {

@@ -35,6 +35,10 @@ fn a_hook_and_what_it_starts_have_no_control() {
         "(setsid sh -c ': >OUT.begun; while kill -0 '$$' 2>/dev/null; do sleep 0.01; done; \
          RELOAD >OUT 2>&1; echo $? >OUT.new; mv OUT.new OUT.code' </dev/null >/dev/null 2>&1 &); \
          while [ ! -e OUT.begun ]; do sleep 0.01; done",
+        // The same with an environment of its own, and a parent that is neither the hook nor its child.
+        "(env -i setsid sh -c ': >OUT.begun; while kill -0 '$$' 2>/dev/null; do sleep 0.01; done; \
+         (setsid env -i sh -c \"RELOAD >OUT 2>&1; echo \\$? >OUT.new; mv OUT.new OUT.code\" &)' </dev/null >/dev/null 2>&1 &); \
+         while [ ! -e OUT.begun ]; do sleep 0.01; done",
         // In the process group, without its parent and with an environment of its own.
         "(env -i sh -c 'RELOAD >OUT 2>&1; echo $? >OUT.new; mv OUT.new OUT.code' \
          </dev/null >/dev/null 2>&1 &); while [ ! -e OUT.code ]; do sleep 0.01; done",

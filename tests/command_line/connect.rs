@@ -381,7 +381,7 @@ fn settings_that_another_program_writes_meanwhile_are_left_to_it() {
 
 #[test]
 fn agents_that_are_connected_at_the_same_time_are_all_connected() {
-    const AGENTS: [&str; 5] = ["claude", "gemini", "codebuddy", "clawd", "codex"];
+    const AGENTS: [&str; 6] = ["claude", "gemini", "codebuddy", "clawd", "codex", "qwen"];
     let home = Home::new();
     let commands: Vec<Command> =
         (0..3).flat_map(|_| AGENTS.map(|agent| home.command(&["connect", agent]))).collect();

@@ -72,7 +72,7 @@ pub(in crate::cli) struct InstalledAgent {
 }
 
 /// Every agent that can be connected.
-pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
+pub(in crate::cli) static AGENTS: [AgentProfile; 6] = [
     AgentProfile {
         dialect: DialectName::Claude,
         title: "Claude Code",
@@ -149,6 +149,17 @@ pub(in crate::cli) static AGENTS: [AgentProfile; 5] = [
         review: Some(
             "Codex runs new and changed entries after you have trusted them there: it asks at its start, or type `/hooks`",
         ),
+    },
+    AgentProfile {
+        dialect: DialectName::Qwen,
+        title: "Qwen Code",
+        program: "qwen",
+        moved_by: None,
+        early_events: &[],
+        complete_since: Version(0, 0, 0),
+        on_demand: &[],
+        names_entries: true,
+        review: None,
     },
 ];
 

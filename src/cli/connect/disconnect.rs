@@ -13,7 +13,7 @@ use super::{
     agents::AgentProfile,
     entries::AgentSettings,
     place::{AgentName, ConnectionFlags, invalid, reload, step, store_of},
-    service::DaemonServices,
+    service::{DaemonEnd, DaemonServices},
     settings_file::{AgentSettingsFile, fault_point},
 };
 use crate::config::{AgentConnection, ConnectionStore, sha256};
@@ -72,18 +72,24 @@ impl DisconnectCommand {
             Undoing::Rewrite(text) => file.replace(text.as_bytes())?,
         }
         fault_point("restored");
+        let mut last = None;
         if let Some(at) = known {
             record.connections.remove(at);
-            let last = record.connections.is_empty().then(|| record.daemon.take()).flatten();
+            last = record.connections.is_empty().then(|| record.daemon.take()).flatten();
             store.write(&record)?;
             store.remove_unused_backups(&record);
-            if let Some(daemon) = last {
-                DaemonServices::find(&settings, &std::env::var_os("PATH").unwrap_or_default())
-                    .end(&daemon, sockets, screen)?;
-            }
         }
         screen.print(&page)?;
-        reload(sockets, screen);
+        let ended = match last {
+            Some(daemon) => {
+                let search_path = std::env::var_os("PATH").unwrap_or_default();
+                DaemonServices::find(&settings, &search_path).end(&daemon, sockets, screen)?
+            }
+            None => DaemonEnd::GoesOn,
+        };
+        if ended == DaemonEnd::GoesOn {
+            reload(sockets, screen);
+        }
         Ok(Exit::Done)
     }
 }

@@ -44,6 +44,14 @@ pub(super) struct DaemonServices {
     user: Option<UserServices>,
 }
 
+/// What becomes of the daemon once no agent is connected any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DaemonEnd {
+    Ends,
+    /// Somebody else has started it, or it does not run.
+    GoesOn,
+}
+
 impl DaemonServices {
     pub(super) fn find(settings: &Settings, search_path: &OsStr) -> Self {
         let home = config::home_directory(settings, &|name| std::env::var(name).ok());
@@ -92,19 +100,20 @@ impl DaemonServices {
         command: &DaemonCommand,
         sockets: &ControlSocketFlags,
         screen: &Screen,
-    ) -> Result<(), CliError> {
+    ) -> Result<DaemonEnd, CliError> {
         match command.start {
-            DaemonStart::Manual => return Ok(()),
+            DaemonStart::Manual => return Ok(DaemonEnd::GoesOn),
             DaemonStart::Service => self.user()?.remove()?,
             DaemonStart::OnDemand => match sockets.interactive_client().send("POST", "/v1/drain", None) {
                 Ok(_) => {}
-                Err(ClientError::Down { .. }) => return Ok(()),
+                Err(ClientError::Down { .. }) => return Ok(DaemonEnd::GoesOn),
                 Err(error) => return Err(error.into()),
             },
         }
         let mut page = Page::default();
         step(&mut page, screen, "daemon", "it ends: no agent is connected any more");
-        screen.print(&page.into_text())
+        screen.print(&page.into_text())?;
+        Ok(DaemonEnd::Ends)
     }
 
     fn user(&self) -> Result<&UserServices, CliError> {

@@ -89,7 +89,7 @@ pub use settings::{
 };
 #[cfg(feature = "daemon")]
 pub(crate) use trust::TrustedRoots;
-#[cfg(any(feature = "cli", feature = "daemon"))]
+#[cfg(feature = "daemon")]
 pub(crate) use trust::data_directory;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use trust::sha256;

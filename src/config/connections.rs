@@ -1,28 +1,24 @@
 //! The record of the agents that are connected to hookyard, and the backups of their settings files. It is in the state
 //! directory, where no workspace can write.
 
+#[cfg(feature = "cli")]
+use std::fs::{self, File};
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
-    io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::{
-    fs::{FlockOperation, OFlags, flock},
-    io::Errno,
-    process::geteuid,
-};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cli")]
+use super::trust::sha256;
 use super::{
     Settings,
-    files::{self, SymlinkPolicy, check_own_directory, open_regular, read_open},
-    trust::{sha256, state_directory},
+    files::{StateDirectory, StateFileError, is_inside},
+    trust::state_directory,
     workspace_options::RequiredHook,
 };
-use crate::model::{DialectName, Hook, HostRuns, Scope, io_reason};
+use crate::model::{DialectName, Hook, HostRuns, Scope};
 
 /// The version of the format.
 const VERSION: u32 = 1;
@@ -31,6 +27,7 @@ const VERSION: u32 = 1;
 const FILE: &str = "connections.json";
 
 /// The directory with the backups.
+#[cfg(feature = "cli")]
 const BACKUPS: &str = "connected";
 
 /// The largest record or backup, in bytes.
@@ -41,10 +38,19 @@ const LARGEST_FILE: u64 = 4 << 20;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConnectionRecord {
     version: u32,
+    /// The directory that it was read from.
+    #[serde(skip)]
+    directory: PathBuf,
     /// How their daemon is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) daemon: Option<DaemonCommand>,
     pub(crate) connections: Vec<AgentConnection>,
+}
+
+/// Only the version, which a later format keeps.
+#[derive(Deserialize)]
+struct RecordVersion {
+    version: u32,
 }
 
 /// How the daemon of the connected agents is started.
@@ -125,14 +131,6 @@ pub(crate) enum ConnectedAgents {
     Considered,
 }
 
-/// Why the record cannot be used or written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: {why}", path = path.display())]
-pub(crate) struct ConnectionError {
-    path: PathBuf,
-    why: String,
-}
-
 /// The record of one user, and the backups.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionStore {
@@ -141,14 +139,18 @@ pub(crate) struct ConnectionStore {
 
 impl Default for ConnectionRecord {
     fn default() -> Self {
-        Self { version: VERSION, daemon: None, connections: Vec::new() }
+        Self { version: VERSION, directory: PathBuf::new(), daemon: None, connections: Vec::new() }
     }
 }
 
 impl ConnectionRecord {
     /// Marks the hooks of a workspace that connected agents run themselves. Others stay with hookyard: those that the
-    /// operator requires, and those that a lower level switches off in the agent, which hookyard does not obey.
+    /// operator requires, and those that a lower level switches off in the agent, which hookyard does not obey. A record
+    /// inside a workspace says nothing about it: the workspace may have written it.
     pub(super) fn mark(&self, root: &Path, hooks: &mut [Hook], required: &[RequiredHook]) {
+        if is_inside(&self.directory, root) {
+            return;
+        }
         for hook in hooks {
             let name = hook.dialect.name();
             let is_connected = self.connections.iter().any(|known| known.reaches(name, root));
@@ -227,16 +229,6 @@ impl AgentConnection {
     }
 }
 
-impl ConnectionError {
-    fn new(path: &Path, why: impl Into<String>) -> Self {
-        Self { path: path.to_owned(), why: why.into() }
-    }
-
-    fn io(path: &Path, error: &io::Error) -> Self {
-        Self::new(path, io_reason(error))
-    }
-}
-
 impl ConnectionStore {
     /// The store of these settings; none without a state directory.
     pub(crate) fn of(settings: &Settings, environment: &dyn Fn(&str) -> Option<String>) -> Option<Self> {
@@ -258,135 +250,89 @@ impl ConnectionStore {
     /// The record; an empty one if nothing was ever connected.
     ///
     /// Returns an error if it cannot be read, is damaged, or another user may have written it.
-    pub(crate) fn read(&self) -> Result<ConnectionRecord, ConnectionError> {
-        let path = self.directory.join(FILE);
-        match path.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ConnectionRecord::default()),
-            Err(error) => return Err(ConnectionError::io(&path, &error)),
-            Ok(_) => {}
+    pub(crate) fn read(&self) -> Result<ConnectionRecord, StateFileError> {
+        let directory = StateDirectory(&self.directory);
+        let Some(bytes) = directory.read(FILE, LARGEST_FILE)? else { return Ok(self.empty_record()) };
+        let unusable = |why: String| StateFileError::unusable(&self.directory.join(FILE), why);
+        let damaged = |error: serde_json::Error| unusable(format!("it is damaged: {error}"));
+        let RecordVersion { version } = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if version != VERSION {
+            return Err(unusable(format!("its version is {version}, and this hookyard knows {VERSION}")));
         }
-        let bytes = self.read_own(&path)?;
-        let record: ConnectionRecord = serde_json::from_slice(&bytes)
-            .map_err(|error| ConnectionError::new(&path, format!("it is damaged: {error}")))?;
-        if record.version == VERSION {
-            return Ok(record);
-        }
-        let why = format!("its version is {}, and this hookyard knows {VERSION}", record.version);
-        Err(ConnectionError::new(&path, why))
+        let record: ConnectionRecord = serde_json::from_slice(&bytes).map_err(damaged)?;
+        Ok(ConnectionRecord { directory: self.directory.clone(), ..record })
     }
 
-    /// Reads a file of the state directory that only this user can have written.
-    fn read_own(&self, path: &Path) -> Result<Vec<u8>, ConnectionError> {
-        check_own_directory(&self.directory).map_err(|why| ConnectionError::new(&self.directory, why))?;
-        let file = open_regular(path, SymlinkPolicy::Refused);
-        let file = file.map_err(|why| ConnectionError::new(path, format!("it {why}")))?;
-        let metadata = file.metadata().map_err(|error| ConnectionError::io(path, &error))?;
-        if metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o077 != 0 {
-            return Err(ConnectionError::new(
-                path,
-                "others may read or write it; remove it and connect again",
-            ));
-        }
-        read_open(file, LARGEST_FILE).map_err(|why| ConnectionError::new(path, format!("it {why}")))
+    fn empty_record(&self) -> ConnectionRecord {
+        ConnectionRecord { directory: self.directory.clone(), ..ConnectionRecord::default() }
     }
 }
 
 #[cfg(feature = "cli")]
 impl ConnectionStore {
     /// Takes the lock under which agents are connected. It ends when the file is dropped.
-    pub(crate) fn lock(&self) -> Result<File, ConnectionError> {
-        self.make("")?;
-        let (path, lock) = self.open_lock("connections.lock")?;
-        let taken = flock(&lock, FlockOperation::LockExclusive);
-        taken.map_err(|error| ConnectionError::io(&path, &error.into()))?;
-        Ok(lock)
+    pub(crate) fn lock(&self) -> Result<File, StateFileError> {
+        StateDirectory(&self.directory).lock("connections.lock")
     }
 
     /// Takes another lock, by its file; none if a process has it. It ends with the process that has it.
-    pub(crate) fn try_lock(&self, file: &str) -> Result<Option<File>, ConnectionError> {
-        check_own_directory(&self.directory).map_err(|why| ConnectionError::new(&self.directory, why))?;
-        let (path, lock) = self.open_lock(file)?;
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(lock)),
-            Err(Errno::AGAIN) => Ok(None),
-            Err(error) => Err(ConnectionError::io(&path, &error.into())),
-        }
-    }
-
-    fn open_lock(&self, file: &str) -> Result<(PathBuf, File), ConnectionError> {
-        let path = self.directory.join(file);
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(flags);
-        let lock = options.open(&path).map_err(|error| ConnectionError::io(&path, &error))?;
-        Ok((path, lock))
+    pub(crate) fn try_lock(&self, file: &str) -> Result<Option<File>, StateFileError> {
+        StateDirectory(&self.directory).try_lock(file)
     }
 
     /// Writes the record at once or not at all.
-    pub(crate) fn write(&self, record: &ConnectionRecord) -> Result<(), ConnectionError> {
-        let path = self.directory.join(FILE);
-        let mut bytes = serde_json::to_vec_pretty(record)
-            .map_err(|error| ConnectionError::new(&path, error.to_string()))?;
+    pub(crate) fn write(&self, record: &ConnectionRecord) -> Result<(), StateFileError> {
+        let unwritable = |error: serde_json::Error| {
+            StateFileError::unusable(&self.directory.join(FILE), error.to_string())
+        };
+        let mut bytes = serde_json::to_vec_pretty(record).map_err(unwritable)?;
         bytes.push(b'\n');
-        self.replace(&path, &bytes)
+        StateDirectory(&self.directory).replace(FILE, &bytes)
     }
 
     /// Keeps the bytes of a settings file, under the digest that is returned.
-    pub(crate) fn back_up(&self, bytes: &[u8]) -> Result<String, ConnectionError> {
-        self.make(BACKUPS)?;
+    pub(crate) fn back_up(&self, bytes: &[u8]) -> Result<String, StateFileError> {
+        let backups = self.backups();
+        StateDirectory(&backups).make()?;
         let digest = sha256(bytes);
-        self.replace(&self.backup_path(&digest), bytes)?;
+        StateDirectory(&backups).replace(&backup_name(&digest), bytes)?;
         Ok(digest)
     }
 
     /// The bytes of a backup.
     ///
     /// Returns an error if it is gone or is not what was kept.
-    pub(crate) fn backup(&self, digest: &str) -> Result<Vec<u8>, ConnectionError> {
-        let path = self.backup_path(digest);
-        let bytes = self.read_own(&path)?;
-        if sha256(&bytes) == digest {
-            return Ok(bytes);
-        }
-        Err(ConnectionError::new(&path, "it is not what was backed up"))
+    pub(crate) fn backup(&self, digest: &str) -> Result<Vec<u8>, StateFileError> {
+        let bytes = StateDirectory(&self.backups()).read(&backup_name(digest), LARGEST_FILE)?;
+        let unusable = |why: &str| StateFileError::unusable(&self.backup_path(digest), why);
+        let bytes = bytes.ok_or_else(|| unusable("there is no such file"))?;
+        if sha256(&bytes) == digest { Ok(bytes) } else { Err(unusable("it is not what was backed up")) }
     }
 
     /// The file of a backup.
     pub(crate) fn backup_path(&self, digest: &str) -> PathBuf {
-        // A digest of a record that somebody has edited must not lead elsewhere.
-        let plain: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
-        self.directory.join(BACKUPS).join(format!("{plain}.json"))
+        self.backups().join(backup_name(digest))
+    }
+
+    fn backups(&self) -> PathBuf {
+        self.directory.join(BACKUPS)
     }
 
     /// Removes the backups that no connection needs any more. One that stays takes space and nothing else.
     pub(crate) fn remove_unused_backups(&self, record: &ConnectionRecord) {
         let needed = record.connections.iter().filter_map(|connection| connection.before.as_deref());
         let needed: Vec<PathBuf> = needed.map(|digest| self.backup_path(digest)).collect();
-        for entry in self.directory.join(BACKUPS).read_dir().into_iter().flatten().flatten() {
+        for entry in self.backups().read_dir().into_iter().flatten().flatten() {
             if !needed.contains(&entry.path()) {
                 fs::remove_file(entry.path()).ok();
             }
         }
     }
+}
 
-    fn make(&self, below: &str) -> Result<(), ConnectionError> {
-        let directory = self.directory.join(below);
-        files::make_own_directory(&directory).map_err(|why| ConnectionError::new(&directory, why))
-    }
-
-    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), ConnectionError> {
-        let new = path.with_extension("new");
-        let write = || {
-            match fs::remove_file(&new) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut target = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
-            target.write_all(bytes)?;
-            target.sync_all()?;
-            fs::rename(&new, path)?;
-            File::open(path.parent().unwrap_or(&self.directory))?.sync_all()
-        };
-        write().map_err(|error| ConnectionError::io(path, &error))
-    }
+/// The name of a backup. A digest of a record that somebody has edited must not lead elsewhere.
+#[cfg(feature = "cli")]
+fn backup_name(digest: &str) -> String {
+    let plain: String = digest.chars().filter(char::is_ascii_hexdigit).collect();
+    format!("{plain}.json")
 }

@@ -1,7 +1,5 @@
 //! Bounded reads of regular files that cannot block on a FIFO or follow a symbolic link unasked.
 
-#[cfg(feature = "cli")]
-use std::os::unix::fs::DirBuilderExt;
 use std::{
     collections::HashMap,
     ffi::OsString,
@@ -11,7 +9,15 @@ use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
+#[cfg(feature = "cli")]
+use std::{
+    fs::DirBuilder,
+    io::Write,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+};
 
+#[cfg(feature = "cli")]
+use rustix::fs::{FlockOperation, flock};
 use rustix::{
     fs::{Mode, OFlags, open},
     io::Errno,
@@ -68,6 +74,15 @@ pub(super) fn with_bytes(path: PathBuf, file: Result<File, String>) -> Result<Fi
 /// written: where a link of a user leads nowhere, it still is no link into a workspace.
 pub(super) fn leads_through(path: &Path, directory: &Path) -> bool {
     follow(path, |place, link| link.is_none() && place.starts_with(directory))
+}
+
+/// Whether a directory, which need not exist yet, is inside another one, by its name or through links.
+pub(super) fn is_inside(directory: &Path, other: &Path) -> bool {
+    let real = directory.ancestors().find_map(|above| {
+        let rest = directory.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.join(rest))
+    });
+    directory.starts_with(other) || real.is_some_and(|real| real.starts_with(other))
 }
 
 /// A known directory in whose place there is a link.
@@ -159,18 +174,158 @@ pub(super) enum SymlinkPolicy {
 /// The bytes of a regular file that only its owner, who is this user or root, can read.
 #[cfg(feature = "daemon")]
 pub(crate) fn read_private(path: &Path, largest: u64) -> Result<Vec<u8>, String> {
-    use std::os::unix::fs::MetadataExt;
-
     let file = open_regular(path, SymlinkPolicy::Followed)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(format!("is open to others: its mode is {mode:04o}; run `chmod 600 {}`", path.display()));
     }
-    if metadata.uid() != 0 && metadata.uid() != rustix::process::geteuid().as_raw() {
+    if metadata.uid() != 0 && metadata.uid() != geteuid().as_raw() {
         return Err("belongs to another user".to_owned());
     }
     read_open(file, largest)
+}
+
+/// Why a file of the state directory is not used or not written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {why}", path = path.display())]
+pub(crate) struct StateFileError {
+    pub(super) path: PathBuf,
+    pub(super) why: String,
+    pub(super) reason: StateFileFault,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StateFileFault {
+    /// What is there cannot be used: somebody else may have written it, or it is damaged.
+    Unusable,
+    /// It could not be written.
+    Unwritten,
+}
+
+impl StateFileError {
+    pub(super) fn unusable(path: &Path, why: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), why: why.into(), reason: StateFileFault::Unusable }
+    }
+
+    #[cfg(feature = "cli")]
+    fn unwritten(path: &Path, error: &io::Error) -> Self {
+        Self { path: path.to_owned(), why: io_reason(error), reason: StateFileFault::Unwritten }
+    }
+}
+
+/// A directory for files that only this user can have written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StateDirectory<'a>(pub(super) &'a Path);
+
+impl StateDirectory<'_> {
+    /// The bytes of a file; none if it or the directory is missing.
+    ///
+    /// Returns an error unless both belong to this user, who alone can write them.
+    pub(super) fn read(self, name: &str, largest: u64) -> Result<Option<Vec<u8>>, StateFileError> {
+        let unreadable = |path: &Path, error: &io::Error| StateFileError::unusable(path, io_reason(error));
+        match self.0.symlink_metadata() {
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(unreadable(self.0, &error)),
+            Ok(_) => self.check()?,
+        }
+        let path = self.0.join(name);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match open(&path, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(StateFileError::unusable(&path, "it is a symbolic link")),
+            Err(error) => return Err(unreadable(&path, &error.into())),
+        };
+        let metadata = file.metadata().map_err(|error| unreadable(&path, &error))?;
+        let why = match () {
+            () if !metadata.is_file() => Some("it is no regular file"),
+            () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
+            () if metadata.mode() & 0o077 != 0 => Some("others may read or write it"),
+            () if metadata.nlink() > 1 => Some("it has another name"),
+            () if metadata.len() > largest => Some("it is too large"),
+            () => None,
+        };
+        if let Some(why) = why {
+            return Err(StateFileError::unusable(&path, why));
+        }
+        let mut bytes = Vec::new();
+        file.take(largest).read_to_end(&mut bytes).map_err(|error| unreadable(&path, &error))?;
+        Ok(Some(bytes))
+    }
+
+    /// Checks that it belongs to this user, who alone can write to it.
+    fn check(self) -> Result<(), StateFileError> {
+        let metadata = self.0.symlink_metadata();
+        let metadata = metadata.map_err(|error| StateFileError::unusable(self.0, io_reason(&error)))?;
+        let why = match () {
+            () if metadata.is_symlink() => "it is a symbolic link",
+            () if !metadata.is_dir() => "it is no directory",
+            () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
+            () if metadata.mode() & 0o022 != 0 => "others may write to it",
+            () => return Ok(()),
+        };
+        Err(StateFileError::unusable(self.0, why))
+    }
+}
+
+#[cfg(feature = "cli")]
+impl StateDirectory<'_> {
+    /// Makes it for this user alone, with those above it.
+    pub(super) fn make(self) -> Result<(), StateFileError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(self.0);
+        made.map_err(|error| StateFileError::unwritten(self.0, &error))?;
+        self.check()
+    }
+
+    /// Makes it, and takes the lock of a file in it, which ends when the lock is dropped.
+    pub(super) fn lock(self, name: &str) -> Result<File, StateFileError> {
+        self.make()?;
+        let (path, lock) = self.open_lock(name)?;
+        flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| StateFileError::unwritten(&path, &error.into()))?;
+        Ok(lock)
+    }
+
+    /// Takes the lock of a file in it; none if another process has it.
+    pub(super) fn try_lock(self, name: &str) -> Result<Option<File>, StateFileError> {
+        self.check()?;
+        let (path, lock) = self.open_lock(name)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(lock)),
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(StateFileError::unwritten(&path, &error.into())),
+        }
+    }
+
+    fn open_lock(self, name: &str) -> Result<(PathBuf, File), StateFileError> {
+        let path = self.0.join(name);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let lock = open(&path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| StateFileError::unwritten(&path, &error.into()))?;
+        Ok((path, File::from(lock)))
+    }
+
+    /// Writes a file at once or not at all.
+    pub(super) fn replace(self, name: &str, bytes: &[u8]) -> Result<(), StateFileError> {
+        let path = self.0.join(name);
+        let new = self.0.join(format!("{name}.new"));
+        let write = || {
+            match fs::remove_file(&new) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut target = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
+            target.write_all(bytes)?;
+            target.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(self.0)?.sync_all()
+        };
+        write().map_err(|error| StateFileError::unwritten(&path, &error))
+    }
 }
 
 /// Opens a regular file without waiting, as opening a FIFO would.
@@ -208,31 +363,6 @@ fn too_large(largest: u64) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 pub(super) fn unreadable(error: io::Error) -> String {
     format!("cannot be read: {}", io_reason(&error))
-}
-
-/// Checks that only this user can write to a directory.
-///
-/// Returns why others can, as a phrase that follows its name.
-pub(super) fn check_own_directory(directory: &Path) -> Result<(), String> {
-    let metadata = directory.symlink_metadata().map_err(|error| io_reason(&error))?;
-    let why = match () {
-        () if !metadata.is_dir() => "it is not a directory",
-        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-        () if metadata.mode() & 0o022 != 0 => "others may write to it",
-        () => return Ok(()),
-    };
-    Err(why.to_owned())
-}
-
-/// Makes a directory that only this user can enter, if it is not there.
-///
-/// Returns why it cannot be used.
-#[cfg(feature = "cli")]
-pub(super) fn make_own_directory(directory: &Path) -> Result<(), String> {
-    let mut builder = fs::DirBuilder::new();
-    let made = builder.recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| io_reason(&error))?;
-    check_own_directory(directory)
 }
 
 #[cfg(test)]

@@ -51,13 +51,14 @@ pub(crate) use broken_hooks::{add_placeholders, apply_policy, is_placeholder, ta
 pub(crate) use connections::connections;
 #[cfg(all(feature = "cli", feature = "daemon"))]
 pub(crate) use connections::{
-    AgentConnection, ConnectionError, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand,
-    DaemonStart,
+    AgentConnection, ConnectionReach, ConnectionRecord, ConnectionStore, DaemonCommand, DaemonStart,
 };
 pub(crate) use content::hash_of_all;
 #[cfg(any(feature = "cli", feature = "daemon"))]
 pub(crate) use discover::nearest_of;
 pub use discover::{HOOK_FILES, nearest_workspace};
+#[cfg(all(feature = "cli", feature = "daemon"))]
+pub(crate) use files::StateFileError;
 #[cfg(feature = "daemon")]
 pub(crate) use files::read_private;
 #[cfg(feature = "daemon")]

@@ -2,14 +2,14 @@
 
 use std::{
     fs::{self, File},
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
     thread,
 };
 
 use assert_cmd::{Command, cargo::cargo_bin, cargo::cargo_bin_cmd};
 use rustix::{
-    fs::{CWD, Mode, mkfifoat},
+    fs::{CWD, FileType, Mode, mkfifoat, mknodat},
     process::geteuid,
 };
 use serde_json::{Value, json};
@@ -515,21 +515,83 @@ fn a_broken_off_connect_leaves_whole_settings_and_is_finished_or_undone_later() 
 
 #[test]
 fn a_record_that_cannot_be_trusted_is_neither_used_nor_overwritten() {
-    for (text, mode) in [
-        ("{", 0o600),
-        ("{\"version\":9,\"connections\":[]}", 0o600),
-        ("{\"version\":1,\"connections\":[]}", 0o644),
-    ] {
+    type Spoil = fn(&Path);
+    let spoils: [(&str, Spoil); 15] = [
+        ("it is damaged", |file| fs::write(file, "{").unwrap()),
+        ("it is damaged", |file| fs::write(file, "").unwrap()),
+        ("it is damaged", |file| fs::write(file, &fs::read(file).unwrap()[..60]).unwrap()),
+        ("it is damaged", |file| {
+            fs::write(file, "{\"version\":1,\"version\":1,\"connections\":[]}").unwrap();
+        }),
+        ("it is damaged", |file| fs::write(file, "{\"version\":1,\"connections\":[],\"more\":1}").unwrap()),
+        ("its version is 9", |file| fs::write(file, "{\"version\":9,\"later\":[]}").unwrap()),
+        ("others may read or write it", |file| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+        }),
+        ("others may read or write it", |file| {
+            fs::set_permissions(file, fs::Permissions::from_mode(0o620)).unwrap();
+        }),
+        ("others may write to it", |file| {
+            fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+        ("it is a symbolic link", |file| {
+            fs::rename(file, file.with_extension("old")).unwrap();
+            symlink(file.with_extension("old"), file).unwrap();
+        }),
+        ("it is a symbolic link", |file| {
+            let directory = file.parent().unwrap();
+            fs::rename(directory, directory.with_extension("old")).unwrap();
+            symlink(directory.with_extension("old"), directory).unwrap();
+        }),
+        ("it has another name", |file| fs::hard_link(file, file.with_extension("twin")).unwrap()),
+        ("it is no regular file", |file| {
+            fs::remove_file(file).unwrap();
+            mknodat(CWD, file, FileType::Fifo, Mode::from(0o600), 0).unwrap();
+        }),
+        ("it is no regular file", |file| {
+            fs::remove_file(file).unwrap();
+            fs::create_dir(file).unwrap();
+        }),
+        // Only root can give a file away.
+        ("it belongs to another user", |file| drop(chown(file, Some(65534), None))),
+    ];
+    for (why, spoil) in spoils {
+        if why == "it belongs to another user" && !geteuid().is_root() {
+            continue;
+        }
         let home = Home::new();
         let file = home.write(".claude/settings.json", SETTINGS);
-        let record = home.write(".local/state/hookyard/connections.json", text);
-        fs::set_permissions(&record, fs::Permissions::from_mode(mode)).unwrap();
-        fs::set_permissions(record.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
-        let done = home.run(&["connect", "claude"]);
-        assert!(done.code == Some(1) && done.err.contains("record of connections"), "{done:?}");
-        assert_eq!(fs::read_to_string(&record).unwrap(), text);
-        assert_eq!(fs::read_to_string(&file).unwrap(), SETTINGS);
+        home.run(&["connect", "claude"]);
+        let connected = fs::read_to_string(&file).unwrap();
+        let record = home.path(".local/state/hookyard/connections.json");
+        spoil(&record);
+        // Reading a FIFO would wait.
+        let content = || record.is_file().then(|| fs::read(&record).unwrap());
+        let spoilt = content();
+        for command in ["connect", "disconnect"] {
+            let done = home.run(&[command, "claude"]);
+            assert_eq!(done.code, Some(1), "{command}, {why}: {done:?}");
+            let is_said =
+                done.err.contains("the record of connections cannot be used") && done.err.contains(why);
+            assert!(is_said, "{command}, {why}: {done:?}");
+            assert_eq!(content(), spoilt, "{command}, {why}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), connected, "{command}, {why}");
+        }
     }
+}
+
+#[test]
+fn a_lock_that_is_a_link_is_not_followed() {
+    let home = Home::new();
+    let file = home.write(".claude/settings.json", SETTINGS);
+    let directory = home.path(".local/state/hookyard");
+    fs::create_dir_all(&directory).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+    symlink(home.path("elsewhere"), directory.join("connections.lock")).unwrap();
+    let done = home.run(&["connect", "claude"]);
+    assert!(done.code == Some(1) && done.err.contains("connections.lock"), "{done:?}");
+    assert!(!home.path("elsewhere").exists());
+    assert_eq!(fs::read_to_string(&file).unwrap(), SETTINGS);
 }
 
 #[test]
@@ -643,6 +705,25 @@ fn a_daemon_that_runs_serves_the_directories_of_an_agent_once_it_is_connected() 
     assert!(!event("elsewhere"), "nobody has connected it");
     run("connect", "elsewhere");
     assert!(event("home/shop") && event("elsewhere"));
+}
+
+#[test]
+fn a_record_inside_a_workspace_takes_no_hook_from_hookyard_there() {
+    for (state, expected) in
+        [("state", vec!["hookyard"]), ("home/shop/state", vec!["hookyard", "project", "user"])]
+    {
+        let setup = shop().settings(&format!("state_directory: $DIR/{state}"));
+        let (here, directory) = (setup.path(), setup.path().join(state));
+        let connection = json!({ "agent": "claude", "reach": "user", "root": here.join("home"),
+            "file": here.join("home/.claude/settings.json"), "events": ["PreToolUse"], "written": "", "before": null });
+        let record = json!({ "version": 1, "connections": [connection] }).to_string();
+        let setup = setup.file(&format!("{state}/connections.json"), &record);
+        fs::set_permissions(directory.join("connections.json"), fs::Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700)).unwrap();
+        let daemon = setup.serve();
+        assert_eq!(ran(&daemon, "claude", "home/shop", "home/shop"), expected, "{state}");
+        daemon.finish();
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::super::escape;
 use crate::{
-    config::{ConnectionError, ConnectionStore, DaemonCommand, DaemonStart},
+    config::{ConnectionStore, DaemonCommand, DaemonStart, StateFileError},
     daemon::has_listener,
     handler::command::is_inside_hook,
     model::io_reason,
@@ -66,8 +66,8 @@ pub(super) const VARIABLES: [&str; 11] = [
 #[error("the daemon could not be started: {0}")]
 pub(in crate::cli) struct StartFailed(String);
 
-impl From<ConnectionError> for StartFailed {
-    fn from(error: ConnectionError) -> Self {
+impl From<StateFileError> for StartFailed {
+    fn from(error: StateFileError) -> Self {
         Self(error.to_string())
     }
 }

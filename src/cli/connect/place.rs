@@ -20,7 +20,7 @@ use super::{
     settings_file::AgentSettingsFile,
 };
 use crate::{
-    config::{self, ConnectionError, ConnectionReach, ConnectionStore, Settings},
+    config::{self, ConnectionReach, ConnectionStore, Settings, StateFileError},
     daemon::ClientError,
 };
 
@@ -131,8 +131,8 @@ pub(super) fn store_of(
     Ok((settings, store))
 }
 
-impl From<ConnectionError> for CliError {
-    fn from(error: ConnectionError) -> Self {
+impl From<StateFileError> for CliError {
+    fn from(error: StateFileError) -> Self {
         let what = format!("the record of connections cannot be used: {}", escape::line(&error.to_string()));
         Self::with_help(what, "mend it or move it away; agents that are connected stay so")
     }

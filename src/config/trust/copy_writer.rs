@@ -8,10 +8,9 @@ use std::{
 };
 
 use super::{
-    super::files::{self, SymlinkPolicy},
+    super::files::{self, StateDirectory, SymlinkPolicy},
     record::{TrustRecord, sha256},
     store::{TrustError, TrustStore, verify_copy},
-    store_writer::private_directory,
 };
 
 /// The largest file that is copied, in bytes.
@@ -25,13 +24,13 @@ pub(super) fn make(store: &TrustStore, record: &TrustRecord) -> Result<(), Trust
     if verify_copy(&target, &record.tree).is_ok() {
         return Ok(());
     }
-    private_directory(&store.copies())?;
+    StateDirectory(&store.copies()).make()?;
     let fault = |error: io::Error| {
         TrustError::new(&target, error.to_string(), "check its permissions and the space on its disk")
     };
     let new = target.with_extension(format!("new-{}", std::process::id()));
     remove(&new).map_err(fault)?;
-    private_directory(&new)?;
+    StateDirectory(&new).make()?;
     for file in record.tree.iter() {
         let source = Path::new(&record.root).join(&file.path);
         let bytes =

@@ -2,19 +2,14 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
-    io::{self, Read},
+    io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use parking_lot::Mutex;
-use rustix::{
-    fs::{Mode, OFlags, open},
-    io::Errno,
-    process::geteuid,
-};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 #[cfg(any(feature = "cli", feature = "daemon"))]
@@ -23,14 +18,14 @@ use super::{
     super::{
         Settings,
         account::home_directory,
-        files::{ReplacedDirectory, replaced_directory},
+        files::{
+            ReplacedDirectory, StateDirectory, StateFileError, StateFileFault, is_inside, replaced_directory,
+        },
         workspace_options::TrustPolicy,
     },
     record::{TreeFile, TrustRecord, tree_digest},
     tree::{FileVersion, digest_of, version_at},
 };
-
-use crate::model::io_reason;
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 2;
@@ -42,7 +37,7 @@ const LARGEST_FILE: u64 = 64 << 20;
 const DAMAGED: &str = "it is damaged";
 
 /// The file, in the state directory.
-const FILE: &str = "trust.json";
+pub(super) const FILE: &str = "trust.json";
 
 /// Why the records cannot be used or written: what is wrong, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,9 +54,16 @@ impl TrustError {
     pub(super) fn new(path: &Path, why: impl Into<String>, help: impl Into<String>) -> Self {
         Self { path: path.to_owned(), why: why.into(), help: help.into(), is_refusal: false }
     }
+}
 
-    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::new(path, error.kind().to_string(), "check its permissions and the space on its disk")
+impl From<StateFileError> for TrustError {
+    fn from(StateFileError { path, why, reason }: StateFileError) -> Self {
+        match reason {
+            StateFileFault::Unusable => refused(&path, &why),
+            StateFileFault::Unwritten => {
+                Self::new(&path, why, "check its permissions and the space on its disk")
+            }
+        }
     }
 }
 
@@ -149,11 +151,7 @@ pub(crate) struct TrustStore {
 impl TrustStore {
     /// The store in a state directory, which need not exist yet. `root` is the workspace, which must not contain it.
     pub(super) fn new(directory: &Path, root: &Path) -> Result<Self, TrustError> {
-        let real = directory.ancestors().find_map(|above| {
-            let rest = directory.strip_prefix(above).ok()?;
-            Some(above.canonicalize().ok()?.join(rest))
-        });
-        if directory.starts_with(root) || real.is_some_and(|real| real.starts_with(root)) {
+        if is_inside(directory, root) {
             let why = "the state directory is inside the workspace, which could then trust itself";
             return Err(TrustError::new(directory, why, "set `state_directory` to another directory"));
         }
@@ -191,36 +189,7 @@ impl TrustStore {
     }
 
     fn bytes(&self) -> Result<Option<Vec<u8>>, TrustError> {
-        match self.directory.symlink_metadata() {
-            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
-                return Ok(None);
-            }
-            Err(error) => return Err(unreadable(&self.directory, &error)),
-            Ok(_) => check_directory(&self.directory)?,
-        }
-        let path = self.file();
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = match open(&path, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err(refused(&path, "it is a symbolic link")),
-            Err(error) => return Err(unreadable(&path, &error.into())),
-        };
-        let metadata = file.metadata().map_err(|error| unreadable(&path, &error))?;
-        let why = match () {
-            () if !metadata.is_file() => Some("it is no regular file"),
-            () if metadata.uid() != geteuid().as_raw() => Some("it belongs to another user"),
-            () if metadata.mode() & 0o077 != 0 => Some("others may read or write it"),
-            () if metadata.nlink() > 1 => Some("it has another name"),
-            () if metadata.len() > LARGEST_FILE => Some("it is too large"),
-            () => None,
-        };
-        if let Some(why) = why {
-            return Err(refused(&path, why));
-        }
-        let mut bytes = Vec::new();
-        file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(|error| unreadable(&path, &error))?;
-        Ok(Some(bytes))
+        Ok(StateDirectory(&self.directory).read(FILE, LARGEST_FILE)?)
     }
 }
 
@@ -354,22 +323,6 @@ pub(super) fn verify_copy(copy: &Path, tree: &[TreeFile]) -> Result<(), String> 
         }
     }
     Ok(())
-}
-
-pub(super) fn check_directory(directory: &Path) -> Result<(), TrustError> {
-    let metadata = directory.symlink_metadata().map_err(|error| TrustError::io(directory, &error))?;
-    let why = match () {
-        () if metadata.is_symlink() => "it is a symbolic link",
-        () if !metadata.is_dir() => "it is no directory",
-        () if metadata.uid() != geteuid().as_raw() => "it belongs to another user",
-        () if metadata.mode() & 0o022 != 0 => "others may write to it",
-        () => return Ok(()),
-    };
-    Err(refused(directory, why))
-}
-
-fn unreadable(path: &Path, error: &io::Error) -> TrustError {
-    refused(path, &io_reason(error))
 }
 
 fn refused(path: &Path, why: &str) -> TrustError {

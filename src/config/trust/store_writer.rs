@@ -1,64 +1,34 @@
 //! Writes the file with the records of trust. A file that cannot be used is never overwritten.
 
-use std::{
-    fs::{self, DirBuilder, File},
-    io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
-    path::Path,
-};
-
-use rustix::fs::{FlockOperation, OFlags, flock};
-
 use super::{
+    super::files::StateDirectory,
     record::TrustRecord,
-    store::{StoreFile, TrustError, TrustStore, check_directory},
+    store::{FILE, StoreFile, TrustError, TrustStore},
 };
 
 impl TrustStore {
     /// Changes the records under a lock. They are written at once or not at all.
     pub(super) fn update(&self, change: impl FnOnce(&mut Vec<TrustRecord>)) -> Result<(), TrustError> {
-        private_directory(&self.directory)?;
-        check_directory(&self.directory)?;
-        let path = self.directory.join("trust.lock");
-        let fault = |error: io::Error| TrustError::io(&path, &error);
-        let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
-        let mut options = File::options();
-        options.create(true).truncate(false).write(true).mode(0o600).custom_flags(flags);
-        let lock = options.open(&path).map_err(fault)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|error| fault(error.into()))?;
+        let directory = StateDirectory(&self.directory);
+        let _lock = directory.lock("trust.lock")?;
         let mut records = self.read()?;
         change(&mut records);
         records.sort_by(|one, other| (&one.root, &one.hook).cmp(&(&other.root, &other.hook)));
-        self.write(&StoreFile::new(records))
-    }
-
-    fn write(&self, file: &StoreFile) -> Result<(), TrustError> {
-        let path = self.file();
-        let new = self.directory.join("trust.json.new");
-        let write = || {
-            match fs::remove_file(&new) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let mut target = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
-            target.write_all(&serde_json::to_vec_pretty(file)?)?;
-            target.sync_all()?;
-            fs::rename(&new, &path)?;
-            File::open(&self.directory)?.sync_all()
+        let unwritable = |error: serde_json::Error| {
+            TrustError::new(&self.file(), error.to_string(), "report this as a fault of hookyard")
         };
-        write().map_err(|error| TrustError::io(&path, &error))
+        let bytes = serde_json::to_vec_pretty(&StoreFile::new(records)).map_err(unwritable)?;
+        Ok(directory.replace(FILE, &bytes)?)
     }
-}
-
-/// Makes a directory that only this user can enter, with those above it.
-pub(super) fn private_directory(directory: &Path) -> Result<(), TrustError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| TrustError::io(directory, &error))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
+        path::Path,
+    };
 
     use rustix::{
         fs::{CWD, FileType, Mode, mknodat},

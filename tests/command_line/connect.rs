@@ -567,14 +567,14 @@ fn a_record_that_cannot_be_trusted_is_neither_used_nor_overwritten() {
         spoil(&record);
         // Reading a FIFO would wait.
         let content = || record.is_file().then(|| fs::read(&record).unwrap());
-        let spoilt = content();
+        let before = content();
         for command in ["connect", "disconnect"] {
             let done = home.run(&[command, "claude"]);
             assert_eq!(done.code, Some(1), "{command}, {why}: {done:?}");
             let is_said =
                 done.err.contains("the record of connections cannot be used") && done.err.contains(why);
             assert!(is_said, "{command}, {why}: {done:?}");
-            assert_eq!(content(), spoilt, "{command}, {why}");
+            assert_eq!(content(), before, "{command}, {why}");
             assert_eq!(fs::read_to_string(&file).unwrap(), connected, "{command}, {why}");
         }
     }

@@ -581,6 +581,46 @@ fn a_record_that_cannot_be_trusted_is_neither_used_nor_overwritten() {
 }
 
 #[test]
+fn a_hostile_project_has_nothing_outside_of_it_changed_and_nothing_written_to_the_terminal() {
+    type Plant = fn(&Home, &Path);
+    let plants: [(&str, Plant); 6] = [
+        ("outside of", |home, file| symlink(home.path("outside.json"), file).unwrap()),
+        ("outside of", |home, file| {
+            fs::remove_dir(file.parent().unwrap()).unwrap();
+            fs::create_dir(home.path("elsewhere")).unwrap();
+            symlink(home.path("elsewhere"), file.parent().unwrap()).unwrap();
+        }),
+        ("a hard link", |home, file| fs::hard_link(home.path("outside.json"), file).unwrap()),
+        ("not a regular file", |_, file| mknodat(CWD, file, FileType::Fifo, Mode::from(0o600), 0).unwrap()),
+        ("not a regular file", |_, file| fs::create_dir(file).unwrap()),
+        ("larger than", |_, file| fs::File::create(file).unwrap().set_len(300 << 20).unwrap()),
+    ];
+    for (why, plant) in plants {
+        let home = Home::new();
+        let project = home.path("shop\u{1b}[2J\nx");
+        let file = project.join(".claude/settings.local.json");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let outside = home.write("outside.json", "{}");
+        plant(&home, &file);
+        let project = project.to_str().unwrap();
+        for command in ["connect", "disconnect"] {
+            let done = home.run(&[command, "claude", "--project", project]);
+            let text = [done.out.as_str(), &done.err].concat();
+            assert!(!text.contains('\u{1b}'), "{command}, {why}: {text}");
+            let is_refused = done.code == Some(1) && done.err.contains(why);
+            // A file without entries is left as it is.
+            assert!(is_refused || command == "disconnect", "{command}, {why}: {done:?}");
+            assert_eq!(fs::read_to_string(&outside).unwrap(), "{}", "{command}, {why}");
+            let elsewhere = home.path("elsewhere").read_dir().map(Iterator::count);
+            assert_eq!(elsewhere.unwrap_or_default(), 0, "{command}, {why}");
+        }
+        let done = home.run(&["doctor", "--workspace", project]);
+        assert!(!done.out.contains('\u{1b}') && !done.err.contains('\u{1b}'), "{why}: {done:?}");
+        assert_eq!(home.state(), Vec::<PathBuf>::new(), "{why}");
+    }
+}
+
+#[test]
 fn a_lock_that_is_a_link_is_not_followed() {
     let home = Home::new();
     let file = home.write(".claude/settings.json", SETTINGS);

@@ -20,7 +20,7 @@ use crate::support::{
 };
 
 /// Commands that look at a repository, or send it events.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 18] = [
     &["check"],
     &["check", "--json", "--verbose"],
     &["list"],
@@ -35,6 +35,10 @@ const COMMANDS: [&[&str]; 14] = [
     &["top", "--once", "--socket", "/nonexistent/hookyard.sock"],
     &["new", "mine"],
     &["trust"],
+    &["doctor", "--socket", "/nonexistent/hookyard.sock"],
+    &["connect", "claude", "--project", ".", "--socket", "/nonexistent/hookyard.sock"],
+    &["doctor", "--socket", "/nonexistent/hookyard.sock"],
+    &["disconnect", "claude", "--project", ".", "--socket", "/nonexistent/hookyard.sock"],
 ];
 
 /// Becomes the program of its second argument as the user of its first. The program is opened before, since its directory
@@ -107,10 +111,14 @@ impl Clone {
         fs::write(self.root().join("events.jsonl"), format!("{}\n", event())).unwrap();
     }
 
-    /// The home of those who run commands in the repository.
+    /// The home of those who run commands in the repository. Their agent knows its marketplace of plugins.
     fn home(&self) -> PathBuf {
         let home = self.directory.path().join("home");
-        fs::create_dir_all(&home).unwrap();
+        let market = self.root().join("market");
+        let known = json!({ "market": { "source": { "source": "directory", "path": market }, "installLocation": market } });
+        let plugins = home.join(".claude/plugins");
+        fs::create_dir_all(&plugins).unwrap();
+        fs::write(plugins.join("known_marketplaces.json"), known.to_string()).unwrap();
         home
     }
 
@@ -184,8 +192,12 @@ fn send_everything(daemon: &Daemon, clone: &Clone) {
         let native = json!({ "hook_event_name": "PreToolUse", "session_id": "s", "cwd": cwd, "tool_name": "Bash",
                              "tool_input": { "command": "ls" }, "tool_use_id": "t", "transcript_path": "/x",
                              "permission_mode": "default" });
-        let requests =
-            [("/v1/events", &canonical), ("/v1/events/claude", &native), ("/v1/events/codebuddy", &native)];
+        let requests = [
+            ("/v1/events", &canonical),
+            ("/v1/events/claude", &native),
+            ("/v1/events/codebuddy", &native),
+            ("/v1/events/codex", &native),
+        ];
         for (path, body) in requests {
             daemon.send("POST", path, Some(body));
         }
@@ -253,7 +265,9 @@ fn no_command_runs_or_connects_anything_of_it() {
     // Its own settings would switch off its hooks too, and so prove nothing.
     fs::remove_file(clone.root().join(".openharness/settings.yaml")).unwrap();
     let listed = clone.run(&["list", "--json"], "");
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("oneshot"), "{listed:?}");
+    for hook in ["oneshot", "codex.project.PreToolUse", "claude.project.evil_market.PreToolUse"] {
+        assert!(String::from_utf8_lossy(&listed.stdout).contains(hook), "{hook}: {listed:?}");
+    }
     for command in COMMANDS {
         let output = clone.run(command, &event().to_string());
         let text = [output.stdout, output.stderr].concat();

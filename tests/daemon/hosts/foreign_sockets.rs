@@ -113,6 +113,8 @@ fn assert_refused(server: &Server, why: &str) {
     for arguments in [
         &["status"][..],
         &["top", "--once"],
+        &["log"],
+        &["outbox", "list"],
         &["runs"],
         &["runs", "--cancel", "r", "--control-socket", &control],
         &["reload", "--control-socket", &control],
@@ -130,6 +132,18 @@ fn assert_refused(server: &Server, why: &str) {
     let open = said(server.command(&["relay", "--dialect", "claude", "--if-down", "allow"]), &event);
     assert_eq!((open.out.as_str(), open.code), ("", Some(0)), "{}", open.err);
     assert!(open.err.contains(why), "{}", open.err);
+    // They look at other things as well, and go on.
+    for arguments in [
+        &["doctor"][..],
+        &["connect", "claude", "--control-socket", &control],
+        &["disconnect", "claude", "--control-socket", &control],
+    ] {
+        let said = said(server.command(arguments), "");
+        let text = [said.out.as_str(), &said.err].concat();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(why), "{arguments:?} {text}");
+        assert!(arguments[0] == "disconnect" || said.code == Some(1), "{arguments:?} {:?} {text}", said.code);
+    }
     server.assert_nothing_was_sent();
 }
 

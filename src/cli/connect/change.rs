@@ -69,6 +69,10 @@ impl ConnectionChange<'_> {
         record: &mut ConnectionRecord,
     ) -> Result<bool, CliError> {
         let is_same = self.file.bytes.as_deref() == Some(self.after.as_bytes());
+        if !is_same {
+            // The record must not name what is refused.
+            self.file.check_replaceable()?;
+        }
         let position =
             record.connections.iter().position(|known| known.is_of(self.agent.dialect, &self.file.path));
         let written = match position {

@@ -50,6 +50,12 @@ impl AgentSettingsFile {
         Ok(Self { path, bytes })
     }
 
+    /// Returns an error if [`AgentSettingsFile::replace`] would refuse to.
+    pub(super) fn check_replaceable(&self) -> Result<(), CliError> {
+        self.replaceable()?;
+        self.check_unchanged()
+    }
+
     /// Puts new content in the place of what was read. Owner and mode stay.
     ///
     /// Returns an error if that is not there any more, or the file cannot be written.

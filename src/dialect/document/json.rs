@@ -24,7 +24,8 @@ pub(super) fn parse(text: &str) -> Result<Node, DocumentError> {
     })
 }
 
-/// The text with blanks in the place of its comments, so that everything else stays where it is.
+/// The text with blanks in the place of its comments, one for each character, so that everything else stays in its line
+/// and column.
 pub(crate) fn without_comments(text: &str) -> String {
     let mut blanked = String::with_capacity(text.len());
     let mut rest = text;
@@ -37,7 +38,7 @@ pub(crate) fn without_comments(text: &str) -> String {
         };
         let (part, behind) = rest.split_at(length);
         if c == '/' && length > 1 {
-            blanked.extend(part.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+            blanked.extend(part.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
         } else {
             blanked.push_str(part);
         }
@@ -219,7 +220,7 @@ mod tests {
     fn comments_are_blanked_outside_of_strings() {
         for (text, expected) in [
             ("{\"a\": \"//x\"} // y\n", "{\"a\": \"//x\"}     \n"),
-            ("{/* ü\n*/\"a\\\"/*\": 1}", "{     \n  \"a\\\"/*\": 1}"),
+            ("{/* ü\n*/\"a\\\"/*\": 1}", "{    \n  \"a\\\"/*\": 1}"),
             ("/*/ {} */ 1 / 2", "          1 / 2"),
             ("{} /* open", "{}        "),
             ("\"open // x", "\"open // x"),

@@ -1,5 +1,5 @@
 //! What the daemon costs beside the least it could cost, and how it bears many sessions: the real program in a process
-//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched halts outbox restart sessions flat`. Refuses to judge: it fails
+//! of its own. Rows can be named: `cargo bench --bench daemon -- socket relay watched traces sessions flat`. Refuses to judge: it fails
 //! nothing but an answer that is wrong.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 #![allow(clippy::disallowed_methods, reason = "the program is started as its users start it")]
@@ -8,16 +8,11 @@ mod load;
 
 use std::{
     fs,
-    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
-use hookyard::{
-    NativeHook, Orchestrator, ToolCall,
-    model::{DialectName, EventKind, Reply, Verdict},
-};
 use load::{Connection, Times, request};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -66,14 +61,8 @@ fn main() {
         runtime.block_on(watched("one worker hook", &worker(), "–"));
         runtime.block_on(scrape());
     }
-    if wanted("halts") {
-        runtime.block_on(halts());
-    }
-    if wanted("outbox") {
-        runtime.block_on(outbox());
-    }
-    if wanted("restart") {
-        runtime.block_on(restart());
+    if wanted("traces") {
+        runtime.block_on(idle_traces());
     }
     if wanted("sessions") {
         runtime.block_on(many_sessions());
@@ -94,6 +83,8 @@ struct Server {
 enum Telling {
     /// Nothing but mistakes.
     Mistakes,
+    /// Nothing but mistakes, and traces for a collector, of no event.
+    IdleTraces,
     /// The log of a service, and an audit.
     Everything,
 }
@@ -116,7 +107,15 @@ impl Server {
         command.arg("serve").arg("--workspace").arg(directory.path().join("shop"));
         command.arg("--socket").arg(directory.path().join("socket")).args(["--set", "trust=off"]);
         command.arg("--home").arg(directory.path().join("home"));
-        if telling == Telling::Mistakes {
+        if telling == Telling::IdleTraces {
+            command.args([
+                "--set",
+                "traces.endpoint=http://127.0.0.1:1/v1/traces",
+                "--set",
+                "traces.sample=0",
+            ]);
+        }
+        if telling != Telling::Everything {
             command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
         } else {
             command.arg("--set").arg(format!("audit.to={}", directory.path().join("audit").display()));
@@ -241,9 +240,23 @@ fn relay() {
 
 /// What it costs to be watched: the log of a service and an audit, beside neither.
 async fn watched(what: &str, hook: &str, goal: &str) {
+    let [ours, floor, ratio] = beside_mistakes(Telling::Everything, hook).await;
+    println!("| log and audit on, {what} | {ours:.0}/s | both off: {floor:.0}/s | {ratio:.2} | {goal} |");
+}
+
+/// What traces cost that are set up and sample no event, beside no endpoint.
+async fn idle_traces() {
+    let [ours, floor, ratio] = beside_mistakes(Telling::IdleTraces, OTHER).await;
+    println!(
+        "| traces set up, no event sampled | {ours:.0}/s | no endpoint: {floor:.0}/s | {ratio:.2} | ≥ 0.95 |"
+    );
+}
+
+/// The rates of a daemon that tells something and of one that tells its mistakes only, and the median of their ratios.
+async fn beside_mistakes(telling: Telling, hook: &str) -> [f64; 3] {
     let hooks = [hook.to_owned()];
     let quiet = Server::telling(Telling::Mistakes, &hooks).await;
-    let watched = Server::telling(Telling::Everything, &hooks).await;
+    let watched = Server::telling(telling, &hooks).await;
     let (mut ours, mut floors, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     // A call that is repeated would run no hook, so these have no id.
     let request = |run| request("/v1/events", &event(run, 1).replace(r#""tool_call_id":"#, r#""call":"#));
@@ -265,8 +278,7 @@ async fn watched(what: &str, hook: &str, goal: &str) {
             floors.push(b);
         }
     }
-    let (ours, floor, ratio) = (median(ours), median(floors), median(ratios));
-    println!("| log and audit on, {what} | {ours:.0}/s | both off: {floor:.0}/s | {ratio:.2} | {goal} |");
+    [median(ours), median(floors), median(ratios)]
 }
 
 /// How long a scrape of two hundred hooks takes.
@@ -285,105 +297,6 @@ async fn scrape() {
         series = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && line[0] != b'#').count();
     }
     println!("| scrape of 200 hooks, {series} series | p50 {:.1} ms | – | – | ≤ 20 ms |", median(times));
-}
-
-/// An orchestrator that halts each run at its first event, and keeps that in a directory.
-async fn halting(data: &Path) -> Orchestrator {
-    let hook = NativeHook::inline("budget", [EventKind::BeforeToolDispatch], |_| Ok(Reply::halt("spent")));
-    Orchestrator::builder().native_hook(hook).data(data).start().await.expect("it starts")
-}
-
-async fn halt(orchestrator: &Orchestrator, run: usize) {
-    let run = orchestrator.run(format!("run-{run}")).expect("a valid id");
-    let input = serde_json::json!({});
-    let call = ToolCall::new("Bash", &input);
-    let outcome = run.before_tool_dispatch(&call).await.expect("an outcome");
-    assert_eq!(outcome.verdict, Verdict::Halt);
-}
-
-/// What a halt costs that is on disk before it is answered, beside the least way to have as much on the same disk.
-async fn halts() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let orchestrator = halting(&directory.path().join("data")).await;
-    let file = fs::File::create(directory.path().join("floor")).expect("a file");
-    let (mut ours, mut floors) = (Vec::new(), Vec::new());
-    for run in 0..2_000 {
-        let begun = Instant::now();
-        halt(&orchestrator, run).await;
-        ours.push(begun.elapsed().as_secs_f64() * 1e3);
-        let begun = Instant::now();
-        (&file).write_all(&[b'x'; 4096]).expect("space");
-        file.sync_data().expect("a disk");
-        floors.push(begun.elapsed().as_secs_f64() * 1e3);
-    }
-    orchestrator.shutdown(Duration::from_secs(1)).await;
-    ours.sort_by(f64::total_cmp);
-    let (p50, p99, floor) = (ours[1_000], ours[1_980], median(floors));
-    println!(
-        "| a halt, on disk | p50 {p50:.2} ms, p99 {p99:.2} ms | 4 KiB and a sync: {floor:.2} ms | {:.1} | p50 ≤ 2 ms |",
-        p50 / floor
-    );
-}
-
-/// What accepting a lifecycle event costs that nobody waits for, and that is on disk before it is answered: one event
-/// after the other, and 64 at once.
-async fn outbox() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let hook = NativeHook::inline("note", [EventKind::RunCompleted], |_| Ok(Reply::proceed()));
-    let builder = Orchestrator::builder().native_hook(hook).data(directory.path().join("data"));
-    let orchestrator = builder.start().await.expect("it starts");
-    let accept = async |number: usize| {
-        let text = format!(
-            r#"{{"event":"run_completed","session_id":"s","run_id":"run-{number}","wait":false,"run_status":"completed"}}"#
-        );
-        let begun = Instant::now();
-        let outcome =
-            orchestrator.dispatch_json(DialectName::Canonical, text.as_bytes()).await.expect("an outcome");
-        assert_eq!(outcome.verdict, Verdict::Proceed);
-        begun.elapsed().as_secs_f64() * 1e3
-    };
-    for together in [1, 64] {
-        let mut times = Vec::new();
-        for round in 0..2_048 / together {
-            let numbers = (0..together).map(|number| accept(round * together + number));
-            times.extend(futures_util::future::join_all(numbers).await);
-        }
-        times.sort_by(f64::total_cmp);
-        let (p50, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-        println!(
-            "| a lifecycle event, on disk, {together} at once | p50 {p50:.2} ms, p99 {p99:.2} ms | – | – | p50 ≤ 0.3 ms |"
-        );
-    }
-    orchestrator.shutdown(Duration::from_secs(1)).await;
-}
-
-/// A start with a million halted runs, written by as many halts of which many wait for one sync.
-async fn restart() {
-    const RUNS: usize = 1_000_000;
-    let directory = tempfile::tempdir().expect("a directory");
-    let orchestrator = halting(directory.path()).await;
-    let begun = Instant::now();
-    let each = RUNS / 4_096 + 1;
-    let halts = (0..4_096).map(|part| {
-        let orchestrator = orchestrator.clone();
-        tokio::spawn(async move {
-            for run in part * each..((part + 1) * each).min(RUNS) {
-                halt(&orchestrator, run).await;
-            }
-        })
-    });
-    for part in halts.collect::<Vec<_>>() {
-        part.await.expect("it ends");
-    }
-    let rate = RUNS as f64 / begun.elapsed().as_secs_f64();
-    orchestrator.shutdown(Duration::from_mins(1)).await;
-    let begun = Instant::now();
-    let orchestrator = halting(directory.path()).await;
-    let took = begun.elapsed().as_secs_f64();
-    assert_eq!(orchestrator.run_count().known, RUNS);
-    println!("| halts on disk, 4,096 at once | {rate:.0}/s | – | – | – |");
-    println!("| a start with 1,000,000 halted runs | {took:.1} s | – | – | ≤ 5 s |");
-    orchestrator.shutdown(Duration::from_mins(1)).await;
 }
 
 fn worker() -> String {

@@ -1,11 +1,13 @@
 //! Prints what hookyard costs beside the least it could cost: each figure is measured alternately with its
-//! floor, in one run, on one machine. Rows can be named: `cargo bench --bench floors -- oneshot modes`. Refuses to
+//! floor, in one run, on one machine. Rows can be named: `cargo bench --bench floors -- oneshot modes`, or
+//! `-- halts outbox cancel store restart`. Refuses to
 //! judge: it fails nothing.
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 mod common;
 mod models;
 mod modes;
+mod store;
 mod trust;
 
 use std::{
@@ -67,6 +69,21 @@ fn main() {
     }
     if wanted("runs") {
         runtime.block_on(open_runs());
+    }
+    if wanted("halts") {
+        runtime.block_on(store::halts());
+    }
+    if wanted("outbox") {
+        runtime.block_on(store::outbox());
+    }
+    if wanted("cancel") {
+        runtime.block_on(store::cancel());
+    }
+    if wanted("store") {
+        runtime.block_on(store::hot_path());
+    }
+    if wanted("restart") {
+        runtime.block_on(store::restart());
     }
     // Last: from here on the metrics are recorded.
     if wanted("recorded") {

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, thread,
+    fmt, fs,
+    os::unix::net::UnixStream,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -147,6 +149,8 @@ impl Disturber {
         arena.killing(|| {
             daemon.signal(Signal::KILL);
             daemon.wait();
+            // A child of it between fork and exec has its listeners as well, and resets their connections when it executes.
+            wait_until("nobody listens in its place", || UnixStream::connect(daemon.socket()).is_err());
         });
         self.start_again(daemon);
     }

@@ -115,11 +115,11 @@ impl Server {
                 "traces.sample=0",
             ]);
         }
-        if telling != Telling::Everything {
-            command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
-        } else {
+        if telling == Telling::Everything {
             command.arg("--set").arg(format!("audit.to={}", directory.path().join("audit").display()));
             command.stderr(fs::File::create(directory.path().join("log")).expect("a log"));
+        } else {
+            command.env("HOOKYARD_LOG", "error").stderr(Stdio::null());
         }
         Self::start(directory, command).await
     }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use rustix::process::Signal;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     outbox::{

@@ -47,6 +47,8 @@ pub use error::Retry;
 #[cfg(feature = "cli")]
 pub(crate) use handed_over::HandedOver;
 pub use handed_over::HandedOverError;
+#[cfg(test)]
+pub(crate) use handover::SimulatedDaemon;
 #[cfg(feature = "cli")]
 pub(crate) use listeners::ListenerSource;
 #[cfg(feature = "cli")]

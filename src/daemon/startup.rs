@@ -22,7 +22,7 @@ use super::{
     state::{DaemonPhase, DaemonState},
     watch::{self, WatchContext},
 };
-use crate::{StartError, StoreError, config, model::WorkspaceId, run::Courier};
+use crate::{Orchestrator, StartError, StoreError, config, model::WorkspaceId, run::Courier};
 
 /// How often the store is opened that a killed daemon had open.
 const MAX_STORE_OPENS: u32 = 50;
@@ -72,7 +72,7 @@ impl Daemon {
         }
         if let Some(data) = &data {
             let courier = replacement.courier(data);
-            self.open_store(data, courier, &replacement).await?;
+            open_store(&self.state.orchestrator, data, courier, &replacement).await?;
         }
         let files = self.own_files(&listeners);
         replacement.may_begin(&self.state.orchestrator).await?;
@@ -82,23 +82,6 @@ impl Daemon {
         files.iter().for_each(SocketFile::own);
         self.predecessor.spawn(finish_predecessor(replacement, Arc::clone(&self.state)));
         Ok(())
-    }
-
-    /// Opens the store. A daemon that was killed may need a moment to give it up.
-    async fn open_store(
-        &self,
-        data: &Path,
-        courier: Courier,
-        replacement: &Replacement,
-    ) -> Result<(), StartError> {
-        let mut attempts = if replacement.has_ended() { MAX_STORE_OPENS } else { 1 };
-        loop {
-            attempts -= 1;
-            match self.state.orchestrator.open_store(data.to_owned(), courier).await {
-                Err(StoreError::InUse { .. }) if attempts > 0 => sleep(STORE_PAUSE).await,
-                opened => return Ok(opened?),
-            }
-        }
     }
 
     /// Has the workspaces registered that clients of the other daemon have registered.
@@ -133,6 +116,23 @@ impl Daemon {
         let sockets = self.sockets.iter().zip(listeners);
         let owned = sockets.filter(|(_, (open, _))| open.owner == ListenerOwner::Daemon);
         owned.map(|(socket, _)| socket.file.clone()).collect()
+    }
+}
+
+/// Opens the store. A daemon that was killed may need a moment to give it up.
+pub(super) async fn open_store(
+    orchestrator: &Orchestrator,
+    data: &Path,
+    courier: Courier,
+    replacement: &Replacement,
+) -> Result<(), StartError> {
+    let mut attempts = if replacement.has_ended() { MAX_STORE_OPENS } else { 1 };
+    loop {
+        attempts -= 1;
+        match orchestrator.open_store(data.to_owned(), courier).await {
+            Err(StoreError::InUse { .. }) if attempts > 0 => sleep(STORE_PAUSE).await,
+            opened => return Ok(opened?),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 #[cfg(not(feature = "http"))]
 mod missing_feature;
-#[cfg(feature = "store")]
+#[cfg(feature = "daemon")]
 mod simulated_lives;
 mod stored_halt;
 

@@ -1,11 +1,15 @@
 //! What the actors of all runs of an orchestrator share.
 
+#[cfg(all(test, feature = "daemon"))]
+use std::sync::OnceLock;
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::broadcast;
 
 use super::{directory::RunDirectory, message::Notice, notify::OutcomeObserver, outbox::Outbox};
+#[cfg(all(test, feature = "daemon"))]
+use crate::store::tests::SimulatedMount;
 use crate::{pool::HandlerPools, telemetry::Meters};
 
 /// What the actors of all runs share.
@@ -27,6 +31,9 @@ pub(crate) struct RunContext {
     pub(crate) meters: Arc<Meters>,
     /// Keeps lifecycle events until their hooks have ended, if there is a store.
     pub(crate) outbox: ArcSwapOption<Outbox>,
+    /// The disk on which stores are opened in a simulation.
+    #[cfg(all(test, feature = "daemon"))]
+    pub(crate) simulated_disk: OnceLock<SimulatedMount>,
 }
 
 impl RunContext {

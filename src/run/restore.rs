@@ -49,6 +49,18 @@ pub(crate) enum OutboxOwner {
     Successor,
 }
 
+/// A store that is open: what takes the changes of runs, and what takes those of the outbox.
+struct OpenStore {
+    runs: Arc<dyn RunStore>,
+    outbox: Arc<dyn OutboxStore>,
+}
+
+impl OpenStore {
+    fn of<S: RunStore + OutboxStore + 'static>(store: Arc<S>) -> Self {
+        Self { runs: Arc::clone(&store) as Arc<dyn RunStore>, outbox: store }
+    }
+}
+
 impl Courier {
     fn outbox(self, store: Arc<dyn OutboxStore>, limits: OutboxLimits, stored: StoredOutbox) -> Arc<Outbox> {
         match self {
@@ -69,23 +81,28 @@ impl RunContext {
         courier: Courier,
     ) -> Result<Vec<RunKey>, StoreError> {
         let (store, outbox, restored) = self.open_files(data)?;
-        self.outbox.store(Some(courier.outbox(Arc::clone(&store) as Arc<dyn OutboxStore>, limits, outbox)));
-        self.directory.set_store(Some(store));
+        self.outbox.store(Some(courier.outbox(store.outbox, limits, outbox)));
+        self.directory.set_store(Some(store.runs));
         self.directory.save_halts();
         Ok(restored)
     }
 
     /// Opens the store, and takes over what it has of runs. Returns what it has of the outbox as well.
-    fn open_files(&self, data: &Path) -> Result<(Arc<FileRunStore>, StoredOutbox, Vec<RunKey>), StoreError> {
+    fn open_files(&self, data: &Path) -> Result<(OpenStore, StoredOutbox, Vec<RunKey>), StoreError> {
+        #[cfg(all(test, feature = "daemon"))]
+        if let Some(mount) = self.simulated_disk.get() {
+            let (store, stored) = mount.open(data)?;
+            return Ok(self.restore(OpenStore::of(store), stored));
+        }
         let (store, stored) = FileRunStore::open(data)?;
-        let (outbox, restored) = self.restore(stored);
-        Ok((Arc::new(store), outbox, restored))
+        Ok(self.restore(OpenStore::of(Arc::new(store)), stored))
     }
 
-    /// Takes over what a store has of runs. Returns what it has of the outbox, and the runs that were not known.
-    pub(crate) fn restore(&self, mut stored: StoredRuns) -> (StoredOutbox, Vec<RunKey>) {
-        let outbox = std::mem::take(&mut stored.outbox);
-        (outbox, self.directory.restore(stored))
+    /// Takes over what a store has of runs.
+    fn restore(&self, store: OpenStore, stored: StoredRuns) -> (OpenStore, StoredOutbox, Vec<RunKey>) {
+        let StoredRuns { runs, ended, outbox } = stored;
+        let restored = self.directory.restore(runs, &ended);
+        (store, outbox, restored)
     }
 
     /// Sends all changes to this store from now on, writes what is left for the former one and closes it, so that another
@@ -114,7 +131,7 @@ impl RunContext {
         owner: OutboxOwner,
     ) -> Result<(Arc<dyn RunStore>, Vec<RunKey>), StoreError> {
         let (store, stored, restored) = self.open_files(data)?;
-        let of_outbox = Arc::clone(&store) as Arc<dyn OutboxStore>;
+        let OpenStore { runs: store, outbox: of_outbox } = store;
         match (owner, self.outbox.load_full()) {
             (OutboxOwner::Successor, _) => {}
             (OutboxOwner::Own, Some(outbox)) => outbox.take_back(of_outbox, stored),
@@ -126,9 +143,10 @@ impl RunContext {
 
 impl RunDirectory {
     /// Takes over what a store has. Returns the runs that were not known.
-    pub(super) fn restore(&self, stored: StoredRuns) -> Vec<RunKey> {
-        stored.ended.iter().for_each(|key| self.keep_ended(key));
-        let mut runs = stored.runs;
+    pub(super) fn restore(&self, mut runs: Vec<(RunKey, StoredRun)>, ended: &[RunKey]) -> Vec<RunKey> {
+        for key in ended {
+            self.keep_ended(key);
+        }
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let share = runs.len().div_ceil(threads).max(LEAST_RESTORED);
         let is_new: Vec<bool> = thread::scope(|scope| {

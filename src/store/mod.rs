@@ -23,7 +23,7 @@ mod outbox;
 mod pending;
 #[cfg_attr(not(feature = "store"), allow(dead_code, reason = "nothing is written in this build"))]
 mod record;
-#[cfg(all(test, feature = "store"))]
+#[cfg(all(test, feature = "daemon"))]
 pub(crate) mod tests;
 #[cfg(feature = "store")]
 mod writer;

@@ -57,6 +57,12 @@ impl Exporter {
         Self { handle: handle.clone(), rendered: Arc::default() }
     }
 
+    /// An exporter of a process whose metrics are not collected.
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self { handle: None, rendered: Arc::default() }
+    }
+
     /// The metrics in Prometheus' text format, if they are collected here. `sample` sets those that are not set where
     /// they change. However many ask at once, one rendering is made, and no thread that runs tasks waits for it.
     pub(crate) async fn render(&self, sample: impl FnOnce() + Send + 'static) -> Option<Bytes> {

@@ -28,8 +28,12 @@ mod forward;
 mod predecessor;
 mod store;
 mod successor;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub(super) use forward::forward;
 pub(super) use predecessor::offer;
 pub(super) use successor::{Replacement, serve_predecessor};
+#[cfg(test)]
+pub(crate) use tests::SimulatedDaemon;

@@ -62,14 +62,19 @@ pub(in crate::daemon) async fn offer(state: &Arc<DaemonState>, socket: &Path) ->
     let (link, pid) = connect(state, socket).await.map_err(|error| ApiError::no_handover(&error))?;
     let state = Arc::clone(state);
     tokio::spawn(async move {
-        if let Err(error) = hand_over(&state, link, pid).await {
-            state.accept_gate.reopen();
-            state.handover.abort();
-            tracing::warn!(%error, "the daemon that was to take over has not done so; this one goes on");
-        }
+        serve_successor(&state, link, pid).await;
         drop(under_way);
     });
     Ok(())
+}
+
+/// Hands the listeners over. If the successor gives up, this daemon goes on.
+pub(super) async fn serve_successor(state: &Arc<DaemonState>, link: Link, pid: i32) {
+    if let Err(error) = hand_over(state, link, pid).await {
+        state.accept_gate.reopen();
+        state.handover.abort();
+        tracing::warn!(%error, "the daemon that was to take over has not done so; this one goes on");
+    }
 }
 
 /// Connects to a successor, and sends the offer. It fits into the buffer of the socket, so nothing blocks for long.

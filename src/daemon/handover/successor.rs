@@ -123,6 +123,23 @@ impl Replacement {
         }))
     }
 
+    /// The other daemon of a simulation, which has no listeners.
+    #[cfg(test)]
+    pub(super) fn simulated(process: OwnedFd, ledger: PathBuf, data: &Path, link: Link) -> Self {
+        Self {
+            listeners: Vec::new(),
+            pid: 0,
+            process,
+            hooks: None,
+            ledger: Some(ledger),
+            data: Some(data.to_owned()),
+            has_ended: false,
+            link,
+            shares_outbox: false,
+            writes: JoinSet::new(),
+        }
+    }
+
     /// Lets the hooks of the other daemon control this one as little as its own. They are recorded in this ledger.
     pub(in crate::daemon) fn adopt_hooks(&mut self, ledger: &Path) {
         self.hooks = Some(AdoptedHooks::of(self.pid, ledger.to_owned()));

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fmt, fs,
     io::{self, IoSlice, IoSliceMut, Write},
     mem::MaybeUninit,
     net::TcpListener as StdTcpListener,
@@ -29,11 +29,10 @@ use rustix::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
+    io::{
+        AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines, ReadHalf, WriteHalf, split,
     },
+    net::UnixStream,
 };
 
 use super::store::ReportedChange;
@@ -238,18 +237,27 @@ pub(super) fn receive_offer(stream: &StdUnixStream) -> io::Result<(Offer, Vec<Ow
     Ok((parse(&line)?, descriptors))
 }
 
+/// What the lines come and go on: a socket. A simulation has a stream in memory.
+pub(super) trait LinkStream: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + fmt::Debug + Send + Sync + Unpin> LinkStream for S {}
+
 /// The lines after the offer, from one side.
 #[derive(Debug)]
 pub(super) struct Link {
-    reader: Lines<BufReader<OwnedReadHalf>>,
-    writer: OwnedWriteHalf,
+    reader: Lines<BufReader<ReadHalf<Box<dyn LinkStream>>>>,
+    writer: WriteHalf<Box<dyn LinkStream>>,
 }
 
 impl Link {
     pub(super) fn new(stream: StdUnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let (reader, writer) = UnixStream::from_std(stream)?.into_split();
-        Ok(Self { reader: BufReader::new(reader).lines(), writer })
+        Ok(Self::of(UnixStream::from_std(stream)?))
+    }
+
+    pub(super) fn of(stream: impl LinkStream + 'static) -> Self {
+        let (reader, writer) = split::<Box<dyn LinkStream>>(Box::new(stream));
+        Self { reader: BufReader::new(reader).lines(), writer }
     }
 
     pub(super) async fn send(&mut self, line: &Line) -> io::Result<()> {

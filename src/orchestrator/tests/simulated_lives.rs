@@ -1,7 +1,9 @@
 //! Simulations of what outlives a process: schedules out of seeds, of events, disks that fail or hang, kills, restarts and
-//! wall clocks that jump. Each life has a runtime of its own with a paused clock; the disk is what they share.
+//! wall clocks that jump, and of daemons that replace each other meanwhile. Each life has a runtime of its own with a paused
+//! clock; the disk is what they share.
 
 use std::{
+    collections::BTreeSet,
     env,
     num::NonZeroUsize,
     sync::atomic::{AtomicU64, Ordering},
@@ -9,24 +11,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{runtime, time::Instant};
+use tokio::runtime;
 
 use super::*;
 use crate::{
-    config::Settings,
     model::{Delivery, Json},
-    run::{Outbox, OutboxLimits},
-    store::{
-        OutboxStore, RunStore, StoredRuns,
-        tests::{DiskCondition, SimulatedDisk, SimulatedStore},
-    },
-    supervisor::SupervisorMessage,
+    store::tests::{DiskCondition, SimulatedDisk},
 };
-use random::{Random, mixed};
-use record::{Cancelled, Record, Sent, Work, WorkEnd};
+use daemons::{Daemons, LOOK_PAUSE};
+use hooks::since;
+use record::{Cancelled, Record, Sent};
 use rules::{Check, LONGEST_SAVE};
-use schedule::{Action, End, HOOK_TIMEOUT, Schedule, drawn};
+use schedule::{Action, End, HANDOVER_LINES, Schedule, Side, drawn};
 
+mod daemons;
+mod hooks;
 #[path = "../../../tests/support/random.rs"]
 mod random;
 mod record;
@@ -34,13 +33,10 @@ mod rules;
 mod schedule;
 
 /// How many schedules are run unless `SIMULATION_SCHEDULES` says otherwise.
-const SCHEDULES: u64 = 60;
+const SCHEDULES: u64 = 120;
 
 /// In this time, everything that can be delivered is.
 const EVERYTHING: Duration = Duration::from_mins(4);
-
-/// How often it is looked whether everything is.
-const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 fn key(run: usize) -> RunKey {
     let workspace = crate::model::WorkspaceId::new("native").expect("it is an id");
@@ -59,70 +55,10 @@ fn event(action: Action) -> Event {
             event.delivery = if is_awaited { Delivery::Awaited } else { Delivery::Detached };
             (number, event)
         }
-        Action::Cancel { .. } | Action::Disk(_) => unreachable!("it sends no event"),
+        _ => unreachable!("it sends no event"),
     };
     event.extra.push(("n".into(), Json::of(&number).expect("a number is JSON")));
     event
-}
-
-/// A hook at work; dropped before it has ended, it says so.
-struct AtWork {
-    record: Arc<Record>,
-    began: Instant,
-    work: Work,
-}
-
-impl AtWork {
-    fn end(mut self, ended: WorkEnd) {
-        self.work.ended = ended;
-    }
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        self.work.to = since(self.began);
-        self.record.work.lock().push(self.work.clone());
-    }
-}
-
-fn since(began: Instant) -> u64 {
-    u64::try_from(began.elapsed().as_millis()).expect("a simulation is short")
-}
-
-/// A hook that does what the seed says: it is slow, fails, never ends, or halts the run.
-fn hook(name: &str, kinds: &[EventKind], seed: u64, life: usize, record: &Arc<Record>) -> NativeHook {
-    let (record, began) = (Arc::clone(record), Instant::now());
-    let is_guard = kinds.contains(&EventKind::BeforeToolDispatch);
-    NativeHook::task(name, kinds.iter().copied(), move |draft| {
-        let event = draft.event();
-        let number =
-            event.extra.iter().find_map(|(name, n)| (**name == *"n").then(|| n.as_str().parse().ok())?);
-        let number: usize = number.expect("every event has its number");
-        let delivery = event.arrival.map_or(0, |arrival| arrival.delivery());
-        let from = since(began);
-        let work = Work { number, delivery, life, from, to: from, ended: WorkEnd::Dropped };
-        let at_work = AtWork { record: Arc::clone(&record), began, work };
-        async move {
-            let mut random = Random::new(mixed(&[seed, number as u64, u64::from(delivery)]));
-            sleep(Duration::from_millis(random.pick(&[0, 0, 7, 150, 600]))).await;
-            let fails = is_stubborn(seed, number) || random.one_in(3);
-            if is_guard {
-                at_work.end(WorkEnd::Done);
-                return Ok(if random.one_in(4) { Reply::halt("enough") } else { Reply::proceed() });
-            }
-            if fails && random.one_in(4) {
-                std::future::pending::<()>().await;
-            }
-            at_work.end(if fails { WorkEnd::Failed } else { WorkEnd::Done });
-            if fails { Err("it went wrong".to_owned()) } else { Ok(Reply::proceed()) }
-        }
-    })
-    .timeout(Duration::from_millis(HOOK_TIMEOUT))
-}
-
-/// Whether the hook of a lifecycle event fails at each try.
-fn is_stubborn(seed: u64, number: usize) -> bool {
-    mixed(&[seed, number as u64]).is_multiple_of(7)
 }
 
 /// Runs one life. Returns what is wrong with it.
@@ -136,102 +72,67 @@ fn live(
     let runtime = runtime.map_err(|error| error.to_string())?;
     let life = schedule.lives.get(number);
     runtime.block_on(async {
-        let store = SimulatedStore::open(disk);
-        let (orchestrator, began) = start(schedule.seed, number, &store, disk.stored(), record).await;
-        let oldest = orchestrator.0.context.outbox.load_full().and_then(|outbox| outbox.counts().oldest);
+        let daemons = Daemons::start(schedule.seed, number, disk, record).await;
+        let first = daemons.reached(false).await.ok_or("no daemon")?;
+        let outbox = first.orchestrator.0.context.outbox.load_full();
+        let oldest = outbox.and_then(|outbox| outbox.counts().oldest);
         if oldest.is_some_and(|age| age > Duration::from_hours(24 * 365)) {
             return Err(format!("the oldest event is {oldest:?} old"));
         }
-        let Some(life) = life else { return settle(&orchestrator).await };
-        let mut answers = Vec::new();
+        let Some(life) = life else { return settle(&first.orchestrator).await };
         for (at, action) in &life.actions {
-            tokio::time::sleep_until(began + Duration::from_millis(*at)).await;
+            tokio::time::sleep_until(daemons.began + Duration::from_millis(*at)).await;
+            let daemons = Arc::clone(&daemons);
             match *action {
                 Action::Disk(condition) => disk.set(condition),
-                Action::Cancel { run } => {
-                    let (at, troubles) = (since(began), disk.troubles());
-                    orchestrator.cancel_run(None, &key(run).run).await;
-                    let is_in_time = since(began) - at < LONGEST_SAVE;
-                    let is_stored = is_in_time && troubles == disk.troubles() && !troubles.1;
-                    record.cancelled.lock().push(Cancelled { life: number, at, run, is_stored });
-                }
-                action => answers.push(send(&orchestrator, action, number, began, disk, record)),
+                Action::Cancel { run } => cancel(&daemons, run).await,
+                Action::Replace(handover) => drop(tokio::spawn(daemons.replace(handover))),
+                action => drop(tokio::spawn(send(daemons, action))),
             }
         }
         if let End::Stop(deadline) = life.end {
-            orchestrator.shutdown(deadline).await;
+            daemons.stop(deadline).await;
         } else {
             tokio::task::yield_now().await;
         }
-        store.kill();
+        daemons.kill();
         Ok(())
     })
 }
 
-async fn start(
-    seed: u64,
-    life: usize,
-    store: &Arc<SimulatedStore>,
-    stored: StoredRuns,
-    record: &Arc<Record>,
-) -> (Orchestrator, Instant) {
-    let began = Instant::now();
-    let lifecycle = [EventKind::Notification, EventKind::RunCompleted];
-    let orchestrator = Orchestrator::builder()
-        .native_hook(hook("guard", &[EventKind::BeforeToolDispatch], seed, life, record))
-        .native_hook(hook("note", &lifecycle, seed, life, record))
-        .settings(settings())
-        .start()
-        .await
-        .expect("it starts");
-    let context = &orchestrator.0.context;
-    let limits = OutboxLimits { size: 1 << 20, dead: 1000, dead_size: 1 << 20 };
-    let (outbox, restored) = context.restore(stored);
-    context.outbox.store(Some(Outbox::new(Arc::clone(store) as Arc<dyn OutboxStore>, limits, outbox)));
-    context.directory.set_store(Some(Arc::clone(store) as Arc<dyn RunStore>));
-    orchestrator.0.supervisor.cast(SupervisorMessage::Restored(restored)).expect("it runs");
-    orchestrator.start_courier();
-    (orchestrator, began)
+async fn cancel(daemons: &Daemons, run: usize) {
+    // What needs control is never forwarded.
+    let Some(process) = daemons.reached(false).await else { return };
+    let (at, troubles) = (since(daemons.began), daemons.disk.troubles());
+    process.orchestrator.cancel_run(None, &key(run).run).await;
+    let is_in_time = since(daemons.began) - at < LONGEST_SAVE;
+    let is_answered = process.life.died().is_none();
+    let is_stored = is_answered && is_in_time && troubles == daemons.disk.troubles() && !troubles.1;
+    daemons.record.cancelled.lock().push(Cancelled { life: daemons.life, at, run, is_stored });
 }
 
-/// Few places in pools that have no work, as each is looked after all the time.
-fn settings() -> Settings {
-    let mut settings = Settings { watch: false, ..Settings::default() };
-    let pools = &mut settings.pools;
-    for pool in [&mut pools.command, &mut pools.http, &mut pools.prompt, &mut pools.agent] {
-        pool.concurrency = NonZeroUsize::MIN;
+async fn send(daemons: Arc<Daemons>, action: Action) {
+    let (Action::Call { run, number } | Action::Note { run, number, .. }) = action else {
+        unreachable!("it sends no event")
+    };
+    let Some(process) = daemons.reached(number.is_multiple_of(2)).await else { return };
+    let (at, troubles) = (since(daemons.began), daemons.disk.troubles());
+    let answer = process.orchestrator.dispatch(event(action)).await;
+    if process.life.died().is_some() {
+        return;
     }
-    settings
-}
-
-fn send(
-    orchestrator: &Orchestrator,
-    action: Action,
-    life: usize,
-    began: Instant,
-    disk: &Arc<SimulatedDisk>,
-    record: &Arc<Record>,
-) -> tokio::task::JoinHandle<()> {
-    let (orchestrator, disk, record) = (orchestrator.clone(), Arc::clone(disk), Arc::clone(record));
-    tokio::spawn(async move {
-        let (at, troubles) = (since(began), disk.troubles());
-        let answer = orchestrator.dispatch(event(action)).await;
-        let run = match action {
-            Action::Call { run, .. } | Action::Note { run, .. } | Action::Cancel { run } => run,
-            Action::Disk(_) => unreachable!("it sends no event"),
-        };
-        let has_hooks = answer.as_ref().is_ok_and(|outcome| !outcome.hooks.is_empty());
-        record.sent.lock().push(Sent {
-            life,
-            at,
-            answered: since(began),
-            action,
-            answer: answer.map(|outcome| outcome.verdict),
-            has_hooks,
-            is_on_disk: disk.is_halted(&key(run)),
-            disk_worked: troubles == disk.troubles() && !troubles.1,
-        });
-    })
+    let has_hooks = answer.as_ref().is_ok_and(|outcome| !outcome.hooks.is_empty());
+    daemons.record.sent.lock().push(Sent {
+        life: daemons.life,
+        process: process.number,
+        at,
+        answered: since(daemons.began),
+        action,
+        answer: answer.map(|outcome| outcome.verdict),
+        has_hooks,
+        is_on_disk: daemons.disk.is_halted(&key(run)),
+        disk_worked: troubles == daemons.disk.troubles() && !troubles.1,
+    });
 }
 
 /// The last life: everything that can be delivered is.
@@ -251,7 +152,8 @@ async fn settle(orchestrator: &Orchestrator) -> Result<(), String> {
     Ok(())
 }
 
-fn simulate(seed: u64) -> Result<(), String> {
+/// Returns the steps of handovers at which a daemon was killed.
+fn simulate(seed: u64) -> Result<BTreeSet<(u64, Side)>, String> {
     let schedule = drawn(seed);
     let (disk, record) = (SimulatedDisk::new(), Arc::<Record>::default());
     for number in 0..=schedule.lives.len() {
@@ -264,7 +166,8 @@ fn simulate(seed: u64) -> Result<(), String> {
     check.halts_hold()?;
     check.repetitions_take_turns()?;
     check.cancelled_runs_stay_so()?;
-    check.deliveries_are_right(&disk)
+    check.deliveries_are_right(&disk)?;
+    Ok(std::mem::take(&mut record.steps.lock()))
 }
 
 #[test]
@@ -277,14 +180,16 @@ fn whatever_ends_a_process_no_halt_is_undone_and_no_accepted_event_is_lost() {
     };
     let next = AtomicU64::new(seeds.start);
     let failures = Mutex::new(Vec::new());
+    let steps = Mutex::new(BTreeSet::new());
     let work = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end || failures.lock().len() >= 8 {
                 return;
             }
-            if let Err(failure) = simulate(seed) {
-                failures.lock().push((seed, failure));
+            match simulate(seed) {
+                Ok(met) => steps.lock().extend(met),
+                Err(failure) => failures.lock().push((seed, failure)),
             }
         }
     };
@@ -300,5 +205,12 @@ fn whatever_ends_a_process_no_halt_is_undone_and_no_accepted_event_is_lost() {
              simulated_lives",
             drawn(*seed)
         );
+    }
+    if seeds.end - seeds.start >= SCHEDULES {
+        let every_step =
+            (1..=HANDOVER_LINES).flat_map(|line| [(line, Side::Predecessor), (line, Side::Successor)]);
+        let met = steps.into_inner();
+        let missed: Vec<_> = every_step.filter(|step| !met.contains(step)).collect();
+        assert!(missed.is_empty(), "no daemon was killed at these steps of a handover: {missed:?}");
     }
 }

@@ -2,19 +2,20 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, oneshot},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
-    DeliveryProgress, OutboxRow, OutboxStore, RunStore, StoreStatus, StoredOutbox, StoredRun, StoredRuns,
-    encode_event, event_record,
+    DeliveryProgress, OutboxRow, OutboxStore, RunStore, StoreError, StoreStatus, StoredOutbox, StoredRun,
+    StoredRuns, encode_event, event_record,
     outbox::{OutboxChange, SettledRow},
     pending::{ChangeBatch, PendingChanges, RunChange},
 };
@@ -47,6 +48,8 @@ pub(crate) struct SimulatedDisk {
     condition: Mutex<DiskCondition>,
     /// How often it failed a write, or came to hang.
     troubles: Mutex<u64>,
+    /// The store that was opened last. One is open at a time.
+    user: Mutex<Weak<SimulatedStore>>,
 }
 
 #[derive(Debug, Default)]
@@ -70,6 +73,7 @@ impl SimulatedDisk {
             content: Mutex::default(),
             condition: Mutex::new(DiskCondition::Works(Duration::ZERO)),
             troubles: Mutex::default(),
+            user: Mutex::default(),
         })
     }
 
@@ -146,10 +150,56 @@ impl SimulatedDisk {
     }
 }
 
+/// A process of a simulation. It may be killed while others go on: nothing that it does afterwards has an effect.
+#[derive(Debug, Default)]
+pub(crate) struct SimulatedProcess {
+    died: OnceLock<Instant>,
+}
+
+impl SimulatedProcess {
+    pub(crate) fn kill(&self) {
+        self.died.get_or_init(Instant::now);
+    }
+
+    pub(crate) fn died(&self) -> Option<Instant> {
+        self.died.get().copied()
+    }
+}
+
+/// The disk on which a process opens its store.
+#[derive(Debug)]
+pub(crate) struct SimulatedMount {
+    pub(crate) disk: Arc<SimulatedDisk>,
+    pub(crate) process: Arc<SimulatedProcess>,
+}
+
+impl SimulatedMount {
+    /// Opens the store, with a task that writes, unless another process has it open.
+    pub(crate) fn open(&self, directory: &Path) -> Result<(Arc<SimulatedStore>, StoredRuns), StoreError> {
+        let mut user = self.disk.user.lock();
+        if user.upgrade().is_some_and(|store| store.is_open()) {
+            return Err(StoreError::InUse { path: directory.to_owned() });
+        }
+        let store = Arc::new(SimulatedStore {
+            disk: Arc::clone(&self.disk),
+            process: Arc::clone(&self.process),
+            directory: directory.to_owned(),
+            state: Mutex::default(),
+            wake: Notify::new(),
+        });
+        *user = Arc::downgrade(&store);
+        drop(user);
+        tokio::spawn(write_all(Arc::clone(&store)));
+        Ok((store, self.disk.stored()))
+    }
+}
+
 /// A store that writes to a simulated disk.
 #[derive(Debug)]
 pub(crate) struct SimulatedStore {
     disk: Arc<SimulatedDisk>,
+    process: Arc<SimulatedProcess>,
+    directory: PathBuf,
     state: Mutex<SimulatedQueue>,
     wake: Notify,
 }
@@ -163,20 +213,13 @@ struct SimulatedQueue {
 }
 
 impl SimulatedStore {
-    /// A store with a task that writes.
-    pub(crate) fn open(disk: &Arc<SimulatedDisk>) -> Arc<Self> {
-        let store = Self { disk: Arc::clone(disk), state: Mutex::default(), wake: Notify::new() };
-        let store = Arc::new(store);
-        tokio::spawn(write_all(Arc::clone(&store)));
-        store
+    /// Whether it still writes. After the end of its process it does not, and tells nobody.
+    fn is_open(&self) -> bool {
+        !self.is_killed() && !self.state.lock().is_closed
     }
 
-    /// The process is killed: nothing is written any more, and nobody is told.
-    pub(crate) fn kill(&self) {
-        let mut state = self.state.lock();
-        state.is_closed = true;
-        std::mem::forget(std::mem::take(&mut *state));
-        state.is_closed = true;
+    fn is_killed(&self) -> bool {
+        self.process.died().is_some()
     }
 
     fn change(&self, change: impl FnOnce(&mut PendingChanges)) {
@@ -213,10 +256,6 @@ impl SimulatedStore {
         !state.waiters.is_empty() || state.pending.outbox.is_awaited() || state.is_closed
     }
 
-    fn is_closed(&self) -> bool {
-        self.state.lock().is_closed
-    }
-
     /// Takes a batch, and says what becomes of it when the disk has.
     async fn write_batch(&self) {
         {
@@ -232,7 +271,7 @@ impl SimulatedStore {
                 DiskCondition::Hung => {}
             }
             sleep(HUNG_PAUSE).await;
-            if self.is_closed() {
+            if !self.is_open() {
                 return;
             }
         };
@@ -241,6 +280,9 @@ impl SimulatedStore {
     }
 
     fn conclude(&self, works: bool) {
+        if self.is_killed() {
+            return;
+        }
         let mut state = self.state.lock();
         let Some((mut batch, waiters)) = state.in_hand.take() else { return };
         if works {
@@ -261,7 +303,7 @@ impl SimulatedStore {
 }
 
 async fn write_all(store: Arc<SimulatedStore>) {
-    while !store.is_closed() {
+    while store.is_open() {
         let woken = store.wake.notified();
         if !store.has_changes() {
             woken.await;
@@ -275,7 +317,7 @@ async fn write_all(store: Arc<SimulatedStore>) {
         };
         // What nobody waits for is gathered.
         timeout(GATHER, due).await.ok();
-        if store.is_closed() {
+        if !store.is_open() {
             return;
         }
         store.write_batch().await;
@@ -312,7 +354,8 @@ impl RunStore for SimulatedStore {
     fn status(&self) -> StoreStatus {
         let unsaved = self.state.lock().pending.runs();
         let unsaved_halts = self.state.lock().pending.urgent_runs();
-        StoreStatus { directory: "/nowhere".into(), restored: 0, unsaved, unsaved_halts, error: None }
+        let directory = self.directory.clone();
+        StoreStatus { directory, restored: 0, unsaved, unsaved_halts, error: None }
     }
 
     fn close(&self) {

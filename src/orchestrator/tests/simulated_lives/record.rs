@@ -1,8 +1,10 @@
 //! What is seen of simulated lives.
 
+use std::{collections::BTreeSet, sync::atomic::AtomicUsize};
+
 use parking_lot::Mutex;
 
-use super::schedule::Action;
+use super::schedule::{Action, Side};
 use crate::{model::Verdict, orchestrator::DispatchError};
 
 /// One hook at work on one event.
@@ -11,6 +13,7 @@ pub(super) struct Work {
     pub(super) number: usize,
     pub(super) delivery: u32,
     pub(super) life: usize,
+    pub(super) process: usize,
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) ended: WorkEnd,
@@ -28,6 +31,7 @@ pub(super) enum WorkEnd {
 #[derive(Debug, Clone)]
 pub(super) struct Sent {
     pub(super) life: usize,
+    pub(super) process: usize,
     pub(super) at: u64,
     pub(super) answered: u64,
     pub(super) action: Action,
@@ -56,4 +60,10 @@ pub(super) struct Record {
     pub(super) work: Mutex<Vec<Work>>,
     pub(super) sent: Mutex<Vec<Sent>>,
     pub(super) cancelled: Mutex<Vec<Cancelled>>,
+    /// When one of two daemons was killed during a handover: in which life, and when.
+    pub(super) killed: Mutex<Vec<(usize, u64)>>,
+    /// After how many lines of a handover which of them was.
+    pub(super) steps: Mutex<BTreeSet<(u64, Side)>>,
+    /// How many daemons were started.
+    pub(super) processes: AtomicUsize,
 }

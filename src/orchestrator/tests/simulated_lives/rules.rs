@@ -23,6 +23,7 @@ pub(super) struct Check<'a> {
     sent: Vec<Sent>,
     work: BTreeMap<usize, Vec<Work>>,
     cancelled: Vec<Cancelled>,
+    killed: Vec<(usize, u64)>,
 }
 
 impl<'a> Check<'a> {
@@ -36,11 +37,17 @@ impl<'a> Check<'a> {
         for work in work.values_mut() {
             work.sort_by_key(|work| (work.life, work.from));
         }
-        Self { schedule, sent, work, cancelled: record.cancelled.lock().clone() }
+        let cancelled = record.cancelled.lock().clone();
+        Self { schedule, sent, work, cancelled, killed: record.killed.lock().clone() }
     }
 
     fn is_calm(&self) -> bool {
         self.schedule.seed.is_multiple_of(2)
+    }
+
+    /// Whether a daemon was killed in a life during a handover.
+    fn is_broken(&self, life: usize) -> bool {
+        self.killed.iter().any(|(killed_in, _)| *killed_in == life)
     }
 
     /// Whether a run may have begun afresh between two moments.
@@ -75,7 +82,7 @@ impl<'a> Check<'a> {
                 let concerned = matches!(later.action, Action::Call { run: other, .. } if other == run);
                 let to = (later.life, later.answered);
                 let is_later = (later.life, later.at) > (halt.life, halt.answered);
-                let is_known = later.life == halt.life || must_be_stored;
+                let is_known = later.process == halt.process || must_be_stored;
                 if !concerned || !is_later || !is_known || self.begins_afresh(run, from, to) {
                     continue;
                 }
@@ -107,14 +114,14 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Of one run, one event at a time is delivered again, so that its events begin in order.
+    /// Of one run, a daemon delivers one event at a time again, so that its events begin in order.
     pub(super) fn repetitions_take_turns(&self) -> Result<(), String> {
         let mut runs: BTreeMap<(usize, usize), Vec<&Work>> = BTreeMap::new();
         for sent in &self.sent {
             let Action::Note { number, run, .. } = sent.action else { continue };
             let work = self.work.get(&number).map(Vec::as_slice).unwrap_or_default();
             for again in work.iter().filter(|work| work.delivery > 1) {
-                runs.entry((again.life, run)).or_default().push(again);
+                runs.entry((again.process, run)).or_default().push(again);
             }
         }
         for work in runs.values_mut() {
@@ -149,7 +156,7 @@ impl<'a> Check<'a> {
                 Err(DispatchError::NotStored(_)) if work.iter().any(|work| work.life == sent.life) => {
                     return Err(format!("a hook ran for an event that was refused: {sent:?}: {work:?}"));
                 }
-                Err(DispatchError::NotStored(_)) if sent.disk_worked => {
+                Err(DispatchError::NotStored(_)) if sent.disk_worked && !self.is_broken(sent.life) => {
                     return Err(format!("the disk worked, and an event was refused: {sent:?}"));
                 }
                 _ => {}
@@ -163,7 +170,8 @@ impl<'a> Check<'a> {
     fn tries_are_right(&self, number: usize, work: &[Work]) -> Result<(), String> {
         for (before, after) in work.iter().zip(work.iter().skip(1)) {
             let wrong = |what: &str| Err(format!("{what}: event {number}: {before:?}, then {after:?}"));
-            if before.ended == WorkEnd::Done && self.is_calm() && before.life == after.life {
+            let is_in_order = before.life == after.life && !self.is_broken(before.life);
+            if before.ended == WorkEnd::Done && self.is_calm() && is_in_order {
                 return wrong("delivered again after its hook has ended");
             }
             if before.life != after.life {
@@ -177,6 +185,12 @@ impl<'a> Check<'a> {
             }
             if after.from < before.to {
                 return wrong("two deliveries at the same time");
+            }
+            if before.process != after.process {
+                if self.is_calm() && is_in_order && after.delivery <= before.delivery {
+                    return wrong("a delivery of a successor has no higher number");
+                }
+                continue;
             }
             if after.delivery != before.delivery + 1 {
                 return wrong("a delivery has not the next number");

@@ -8,6 +8,9 @@ use crate::store::tests::DiskCondition;
 /// How long a hook that is given an event may take.
 pub(super) const HOOK_TIMEOUT: u64 = 1000;
 
+/// How many lines each handover has that comes to its end, at least.
+pub(super) const HANDOVER_LINES: u64 = 7;
+
 /// Everything that happens in one simulation.
 #[derive(Debug, Clone)]
 pub(super) struct Schedule {
@@ -45,6 +48,23 @@ pub(super) enum Action {
         run: usize,
     },
     Disk(DiskCondition),
+    /// Another daemon replaces the one that takes events.
+    Replace(Handover),
+}
+
+/// How one daemon replaces another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handover {
+    /// How long each line takes from one to the other.
+    pub(super) latency: Duration,
+    /// After how many lines which of them is killed.
+    pub(super) fault: Option<(u64, Side)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Side {
+    Predecessor,
+    Successor,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +87,11 @@ fn life(random: &mut Random, is_calm: bool, number: &mut usize) -> Life {
     let jump = if random.one_in(2) { 0 } else { i64::try_from(random.below(60)).expect("a few hours") - 30 };
     let mut at = 0;
     let mut actions = Vec::new();
+    let replaced = random.one_in(2);
     for _ in 0..2 + random.index(9) {
+        if replaced && random.one_in(4) {
+            actions.push((at, Action::Replace(handover(random))));
+        }
         at += random.pick(&[0, 3, 40, 300, 1000, 5000]);
         let run = random.index(3);
         *number += 1;
@@ -88,6 +112,13 @@ fn life(random: &mut Random, is_calm: bool, number: &mut usize) -> Life {
         End::Kill
     };
     Life { jump, latency: latency(random), actions, end }
+}
+
+fn handover(random: &mut Random) -> Handover {
+    let side = if random.one_in(2) { Side::Predecessor } else { Side::Successor };
+    let after = 1 + random.below(HANDOVER_LINES + 3);
+    let fault = random.one_in(2).then_some((after, side));
+    Handover { latency: Duration::from_millis(random.pick(&[0, 1, 30, 200])), fault }
 }
 
 fn condition(random: &mut Random) -> DiskCondition {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     http_server::raw_connection::{RawConnection, get},
-    replace::{bytes, event, hook, serves, setting},
+    replace::{bytes, event, serves, setting},
     support::{
         daemon::{Daemon, DaemonSetup},
         wait::wait_until,

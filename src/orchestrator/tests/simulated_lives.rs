@@ -35,6 +35,9 @@ mod schedule;
 /// How many schedules are run unless `SIMULATION_SCHEDULES` says otherwise.
 const SCHEDULES: u64 = 120;
 
+/// Of so many schedules, some kill a daemon at each step of a handover.
+const SCHEDULES_OF_EVERY_STEP: u64 = 2000;
+
 /// In this time, everything that can be delivered is.
 const EVERYTHING: Duration = Duration::from_mins(4);
 
@@ -206,7 +209,7 @@ fn whatever_ends_a_process_no_halt_is_undone_and_no_accepted_event_is_lost() {
             drawn(*seed)
         );
     }
-    if seeds.end - seeds.start >= SCHEDULES {
+    if seeds.end - seeds.start >= SCHEDULES_OF_EVERY_STEP {
         let every_step =
             (1..=HANDOVER_LINES).flat_map(|line| [(line, Side::Predecessor), (line, Side::Successor)]);
         let met = steps.into_inner();

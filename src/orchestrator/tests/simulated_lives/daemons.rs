@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -117,6 +117,9 @@ pub(super) struct Daemons {
     pub(super) disk: Arc<SimulatedDisk>,
     pub(super) record: Arc<Record>,
     processes: Mutex<Vec<Arc<Process>>>,
+    has_handovers: AtomicBool,
+    /// Whether all of them are stopping.
+    is_ending: AtomicBool,
 }
 
 impl Daemons {
@@ -134,6 +137,8 @@ impl Daemons {
             disk: Arc::clone(disk),
             record: Arc::clone(record),
             processes: Mutex::default(),
+            has_handovers: AtomicBool::new(false),
+            is_ending: AtomicBool::new(false),
         });
         let first = daemons.start_process().await;
         first.orchestrator.open_store(DATA.into(), Courier::Own).await.expect("nobody else has it open");
@@ -212,7 +217,12 @@ impl Daemons {
     /// Has a new daemon replace the one that takes events, unless that one is being replaced already.
     pub(super) async fn replace(self: Arc<Self>, handover: Handover) {
         let Some(predecessor) = self.serving().last().cloned() else { return };
+        // One daemon finishes at a time, and none is replaced that stops.
+        if !predecessor.predecessor_ended.is_cancelled() || self.is_ending.load(Ordering::Relaxed) {
+            return;
+        }
         let Some(under_way) = predecessor.daemon.begin_handover() else { return };
+        self.has_handovers.store(true, Ordering::Relaxed);
         let successor = self.start_process().await;
         let (of_predecessor, near) = duplex(LINK_SIZE);
         let (far, of_successor) = duplex(LINK_SIZE);
@@ -237,8 +247,11 @@ impl Daemons {
 
     /// Stops all that are alive.
     pub(super) async fn stop(&self, deadline: Duration) {
+        self.is_ending.store(true, Ordering::Relaxed);
         let processes = self.processes.lock().clone();
-        if let [only] = processes.as_slice() {
+        if !self.has_handovers.load(Ordering::Relaxed)
+            && let [only] = processes.as_slice()
+        {
             only.orchestrator.shutdown(deadline).await;
             return;
         }

@@ -35,7 +35,7 @@ impl<'a> Check<'a> {
             work.entry(done.number).or_default().push(done.clone());
         }
         for work in work.values_mut() {
-            work.sort_by_key(|work| (work.life, work.from));
+            work.sort_by_key(|work| (work.life, work.from, work.to));
         }
         let cancelled = record.cancelled.lock().clone();
         Self { schedule, sent, work, cancelled, killed: record.killed.lock().clone() }
@@ -125,7 +125,7 @@ impl<'a> Check<'a> {
             }
         }
         for work in runs.values_mut() {
-            work.sort_by_key(|work| work.from);
+            work.sort_by_key(|work| (work.from, work.to));
             for (before, after) in work.iter().zip(work.iter().skip(1)) {
                 if after.from < before.to {
                     return Err(format!(

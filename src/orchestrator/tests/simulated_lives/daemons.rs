@@ -257,8 +257,11 @@ impl Daemons {
         }
         let alive = processes.into_iter().filter(|process| process.is_alive());
         let (ready, starting): (Vec<_>, Vec<_>) = alive.partition(|process| process.daemon.is_ready());
-        for process in starting {
+        // What waits for one of two that stop amid a handover is refused, as if that one were killed.
+        if starting.len() + ready.len() > 1 {
             self.record.killed.lock().push((self.life, since(self.began)));
+        }
+        for process in starting {
             process.end();
         }
         let stops = ready.into_iter().map(|process| process.stop(deadline));

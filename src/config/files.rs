@@ -201,6 +201,7 @@ pub(super) enum StateFileFault {
     /// What is there cannot be used: somebody else may have written it, or it is damaged.
     Unusable,
     /// It could not be written.
+    #[cfg_attr(not(feature = "cli"), expect(dead_code, reason = "only commands write"))]
     Unwritten,
 }
 
